@@ -25,9 +25,9 @@
 //
 // # What is judged
 //
-// The layer judges the call as it will be sent: it stands behind the layers that
+// The layer judges the call as it will be sent: it runs behind the layers that
 // edit calls, and rules use the server's names for tools. A refusal is a tool
-// result with isError. Its text is for the model and says only what is missing.
+// result with isError. Its text is for the model and names only what is missing.
 // A refused notification is dropped.
 //
 // The layer makes a note of every decision, and of every tool it removes from a
@@ -42,11 +42,11 @@
 //
 // # What is listed
 //
-// With Hide, a layer of its own (Conn.ListLayer), which a program puts into its
-// chain as well, removes a tool from tools/list if no arguments could make a call
-// of it allowed. A condition that reads arguments hides nothing. If a list cannot
-// be filtered, the client gets an error instead. A hidden tool can still be called
-// by its name, and the call is judged like any other.
+// With Hide, a second layer (Conn.ListLayer), which a program adds to its chain,
+// removes a tool from tools/list if its calls are refused whatever their arguments.
+// A condition that reads arguments hides nothing. If a list cannot be filtered, the
+// client gets an error instead. A hidden tool can still be called by its name, and
+// the call is judged like any other.
 //
 // # Rates
 //
@@ -56,9 +56,9 @@
 // per tenant cannot be evaded. Calls without a user or tenant share one bucket.
 //
 // The buckets are in the memory of this process, or several processes share them
-// through a [sessionstate.Lender]: each borrows some tokens and spends them without
-// asking again. A call for which tokens have to be borrowed waits for them. While the
-// Lender does not answer, Options.Down holds.
+// through a [sessionstate.Lender]: each process borrows some tokens and spends them
+// without asking again. A call waits while tokens are borrowed for it. While the Lender
+// does not answer, Options.Down applies.
 package access
 
 import (
@@ -77,7 +77,7 @@ type Options struct {
 	Rules []Rule
 	// Default decides a call that no rule decides; "" means Allow.
 	Default Default
-	// Hide has Conn.ListLayer remove tools that may not be called from tools/list.
+	// Hide makes Conn.ListLayer remove tools that may not be called from tools/list.
 	Hide bool
 	// Rates limit how often allowed calls are made.
 	Rates []Rate
@@ -85,11 +85,10 @@ type Options struct {
 	// DownShare.
 	Down Down
 
-	// Server is the server's name, for conditions. Rates of different servers are
-	// different ones.
+	// Server is the server's name, for conditions. Each server has its own buckets.
 	Server string
 	// Limiters, if not nil, count the calls for Rates. Pass the same Limiters to
-	// the next Compile, and a configuration reload refills no bucket.
+	// the next Compile so that a configuration reload refills no bucket.
 	Limiters *Limiters
 	// Now is the clock, whose monotonic reading is used; nil means time.Now.
 	Now func() time.Time
@@ -104,15 +103,14 @@ type Shared struct {
 	all      *candidates
 	reads    [][]string // the argument names that conditions read, by depth
 
-	readsAnnotations bool // a condition does
-	filters          bool // a tool may have to be hidden
-	private          bool // the list depends on the principal or the session
+	readsAnnotations bool // whether a condition reads annotations
+	filters          bool // whether lists have to be filtered
+	private          bool // whether a filtered list depends on the principal or the session
 }
 
 // Compile checks and prepares the rules.
 func Compile(o Options) (*Shared, error) {
-	o.name()
-	if err := o.check(); err != nil {
+	if err := o.prepare(); err != nil {
 		return nil, err
 	}
 	if o.Now == nil {
@@ -140,53 +138,46 @@ func Compile(o Options) (*Shared, error) {
 	return s, nil
 }
 
-func (o *Options) check() error {
+// prepare checks the options and gives each rule and rate a name.
+func (o *Options) prepare() error {
 	if o.Default != "" && o.Default != Allow && o.Default != Deny {
 		return fmt.Errorf("access.default is %q: write allow or deny", string(o.Default))
 	}
 	if o.Down != "" && o.Down != DownShare && o.Down != DownClosed {
 		return fmt.Errorf("rates.down is %q: write share or closed", string(o.Down))
 	}
+	o.Rules, o.Rates = slices.Clone(o.Rules), slices.Clone(o.Rates)
 	for i := range o.Rules {
-		if err := o.Rules[i].Check(); err != nil {
-			return fmt.Errorf("%s: %w", o.Rules[i].Name, err)
+		r := &o.Rules[i]
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("access.rules[%d]", i))
+		if err := r.Check(); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 		if err := CheckOrder(o.Rules, i); err != nil {
-			return fmt.Errorf("%s %w", o.Rules[i].Name, err)
+			return fmt.Errorf("%s %w", r.Name, err)
 		}
 	}
 	for i := range o.Rates {
-		if err := o.Rates[i].Check(); err != nil {
-			return fmt.Errorf("%s: %w", o.Rates[i].Name, err)
+		r := &o.Rates[i]
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("access.rates[%d]", i))
+		if err := r.Check(); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 	}
 	return nil
 }
 
-// name gives the rules and rates without a name that of their place.
-func (o *Options) name() {
-	o.Rules, o.Rates = slices.Clone(o.Rules), slices.Clone(o.Rates)
-	for i := range o.Rules {
-		r := &o.Rules[i]
-		r.Name = cmp.Or(r.Name, fmt.Sprintf("access.rules[%d]", i))
-	}
-	for i := range o.Rates {
-		r := &o.Rates[i]
-		r.Name = cmp.Or(r.Name, fmt.Sprintf("access.rates[%d]", i))
-	}
-}
-
-// Lists reports whether the rules need [Conn.ListLayer].
+// Lists reports whether the rules hide tools, so that [Conn.ListLayer] is needed.
 func (s *Shared) Lists() bool { return s.filters }
 
 // candidates are the rules that may apply to one tool.
 type candidates struct {
 	rules   []int // their indexes, in order
-	matched bool  // the tool matches the patterns of each of them
+	matched bool  // whether the tool is known to match the patterns of each of them
 }
 
 // candidates returns the rules for a tool. A rule whose patterns take too long to
-// match is among them, because applying it refuses the call.
+// match is included, because applying it refuses the call.
 func (s *Shared) candidates(tool string) *candidates {
 	c := &candidates{matched: true}
 	for i := range s.o.Rules {

@@ -37,8 +37,7 @@ func principal(permissions ...string) *sessionstate.Context {
 	}
 }
 
-// A name made to take long to match does not keep the session busy; what cannot
-// be told is refused.
+// A name that takes too long to match does not block the session: the call is refused.
 func TestNameTooLong(t *testing.T) {
 	s := compile(t, Options{Rules: []Rule{{Tools: []string{"*a*a*a*a*a*a*b*c"}, Deny: true}}})
 	for _, n := range []int{200, 1 << 20} {
@@ -91,7 +90,7 @@ func TestListing(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		rule    Rule
-		listing bool // what Default Deny makes of the tool in a list
+		listing bool // whether the tool is listed with Default: Deny
 	}{
 		{"denies some calls", Rule{Deny: true, When: onArguments}, false},
 		{"allows some calls", Rule{When: onArguments}, true},
@@ -153,7 +152,7 @@ func TestCheckOrder(t *testing.T) {
 		{"the same", []Rule{rule("a*b"), rule("a*b")}, false},
 		{"a narrower pattern", []Rule{rule("get_*"), rule("get_?_*")}, false},
 		{"one, then all", []Rule{rule("drop"), rule("*")}, true},
-		{"a condition decides not always", []Rule{conditional, rule("drop")}, true},
+		{"a condition does not always decide", []Rule{conditional, rule("drop")}, true},
 		{"half of its tools", []Rule{rule("get_*"), rule("get_x", "put_x")}, true},
 		{"a wider pattern", []Rule{rule("get_x*"), rule("get_*")}, true},
 		{"patterns that may overlap", []Rule{rule("*_x"), rule("get_x")}, true},
@@ -187,13 +186,13 @@ type counters struct {
 	rates    []*buckets
 }
 
-func count(rates ...Rate) *counters {
+func newCounters(rates ...Rate) *counters {
 	l := new(Limiters)
 	return &counters{l, l.buckets(rates, "", time.Now)}
 }
 
-// takes makes n calls and returns how many were allowed.
-func takes(c *counters, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
+// makeCalls makes n calls and returns how many were allowed.
+func makeCalls(c *counters, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
 	for range n {
 		d := decision{allowed: true, rate: none}
 		c.limiters.take(c.rates, &d, view, tool, attempt{now: now})
@@ -215,36 +214,36 @@ func TestRatesPer(t *testing.T) {
 		PerTool:    {0, 0, 3},
 		PerSession: {0, 0, 0},
 	} {
-		r := count(Rate{Tools: []string{"*"}, Per: per, Limit: 3, Window: time.Hour})
-		if n := takes(r, 5, ada, "x", start); n != 3 {
+		r := newCounters(Rate{Tools: []string{"*"}, Per: per, Limit: 3, Window: time.Hour})
+		if n := makeCalls(r, 5, ada, "x", start); n != 3 {
 			t.Errorf("per %s: %d calls allowed of a burst of 3", per, n)
 		}
-		got := []int{takes(r, 5, eve, "x", start), takes(r, 5, ada2, "x", start), takes(r, 5, ada, "y", start)}
+		got := []int{makeCalls(r, 5, eve, "x", start), makeCalls(r, 5, ada2, "x", start), makeCalls(r, 5, ada, "y", start)}
 		if !slices.Equal(got, want) {
 			t.Errorf("per %s: others have %v left, want %v", per, got, want)
 		}
 	}
 }
 
-// Names made up by a client cost bounded memory and win it no fresh bucket.
+// Names that a client invents cost bounded memory and give it no new bucket.
 func TestRatesAreBounded(t *testing.T) {
 	now := time.Now()
-	r := count(Rate{Tools: []string{"*"}, Per: PerTool, Limit: 2, Window: time.Minute})
-	takes(r, 3, nil, "x", now)
+	r := newCounters(Rate{Tools: []string{"*"}, Per: PerTool, Limit: 2, Window: time.Minute})
+	makeCalls(r, 3, nil, "x", now)
 	for i := range 3 * maxBuckets {
-		takes(r, 1, nil, fmt.Sprint("made up ", i), now)
+		makeCalls(r, 1, nil, fmt.Sprint("made up ", i), now)
 	}
 	if n := len(r.rates[0].byKey); n != maxBuckets || r.rates[0].order.Len() != n {
 		t.Errorf("%d buckets are kept, want %d", n, maxBuckets)
 	}
-	if n := takes(r, 1, nil, "x", now); n != 0 {
+	if n := makeCalls(r, 1, nil, "x", now); n != 0 {
 		t.Error("a flood of names has refilled a bucket")
 	}
-	if n := takes(r, 3, nil, "new", now); n != 0 {
+	if n := makeCalls(r, 3, nil, "new", now); n != 0 {
 		t.Errorf("%d calls allowed of the bucket that the rest shares, which is empty", n)
 	}
 	now = now.Add(2 * time.Minute)
-	if n := takes(r, 3, nil, "new", now); n != 2 {
+	if n := makeCalls(r, 3, nil, "new", now); n != 2 {
 		t.Errorf("%d calls allowed once others are idle, want 2", n)
 	}
 }
@@ -254,7 +253,9 @@ func TestReloadKeepsBuckets(t *testing.T) {
 	now := time.Now()
 	hourly := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 2, Window: time.Hour}
 	l := new(Limiters)
-	take := func(rates ...Rate) int { return takes(&counters{l, l.buckets(rates, "", time.Now)}, 3, nil, "x", now) }
+	take := func(rates ...Rate) int {
+		return makeCalls(&counters{l, l.buckets(rates, "", time.Now)}, 3, nil, "x", now)
+	}
 	if n := take(hourly); n != 2 {
 		t.Fatalf("%d calls allowed of 2", n)
 	}
@@ -263,7 +264,7 @@ func TestReloadKeepsBuckets(t *testing.T) {
 	if n := take(daily); n != 2 {
 		t.Errorf("%d calls allowed of another rate's 2", n)
 	}
-	take() // the rate is taken out for a while
+	take() // the rate is removed for a while
 	if n := take(hourly); n != 0 {
 		t.Errorf("%d calls allowed of a bucket that is empty", n)
 	}
@@ -275,8 +276,8 @@ func TestReloadKeepsBuckets(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Now()
-	r := count(Rate{Tools: []string{"*"}, Per: PerUser, Limit: 7, Window: time.Minute, Burst: 1})
-	takes(r, 1, nil, "x", now)
+	r := newCounters(Rate{Tools: []string{"*"}, Per: PerUser, Limit: 7, Window: time.Minute, Burst: 1})
+	makeCalls(r, 1, nil, "x", now)
 	for range 20 {
 		d := decision{allowed: true, rate: none}
 		r.limiters.take(r.rates, &d, nil, "x", attempt{now: now})
@@ -284,17 +285,17 @@ func TestRetryAfter(t *testing.T) {
 			t.Fatalf("%s, retry after %v", d.String(), d.retryAfter)
 		}
 		now = now.Add(d.retryAfter)
-		if takes(r, 1, nil, "x", now) != 1 {
-			t.Fatal("refused after the time it was told to wait")
+		if makeCalls(r, 1, nil, "x", now) != 1 {
+			t.Fatal("refused after the time that the refusal names")
 		}
-		// A clock that is set back takes nothing and gives nothing.
-		if takes(r, 1, nil, "x", now.Add(-time.Hour)) != 0 {
+		// A clock that is set back neither takes nor gives tokens.
+		if makeCalls(r, 1, nil, "x", now.Add(-time.Hour)) != 0 {
 			t.Fatal("a clock that goes back gives a call")
 		}
 	}
 }
 
-// twenty rules, as the project's benchmark has them.
+// twentyRules returns twenty rules like those of attache-bench.
 func twentyRules(t testing.TB, cel bool) []Rule {
 	var rules []Rule
 	for i := range 18 {
@@ -335,7 +336,7 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 	b.Run("rates", func(b *testing.B) {
-		r := count(Rate{Tools: []string{"*"}, Per: PerTenant, Limit: 1e9, Window: time.Second})
+		r := newCounters(Rate{Tools: []string{"*"}, Per: PerTenant, Limit: 1e9, Window: time.Second})
 		view := principal()
 		b.ReportAllocs()
 		for b.Loop() {

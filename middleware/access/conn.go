@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -12,11 +13,11 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// ConnOptions are what one client connection adds to the rules.
+// ConnOptions are the options of one client connection.
 type ConnOptions struct {
-	// Catalog knows what tools/list said on this connection; nil means an empty one.
+	// Catalog holds the tools that the server listed on this connection; nil means none.
 	Catalog *middleware.Catalog
-	// Log gets refusals; nil discards them.
+	// Log receives a line for each refusal; nil discards them.
 	Log *slog.Logger
 }
 
@@ -27,24 +28,21 @@ type Conn struct {
 	log     *slog.Logger
 
 	// Used by the client's direction only.
-	inputs expression.Inputs // of the call being judged
+	inputs expression.Inputs // for the call being judged
 	tools  glob.Names[*candidates]
 }
 
 // Connect returns the layers of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{Shared: s, catalog: o.Catalog, log: o.Log}
-	if c.catalog == nil {
-		c.catalog = new(middleware.Catalog)
+	return &Conn{
+		Shared:  s,
+		catalog: cmp.Or(o.Catalog, new(middleware.Catalog)),
+		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		tools:   glob.Names[*candidates]{All: s.all, Find: s.candidates},
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	c.tools = glob.Names[*candidates]{All: s.all, Find: s.candidates}
-	return c
 }
 
-// Layer returns the layer that judges calls. It stands behind the layers that edit
+// Layer returns the layer that judges calls. It must run behind the layers that edit
 // them.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: true, ArgumentNames: c.reads}
@@ -59,7 +57,8 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// call judges a call. until is when it does not wait any more, zero if it has not waited.
+// call judges a call, which waits for the Lender no longer than until. until is zero for a call
+// that has not waited.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, until time.Time) error {
 	call := middleware.CallFrom(ctx)
 	view := sessionstate.ContextOf(call)
@@ -86,7 +85,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 }
 
 // suspend judges the call again when the Lender has answered. A frame that cannot be suspended,
-// a notification or the member of a batch, waits here.
+// such as a notification or a member of a batch, blocks in the resume function instead.
 func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.Handler, answered <-chan struct{}, until time.Time) {
 	if until.IsZero() {
 		until = time.Now().Add(waitTime)
@@ -103,8 +102,9 @@ func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.H
 }
 
 // judge decides about a call and, if it is allowed, takes its tokens. With explain
-// it also returns the result of each rule. If it returns a channel, nothing is decided until
-// that is closed; at until, if that is not zero, it decides in any case.
+// it also returns the result of each rule. If it returns a channel, nothing is decided yet:
+// judge must be called again when the channel is closed. Once until has passed, judge always
+// decides.
 func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, until time.Time, explain bool) (d decision, steps []step, answered <-chan struct{}) {
 	if !m.Plain() {
 		// The relay refuses such a frame itself where rules enforce.
@@ -134,8 +134,8 @@ func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, u
 	return d, steps, answered
 }
 
-// logRefusal warns of a call that could not be decided, because somebody has to
-// correct the cause.
+// logRefusal logs a refusal, as a warning if the call could not be decided, because then
+// somebody has to correct the cause.
 func (c *Conn) logRefusal(call *middleware.Call, view *sessionstate.Context, tool string, d *decision) {
 	level := slog.LevelInfo
 	if d.reason == errored {

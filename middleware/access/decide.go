@@ -12,11 +12,11 @@ import (
 // A request is a call or a listed tool to decide about.
 type request struct {
 	inputs  *expression.Inputs
-	listing bool // asks whether any arguments could make a call allowed
-	matched bool // the tool is known to match each rule
+	listing bool // whether to ask if a call with some arguments could be allowed
+	matched bool // whether the tool is known to match each rule
 }
 
-// A Reason says what a rule did with a call.
+// A Reason describes what a rule did with a call.
 type Reason string
 
 // OtherTools is the reason of a rule that is skipped because its patterns do not
@@ -42,21 +42,21 @@ const (
 	rateUnknown Reason = "the rate is not known: the shared database does not answer"
 )
 
-// A decision says whether a call is allowed, and why.
+// A decision states whether a call is allowed, and why.
 type decision struct {
 	allowed    bool
 	reason     Reason
-	by         string        // the rule or rate that decided, or "access.default"
+	by         string        // the name of the rule or rate that decided, or byDefaultRule
 	rate       int           // the index of the rate that refused, or none
 	missing    []string      // permissions that are required and that the principal lacks
-	err        error         // why it could not be decided; contains no value of the call
-	retryAfter time.Duration // until the rate allows the call again
-	text       string        // of the refusal, for the model
+	err        error         // why the call could not be decided; contains no value of the call
+	retryAfter time.Duration // how long until the rate allows the call
+	text       string        // the text of the refusal, for the model
 }
 
 const none = -1 // no rate
 
-// byDefaultRule stands for the rule where none decided.
+// byDefaultRule replaces the name of the rule if no rule decided.
 const byDefaultRule = "access.default"
 
 func (d *decision) why() string { return why(d.reason, d.missing, d.err) }
@@ -73,7 +73,7 @@ func why(reason Reason, missing []string, err error) string {
 	return text
 }
 
-// String returns the verdict, the rule and the reason, for people.
+// String returns the verdict, the name of the rule and the reason, for people.
 func (d *decision) String() string {
 	verdict := "refused"
 	if d.allowed {
@@ -95,7 +95,7 @@ func (s *step) skipped() bool {
 	return s.reason == OtherTools || s.reason == conditionFalse || s.reason == needsArguments
 }
 
-// decide applies rules to a request. It counts no rates. visit, if not nil, gets
+// decide applies rules to a request, but no rates. visit, if not nil, is called with
 // the result of each rule.
 func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 	q.matched = c.matched
@@ -125,9 +125,8 @@ func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 // The texts of refusals do not name the tool: an outer layer may have shown it to
 // the model under another name.
 const (
-	textDenied    = "Permission denied: this tool may not be called here"
-	textUndecided = "Permission denied: the access rules could not be applied to this call"
-
+	textDenied      = "Permission denied: this tool may not be called here"
+	textUndecided   = "Permission denied: the access rules could not be applied to this call"
 	textRateUnknown = "The rate limit of this tool cannot be checked at the moment: try again later"
 )
 
@@ -135,6 +134,7 @@ func undecided(by string, err error) decision {
 	return decision{reason: errored, by: by, rate: none, err: err, text: textUndecided}
 }
 
+// refusal returns the text of a refusal by the rule.
 func (r *Rule) refusal(missing []string) string {
 	switch {
 	case r.Message != "":
@@ -145,7 +145,7 @@ func (r *Rule) refusal(missing []string) string {
 	return textDenied
 }
 
-// apply returns the result of one rule.
+// apply returns the result of the rule.
 func (r *Rule) apply(q *request) step {
 	if !q.matched {
 		switch matches, err := glob.Match(r.Tools, q.inputs.Tool); {
@@ -174,7 +174,8 @@ func (r *Rule) apply(q *request) step {
 	return step{reason: reason, missing: missing}
 }
 
-// verdict returns what a rule decides that matches and whose condition holds.
+// verdict returns the decision of a rule that matches and whose condition holds, and the
+// permissions that are missing.
 func (r *Rule) verdict(q *request) (Reason, []string) {
 	switch {
 	case r.Deny:

@@ -15,25 +15,26 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// Limiters counts the calls of a process for its rates. The zero value is ready.
+// Limiters counts the calls of a process for its rates. The zero value is ready to use.
 type Limiters struct {
-	// Lender has the buckets, where several processes share them; nil if this process has its
-	// own. It is set before the Limiters are used.
+	// Lender lends tokens from buckets that several processes share; nil if this process has
+	// its own buckets. Set it before the Limiters are used.
 	Lender sessionstate.Lender
 
-	loans chan struct{} // holds one element for each that the Lender is asked for; nil without one
-	mu    sync.Mutex
-	now   func() time.Time
-	rates []*buckets
-	away  time.Time // the Lender failed and is not asked before; guarded by mu
+	asking chan struct{} // holds one element for each running call of Lend; nil without a Lender
+
+	mu      sync.Mutex
+	now     func() time.Time
+	rates   []*buckets
+	retryAt time.Time // the Lender failed and is not asked before
 }
 
 // maxBuckets bounds the buckets of one rate, because a client may choose their
 // keys.
 const maxBuckets = 10_000
 
-// roundingError is how much of a token may be missing: the limiter computes with
-// floating point seconds.
+// roundingError is the part of a token that may be missing, because the limiter
+// computes with floating point seconds.
 const roundingError = 1e-6
 
 // buckets are the token buckets of one rate, in the order of their last use.
@@ -42,12 +43,12 @@ type buckets struct {
 	Rate
 	limit rate.Limit
 	byKey map[bucketKey]*list.Element
-	order list.List // of *bucket; the front was used last
+	order list.List // of *bucket, the most recently used first
 	rest  *bucket   // for keys beyond maxBuckets
 
-	shared bool   // a Lender has the buckets
-	server string // whose tools the rate is for
-	nth    int    // how many equal rates are before this one
+	shared bool   // whether tokens come from a Lender
+	server string // the name of the server whose tools are limited
+	nth    int    // the number of equal rates before this one
 }
 
 type bucketKey struct{ tenant, name string }
@@ -55,19 +56,18 @@ type bucketKey struct{ tenant, name string }
 // A bucket counts the calls of one key.
 type bucket struct {
 	key bucketKey
-	// limiter counts the calls that no Lender does.
+	// limiter counts the calls that are not counted by a Lender.
 	limiter *rate.Limiter
 	loan    *loan // nil without a Lender
 }
 
-// buckets returns the buckets of a server's rates, and makes those that are missing. The
-// buckets of a removed rate stay, so that removing a rate for a moment refills
-// nothing.
+// buckets returns the buckets of a server's rates, and creates those that are missing. The
+// buckets of a removed rate are kept, so that removing a rate for a moment refills nothing.
 func (l *Limiters) buckets(rates []Rate, server string, now func() time.Time) []*buckets {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now = now; l.Lender != nil && l.loans == nil {
-		l.loans = make(chan struct{}, maxLoans)
+	if l.now = now; l.Lender != nil && l.asking == nil {
+		l.asking = make(chan struct{}, maxAsking)
 	}
 	var out []*buckets
 	for _, r := range rates {
@@ -92,21 +92,21 @@ func (l *Limiters) buckets(rates []Rate, server string, now func() time.Time) []
 	return out
 }
 
-// An attempt is one try to take the tokens of a call.
+// An attempt holds the circumstances of one call of take.
 type attempt struct {
 	now  time.Time
 	down Down
-	late bool // the call does not wait for a Lender any more
+	late bool // the call has waited for the Lender long enough
 }
 
-// take takes a token from every bucket that counts the call. If one of them is
-// empty it takes none and turns d into a refusal. If a Lender has to be asked first it takes
-// none either, and returns a channel that is closed when the Lender has answered.
+// take takes a token from every bucket that counts the call. If one of them is empty, it
+// takes none and turns d into a refusal. If the Lender has to be asked first, it takes none
+// either, and returns a channel that is closed when the Lender has answered.
 func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Context, tool string, a attempt) (answered <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var array [4]*bucket // keeps most calls from allocating
-	due, isKnown := array[:0], true
+	due, allKnown := array[:0], true
 	for i, b := range rates {
 		matches, err := glob.Match(b.Tools, tool)
 		if err != nil {
@@ -119,8 +119,8 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 		k := b.bucket(b.key(view, tool), a.now)
 		due = append(due, k)
 		wait, state := l.wait(k, a)
-		isKnown = isKnown && state != unknown
-		if state == away && a.down == DownClosed {
+		allKnown = allKnown && state != unknown
+		if state == unavailable && a.down == DownClosed {
 			*d = decision{reason: rateUnknown, rate: i, text: textRateUnknown}
 			return nil
 		}
@@ -131,7 +131,7 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 	switch {
 	case !d.allowed:
 		d.text = "Rate limit reached: try again in " + seconds(d.retryAfter)
-	case !isKnown:
+	case !allKnown:
 		return l.ask(due, a)
 	default:
 		for _, k := range due {
@@ -141,13 +141,13 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 	return nil
 }
 
-// ownWait returns how long until the limiter of the process has a token, 0 if it has one.
-func (k *bucket) ownWait(now time.Time) time.Duration {
-	lacks := 1 - k.limiter.TokensAt(now)
-	if lacks <= roundingError {
+// limiterWait returns how long it takes until the limiter has a token, 0 if it has one.
+func (k *bucket) limiterWait(now time.Time) time.Duration {
+	missing := 1 - k.limiter.TokensAt(now)
+	if missing <= roundingError {
 		return 0
 	}
-	return time.Duration(math.Ceil(lacks / float64(k.limiter.Limit()) * float64(time.Second)))
+	return time.Duration(math.Ceil(missing / float64(k.limiter.Limit()) * float64(time.Second)))
 }
 
 func seconds(d time.Duration) string {
@@ -175,10 +175,10 @@ func (b *buckets) key(view *sessionstate.Context, tool string) bucketKey {
 	return bucketKey{tenant.Value, user.Value}
 }
 
-// bucket returns the bucket of a key. At maxBuckets it replaces the bucket that
-// was used longest ago, if that is full again and so no different from a new one.
-// If it is not, all further keys share one bucket, so that nobody gets tokens by
-// making up keys.
+// bucket returns the bucket of a key. At maxBuckets it replaces the least recently
+// used bucket if that is full again, because a full bucket does not differ from a new one.
+// If it is not full, all further keys share one bucket, so that nobody gets tokens by
+// inventing keys.
 func (b *buckets) bucket(key bucketKey, now time.Time) *bucket {
 	if at, ok := b.byKey[key]; ok {
 		b.order.MoveToFront(at)
@@ -196,7 +196,7 @@ func (b *buckets) bucket(key bucketKey, now time.Time) *bucket {
 		delete(b.byKey, old.key)
 		b.order.Remove(oldest)
 	}
-	// The key may be a slice of a frame; a copy does not keep the frame in memory.
+	// The key may be part of a frame, which the copy does not keep in memory.
 	key = bucketKey{strings.Clone(key.tenant), strings.Clone(key.name)}
 	k := b.newBucket(key, "key")
 	b.byKey[key] = b.order.PushFront(k)
@@ -211,14 +211,14 @@ func (b *buckets) newBucket(key bucketKey, kind string) *bucket {
 	return k
 }
 
-// isFull reports whether all tokens are in the bucket.
+// isFull reports whether no token of the bucket is missing.
 func (k *bucket) isFull(now time.Time) bool {
-	return k.limiter.TokensAt(now) >= float64(k.limiter.Burst()) && (k.loan == nil || k.loan.isBack(now))
+	return k.limiter.TokensAt(now) >= float64(k.limiter.Burst()) && (k.loan == nil || k.loan.isRepaid(now))
 }
 
-// spend takes a token, which is there.
+// spend takes a token. The caller knows that the bucket has one.
 func (k *bucket) spend(now time.Time) {
-	if k.loan != nil && k.loan.has(now) {
+	if k.loan != nil && k.loan.hasToken(now) {
 		k.loan.tokens--
 		return
 	}

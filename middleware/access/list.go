@@ -12,8 +12,8 @@ import (
 )
 
 // ListLayer returns the layer that removes from tools/list the tools that may not be
-// called. It stands in front of the layers that edit
-// calls, because those have to see every tool.
+// called. It must run in front of the layers that edit calls, because those have to see
+// every tool.
 func (c *Conn) ListLayer() middleware.Layer {
 	return middleware.Layer{Name: "access-list", Wrap: c.wrapLists, Enforces: true}
 }
@@ -56,7 +56,7 @@ func (c *Conn) filterReply(view *sessionstate.Context) middleware.ReplyHook {
 	}
 }
 
-// filter returns the edits that remove the tools which may not be called.
+// filter returns the edits that remove the tools that may not be called.
 func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wire.Value) []wire.Splice {
 	i, hidden := -1, 0
 	edits := wire.RemoveElements(list, func(entry wire.Value) bool {
@@ -76,8 +76,8 @@ func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wi
 
 var errNoName = errors.New("the tool has no name")
 
-// judgeEntry decides whether an entry stays in the list. An entry without a name
-// cannot be called or judged, so it goes.
+// judgeEntry decides whether an entry stays in the list. An entry without a name is
+// removed, because it can neither be called nor judged.
 func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision {
 	name := entry.Get("name")
 	if !name.IsString() {
@@ -87,8 +87,8 @@ func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision
 	return c.decide(c.all, request{inputs: &in, listing: true}, nil)
 }
 
-// withhold replaces a list that cannot be filtered by an error. The relay does so
-// for a list over the hold limit; see [middleware.Call.MustHold].
+// withhold replaces a list that cannot be filtered by an error. The relay does the same
+// with a list over the hold limit; see [middleware.Call.MustHold].
 func (c *Conn) withhold(call *middleware.Call, reply *wire.Message) {
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the list of tools could not be filtered"})
 	c.log.WarnContext(call.LogContext(), "a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())

@@ -17,16 +17,16 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A lender has buckets in memory.
+// A lender keeps its buckets in memory.
 type lender struct {
-	wait    time.Duration // until it answers
-	answers int           // that it gives before it fails
+	wait    time.Duration // how long an answer takes
+	answers int           // the number of answers before it fails
 
 	mu     sync.Mutex
 	fullAt map[sessionstate.Bucket]time.Time
 	asked  int
-	used   map[sessionstate.Bucket]int // lent and not given back
-	others int                         // processes that it says there are
+	used   map[sessionstate.Bucket]int // tokens that were lent and not returned
+	others int                         // the number of other processes that it reports
 }
 
 func newLender() *lender {
@@ -55,7 +55,7 @@ func (l *lender) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate
 	return sessionstate.Loan{Tokens: n, Full: l.fullAt[b].Sub(now), Processes: 1 + l.others, Counted: 1}, nil
 }
 
-// shared are options with a rate that a lender counts: two tokens at once are borrowed at most.
+// shared returns options with a rate whose tokens a lender lends, at most two at once.
 func shared(l *lender, down access.Down) access.Options {
 	return access.Options{
 		Rates: []access.Rate{{Tools: []string{"*"}, Per: access.PerTenant, Limit: 60, Window: time.Minute, Burst: 20}},
@@ -63,7 +63,7 @@ func shared(l *lender, down access.Down) access.Options {
 	}
 }
 
-// sharedOptions are those of the scripts.
+// sharedOptions returns the options that the scripts name.
 func sharedOptions() map[string]access.Options {
 	slow, stuck, away, closed, gone := newLender(), newLender(), newLender(), newLender(), newLender()
 	slow.wait, stuck.wait, stuck.others = time.Second/2, time.Hour, 9
@@ -76,27 +76,28 @@ func sharedOptions() map[string]access.Options {
 	}
 }
 
-// A process is one of those that share rates.
+// A process is one of several that share rates.
 type process struct {
 	limiters *access.Limiters
 	call     middleware.Handler
 	allowed  int
 }
 
-// at has the relay of a call wait in the goroutine of the caller.
-type at struct{ p *process }
+// A blockingRelay suspends a call by blocking the goroutine of the caller.
+type blockingRelay struct{}
 
-func (at) Answer(context.Context, *wire.Message) error                             { return nil }
-func (at) Ask(wire.Peer, string, []byte, time.Duration, func(reply *wire.Message)) {}
-func (at) Defer(*wire.Message, middleware.Work)                                    {}
-func (at) Cancelled() bool                                                         { return false }
-func (a at) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
+func (blockingRelay) Answer(context.Context, *wire.Message) error { return nil }
+func (blockingRelay) Ask(wire.Peer, string, []byte, time.Duration, func(reply *wire.Message)) {
+}
+func (blockingRelay) Defer(*wire.Message, middleware.Work) {}
+func (blockingRelay) Cancelled() bool                      { return false }
+func (b blockingRelay) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
 	select {
 	case <-ready:
 	case <-time.After(limit):
 	}
 	call := new(middleware.Call)
-	call.Reset(a, true)
+	call.Reset(b, true)
 	_ = resume(&middleware.Context{Context: context.Background(), Call: call}, m)
 }
 
@@ -123,7 +124,7 @@ func (p *process) try(t *testing.T) bool {
 func (p *process) tryTool(t *testing.T, tool string) bool {
 	t.Helper()
 	call := new(middleware.Call)
-	call.Reset(at{p}, true)
+	call.Reset(blockingRelay{}, true)
 	before := p.allowed
 	m := wire.NewMessage(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`))
 	if err := p.call(&middleware.Context{Context: t.Context(), Call: call}, m); err != nil {
@@ -132,9 +133,9 @@ func (p *process) tryTool(t *testing.T, tool string) bool {
 	return p.allowed > before
 }
 
-// In an hour of calls of several processes, some of which die, no span of time has more calls
-// than the limit and what the processes may have borrowed before; and where there are enough
-// calls, hardly fewer than the limit are allowed.
+// For an hour, several processes make calls, and some of them die. No interval has more calls than
+// the limit plus the tokens that the processes may have borrowed before. If there are enough calls,
+// nearly as many as the limit are allowed.
 func TestProcessesShareRates(t *testing.T) {
 	for _, rate := range []access.Rate{
 		{Limit: 60, Window: time.Minute, Burst: 100},
@@ -164,7 +165,7 @@ func TestProcessesShareRates(t *testing.T) {
 					switch {
 					case all[i].try(t):
 						calls = append(calls, time.Now())
-					case random.IntN(1000) == 0: // it dies, and another one begins
+					case random.IntN(1000) == 0: // the process dies, and another one starts
 						all[i] = newProcess(t, l, rate)
 					}
 					time.Sleep(time.Duration(random.Float64() * float64(time.Second) / most)) // twice the limit
@@ -184,7 +185,7 @@ func TestProcessesShareRates(t *testing.T) {
 	}
 }
 
-// A process that calls often asks seldom, and one that calls seldom keeps nothing from others.
+// A process with many calls asks seldom, and one with few calls keeps no tokens from others.
 func TestLoansGrow(t *testing.T) {
 	rate := access.Rate{Tools: []string{"*"}, Per: access.PerTenant, Limit: 600, Window: time.Minute}
 	synctest.Test(t, func(t *testing.T) {
@@ -206,25 +207,26 @@ func TestLoansGrow(t *testing.T) {
 			}
 			time.Sleep(11 * time.Second)
 		}
-		if l.asked != 20 || sum(l) != 220 {
-			t.Errorf("20 calls with time between them asked %d times and keep %d tokens, want 20 and none", l.asked, sum(l)-220)
+		if l.asked != 20 || l.lent() != 220 {
+			t.Errorf("20 calls with time between them asked %d times and keep %d tokens, want 20 and none", l.asked, l.lent()-220)
 		}
 	})
 }
 
-func sum(l *lender) (n int) {
+// lent returns the number of tokens that were lent and not returned.
+func (l *lender) lent() (n int) {
 	for _, u := range l.used {
 		n += u
 	}
 	return n
 }
 
-// The tokens that a process has left when it ends are given back, unless the lender is away.
-func TestTokensAreGivenBack(t *testing.T) {
+// A process that ends returns its unspent tokens, unless the lender does not answer.
+func TestTokensAreReturned(t *testing.T) {
 	rate := access.Rate{Tools: []string{"*"}, Per: access.PerTenant, Limit: 600, Window: time.Minute}
 	for name, test := range map[string]struct {
 		answers, want int
-	}{"there": {100, 4}, "away": {3, 7}} {
+	}{"answers": {100, 4}, "fails": {3, 7}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLender()
@@ -235,7 +237,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 				}
 				p.limiters.Close(t.Context())
 				p.limiters.Close(t.Context())
-				if n := sum(l); n != test.want {
+				if n := l.lent(); n != test.want {
 					t.Errorf("%d tokens are lent after %d calls, want %d", n, p.allowed, test.want)
 				}
 			})
@@ -244,7 +246,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 	new(access.Limiters).Close(t.Context())
 }
 
-// Names made up by a client make a bounded number of buckets.
+// Names that a client invents create a bounded number of buckets.
 func TestSharedBucketsAreBounded(t *testing.T) {
 	const most = 10_000
 	synctest.Test(t, func(t *testing.T) {
@@ -264,8 +266,8 @@ func TestSharedBucketsAreBounded(t *testing.T) {
 	})
 }
 
-// Names of buckets differ with everything that makes a bucket another one.
-func TestBucketsOfALender(t *testing.T) {
+// Different rates, servers and keys have buckets with different names.
+func TestBucketNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLender()
 		base := access.Rate{Tools: []string{"*"}, Per: access.PerTool, Limit: 60, Window: time.Minute}

@@ -10,7 +10,7 @@ import (
 
 const layerName = "access"
 
-// noteDecision makes a note of each skipped rule in steps, and of the decision.
+// noteDecision adds a note for each skipped rule in steps, and one for the decision.
 func (c *Conn) noteDecision(call *middleware.Call, d *decision, steps []step) {
 	for _, s := range steps {
 		if s.skipped() {
@@ -24,7 +24,7 @@ func (c *Conn) noteDecision(call *middleware.Call, d *decision, steps []step) {
 	call.Note(middleware.Note{Layer: layerName, Rule: d.by, Act: act, Why: d.why()})
 }
 
-// noteRates makes a note of each rate that did not refuse the call.
+// noteRates adds a note for each rate that did not refuse the call.
 func (c *Conn) noteRates(call *middleware.Call, d *decision, tool string) {
 	for i := range c.o.Rates {
 		note := middleware.Note{Layer: layerName, Rule: c.o.Rates[i].Name, Act: middleware.Skipped}
@@ -43,7 +43,7 @@ func (c *Conn) noteRates(call *middleware.Call, d *decision, tool string) {
 	}
 }
 
-// noteHidden makes a note of the tool at index i of a list, which is removed.
+// noteHidden adds a note for the tool at index i of a list, which is being removed.
 func (c *Conn) noteHidden(call *middleware.Call, i int, entry wire.Value, d *decision) {
 	if !call.Noted() {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
-// Per says whose calls share a bucket of a rate.
+// Per selects which calls share a bucket of a rate.
 type Per string
 
 // The values of Per. The same user name in two tenants is two users.
@@ -25,8 +25,8 @@ const (
 // A Rate limits how often tools are called: Limit times in each Window on average,
 // and up to Burst at once.
 type Rate struct {
-	// Name is where the configuration has the rate, "access.rates[1]", for notes and
-	// errors; "" stands for its place among the rates.
+	// Name is the place of the rate in the configuration, for notes and errors; "" means
+	// "access.rates[i]", with its index.
 	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string
@@ -38,7 +38,7 @@ type Rate struct {
 	Burst int
 }
 
-// Check returns an error if the rate makes no sense.
+// Check returns an error if the rate is invalid.
 func (r *Rate) Check() error {
 	switch r.Per {
 	case PerSession, PerUser, PerTenant, PerTool:

@@ -19,24 +19,24 @@ const (
 	Deny  Default = "deny"
 )
 
-// A Rule says what a call of some tools needs.
+// A Rule states what a call of some tools needs.
 type Rule struct {
-	// Name is where the configuration has the rule, "access.rules[1]", for notes and
-	// errors; "" stands for its place among the rules.
+	// Name is the place of the rule in the configuration, for notes and errors; "" means
+	// "access.rules[i]", with its index.
 	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string
-	// Require are permissions, all of which the principal must have.
+	// Require lists permissions. The principal must have all of them.
 	Require []string
 	// Deny refuses the call.
 	Deny bool
 	// When, if not nil, is the condition under which the rule applies.
 	When *expression.Program
-	// Message replaces the usual text of a refusal.
+	// Message replaces the default text of a refusal.
 	Message string
 }
 
-// Check returns an error if the rule makes no sense.
+// Check returns an error if the rule is invalid.
 func (r *Rule) Check() error {
 	switch {
 	case r.When != nil && r.When.Type() != expression.Bool:
@@ -54,8 +54,8 @@ func (r *Rule) Check() error {
 }
 
 // CheckOrder returns an error if rule i can never decide because a rule before it
-// decides every call of its tools. Nobody would notice that such a deny refuses
-// nothing.
+// decides every call of its tools. Otherwise nobody would notice that such a deny rule
+// refuses nothing.
 func CheckOrder(rules []Rule, i int) error {
 	if by := decidedBy(rules[:i], rules[i].Tools); by >= 0 {
 		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or remove it", rules[by].Name)
@@ -63,8 +63,7 @@ func CheckOrder(rules []Rule, i int) error {
 	return nil
 }
 
-// decidedBy returns the index of the rule that decides every call of the tools, or
-// none.
+// decidedBy returns the index of the rule that decides every call of the tools, or -1.
 func decidedBy(rules []Rule, tools []string) int {
 	return slices.IndexFunc(rules, func(r Rule) bool {
 		return r.When == nil && !slices.ContainsFunc(tools, func(tool string) bool {
@@ -73,7 +72,7 @@ func decidedBy(rules []Rule, tools []string) int {
 	})
 }
 
-// covers reports whether a pattern certainly matches every name that another does.
+// covers reports whether a pattern certainly matches every name that other matches.
 func covers(pattern, other string) bool {
 	if pattern == other {
 		return true
@@ -85,8 +84,8 @@ func covers(pattern, other string) bool {
 // readsArguments reports whether the rule can only be applied to a call.
 func (r *Rule) readsArguments() bool { return r.When != nil && r.When.UsesArguments() }
 
-// mayRefuse reports whether the rule can refuse. A rule that allows does so when
-// its condition fails.
+// mayRefuse reports whether the rule can refuse. A rule that allows refuses if its
+// condition cannot be evaluated.
 func (r *Rule) mayRefuse() bool {
 	return r.Deny || len(r.Require) > 0 || r.When != nil && r.When.NeedsEngine()
 }

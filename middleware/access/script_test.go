@@ -15,8 +15,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// TestScripts plays testdata/*.txt. A new one needs no Go, unless it needs rules
-// of its own.
+// TestScripts plays testdata/*.txt. A new script needs no Go code, unless it needs new rules.
 func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"who":    who,
@@ -24,9 +23,9 @@ func TestScripts(t *testing.T) {
 	}}.Play(t, "testdata/*.txt")
 }
 
-// who is a capture layer that knows everything: "who=USER@TENANT" with
-// ":ROLE_OR_PERMISSION" any number of times, "who=nobody"; a "+modern" behind it
-// is the era, a "+sandboxed" the trust, a "+lost" an identity that could not be looked up.
+// who returns a layer that sets the context as capture does: "who=USER@TENANT", followed by
+// ":ROLE_OR_PERMISSION" any number of times, or "who=nobody". The suffix "+modern" sets the era,
+// "+sandboxed" the trust, and "+lost" means that the identity could not be looked up.
 func who(_ *proxytest.Session, arg string) middleware.Layer {
 	name, flags, _ := strings.Cut(arg, "+")
 	view := &sessionstate.Context{
@@ -62,7 +61,7 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 	}}
 }
 
-// layer makes the layer under test with the options of that name.
+// layer returns the layer under test with the named options.
 func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	name, explain := strings.CutSuffix(name, "+explain")
 	shared, err := access.Compile(namedOptions(t, name))
@@ -84,7 +83,7 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	return l
 }
 
-// show writes a note as scripts do.
+// show formats a note for scripts.
 func show(tool string, n middleware.Note) string {
 	words := []string{string(n.Act)}
 	if tool != "" {

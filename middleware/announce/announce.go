@@ -1,11 +1,11 @@
-// Package announce is the layer that learns how a client wants to be told that a list has
-// changed. attache uses it to tell the client when its own rules change what is listed.
+// Package announce is the layer that observes how a client is to be notified of changed lists.
+// attache uses it to notify the client when attache's own rules change a list.
 //
-// A legacy client is told once the server has declared listChanged for the list and the client
-// has sent notifications/initialized. A modern client is told in each subscription that asked
-// for the list and that the server has acknowledged; the notification has the id of the
-// subscription (revision 2026-07-28, basic/patterns/subscriptions). Any other client is not
-// told: it would take the notification for a fault.
+// A legacy client is notified if the server has declared listChanged for the list and the client
+// has sent notifications/initialized. A modern client is notified in each subscription that the
+// server has acknowledged for the list; the notification has the id of the subscription (revision
+// 2026-07-28, basic/patterns/subscriptions). Other clients are not notified, because they would
+// treat the notification as an error.
 //
 // The layer edits nothing and answers nothing.
 package announce
@@ -23,26 +23,26 @@ import (
 // A List is a kind of list that a server has.
 type List string
 
-// The lists, by the name of their capability.
+// The lists, with the names of their capabilities.
 const (
 	Tools     List = "tools"
 	Prompts   List = "prompts"
 	Resources List = "resources"
 )
 
-var all = []List{Tools, Prompts, Resources}
+var allLists = []List{Tools, Prompts, Resources}
 
 // subscriptionKey is the _meta key of a notification in a subscription. Its value is the id of
 // the subscriptions/listen request.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// maxSubscriptions bounds how many subscriptions of one client are kept.
+// maxSubscriptions bounds the subscriptions of one client.
 const maxSubscriptions = 1000
 
-// An Announce is the layer and what it has learnt on one connection. The zero value is ready.
+// An Announce is the layer of one connection and its state. The zero value is ready to use.
 type Announce struct {
 	mu            sync.Mutex
-	declared      []List // by the server's answer to initialize
+	declared      []List // in the server's answer to initialize
 	initialized   bool
 	subscriptions []subscription
 	prompts       listedNames
@@ -50,7 +50,7 @@ type Announce struct {
 }
 
 type subscription struct {
-	id    string // raw
+	id    string // raw JSON
 	lists []List
 }
 
@@ -62,7 +62,7 @@ func (a *Announce) Layer() middleware.Layer {
 func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		switch {
-		case m.MethodIs("tools/call"): // the commonest, and none of those below
+		case m.MethodIs("tools/call"): // the most frequent method needs no further comparison
 		case m.MethodIs("notifications/cancelled"):
 			a.end(m.Get("params", "requestId").Raw)
 		case m.From == wire.Server:
@@ -73,11 +73,11 @@ func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
 			a.restart()
 			middleware.CallFrom(ctx).OnReply(a.declare)
 		case m.MethodIs("prompts/list"):
-			middleware.CallFrom(ctx).OnReply(a.show(&a.prompts, "prompts", "name"))
+			middleware.CallFrom(ctx).OnReply(a.keepNames(&a.prompts, "prompts", "name"))
 		case m.MethodIs("resources/list"):
-			middleware.CallFrom(ctx).OnReply(a.show(&a.resources, "resources", "uri"))
+			middleware.CallFrom(ctx).OnReply(a.keepNames(&a.resources, "resources", "uri"))
 		case m.MethodIs("resources/templates/list"):
-			middleware.CallFrom(ctx).OnReply(a.show(&a.resources, "resourceTemplates", "uriTemplate"))
+			middleware.CallFrom(ctx).OnReply(a.keepNames(&a.resources, "resourceTemplates", "uriTemplate"))
 		case m.MethodIs("notifications/initialized"):
 			a.ready()
 		case m.MethodIs("subscriptions/listen"):
@@ -102,11 +102,11 @@ func (a *Announce) ready() {
 	a.initialized = true
 }
 
-// declare reads the server's capabilities out of its answer to initialize.
+// declare reads the server's capabilities in its answer to initialize.
 func (a *Announce) declare(_ context.Context, reply *wire.Message) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, l := range all {
+	for _, l := range allLists {
 		if isTrue(reply.Get("result", "capabilities", string(l), "listChanged")) {
 			a.declared = append(a.declared, l)
 		}
@@ -114,20 +114,20 @@ func (a *Announce) declare(_ context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// listedNames are the names or URIs in a list that the client got. One that a later list
-// has no more stays: it may cost a notification too many, and never one too few.
+// listedNames holds the names or URIs that the client has received in a list. It keeps names
+// that a later list no longer contains, which may cause a needless notification.
 type listedNames struct {
 	names map[string]bool
-	more  bool // some were not kept
+	more  bool // whether names were left out
 }
 
 const (
-	maxShown     = 10_000 // names
-	maxShownName = 1 << 10
+	maxNames      = 10_000
+	maxNameLength = 1 << 10
 )
 
-// show returns the hook that keeps the names in a page of a list.
-func (a *Announce) show(in *listedNames, member, key string) middleware.ReplyHook {
+// keepNames returns the hook that keeps the names in a page of a list.
+func (a *Announce) keepNames(in *listedNames, member, key string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -135,7 +135,7 @@ func (a *Announce) show(in *listedNames, member, key string) middleware.ReplyHoo
 			in.names = map[string]bool{}
 		}
 		for entry := range reply.Get("result", member).Elements() {
-			if name := entry.Get(key).Text(); len(name) > maxShownName || len(in.names) >= maxShown {
+			if name := entry.Get(key).Text(); len(name) > maxNameLength || len(in.names) >= maxNames {
 				in.more = true
 			} else {
 				in.names[name] = true
@@ -146,8 +146,8 @@ func (a *Announce) show(in *listedNames, member, key string) middleware.ReplyHoo
 	}
 }
 
-// Shows reports whether the client got a list of prompts or resources with a name or
-// URI that satisfies match, or may have.
+// Shows reports whether the client has received, or may have received, a list of prompts or
+// resources with a name or URI that satisfies match.
 func (a *Announce) Shows(l List, match func(name string) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,11 +163,11 @@ func (a *Announce) Shows(l List, match func(name string) bool) bool {
 	return in.more
 }
 
-// begin reads what a subscription is granted.
+// begin adds a subscription that the server has acknowledged.
 func (a *Announce) begin(m *wire.Message) {
 	id := m.Get("params", "_meta", subscriptionKey)
 	s := subscription{id: string(id.Raw)}
-	for _, l := range all {
+	for _, l := range allLists {
 		if isTrue(m.Get("params", "notifications", string(l)+"ListChanged")) {
 			s.lists = append(s.lists, l)
 		}
@@ -190,8 +190,8 @@ func (a *Announce) end(id []byte) {
 
 func isTrue(v wire.Value) bool { return bytes.Equal(v.Raw, []byte("true")) }
 
-// Changed returns the notifications that tell the client of changed lists, none if
-// it does not want to know. They are the caller's to send.
+// Changed returns the notifications of changed lists that the client expects. The caller must
+// send them.
 func (a *Announce) Changed(lists ...List) []*wire.Message {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -210,7 +210,7 @@ func (a *Announce) Changed(lists ...List) []*wire.Message {
 	return out
 }
 
-// tag returns params that name a subscription.
+// tag returns the params with the id of a subscription.
 func tag(id string) []byte {
 	params := wire.AppendQuote([]byte(`{"_meta":{`), subscriptionKey)
 	return append(append(append(params, ':'), id...), "}}"...)

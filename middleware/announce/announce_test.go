@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestChanged plays sessions, a line each with its direction, and looks at whom
-// attache would then tell of tools and prompts.
+// TestChanged plays the messages of a session, and checks the notifications of changed tools and
+// prompts.
 func TestChanged(t *testing.T) {
 	const (
 		tools = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`
@@ -26,12 +26,12 @@ func TestChanged(t *testing.T) {
 		session []string
 		want    string
 	}{
-		{"nobody spoke", nil, ""},
+		{"no message", nil, ""},
 		{"legacy", []string{hello, able, ready}, tools + `}`},
 		{"not initialized", []string{hello, able}, ""},
 		{"not declared", []string{hello, `< {"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}}}}`, ready}, ""},
 		{"refused", []string{hello, `< {"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"no"}}`, ready}, ""},
-		{"begun anew", []string{hello, able, ready, hello, `< {"jsonrpc":"2.0","id":0,"result":{"capabilities":{}}}`, ready}, ""},
+		{"initialized again", []string{hello, able, ready, hello, `< {"jsonrpc":"2.0","id":0,"result":{"capabilities":{}}}`, ready}, ""},
 		{"subscribed", []string{listen, acked}, tagged},
 		{"not acknowledged", []string{listen}, ""},
 		{"granted less", []string{listen, strings.Replace(acked, `"toolsListChanged":true`, `"toolsListChanged":false`, 1)}, ""},
@@ -58,7 +58,7 @@ func TestChanged(t *testing.T) {
 				got = append(got, string(m.Frame()))
 			}
 			if text := strings.Join(got, "\n"); text != c.want {
-				t.Errorf("told\n%s\nwant\n%s", text, c.want)
+				t.Errorf("got\n%s\nwant\n%s", text, c.want)
 			}
 		})
 	}

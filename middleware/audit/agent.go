@@ -7,7 +7,7 @@ import (
 
 // An Agent is one run of an agent that a session started.
 type Agent struct {
-	Name    string // of its template in the configuration
+	Name    string // the name of its template in the configuration
 	Session string // the handle of its session
 	Run     int    // counted from 1
 	Parent  string // the handle of the session that created it
@@ -15,21 +15,21 @@ type Agent struct {
 	Program string // the first word of its command
 }
 
-// An AgentEnd says how a run of an agent ended.
+// An AgentEnd describes how a run of an agent ended.
 type AgentEnd struct {
 	Failed     bool
-	Why        string // attache's own words: "killed after 30m0s, after 30m0.1s (signal SIGTERM)"
+	Why        string // attache's description: "killed after 30m0s, after 30m0.1s (signal SIGTERM)"
 	ExitStatus int
-	CostUSD    string // as the agent's program said it
-	Report     string // what the session that created it is told, of which the digest is recorded
+	CostUSD    string // as printed by the agent's program
+	Report     string // the report to the session that created the agent; its digest is recorded
 	Took       time.Duration
 }
 
-// errUnrecorded is the error of an agent whose start has to be recorded and is not.
-var errUnrecorded = errors.New("its start could not be recorded, which audit.required wants: see the audit file")
+// errUnrecorded is returned for an agent whose start must be recorded and could not be.
+var errUnrecorded = errors.New("its start could not be recorded, and audit.required is set: see the audit file")
 
-// AgentStarted records that an agent is about to be started. If records are required, and
-// this one is not in the file, it returns an error: the agent must not be started.
+// AgentStarted records that an agent is about to be started. If Options.Required is set and
+// the record cannot be written, it returns an error, and the agent must not be started.
 func (s *Shared) AgentStarted(a Agent) error {
 	r := append(s.agent("agent_started", a).text("trust", a.Trust).text("program", clip(a.Program)), '}')
 	if !s.o.Required {

@@ -1,10 +1,10 @@
 // Package audit is the layer that records every call and what was decided about it:
 // who called what, which rules acted, what was edited, and the result.
 //
-// The layer stands outside all others but trace, so it sees each call as the client
-// sent it and each reply as the client gets it. The layers inside tell it what they
-// did by their notes ([middleware.Call.Listen]). Who the call is from it reads from
-// the context that the layer capture attached, at the time of the reply.
+// The layer runs outside all others except trace, so it sees each call as the client
+// sent it and each reply as the client receives it. It learns from the notes of the inner
+// layers what they did ([middleware.Call.Listen]), and from the context that capture
+// attached, at the time of the reply, who made the call.
 //
 // It records the calls that do or read something on the server: tools/call,
 // prompts/get and resources/read, also a tools/call sent as a notification. It does
@@ -18,17 +18,16 @@
 //	 "arguments_digest":"hmac-sha256:…","result":"ok","request_bytes":98,
 //	 "reply_bytes":211,"ms":1.204}
 //
-// docs/audit.md says what each member means. Values of arguments and edits are
-// recorded as digests under a key that is kept beside the file: equal values have
-// equal digests, and without the key nobody can find a value by trying. With
-// Options.Arguments they are recorded in clear, without secrets.
+// docs/audit.md explains each member. Values of arguments and edits are recorded as
+// digests with a key that is kept beside the file: equal values have equal digests, and
+// without the key nobody can guess a value. With Options.Arguments, arguments are recorded
+// in clear, without secrets.
 //
-// # When it cannot
+// # Failures
 //
-// A record that cannot be written is counted, and calls go on. With
-// Options.Required the layer enforces: [Conn.Gate], a second layer inside those
-// that decide and edit, records what is about to be sent and lets it go on only
-// when the record is in the file; otherwise it refuses the call.
+// A record that cannot be written is counted, and calls go on. With Options.Required
+// the layer enforces: [Conn.Gate], a second layer inside those that decide and edit,
+// records a call before it is sent, and refuses it if the record cannot be written.
 package audit
 
 import (
@@ -43,17 +42,17 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// Arguments says how a call's arguments are recorded.
+// Arguments selects how a call's arguments are recorded.
 type Arguments string
 
 // The ways to record arguments.
 const (
 	Digest   Arguments = "digest"   // a keyed digest; the default
-	Redacted Arguments = "redacted" // without what is a secret by its name or looks
-	Full     Arguments = "full"     // without the secrets that are known
+	Redacted Arguments = "redacted" // without values that look like secrets, or are named so
+	Full     Arguments = "full"     // without the known secrets
 )
 
-// DefaultWait is how long a call waits for its record where one is required.
+// DefaultWait is how long a call waits for its record if Options.Required is set.
 const DefaultWait = 2 * time.Second
 
 // Options configure the audit of a process.
@@ -62,23 +61,23 @@ type Options struct {
 	Log *chain.Log
 	// Server is the server's name.
 	Server string
-	// Arguments says how arguments are recorded; "" means Digest.
+	// Arguments selects how arguments are recorded; "" means Digest.
 	Arguments Arguments
-	// Required has Gate refuse calls that cannot be recorded.
+	// Required makes Gate refuse calls that cannot be recorded.
 	Required bool
 	// Wait is how long a call waits for its record if Required; 0 means DefaultWait.
 	Wait time.Duration
 }
 
-// Shared is the audit of a process. Its records carry one run, so that the records
-// of several processes in one file can be told apart.
+// Shared is the audit of a process. Its records have a random run, which distinguishes
+// the records of several processes in one file.
 type Shared struct {
-	o       Options
-	run     string
-	digests digests
-	kept    atomic.Int64  // bytes of arguments in clear, of the calls in flight
-	calls   atomic.Uint64 // recorded so far
-	entries sync.Pool     // *entry, of no call
+	o        Options
+	run      string
+	digests  digests
+	reserved atomic.Int64  // bytes of arguments in clear, for the calls in flight
+	calls    atomic.Uint64 // the number of calls so far
+	entries  sync.Pool     // of unused *entry
 }
 
 // Compile returns the audit of a process.
@@ -88,26 +87,26 @@ func Compile(o Options) (*Shared, error) {
 	}
 	o.Arguments, o.Wait = cmp.Or(o.Arguments, Digest), cmp.Or(o.Wait, DefaultWait)
 	var run [8]byte
-	_, _ = rand.Read(run[:]) // never fails: crypto/rand, Go 1.24
+	rand.Read(run[:]) // never returns an error
 	return &Shared{o: o, run: hex.EncodeToString(run[:]), digests: digests{key: o.Log.Key}}, nil
 }
 
 // Required reports whether calls that cannot be recorded are refused.
 func (s *Shared) Required() bool { return s.o.Required }
 
-// Close returns when all records are written or the grace is over. The error says
-// how many records are not in the file. Close each Conn before.
+// Close waits until all records are written, for at most grace. The error contains the
+// number of records that are not in the file. Close each Conn first.
 func (s *Shared) Close(grace time.Duration) error { return s.o.Log.Close(grace) }
 
-// maxKept bounds the arguments that are kept in clear for all calls in flight, in
-// bytes. Calls beyond it are recorded with a digest.
-const maxKept = 16 << 20
+// maxReserved bounds the arguments in clear of all calls in flight, in bytes. Further
+// calls are recorded with a digest.
+const maxReserved = 16 << 20
 
-// keep reserves n bytes for arguments, if they are within maxKept.
-func (s *Shared) keep(n int) bool {
-	if s.kept.Add(int64(n)) <= maxKept {
+// reserve reserves n bytes for arguments, within maxReserved.
+func (s *Shared) reserve(n int) bool {
+	if s.reserved.Add(int64(n)) <= maxReserved {
 		return true
 	}
-	s.kept.Add(int64(-n))
+	s.reserved.Add(int64(-n))
 	return false
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-var update = flag.Bool("update", false, "write the records in testdata anew")
+var update = flag.Bool("update", false, "write the records in testdata")
 
-// newLog returns a log in a directory of the test's, under a key that is known.
+// newLog returns a log in a temporary directory, with a known key.
 func newLog(t *testing.T, log *slog.Logger) (*chain.Log, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -48,12 +48,12 @@ func (a auditor) Close(grace time.Duration) error {
 	return a.shared.Close(grace)
 }
 
-// everything has the arguments recorded in full.
+// everything returns options that record the arguments in full.
 func everything(log *chain.Log) audit.Options {
 	return audit.Options{Log: log, Server: "files", Arguments: audit.Full}
 }
 
-// newAudit returns an audit that knows one secret.
+// newAudit returns an audit with one known secret.
 func newAudit(t testing.TB, o audit.Options) auditor {
 	t.Helper()
 	shared, err := audit.Compile(o)
@@ -67,8 +67,8 @@ func newAudit(t testing.TB, o audit.Options) auditor {
 	})}
 }
 
-// inside stands for the layers inside: it knows the session, and does what the name
-// of the tool says.
+// inside stands for the inner layers: it sets the context, and adds the notes that the name
+// of the tool selects.
 func inside() middleware.Layer {
 	view := &sessionstate.Context{
 		Session:   sessionstate.Fact{Value: "s1", Source: sessionstate.Operator, From: "--session"},
@@ -107,10 +107,10 @@ func inside() middleware.Layer {
 	}}
 }
 
-// varying are the parts of a line that differ from run to run.
+// varying matches the parts of a line that differ from run to run.
 var varying = regexp.MustCompile(`"seq":\d+,"prev":"[^"]*",|"run":"[^"]*",`)
 
-// records returns the records in a file without what varies, and verifies it.
+// records verifies a file and returns its records without the varying parts.
 func records(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -201,7 +201,7 @@ func play(t *testing.T, text string) string {
 		}
 		synctest.Wait()
 		s.Client.Close()
-		synctest.Wait() // it has left in good order before the server does
+		synctest.Wait() // so that the client has left before the server ends
 		s.Server.Close()
 		s.Exit(nil)
 		if err := s.Wait(); err != nil {
@@ -220,7 +220,7 @@ const (
 	answer = `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`
 )
 
-// What is recorded of arguments: in the order of the modes less and less is hidden.
+// Each mode records the arguments in its own way.
 func TestArguments(t *testing.T) {
 	const arguments = `{"text":"hi","password":"hunter22","note":"use known-secret"}`
 	longest := `{"text":"` + strings.Repeat("x", 64<<10-len(`{"text":""}`)) + `"}`
@@ -255,12 +255,12 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%q: got %.300s, want %q", test.mode, got, test.want)
 		}
 		if strings.Contains(got, "known-secret") {
-			t.Errorf("%q: a secret that is known: %s", test.mode, got)
+			t.Errorf("%q: a known secret is recorded: %s", test.mode, got)
 		}
 	}
 }
 
-// A record has 128 notes at most, and says how many it leaves out.
+// A record has 128 notes at most, and the number of those that it leaves out.
 func TestNotesAreBounded(t *testing.T) {
 	got := play(t, strings.ReplaceAll("> "+echo+"\n< "+answer+"\n", "echo", "busy"))
 	if n := strings.Count(got, `"rule":`); n != 128 || !strings.Contains(got, `"notes_left_out":2,`) {
@@ -268,7 +268,7 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 }
 
-// However many calls are in flight, not all of their arguments are kept.
+// The arguments in clear of all calls in flight are bounded.
 func TestArgumentsInFlightAreBounded(t *testing.T) {
 	const calls, size = 400, 60_000 // 24 MB, of which there is room for 16 MiB
 	log, path := newLog(t, nil)
@@ -279,7 +279,7 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 		data, _ := os.ReadFile(path) // the first record makes the file
 		return bytes.Count(data, []byte(`"kind":"call"`)) == n
 	}
-	for round := range 2 { // what was given back can be used again
+	for round := range 2 { // the second round reserves the same memory again
 		for range calls {
 			s.Client.Send(line)
 			s.Server.Next()
@@ -287,7 +287,7 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 		for i := range calls {
 			s.Server.Send(answer)
 			s.Client.Expect(answer)
-			// The log is lossy when it has more to write than it may hold, on a busy machine.
+			// On a busy machine the log's queue could become full, and lose records.
 			for n := round*calls + i + 1; n%100 == 0 && !written(n); {
 				time.Sleep(time.Millisecond)
 			}
@@ -306,7 +306,7 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 	}
 }
 
-// A reply too large to hold has passed, and is recorded so.
+// A reply that was too large to hold is recorded as such.
 func TestTooLarge(t *testing.T) {
 	log, path := newLog(t, nil)
 	a := newAudit(t, everything(log))
@@ -336,7 +336,7 @@ func required(t *testing.T, wait time.Duration) (*proxytest.Session, auditor, st
 	return proxytest.Setup{Options: proxy.Options{Layers: []middleware.Layer{a.Layer(), inside(), a.Gate()}}}.Start(t), a, path
 }
 
-// Where an audit is required, what is sent is in the file before the server sees it.
+// With a required audit, a call is in the file before the server receives it.
 func TestRequired(t *testing.T) {
 	s, a, path := required(t, 0)
 	s.Client.Send(echo)
@@ -346,14 +346,13 @@ func TestRequired(t *testing.T) {
 	}
 	s.Server.Send(answer)
 	s.Client.Expect(answer)
-	// A notification and the members of a batch cannot be held back, and are
-	// recorded all the same.
+	// A notification and the members of a batch cannot be suspended, but are recorded.
 	notification := strings.Replace(echo, `"id":1,`, "", 1)
 	s.Client.Send(notification)
 	s.Server.Expect(notification)
 	s.Client.Send("[" + echo + "]")
 	s.Server.Expect("[" + echo + "]")
-	// What a layer refuses is not sent, so nothing is waited for.
+	// A call that a layer refuses is not sent, so it does not wait for a record.
 	s.Client.Send(strings.Replace(echo, "echo", "refused", 1))
 	s.Client.Next()
 	if err := a.Close(time.Second); err != nil {
@@ -367,7 +366,7 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// Where an audit is required, what cannot be recorded never reaches the server.
+// With a required audit, a call that cannot be recorded never reaches the server.
 func TestRequiredRefuses(t *testing.T) {
 	tests := []struct{ name, line, want string }{
 		{"a call", echo, `"isError":true`},
@@ -392,14 +391,14 @@ func TestRequiredRefuses(t *testing.T) {
 			s.Client.Send(ping)
 			s.Server.Expect(ping) // and nothing before it
 			if err := a.Close(time.Second); err == nil {
-				t.Error("nothing is said of records that are lost")
+				t.Error("lost records are not reported")
 			}
 		})
 	}
 }
 
-// Without required, calls go on, and once the file can be written again it says
-// what is missing.
+// Without Required, calls go on, and their records are written when the file can be written
+// again.
 func TestNotRequiredGoesOn(t *testing.T) {
 	log, path := newLog(t, nil)
 	a := newAudit(t, everything(log))

@@ -13,10 +13,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// ConnOptions say which secrets of a connection must not be recorded.
+// ConnOptions remove the secrets of a connection from its records.
 type ConnOptions struct {
-	// Redact removes from a JSON text what is a secret by its name or looks, for
-	// Redacted arguments and for addresses of resources. Nil removes everything.
+	// Redact removes values that look like secrets, or are named so, from a JSON text. It
+	// is used for Redacted arguments and for URIs of resources. nil removes everything.
 	Redact func(raw []byte) []byte
 	// Scrub removes known secrets from a whole record; nil removes nothing.
 	Scrub func(record []byte) []byte
@@ -27,7 +27,7 @@ type Conn struct {
 	*Shared
 	redact, scrub func([]byte) []byte
 	memo          memo
-	identity      atomic.Pointer[identity] // of the last record; most calls have the same
+	identity      atomic.Pointer[identity] // in the last record; most calls have the same
 
 	mu       sync.Mutex
 	inFlight []*entry // oldest first
@@ -45,7 +45,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return c
 }
 
-// Layer returns the layer that records calls. It stands outside all others but
+// Layer returns the layer that records calls. It must run outside all others except
 // trace.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "audit", Wrap: c.wrap, Enforces: c.o.Required}
@@ -92,7 +92,7 @@ func (c *Conn) handle(ctx context.Context, m *wire.Message, next middleware.Hand
 	return err
 }
 
-// recordReply is the hook for the reply.
+// recordReply is the hook that records a call with its reply.
 func (e *entry) recordReply(ctx context.Context, reply *wire.Message) error {
 	call := middleware.CallFrom(ctx)
 	if e.end(call, sessionstate.ContextOf(call), outcomeOf(reply)) {
@@ -102,19 +102,18 @@ func (e *entry) recordReply(ctx context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// recordCancelled records the oldest call with the id: it will have no reply, or one that
-// the client does not expect.
+// recordCancelled records the oldest call with the id, because it may not have a reply.
 func (c *Conn) recordCancelled(id wire.Value) {
 	if !id.Exists() {
 		return
 	}
-	spelled := appendID(nil, id)
-	if e := c.endOldest(resultCancelled, func(e *entry) bool { return bytes.Equal(e.id, spelled) }); e != nil {
+	want := appendID(nil, id)
+	if e := c.endOldest(resultCancelled, func(e *entry) bool { return bytes.Equal(e.id, want) }); e != nil {
 		c.record(e)
 	}
 }
 
-// appendID appends an id in one spelling, because peers may escape it differently.
+// appendID appends an id without escapes, because peers may escape it differently.
 func appendID(dst []byte, id wire.Value) []byte {
 	if id.IsString() {
 		return append(append(dst, '"'), id.View()...)
@@ -133,14 +132,14 @@ func (c *Conn) Close() {
 	}
 }
 
-// endOldest ends the oldest call in flight for which meant is true, and returns its
-// entry, or nil. An entry in the list is of one call while the list is locked. It may
-// have ended, and is then about to be removed.
-func (c *Conn) endOldest(result string, meant func(*entry) bool) *entry {
+// endOldest ends the oldest call in flight for which match returns true, and returns its
+// entry, or nil. An entry in the list is not used for another call while the list is
+// locked. Its call may have ended; then it is about to be removed.
+func (c *Conn) endOldest(result string, match func(*entry) bool) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, e := range c.inFlight {
-		if meant(e) && e.end(nil, nil, outcome{result: result}) {
+		if match(e) && e.end(nil, nil, outcome{result: result}) {
 			c.inFlight = slices.Delete(c.inFlight, i, i+1)
 			return e
 		}
@@ -159,29 +158,28 @@ func (c *Conn) remove(e *entry) {
 
 // record writes the record of a call that has ended to the log.
 func (c *Conn) record(e *entry) {
-	c.kept.Add(int64(-e.kept))
+	c.reserved.Add(int64(-e.reserved))
 	e.record = e.complete(e.record)
 	c.append(e.record)
 	e.free()
 }
 
-// ServerRestarted records that the server had ended and is up again: how it ended, how
-// many calls were answered with an error, and how long it was down.
+// ServerRestarted records that the server ended and was started again: how it ended, the
+// number of calls that were answered with an error, and how long it was down.
 func (c *Conn) ServerRestarted(exit string, lost int, down time.Duration) {
 	r := c.head(nil, "server_restarted", time.Now()).text("server", c.o.Server).text("exit", clip(exit)).number("calls_lost", lost)
 	c.append(r.number("down_ms", int(down.Milliseconds())))
 }
 
-// ListChanged records that a server that was started again answers a list's method with
-// another content than the one before: the digests of the two.
+// ListChanged records that a list of a restarted server differs from the one before, with the
+// digests of the two.
 func (c *Conn) ListChanged(method, before, after string) {
 	c.append(c.head(nil, "list_changed", time.Now()).text("server", c.o.Server).text("method", method).text("before", before).text("after", after))
 }
 
-// Aside records a frame from the client that no layer saw. It was refused with a code,
-// or, with code 0, passed without any rule applied to it. Another parser may read
-// something else in the frame than the record says. from says who the client is; nil where
-// only the frame could say it.
+// Aside records a frame from the client that no layer saw. It was refused with a code, or
+// passed without any rule if code is 0. Another parser may read the frame differently from
+// the record. from identifies the client; it is nil if only the frame could do so.
 func (c *Conn) Aside(m *wire.Message, why string, code int, from *sessionstate.Context) {
 	decision := "refused"
 	if code == 0 {

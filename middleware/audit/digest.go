@@ -10,11 +10,11 @@ import (
 
 // digests makes keyed digests of values.
 type digests struct {
-	key func() []byte // of the log
+	key func() []byte // returns the log's key
 
 	mu  sync.Mutex
 	mac hash.Hash         // nil before the first digest
-	sum [sha256.Size]byte // of the last value
+	sum [sha256.Size]byte // a buffer
 }
 
 // append appends a member with the digest of a value, unless the value is nil.

@@ -10,29 +10,29 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// An entry gathers what is recorded of one call. It is used again for another call: with
+// An entry collects the content of a call's record. It is reused for other calls: with
 // new buffers for each call, an audited call takes 40 % longer (BenchmarkChain).
 type entry struct {
 	s        *Shared
-	listener func(*middleware.Call, middleware.Note) // note
-	hook     middleware.ReplyHook                    // replied
+	listener func(*middleware.Call, middleware.Note) // the method note
+	hook     middleware.ReplyHook                    // the method recordReply
 
-	mu sync.Mutex // notes come from both directions
-	// call is the call that the entry is of, nil when that is over. A Call is used
-	// for another request only when no handler or hook of the earlier one runs, so a
-	// note or reply of an earlier request has another Call, and is ignored.
+	mu sync.Mutex // both directions add notes
+	// call is the entry's call, nil when that has ended. A Call is used for another
+	// request only when no handler or hook of the earlier one runs. So a late note or
+	// reply of an earlier request has another Call, and is ignored.
 	call *middleware.Call
 	facts
 
-	// Buffers, which outlive the call.
+	// Buffers, which are kept for the next call.
 	id           []byte // see appendID
 	target       []byte // the quoted name of the tool, prompt or resource
-	arguments    record // the member
-	rules, edits record // JSON objects with a comma after each
-	record       record // the whole
+	arguments    record // the member with the arguments
+	rules, edits record // JSON objects, each followed by a comma
+	record       record // the whole record
 }
 
-// facts are what is known of one call.
+// facts are the facts of one call.
 type facts struct {
 	c            *Conn
 	number       uint64
@@ -40,19 +40,19 @@ type facts struct {
 	took         time.Duration
 	trace        middleware.Trace
 	method       string
-	kept         int // bytes of arguments reserved with Shared.keep
+	reserved     int // bytes of arguments, see Shared.reserve
 	requestBytes int
 	outcome      outcome
 	view         *sessionstate.Context
-	sentAs       string // the tool's name for the server, if the client uses another
-	notes        int    // in rules and edits
-	omitted      int    // notes beyond maxNotes
+	sentAs       string // the name of the tool as sent to the server, if it differs
+	notes        int    // the number of notes
+	omitted      int    // the number of notes beyond maxNotes
 	refused      bool
 	dryRun       bool
 	briefed      bool
 }
 
-// maxNotes bounds the rules and edits that are recorded of one call.
+// maxNotes bounds the rules and edits in the record of one call.
 const maxNotes = 128
 
 func (s *Shared) newEntry() *entry {
@@ -64,8 +64,7 @@ func (s *Shared) newEntry() *entry {
 	return e
 }
 
-// free returns the entry of a recorded call to the pool, unless its buffers have grown
-// large.
+// free returns the entry of a recorded call to the pool, unless its buffers are large.
 func (e *entry) free() {
 	if cap(e.target)+cap(e.arguments)+cap(e.rules)+cap(e.edits)+cap(e.record) > maxBuffers {
 		return
@@ -76,7 +75,7 @@ func (e *entry) free() {
 	e.s.entries.Put(e)
 }
 
-// maxBuffers bounds the buffers that are kept for the next call, in bytes.
+// maxBuffers bounds the buffers of an entry in the pool, in bytes.
 const maxBuffers = 16 << 10
 
 // begin returns the entry of a call as the client sent it.
@@ -101,7 +100,7 @@ func (c *Conn) begin(call *middleware.Call, m *wire.Message) *entry {
 	return e
 }
 
-// target returns the name of what is called, or "".
+// target returns the name of the tool, prompt or resource, or "".
 func (c *Conn) target(m *wire.Message) string {
 	if !m.MethodIs("resources/read") {
 		return m.Name().View()
@@ -116,20 +115,20 @@ func (c *Conn) target(m *wire.Message) string {
 // maxArguments bounds arguments that are recorded in clear, in bytes.
 const maxArguments = 64 << 10
 
-// setArguments makes the member about the call's arguments.
+// setArguments writes the member with the call's arguments or their digest.
 func (e *entry) setArguments(raw []byte) {
-	if e.c.o.Arguments == Digest || len(raw) > maxArguments || !e.c.keep(len(raw)) {
+	if e.c.o.Arguments == Digest || len(raw) > maxArguments || !e.c.reserve(len(raw)) {
 		e.arguments = e.c.digests.append(e.arguments, "arguments_digest", raw)
 		return
 	}
-	e.kept = len(raw)
+	e.reserved = len(raw)
 	if e.c.o.Arguments == Redacted {
 		raw = e.c.redact(raw)
 	}
 	e.arguments = e.arguments.raw("arguments", raw)
 }
 
-// note adds what a layer reports.
+// note adds the note of a layer.
 func (e *entry) note(call *middleware.Call, n middleware.Note) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,8 +153,8 @@ func (e *entry) note(call *middleware.Call, n middleware.Note) {
 
 // appendNote appends the members of a note.
 func (c *Conn) appendNote(r record, n *middleware.Note) record {
-	if known := c.memo.members(n); known != nil {
-		return append(r, known...)
+	if members := c.memo.members(n); members != nil {
+		return append(r, members...)
 	}
 	from := len(r)
 	r = r.text("layer", n.Layer).text("rule", n.Rule)
@@ -167,13 +166,13 @@ func (c *Conn) appendNote(r record, n *middleware.Note) record {
 	} else {
 		r = r.text("act", string(n.Act)).text("why", short(n.Why))
 	}
-	c.memo.keep(n, r[from:])
+	c.memo.add(n, r[from:])
 	return r
 }
 
-// withoutLiteral returns the source of a value, unless it is an expression with a
-// string in it: that is a value itself, and may be a secret. The rule says where the
-// expression is.
+// withoutLiteral returns the source of a value, unless it is an expression that contains a
+// string, because the string is a value and may be a secret. The name of the rule shows
+// where the expression is.
 func withoutLiteral(source string) string {
 	if strings.ContainsAny(source, "\"'") {
 		return "an expression"
@@ -181,7 +180,7 @@ func withoutLiteral(source string) string {
 	return source
 }
 
-// setView sets who the call is from.
+// setView sets the context that identifies the caller.
 func (e *entry) setView(call *middleware.Call, view *sessionstate.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -190,9 +189,9 @@ func (e *entry) setView(call *middleware.Call, view *sessionstate.Context) {
 	}
 }
 
-// end ends the call, or whichever the entry is of if call is nil. It returns false if
-// that has ended before; otherwise the caller records it. view is nil if it is not
-// known better than before.
+// end ends the call, or the entry's current call if call is nil. It returns false if that
+// has already ended; otherwise the caller must record it. A nil view leaves the context
+// unchanged.
 func (e *entry) end(call *middleware.Call, view *sessionstate.Context, o outcome) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -209,7 +208,7 @@ func (e *entry) end(call *middleware.Call, view *sessionstate.Context, o outcome
 // maxText bounds each text from the wire in a record, in bytes.
 const maxText = 512
 
-// clip shortens a text that came over the wire, and copies it out of the frame.
+// clip shortens a text from a frame to maxText, and copies it.
 func clip(s string) string { return strings.Clone(short(s)) }
 
 // short is clip without the copy.

@@ -10,19 +10,19 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// entryKey is the key under which a call carries its entry to the gate.
+// entryKey is the key of the value that holds a call's entry for the gate.
 type entryKey struct{}
 
 // GateName is the name of the layer that Gate returns.
 const GateName = "audit-gate"
 
-// Gate returns the second layer of a required audit. It stands inside all layers
-// that decide about calls or edit them. It records what is about to be sent, lets it
-// go on when the record is in the file, and refuses the call if that fails.
+// Gate returns the second layer of a required audit. It must run inside all layers that
+// decide about calls or edit them. It records a call before it is sent, and refuses it if
+// the record cannot be written.
 //
-// While a call waits for its record, which takes as long as a write does, the frames
-// behind it wait too. The record is in the file when the operating system has taken
-// it; the gate does not wait for the disk.
+// While a call waits for its record, which takes as long as a write, the frames behind it
+// wait too. The gate waits until the operating system has the record, not until the disk
+// has it.
 func (c *Conn) Gate() middleware.Layer {
 	return middleware.Layer{Name: GateName, Wrap: c.gate, Enforces: true}
 }
@@ -38,7 +38,7 @@ func (c *Conn) gate(next middleware.Handler) middleware.Handler {
 			return next(ctx, m)
 		}
 		intent, ok := e.intent(call, m)
-		if !ok { // cancelled while an outer layer held it, or the session is over
+		if !ok { // the call was cancelled while an outer layer held it, or the session has ended
 			return refuse(ctx, m)
 		}
 		receipt := c.o.Log.Commit(intent)
@@ -53,14 +53,14 @@ func (c *Conn) gate(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// isWritten reports whether a record is in the file. A frame that cannot be
-// suspended, a notification or the member of a batch, waits for it here.
+// isWritten reports whether a record is in the file. For a frame that cannot be suspended,
+// such as a notification or a member of a batch, it waits until then.
 func isWritten(r *chain.Receipt, until time.Time) bool {
 	select {
 	case <-r.Done():
 	case <-time.After(time.Until(until)):
 	}
-	select { // also if both are the case
+	select { // in case both channels were ready
 	case <-r.Done():
 		return r.Err() == nil
 	default:
@@ -68,7 +68,7 @@ func isWritten(r *chain.Receipt, until time.Time) bool {
 	}
 }
 
-// textUnrecorded is for the model, which can do nothing about it.
+// textUnrecorded is for the model, which cannot correct the cause.
 const textUnrecorded = "This call was not made: every call here has to be recorded, and that is not possible at the moment. Ask the user to look at attache's log."
 
 // refuse answers a call that must not be made.

@@ -9,66 +9,67 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A memo keeps the members of notes as records have them. A rule does the same to most
-// calls; to write its note again, with a digest, costs a tenth of a call (BenchmarkChain).
+// A memo caches the members that notes have in records. A rule usually adds the same note
+// to every call, and writing that again, with a digest, costs a tenth of a call
+// (BenchmarkChain).
 type memo struct {
 	mu    sync.Mutex
-	known []knownNote
+	items []memoItem
 }
 
-type knownNote struct {
+type memoItem struct {
 	note    middleware.Note
 	members record
 }
 
 const (
-	maxKnown     = 64  // notes
-	maxKnownNote = 512 // bytes of one
+	maxMemoItems     = 64
+	maxMemoItemBytes = 512
 )
 
-// members returns the members of a note, nil if they are not known. They never change.
+// members returns the members of a note, or nil. The caller must not change them.
 func (m *memo) members(n *middleware.Note) record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := m.index(n); i >= 0 && same(&m.known[i].note, n) {
-		return m.known[i].members
+	if i := m.index(n); i >= 0 && same(&m.items[i].note, n) {
+		return m.items[i].members
 	}
 	return nil
 }
 
-// keep keeps the members of a note. A value from the client is seldom the same twice,
-// so a note of one is not kept.
-func (m *memo) keep(n *middleware.Note, members record) {
-	if n.Before != nil || len(n.After)+len(members) > maxKnownNote {
+// add adds the members of a note, unless it contains a value from the client, which is
+// seldom the same twice.
+func (m *memo) add(n *middleware.Note, members record) {
+	if n.Before != nil || len(n.After)+len(members) > maxMemoItemBytes {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := knownNote{cloneNote(n), slices.Clone(members)}
+	item := memoItem{cloneNote(n), slices.Clone(members)}
 	if i := m.index(n); i >= 0 {
-		m.known[i] = k
-	} else if len(m.known) < maxKnown {
-		m.known = append(m.known, k)
+		m.items[i] = item
+	} else if len(m.items) < maxMemoItems {
+		m.items = append(m.items, item)
 	}
 }
 
-// index returns the index of the note of the same rule and member, or -1.
+// index returns the index of the note with the same rule, act and path, or -1.
 func (m *memo) index(n *middleware.Note) int {
-	for i := range m.known {
-		if k := &m.known[i].note; k.Rule == n.Rule && k.Act == n.Act && slices.Equal(k.Path, n.Path) {
+	for i := range m.items {
+		if k := &m.items[i].note; k.Rule == n.Rule && k.Act == n.Act && slices.Equal(k.Path, n.Path) {
 			return i
 		}
 	}
 	return -1
 }
 
-// same reports whether two notes of one rule have the same members in a record.
+// same reports whether two notes with the same index have the same members in a record.
 func same(a, b *middleware.Note) bool {
 	return b.Before == nil && a.Layer == b.Layer && a.Why == b.Why && a.Source == b.Source &&
 		(a.After == nil) == (b.After == nil) && bytes.Equal(a.After, b.After)
 }
 
-// cloneNote returns a note that shares nothing with the frame.
+// cloneNote returns a copy that shares no memory with the frame.
 func cloneNote(n *middleware.Note) middleware.Note {
 	c := *n
 	c.Rule, c.Why, c.Source = strings.Clone(n.Rule), strings.Clone(n.Why), strings.Clone(n.Source)

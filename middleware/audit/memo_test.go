@@ -6,7 +6,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A note is written as an earlier one only if a record says the same of it.
+// The memo returns the members of an earlier note only if the record would be the same.
 func TestMemo(t *testing.T) {
 	edit := func(change func(*middleware.Note)) *middleware.Note {
 		n := &middleware.Note{
@@ -19,7 +19,7 @@ func TestMemo(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*middleware.Note)
-		known  bool
+		found  bool
 	}{
 		{"nothing", func(*middleware.Note) {}, true},
 		{"a member that no record has", func(n *middleware.Note) { n.DryRun = true }, true},
@@ -37,10 +37,10 @@ func TestMemo(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var m memo
 			first := edit(func(*middleware.Note) {})
-			m.keep(first, record("text"))
-			first.After[1], first.Path[0] = 'x', "x" // the frame's bytes are used again
+			m.add(first, record("text"))
+			first.After[1], first.Path[0] = 'x', "x" // the frame's memory is reused
 			want := ""
-			if test.known {
+			if test.found {
 				want = "text"
 			}
 			if got := m.members(edit(test.change)); string(got) != want {
@@ -53,19 +53,19 @@ func TestMemo(t *testing.T) {
 // The memo is bounded, and so is each note in it.
 func TestMemoIsBounded(t *testing.T) {
 	var m memo
-	m.keep(&middleware.Note{Rule: "long", After: make([]byte, maxKnownNote+1)}, nil)
-	m.keep(&middleware.Note{Rule: "long", After: make([]byte, maxKnownNote)}, record("x"))
-	if len(m.known) > 0 {
+	m.add(&middleware.Note{Rule: "long", After: make([]byte, maxMemoItemBytes+1)}, nil)
+	m.add(&middleware.Note{Rule: "long", After: make([]byte, maxMemoItemBytes)}, record("x"))
+	if len(m.items) > 0 {
 		t.Error("a long value is kept")
 	}
-	m.keep(&middleware.Note{Rule: "a", After: make([]byte, maxKnownNote-1)}, record("x"))
-	if len(m.known) != 1 {
+	m.add(&middleware.Note{Rule: "a", After: make([]byte, maxMemoItemBytes-1)}, record("x"))
+	if len(m.items) != 1 {
 		t.Error("a value that is not too long is not kept")
 	}
-	for i := range 3 * maxKnown {
-		m.keep(&middleware.Note{Rule: string(rune('a' + i))}, nil)
+	for i := range 3 * maxMemoItems {
+		m.add(&middleware.Note{Rule: string(rune('a' + i))}, nil)
 	}
-	if len(m.known) != maxKnown {
-		t.Errorf("%d notes are kept", len(m.known))
+	if len(m.items) != maxMemoItems {
+		t.Errorf("%d notes are kept", len(m.items))
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An outcome says how a call ended.
+// An outcome describes how a call ended.
 type outcome struct {
 	result string
-	code   string // of an error, a number
-	bytes  int    // of the reply, 0 if none passed or it was too large to hold
+	code   string // the number of an error
+	bytes  int    // the size of the reply; 0 if there was none or it was too large to hold
 }
 
 // The results.
@@ -21,13 +21,13 @@ const (
 	resultCancelled = "cancelled"
 	resultInput     = "input_required"
 	resultTask      = "task"
-	resultTooLarge  = "too_large" // it passed without being read
+	resultTooLarge  = "too_large" // the reply passed without being read
 	resultUnread    = "unreadable"
 	resultOther     = "other"
 	resultNone      = "none" // there was no reply
 )
 
-// outcomeOf reads a reply as the client gets it.
+// outcomeOf returns the outcome of a call from the reply to the client.
 func outcomeOf(reply *wire.Message) outcome {
 	o := outcome{bytes: len(reply.Line())}
 	switch {
@@ -43,7 +43,7 @@ func outcomeOf(reply *wire.Message) outcome {
 	return o
 }
 
-// resultOf returns what kind a result is, in one pass over its members.
+// resultOf returns the kind of a result. It reads the members once.
 func resultOf(result wire.Value) string {
 	kind, input, task, failed := wire.Value{}, false, false, false
 	for m := range result.Members() {
@@ -71,7 +71,7 @@ func resultOf(result wire.Value) string {
 	return resultOK
 }
 
-// number returns an integer as it is written, or "".
+// number returns the text of an integer, or "".
 func number(v wire.Value) string {
 	digits := strings.TrimPrefix(string(v.Raw), "-")
 	if len(digits) == 0 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {

@@ -10,15 +10,15 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A record is a JSON object being written. Its members are in the order in which
-// people read them; those without a value are left out.
+// A record is a JSON object, or a part of one, that is being written. Members are in an
+// order for people; those without a value are left out.
 type record []byte
 
 func (r record) text(name, value string) record {
 	if value == "" {
 		return r
 	}
-	return record(wire.AppendQuote(r.name(name), value))
+	return wire.AppendQuote(r.name(name), value)
 }
 
 func (r record) raw(name string, value []byte) record {
@@ -32,10 +32,10 @@ func (r record) number(name string, n int) record {
 	if n == 0 {
 		return r
 	}
-	return record(strconv.AppendInt(r.name(name), int64(n), 10))
+	return strconv.AppendInt(r.name(name), int64(n), 10)
 }
 
-// milliseconds writes how long something took.
+// milliseconds writes a duration.
 func (r record) milliseconds(took time.Duration) record {
 	return strconv.AppendFloat(r.name("ms"), float64(max(took, 0).Microseconds())/1000, 'f', 3, 64)
 }
@@ -55,7 +55,7 @@ func (r record) name(name string) record {
 	return append(append(append(r, '"'), name...), `":`...)
 }
 
-// list writes objects that have a comma after each.
+// list writes an array of objects, each of which is followed by a comma.
 func (r record) list(name string, objects record) record {
 	if len(objects) == 0 {
 		return r
@@ -78,15 +78,15 @@ func (r record) pointer(name string, path []string) record {
 
 // head begins a record.
 func (s *Shared) head(r record, kind string, at time.Time) record {
-	// Package time writes RFC3339 three times as fast as the same layout with
-	// milliseconds, so those are written over the Z and behind it.
+	// Package time writes RFC3339 three times as fast as a layout with milliseconds,
+	// so these are appended here in place of the Z.
 	r = at.UTC().AppendFormat(append(r, `{"time":"`...), time.RFC3339)
 	ms := at.Nanosecond() / int(time.Millisecond)
 	r = append(r[:len(r)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
 	return append(r, '"').text("kind", kind).text("run", s.run)
 }
 
-// append gives a record to the log.
+// append adds a record to the log.
 func (c *Conn) append(r record) { c.o.Log.Append(c.scrub(append(r, '}'))) }
 
 // complete writes the record of a call that has ended.
@@ -97,8 +97,8 @@ func (e *entry) complete(r record) record {
 	return r.milliseconds(e.took).flag("briefing", e.briefed)
 }
 
-// intent returns the record of a call that is about to be sent as m; ok is false if
-// the call is over.
+// intent returns the record of a call that is about to be sent as m. ok is false if the
+// call has ended.
 func (e *entry) intent(call *middleware.Call, m *wire.Message) (_ []byte, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *entry) intent(call *middleware.Call, m *wire.Message) (_ []byte, ok boo
 	return e.c.scrub(append(r.number("request_bytes", e.requestBytes), '}')), true
 }
 
-// about writes what is known of a call before its reply.
+// about writes the members of a call's record that are known before its reply.
 func (e *entry) about(r record, kind string, view *sessionstate.Context) record {
 	r = e.c.head(r, kind, e.start)
 	r = strconv.AppendUint(r.name("call"), e.number, 10)
@@ -142,13 +142,13 @@ func targetName(method string) string {
 	return "tool"
 }
 
-// identity has the members of a record that say who a call is from.
+// identity has the members of a record that identify the caller.
 type identity struct {
 	view *sessionstate.Context
 	text record // members, with a comma before each
 }
 
-// identityOf returns the members that say who a call is from, and how each is known.
+// identityOf returns the members that identify the caller, and the source of each.
 func (c *Conn) identityOf(view *sessionstate.Context) record {
 	if last := c.identity.Load(); last != nil && last.view == view {
 		return last.text
@@ -164,7 +164,7 @@ func (c *Conn) identityOf(view *sessionstate.Context) record {
 		{"trust", "session.trust"},
 	} {
 		if fact, _ := view.Lookup(f.path); !fact.Empty() {
-			r = record(wire.AppendQuote(append(append(append(r, ',', '"'), f.name...), `":`...), clip(fact.Value)))
+			r = wire.AppendQuote(append(append(append(r, ',', '"'), f.name...), `":`...), clip(fact.Value))
 			sources = sources.text(f.name, source(fact))
 		}
 	}
@@ -175,7 +175,7 @@ func (c *Conn) identityOf(view *sessionstate.Context) record {
 	return r
 }
 
-// source returns how a fact is known: "operator: --workspace".
+// source returns the source of a fact, such as "operator: --workspace".
 func source(f sessionstate.Fact) string {
 	if f.From == "" {
 		return f.Source.String()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The time of a record is that of UTC in milliseconds, which are cut and not rounded.
+// The time of a record is in UTC with milliseconds, which are truncated.
 func TestHead(t *testing.T) {
 	zone := time.FixedZone("", 2*60*60)
 	for _, test := range []struct {

@@ -20,15 +20,15 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A step is what happens while a call is with the layers inside.
+// A step runs while a call is being handled by the inner layers.
 type step func(ctx context.Context)
 
 type insideKey struct{}
 
 func nothing(context.Context) {}
 
-// take has a frame handled as a call of its own, or of none.
-func take(h middleware.Handler, line string, inside step) {
+// handle handles a frame with a new Call.
+func handle(h middleware.Handler, line string, inside step) {
 	var scanner wire.Scanner
 	var m wire.Message
 	m.Reset(wire.Client, []byte(line+"\n"))
@@ -45,15 +45,15 @@ func reply(ctx context.Context) {
 	}
 }
 
-// What is still said of a call when its record is written is not put down to the
-// call that its entry is used for next.
+// Late notes and replies of a recorded call are not in the record of the next call that
+// uses its entry.
 func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 	late := middleware.Note{Layer: "late", Act: middleware.Refused}
 	note := func(ctx context.Context) { middleware.CallFrom(ctx).Note(late) }
 	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "late"}}
 	for _, test := range []struct {
 		name      string
-		cancelled bool // the first call ends so, and not with its reply
+		cancelled bool // whether the first call is cancelled; otherwise it has a reply
 		late      step
 	}{
 		{"a note", false, note},
@@ -64,7 +64,7 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 		{"the return of the handler", false, nothing},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			const rounds = 50 // an entry is seldom the very next one used
+			const rounds = 50 // because the pool seldom returns the same entry immediately
 			log, path := newLog(t, nil)
 			a := newAudit(t, everything(log))
 			h := middleware.Chain(func(ctx context.Context, _ *wire.Message) error {
@@ -72,15 +72,15 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 				return nil
 			}, a.Layer())
 			for range rounds {
-				take(h, echo, func(first context.Context) {
+				handle(h, echo, func(first context.Context) {
 					if test.cancelled {
-						take(h, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nothing)
+						handle(h, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nothing)
 					} else {
 						reply(first)
 					}
 					<-log.Commit([]byte(`{"kind":"mark"}`)).Done() // and the record before it
 					middleware.CallFrom(first).SetValue(sessionstate.ContextKey{}, view)
-					take(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, func(context.Context) { test.late(first) })
+					handle(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, func(context.Context) { test.late(first) })
 				})
 			}
 			if err := a.Close(time.Minute); err != nil {
@@ -103,7 +103,7 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 	}
 }
 
-// Nothing of one call is in the record of the next.
+// A record contains nothing of the call before it.
 func TestEntriesAreEmptied(t *testing.T) {
 	log, path := newLog(t, nil)
 	a := newAudit(t, everything(log))
@@ -111,15 +111,15 @@ func TestEntriesAreEmptied(t *testing.T) {
 		ctx.Value(insideKey{}).(step)(ctx)
 		return nil
 	}, a.Layer())
-	for range 50 { // an entry is seldom the very next one used
-		take(h, echo, func(ctx context.Context) {
+	for range 50 { // because the pool seldom returns the same entry immediately
+		handle(h, echo, func(ctx context.Context) {
 			call := middleware.CallFrom(ctx)
 			call.Note(middleware.Note{Act: middleware.Edited, Path: []string{"params", "name"}, After: []byte(`"other"`)})
 			call.Note(middleware.Note{Act: middleware.Refused, DryRun: true})
 			reply(ctx)
 		})
 		<-log.Commit([]byte(`{"kind":"mark"}`)).Done() // and the record before it
-		take(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, reply)
+		handle(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, reply)
 	}
 	if err := a.Close(time.Minute); err != nil {
 		t.Fatal(err)
@@ -132,13 +132,13 @@ func TestEntriesAreEmptied(t *testing.T) {
 	}
 }
 
-// A call that was cancelled on its way to the gate has its record, and is not sent.
+// A call that was cancelled on its way to the gate is recorded, and is not sent.
 func TestCancelledBeforeTheGate(t *testing.T) {
 	log, path := newLog(t, nil)
 	a := newAudit(t, audit.Options{Log: log, Required: true})
 	cancel := func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
-			take(a.Layer().Wrap(next), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nothing)
+			handle(a.Layer().Wrap(next), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nothing)
 			return next(ctx, m)
 		}
 	}
@@ -148,7 +148,7 @@ func TestCancelledBeforeTheGate(t *testing.T) {
 		}
 		return nil
 	}, a.Layer(), middleware.Layer{Name: "cancel", Wrap: cancel}, a.Gate())
-	take(h, echo, nothing)
+	handle(h, echo, nothing)
 	if err := a.Close(time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +157,7 @@ func TestCancelledBeforeTheGate(t *testing.T) {
 	}
 }
 
-// However calls end, and whatever the log has room for, a record has the notes of its
-// own call alone.
+// A record has only the notes of its own call, however calls end and even if the log is full.
 func TestRecordsKeepApart(t *testing.T) {
 	const calls = 2000
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -204,7 +203,7 @@ func TestRecordsKeepApart(t *testing.T) {
 	}
 }
 
-// talkative makes notes about calls, on every occasion there is.
+// talkative adds notes at every step of a call.
 func talkative(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		call := middleware.CallFrom(ctx)

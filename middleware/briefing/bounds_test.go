@@ -13,19 +13,19 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// slowSource answers when gate is closed, with an objective as long as the workspace says.
+// slowSource answers when gate is closed, with the path of the workspace as the objective.
 type slowSource struct {
-	gate          chan struct{}
-	now, most, of atomic.Int64
+	gate                 chan struct{}
+	running, most, asked atomic.Int64
 }
 
 func (s *slowSource) Effective(_ context.Context, q policy.Query) (policy.Effective, error) {
-	s.of.Add(1)
-	n := s.now.Add(1)
+	s.asked.Add(1)
+	n := s.running.Add(1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
 	}
 	<-s.gate
-	s.now.Add(-1)
+	s.running.Add(-1)
 	return policy.Effective{Objectives: []string{q.WorkspacePath}}, nil
 }
 
@@ -37,7 +37,7 @@ func sessionOf(key, workspace string) *sessionstate.Context {
 }
 
 // Of a thousand conversations that begin at once, eight are looked up at a time, some wait,
-// and the others go without until they call again.
+// and the others have no briefing until they call again.
 func TestLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &slowSource{gate: make(chan struct{})}
@@ -53,8 +53,8 @@ func TestLookups(t *testing.T) {
 			synctest.Wait()
 			return sessions, without
 		}
-		if sessions, without := open(); sessions != maxWaiting || without != 1007-maxWaiting || source.now.Load() != maxLookups {
-			t.Errorf("%d are looked up or wait, %d go without, and the source is asked %d times at once", sessions, without, source.now.Load())
+		if sessions, without := open(); sessions != maxWaiting || without != 1007-maxWaiting || source.running.Load() != maxLookups {
+			t.Errorf("%d are looked up or wait, %d go without, and the source is asked %d times at once", sessions, without, source.running.Load())
 		}
 		close(source.gate)
 		synctest.Wait()
@@ -64,14 +64,14 @@ func TestLookups(t *testing.T) {
 		if sessions, _ := open(); sessions != 1007 {
 			t.Errorf("%d of 1007 sessions have a briefing in the end", sessions)
 		}
-		if source.most.Load() != maxLookups || source.of.Load() != 1007 {
-			t.Errorf("the source was asked %d times, %d at once; want 1007 and %d", source.of.Load(), source.most.Load(), maxLookups)
+		if source.most.Load() != maxLookups || source.asked.Load() != 1007 {
+			t.Errorf("the source was asked %d times, %d at once; want 1007 and %d", source.asked.Load(), source.most.Load(), maxLookups)
 		}
 	})
 }
 
-// Conversations with 16 KiB of their own to be told, more than fit, take no more
-// memory than the bounds say, and one text for all of them takes it once.
+// Many conversations with different briefings of 16 KiB stay within the bounds of memory. If they
+// share one text, it is held once.
 func TestSessionsAreBounded(t *testing.T) {
 	gate := make(chan struct{})
 	close(gate)
@@ -81,7 +81,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		sessions  int
 		most      int // that the heap grows
 	}{
-		{"texts of their own", func(i int) string { return fmt.Sprint(i, strings.Repeat("x", 16<<10)) }, 1_300, 2 * maxSessionBytes},
+		{"different texts", func(i int) string { return fmt.Sprint(i, strings.Repeat("x", 16<<10)) }, 1_300, 2 * maxSessionBytes},
 		{"one text", func(int) string { return strings.Repeat("x", 16<<10) }, 500, maxSessionBytes / 4},
 	}
 	for _, test := range tests {
@@ -92,7 +92,7 @@ func TestSessionsAreBounded(t *testing.T) {
 				view := sessionOf(fmt.Sprint("conversation ", i), test.workspace(i))
 				s := c.open(view, "")
 				<-s.ready
-				s.workspace, view = "", nil // it is capture's to bound
+				s.workspace, view = "", nil // capture bounds it
 			}
 			all := &c.shared.sessions
 			all.mu.Lock()

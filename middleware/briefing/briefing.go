@@ -3,21 +3,21 @@
 //
 // There are two channels. The response channel puts the text into the first response of a
 // tool; the instructions channel appends it to the server's instructions, in the answer to
-// initialize or server/discover. Clients show the model different parts of what a server says,
+// initialize or server/discover. Clients show the model different parts of a server's messages,
 // so the layer decides by a table of measurements (package toolresult). Each session has one
-// turn. The first message that has the text where the client shows it uses the turn.
+// turn. The first message with the text in a place that the client shows uses the turn.
 //
 // The layer chooses the response on the way back, atomically: of many first calls in flight
 // exactly one gets the text. A response that the model would not see as the answer to its call
 // does not use the turn (see [toolresult.Response.Unfit]).
 //
-// The servers of one client are processes of one session. Where they can know that, they also
-// ask for the turn in Turns that they share ([Options.UserTurns]); this runs beside the
-// messages.
+// The servers of one client are processes of one session. If they know the session, they also
+// ask for the turn in Turns that they share ([Options.UserTurns]). Other messages do not wait
+// for that.
 //
-// [Compile] makes what a process needs once: the text of each session, fetched from the policy
-// source as soon as the identity is known, so that the first response does not wait for it.
-// [Shared.Connect] makes the layer of one client connection.
+// [Compile] makes the state of a process: the texts of its sessions, each fetched from the
+// policy source as soon as the identity is known, so that the first response does not wait for
+// it. [Shared.Connect] makes the layer of one client connection.
 //
 // The layer enriches. Without a key, with a bad key, or while the source is down, the tools
 // work, nothing is added, and one warning gives the reason. The block never contains text from
@@ -25,6 +25,7 @@
 package briefing
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -34,61 +35,60 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// MarkerKey is the _meta key of the block: it names attache, and the digest of
-// the text.
+// MarkerKey is the _meta key that marks the block. Its value holds the digest of the text.
 const MarkerKey = "io.github.attache-mcp/briefing"
 
-// MaxUnseen is how many results carry the text where the client may not show it.
+// MaxUnseen bounds the results that carry the text in a place that the client may not show.
 const MaxUnseen = 3
 
 // DefaultWait is how long a first response waits for the briefing.
 const DefaultWait = 2 * time.Second
 
-// Options are what the connections of a process have in common.
+// Options are the options that the connections of a process share.
 type Options struct {
-	// Source returns the policies. It is asked once a session, for at most 8 sessions at once.
+	// Source returns the policies. It is asked once per session, for at most 8 sessions at once.
 	Source policy.Source
 	// Scope is used when the principal has none.
 	Scope string
-	// Anonymous says that the source answers without a principal's credential: it knows
+	// Anonymous means that the source answers without a principal's credential: it has
 	// the operator's, or needs none.
 	Anonymous bool
-	// ByWorkspace says that the answer depends on the path of the workspace: the source is asked
+	// ByWorkspace means that the answer depends on the path of the workspace: the source is asked
 	// again if the path becomes known before the briefing was given.
 	ByWorkspace bool
-	// OmitEmpty gives no block if the source has no policies and no objectives.
+	// OmitEmpty adds no block if the source has no policies and no objectives.
 	OmitEmpty bool
 
-	// Turns keeps the turns of this process; nil means in memory. It answers at once. Pass the
-	// same Turns to the next Compile, and no session is briefed again after a configuration
+	// Turns keeps the turns of this process, without blocking; nil means in memory. Pass the
+	// same Turns to the next Compile so that no session is briefed again after a configuration
 	// reload.
 	Turns sessionstate.Turns
 	// UserTurns opens the Turns that all processes of the user share; nil means that each
-	// process gives the briefing. It runs beside the messages, after Turns has given the turn of
-	// a session whose key other processes may have too, and returns the same Turns each time. If
-	// it fails or takes longer than Wait, the briefing is given as Turns has decided, with one
-	// warning, and UserTurns is not used again unless AskAgain is set. tenant is that of the
-	// session's principal.
+	// process gives the briefing. It is called in a goroutine of its own after Turns has given
+	// the turn of a session whose key other processes may have too, and returns the same Turns
+	// each time. If it fails or takes longer than Wait, the briefing is given as Turns has
+	// decided, with one warning, and UserTurns is not used again unless AskAgain is set.
+	// tenant is the tenant of the session's principal.
 	UserTurns func(tenant string) (sessionstate.Turns, error)
-	// AskAgain uses UserTurns also after a failure: a server comes back, and reports at once
-	// that it is away.
+	// AskAgain uses UserTurns also after a failure. It is for a database server, which may
+	// come back and whose absence is reported quickly.
 	AskAgain bool
 
-	// Response and Instructions are the channels. With neither, it is the responses, and
-	// the instructions as well for a client that is known to show them.
+	// Response and Instructions select the channels. With neither, the layer uses the responses,
+	// and the instructions as well for a client that is known to show them.
 	Response, Instructions bool
-	// Structured is about results with structuredContent; "" stands for toolresult.Auto.
+	// Structured selects what happens to results with structuredContent; "" means toolresult.Auto.
 	Structured toolresult.Structured
 	// Wait bounds how long a response is held back, once for the source and once for UserTurns;
 	// 0 means [DefaultWait].
 	Wait time.Duration
-	// MaxBytes bounds the block; 0 stands for no bound.
+	// MaxBytes bounds the block; 0 means no bound.
 	MaxBytes int
-	// TTL is the idle time that ends a session; 0 stands for 12 hours.
+	// TTL is the idle time that ends a session; 0 means 12 hours.
 	TTL time.Duration
-	// Now is the clock; nil stands for time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes warnings about the source and the turns; nil discards them.
+	// Log receives warnings about the source and the turns; nil discards them.
 	Log *slog.Logger
 }
 
@@ -100,14 +100,12 @@ type Shared struct {
 	warnings warnings
 }
 
-// Compile prepares the briefings of a process. It asks the source nothing.
+// Compile prepares the briefings of a process. It does not ask the source.
 func Compile(o Options) *Shared {
 	if o.Turns == nil {
 		o.Turns = sessionstate.NewMemoryTurns(o.Now)
 	}
-	if o.Structured == "" {
-		o.Structured = toolresult.Auto
-	}
+	o.Structured = cmp.Or(o.Structured, toolresult.Auto)
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
 	}
@@ -117,35 +115,27 @@ func Compile(o Options) *Shared {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Shared{o: o, warnings: warnings{log: logger(o.Log)}}
+	s := &Shared{o: o, warnings: warnings{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}}
 	s.sessions.slots = make(chan struct{}, maxLookups)
 	return s
 }
 
-// ConnOptions are the parts of one client connection.
+// ConnOptions are the options of one client connection.
 type ConnOptions struct {
-	// Catalog knows what tools/list said on this connection; nil stands for an empty one.
+	// Catalog holds the tools that the server listed on this connection; nil means none.
 	Catalog *middleware.Catalog
-	// Memory keeps what the connection has learnt across a configuration reload; nil means an
-	// empty one.
+	// Memory is kept across configuration reloads; nil means an empty one.
 	Memory *Memory
-	// Results knows the client and its tools; nil stands for an empty one.
+	// Results describes the client and its tools; nil means an empty one.
 	Results *toolresult.Memory
 	// Credential returns a session's own credential, "" if it has none.
 	Credential func(session string) string
-	// ClientProcess names the process that started this one and perhaps other servers of the
-	// same session; "" if that is not known. It is called for clients that tell their servers
-	// nothing else about the session. nil means "".
+	// ClientProcess returns a name of the process that started this one and perhaps other
+	// servers of the same session, "" if that is unknown. It is called for clients that tell
+	// their servers nothing else about the session. nil means "".
 	ClientProcess func() string
 	// Carried, if not nil, is called with each briefing that a message carries.
 	Carried func(session, text string)
-	// Log takes warnings about the sessions of the connection; nil discards them.
+	// Log receives warnings about the sessions of the connection; nil discards them.
 	Log *slog.Logger
-}
-
-func logger(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return log
 }

@@ -1,7 +1,9 @@
 package briefing
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -20,26 +22,20 @@ type Conn struct {
 
 // Connect returns the layer of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	if o.Catalog == nil {
-		o.Catalog = new(middleware.Catalog)
-	}
-	if o.Memory == nil {
-		o.Memory = new(Memory)
-	}
-	if o.Results == nil {
-		o.Results = new(toolresult.Memory)
-	}
+	o.Catalog = cmp.Or(o.Catalog, new(middleware.Catalog))
+	o.Memory = cmp.Or(o.Memory, new(Memory))
+	o.Results = cmp.Or(o.Results, new(toolresult.Memory))
 	if o.Credential == nil {
 		o.Credential = func(string) string { return "" }
 	}
 	if o.ClientProcess == nil {
 		o.ClientProcess = func() string { return "" }
 	}
-	return &Conn{shared: s, o: o, warnings: warnings{log: logger(o.Log)}}
+	return &Conn{shared: s, o: o, warnings: warnings{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}}
 }
 
-// Layer returns the layer. It stands behind all others except the catalogue: a call that another
-// layer answers has no response to put a text into.
+// Layer returns the layer. It must run behind all others except the catalog: a call that another
+// layer answers has no response for the text.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "briefing", Wrap: c.wrap}
 }
@@ -61,32 +57,32 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	}
 	c.o.Results.LearnClient(m)
 	if r, ok := c.o.Results.Expect(m); ok {
-		if s := c.expects(call, view, c.window(m)); s != nil {
-			c.expect(call, view, s, r)
+		if s := c.due(call, view, c.window(m)); s != nil {
+			call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.respond(call, view, s, r, reply) })
 		}
 		return
 	}
 	switch {
 	case m.MethodIs("tools/list"):
 		c.open(view, "")
-		if c.responds() && c.o.Results.Extends(c.shared.o.Structured) {
+		if c.usesResponses() && c.o.Results.Extends(c.shared.o.Structured) {
 			call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		}
 	case m.MethodIs("initialize"), m.MethodIs("server/discover"):
-		if channel := c.instructions(); channel != off {
-			c.expectInstructions(call, view, channel)
+		if use := c.instructions(); use != unused {
+			c.expectInstructions(call, view, use)
 		} else if m.MethodIs("initialize") {
 			c.open(view, "")
 		}
 	default:
-		// A server/discover alone may be a probe that is killed again; whatever
-		// else a client asks, the session is meant.
+		// A client that sends only server/discover may be probing the server. Any other
+		// request begins a session.
 		c.open(view, "")
 	}
 }
 
-// window returns the key that separates a call from the calls of its conversation whose results
-// the model no longer sees, "" if the client sends none.
+// window returns a key that differs from those of earlier calls of the conversation if the model
+// no longer sees their results; "" if the client sends none.
 func (c *Conn) window(m *wire.Message) string {
 	member := c.o.Results.Client().Window
 	if member == "" {
@@ -95,31 +91,31 @@ func (c *Conn) window(m *wire.Message) string {
 	id := m.Get("params", "_meta", member).Text()
 	n, err := strconv.ParseUint(id[strings.LastIndexByte(id, ':')+1:], 10, 32)
 	if err != nil || n == 0 {
-		return "" // the first; a conversation that is resumed has it again
+		return "" // the first window, also of a resumed conversation
 	}
 	return "\nwindow " + strconv.FormatUint(n, 10)
 }
 
-// responds reports whether the responses of tools are a channel.
-func (c *Conn) responds() bool { return c.shared.o.Response || !c.shared.o.Instructions }
+// usesResponses reports whether the responses of tools are a channel.
+func (c *Conn) usesResponses() bool { return c.shared.o.Response || !c.shared.o.Instructions }
 
-// A channel says whether the instructions carry the briefing, and what that means for the
-// session's turn.
-type channel uint8
+// An instructionsUse tells whether the instructions carry the briefing, and whether that spends
+// the session's turn.
+type instructionsUse uint8
 
 const (
-	off    channel = iota
-	beside         // the client may not show them: the turn stays for a response
-	spends         // they spend the turn
+	unused     instructionsUse = iota
+	keepsTurn                  // the turn is kept for a response, because the client may not show the instructions
+	spendsTurn                 // the instructions spend the turn
 )
 
-func (c *Conn) instructions() channel {
-	o, known := &c.shared.o, c.o.Results.Client().Instructions
+func (c *Conn) instructions() instructionsUse {
+	o, shown := &c.shared.o, c.o.Results.Client().Instructions
 	switch {
-	case o.Instructions && o.Response && !known:
-		return beside
-	case o.Instructions, known && !o.Response:
-		return spends
+	case o.Instructions && o.Response && !shown:
+		return keepsTurn
+	case o.Instructions, shown && !o.Response:
+		return spendsTurn
 	}
-	return off
+	return unused
 }

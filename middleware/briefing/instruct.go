@@ -13,7 +13,7 @@ import (
 
 // expectInstructions adds the hook that puts the briefing into the answer to initialize or
 // server/discover.
-func (c *Conn) expectInstructions(call *middleware.Call, view *sessionstate.Context, how channel) {
+func (c *Conn) expectInstructions(call *middleware.Call, view *sessionstate.Context, use instructionsUse) {
 	s := c.open(view, "")
 	if s == nil {
 		return
@@ -23,34 +23,34 @@ func (c *Conn) expectInstructions(call *middleware.Call, view *sessionstate.Cont
 			return nil
 		}
 		if s.isReady() {
-			return c.takeInstructions(call, view, s, how, reply)
+			return c.extendInstructions(call, view, s, use, reply)
 		}
 		call.Suspend(reply, s.ready, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
 			if s.isReady() {
-				return c.takeInstructions(call, view, s, how, reply)
+				return c.extendInstructions(call, view, s, use, reply)
 			}
-			c.warnings.once("the instructions went without the briefing, as the policy source is slow (briefing.wait, policy.timeout)", nil)
+			c.warnings.once("the instructions were sent without the briefing, because the policy source is slow (briefing.wait, policy.timeout)")
 			return nil
 		})
 		return nil
 	})
 }
 
-// takeInstructions appends the briefing to the instructions in reply, if it is their turn.
-func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Context, s *session, how channel, reply *wire.Message) error {
+// extendInstructions appends the briefing to the instructions in reply, if they have the turn.
+func (c *Conn) extendInstructions(call *middleware.Call, view *sessionstate.Context, s *session, use instructionsUse, reply *wire.Message) error {
 	if s.text == "" {
 		fail(call, s.why)
 		return nil
 	}
-	if how == spends && c.isCutOff(s, reply) {
-		if c.responds() {
-			skip(call, "the client would cut it off: it shows the beginning of long instructions alone")
+	if use == spendsTurn && c.isCutOff(s, reply) {
+		if c.usesResponses() {
+			skip(call, "the client would cut it off: it shows only the beginning of long instructions")
 			return nil
 		}
-		c.warnings.once("the client may cut the briefing off: it shows the beginning of long instructions alone; name response in briefing.channels", nil)
+		c.warnings.once("the client may cut the briefing off: it shows only the beginning of long instructions; name response in briefing.channels")
 	}
 	suffix := ""
-	if how == beside {
+	if use == keepsTurn {
 		suffix = "\ninstructions"
 	}
 	t := c.turnOf(view, s, suffix)
@@ -63,32 +63,32 @@ func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Contex
 		if err != nil {
 			outcome = sessionstate.Open
 		}
-		if how == spends {
-			c.noteOutcome(view.Session.Value, s, outcome)
+		if use == spendsTurn {
+			c.recordOutcome(view.Session.Value, s, outcome)
 		}
 		return errors.Join(err, t.settle(call, reply, outcome))
 	})
 }
 
-// isCutOff reports whether the client would cut off the text if it followed the server's own
-// instructions. If they already have the text, from another attache in a chain, it is not cut off.
+// isCutOff reports whether the client would cut off the text behind the server's own instructions.
+// It returns false if they already contain the text, from another attache in the chain.
 func (c *Conn) isCutOff(s *session, reply *wire.Message) bool {
-	limit, said := c.o.Results.MaxInstructions(), reply.Get("result", "instructions").Text()
-	if said != "" {
-		said += "\n\n"
+	limit, old := c.o.Results.MaxInstructions(), reply.Get("result", "instructions").Text()
+	if old != "" {
+		old += "\n\n"
 	}
-	return limit > 0 && !strings.Contains(said, s.text) && len(utf16.Encode([]rune(said+s.text))) > limit
+	return limit > 0 && !strings.Contains(old, s.text) && len(utf16.Encode([]rune(old+s.text))) > limit
 }
 
 // instruct appends the text to the instructions.
 func instruct(call *middleware.Call, s *session, reply *wire.Message) error {
 	text, old := s.text, reply.Get("result", "instructions")
-	switch said := old.Text(); {
-	case strings.Contains(said, text):
+	switch oldText := old.Text(); {
+	case strings.Contains(oldText, text):
 		skip(call, "an attache further in has added the same briefing")
 		return nil
-	case said != "":
-		text = said + "\n\n" + text
+	case oldText != "":
+		text = oldText + "\n\n" + text
 	}
 	quoted := wire.Quote(text)
 	if err := reply.Set(quoted, "result", "instructions"); err != nil {

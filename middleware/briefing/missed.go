@@ -2,16 +2,15 @@ package briefing
 
 import "sync"
 
-// maxMissed is how many results of a session may go without the briefing before attache logs
-// it: a server can shape its results so that none can carry the text.
+// maxMissed is the number of results of a session without the briefing at which attache logs a
+// warning: a server can shape its results so that none can carry the text.
 const maxMissed = 3
 
 // maxMissedSessions bounds the table, because the client chooses the conversation keys.
 const maxMissedSessions = 1_000
 
-// Memory holds the sessions of a connection that had results, but no result that is known to
-// have shown the briefing to the model. A configuration reload does not change it. The zero
-// value is empty.
+// Memory holds the sessions of a connection that had results, but none that is known to have
+// shown the briefing to the model. The zero value is empty.
 type Memory struct {
 	mu       sync.Mutex
 	sessions map[string]missedSession
@@ -19,12 +18,12 @@ type Memory struct {
 
 // A missedSession is a session whose model may not have seen its briefing.
 type missedSession struct {
-	results int // that went without the briefing
+	results int // the number of results without the briefing
 	why     string
 }
 
-// miss counts a result of a session in which the model did not see the briefing, with the
-// reason. without says that the result did not carry the text.
+// miss records that the model did not see the briefing in a result of a session, and why. without
+// means that the result did not carry the text.
 func (c *Conn) miss(session, why string, without bool) {
 	memory := c.o.Memory
 	memory.mu.Lock()
@@ -41,26 +40,26 @@ func (c *Conn) miss(session, why string, without bool) {
 	}
 	memory.mu.Unlock()
 	if m.results == maxMissed {
-		c.warnings.once("three results of a session went without the briefing: "+why+"; see docs/briefing.md", nil)
+		c.warnings.once("three results of a session went without the briefing: " + why + "; see docs/briefing.md")
 	}
 }
 
-// seen forgets a session whose model has seen the briefing.
-func (c *Conn) seen(session string) {
+// forgetMissed removes a session whose model has seen the briefing.
+func (c *Conn) forgetMissed(session string) {
 	c.o.Memory.mu.Lock()
 	defer c.o.Memory.mu.Unlock()
 	delete(c.o.Memory.sessions, session)
 }
 
 // Close ends the connection. It logs one warning if the model of a session may not have seen the
-// briefing and no warning said so before.
+// briefing, unless miss has logged that.
 func (c *Conn) Close() {
 	c.o.Memory.mu.Lock()
 	defer c.o.Memory.mu.Unlock()
 	for _, m := range c.o.Memory.sessions {
 		if m.results < maxMissed {
-			c.warnings.once("the session ended and the model may not have seen the briefing: "+m.why+
-				"; set briefing.structured or briefing.channels as docs/briefing.md says", nil)
+			c.warnings.once("the session ended and the model may not have seen the briefing: " + m.why +
+				"; set briefing.structured or briefing.channels as docs/briefing.md says")
 			return
 		}
 	}

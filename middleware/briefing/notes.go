@@ -6,7 +6,7 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// result returns the briefing as a text for a tool result.
+// result returns the briefing in the form for a tool result.
 func (s *session) result() toolresult.Text {
 	return toolresult.Text{
 		Text: s.text, Meta: []byte(`{"` + MarkerKey + `":{"digest":"` + policy.Digest(s.text) + `"}}`),
@@ -14,7 +14,7 @@ func (s *session) result() toolresult.Text {
 	}
 }
 
-// source says where the briefing came from.
+// source names the source of the briefing.
 func (s *session) source() string {
 	if s.scope != "" {
 		return "the policies of scope " + s.scope
@@ -22,14 +22,14 @@ func (s *session) source() string {
 	return "the policy source"
 }
 
-// skip notes why a reply carries no briefing, if an outer layer reads notes.
+// skip adds a note about why a reply carries no briefing.
 func skip(call *middleware.Call, why string) {
 	if call.Explained() {
 		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Skipped, Why: why})
 	}
 }
 
-// fail notes why a briefing that is due is missing.
+// fail adds a note about why a briefing that is due is missing.
 func fail(call *middleware.Call, why string) {
 	if call.Noted() {
 		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Failed, Why: why})

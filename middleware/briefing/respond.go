@@ -10,12 +10,11 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// expects returns the session of a call whose reply may carry the briefing, nil if no reply to
-// this call can.
-func (c *Conn) expects(call *middleware.Call, view *sessionstate.Context, window string) *session {
+// due returns the session of a call whose reply may carry the briefing, or nil.
+func (c *Conn) due(call *middleware.Call, view *sessionstate.Context, window string) *session {
 	s := c.open(view, window)
 	switch {
-	case !c.responds():
+	case !c.usesResponses():
 		skip(call, "briefing.channels does not name response")
 		return nil
 	case s == nil && call.Explained():
@@ -24,13 +23,8 @@ func (c *Conn) expects(call *middleware.Call, view *sessionstate.Context, window
 	return s
 }
 
-// expect adds the hook that puts the briefing into the reply of a call, if it is the session's
-// turn.
-func (c *Conn) expect(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response) {
-	call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.respond(call, view, s, r, reply) })
-}
-
-// respond handles the reply to a call of a session whose turn may be open.
+// respond puts the briefing into the reply to a call, if the session's turn is open and the reply
+// can carry it.
 func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
 	if c.o.Results.Handle(r, reply) {
 		skip(call, "the result is that of a task, which is fetched later")
@@ -50,7 +44,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 		if s.isReady() {
 			return c.carry(call, view, s, r, reply)
 		}
-		c.warnings.once("a tool response went without the briefing, as the policy source is slow; the next one carries it (briefing.wait, policy.timeout)", nil)
+		c.warnings.once("a tool response was sent without the briefing, because the policy source is slow; the next one carries it (briefing.wait, policy.timeout)")
 		fail(call, "the policy source is slow; the next response carries the briefing")
 		return nil
 	})
@@ -82,8 +76,8 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 		c.shared.sessions.count(s, unseen)
 		if why != "" {
 			if t.isShared() {
-				c.leaveAlone(s)
-				c.seen(view.Session.Value) // by another server's response, or soon
+				c.pause(s)
+				c.forgetMissed(view.Session.Value) // another server's response shows it, or will soon
 			}
 			skip(call, why)
 			return nil
@@ -92,12 +86,12 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 	})
 }
 
-// give puts the text into the reply that has the turn.
+// give puts the text into the reply that has the turn, and settles the turn.
 func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r toolresult.Response, reply *wire.Message) error {
 	session, outcome, err := view.Session.Value, sessionstate.Open, error(nil)
 	seen := c.plan(call, r, reply).Seen
 	switch {
-	case call.Cancelled(): // while the turn was asked for
+	case call.Cancelled(): // while UserTurns was asked
 		skip(call, "the call was cancelled")
 	case !seen && c.shared.sessions.isExhausted(t.s):
 		c.miss(session, toolresult.Unseen, true)
@@ -105,18 +99,18 @@ func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r
 	default:
 		outcome, err = c.inject(call, view, t, r, reply)
 	}
-	c.noteOutcome(session, t.s, outcome)
+	c.recordOutcome(session, t.s, outcome)
 	return errors.Join(err, t.settle(call, reply, outcome))
 }
 
-// noteOutcome notes how the turn of s has ended.
-func (c *Conn) noteOutcome(session string, s *session, outcome sessionstate.Outcome) {
+// recordOutcome records how the turn of s has ended.
+func (c *Conn) recordOutcome(session string, s *session, outcome sessionstate.Outcome) {
 	switch outcome {
 	case sessionstate.Open:
 		return
 	case sessionstate.Seen:
 		c.shared.sessions.finish(s)
-		c.seen(session)
+		c.forgetMissed(session)
 	case sessionstate.Unseen:
 		c.shared.sessions.countOne(s)
 		c.miss(session, toolresult.Unseen, false)
@@ -136,7 +130,7 @@ func (c *Conn) inject(call *middleware.Call, view *sessionstate.Context, t turn,
 	case block:
 		skip(call, "an attache further in has put the same briefing in front")
 		if !plan.Seen && t.isShared() {
-			return sessionstate.Open, nil // the other has counted it
+			return sessionstate.Open, nil // the other attache has counted it
 		}
 		return outcome(plan.Seen && plan.How == toolresult.InBlock), nil
 	}

@@ -20,19 +20,19 @@ import (
 
 // TestScripts plays the scripts of testdata.
 func TestScripts(t *testing.T) {
-	var beside sessionstate.Turns // what the briefing layers of a script share
+	var shared sessionstate.Turns // by the briefing layers of a script
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"session": session,
 		"first": func(s *proxytest.Session, how string) middleware.Layer {
-			beside = sessionstate.NewMemoryTurns(nil)
-			return layer(s, how, beside)
+			shared = sessionstate.NewMemoryTurns(nil)
+			return layer(s, how, shared)
 		},
-		"second": func(s *proxytest.Session, how string) middleware.Layer { return layer(s, how, beside) },
+		"second": func(s *proxytest.Session, how string) middleware.Layer { return layer(s, how, shared) },
 	}}.Play(t, "testdata/*.txt")
 }
 
-// session is a capture layer: "session=operator" or "session=host", or "session=connection"
-// for a key that no other process can know.
+// session returns a layer that sets the context as capture does: "session=operator" or
+// "session=host", or "session=connection" for a key that no other process can know.
 func session(_ *proxytest.Session, whose string) middleware.Layer {
 	view := &sessionstate.Context{Protocol: "2024-11-05", Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}}
 	if whose == "connection" {
@@ -46,9 +46,9 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 	}}
 }
 
-// layer is a briefing layer of a connection of its own, which makes a note of each
-// warning. how has words between commas: the fault of the turns that it shares, and options
-// of the configuration.
+// layer returns a briefing layer with its own connection, which adds a note for each warning.
+// how is a list of words separated by commas: the fault of the shared turns, and options of the
+// configuration.
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
 	shared := &faultyTurns{Turns: turns}
 	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
@@ -100,7 +100,7 @@ func (f *faultyTurns) Take(ctx context.Context, key string, idle time.Duration) 
 	case f.how == "failing":
 		return false, 0, errors.New("disk I/O error")
 	case f.how == "stuck":
-		<-time.After(time.Minute) // as a file on a network that is gone
+		<-time.After(time.Minute) // like a file on a lost network
 	case f.how == "slow":
 		<-time.After(100 * time.Millisecond)
 	case f.how == "spent", f.how == "unswept", f.how == "held" && n == 1:
@@ -127,7 +127,7 @@ func (f *faultyTurns) Sweep(ctx context.Context, idle time.Duration) (int, error
 	return f.Turns.Sweep(ctx, idle)
 }
 
-// twoPolicies has more to say than onePolicy.
+// twoPolicies has a longer text than onePolicy.
 type twoPolicies struct{}
 
 func (twoPolicies) Effective(context.Context, policy.Query) (policy.Effective, error) {
@@ -140,7 +140,7 @@ func (onePolicy) Effective(context.Context, policy.Query) (policy.Effective, err
 	return policy.Effective{Objectives: []string{"Ship"}}, nil
 }
 
-// warnings makes a note of each log message, with the error in it.
+// warnings adds a note for each log message and its error.
 type warnings struct{ s *proxytest.Session }
 
 func (warnings) Enabled(context.Context, slog.Level) bool { return true }

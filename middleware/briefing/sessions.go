@@ -11,56 +11,55 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// Bounds of the table of sessions. Conversation keys are the client's to choose, so
-// their number is not. What is forgotten costs another look-up: the turns know which
-// sessions were briefed.
+// The table of sessions is bounded because the client chooses the conversation keys. A session
+// that is dropped costs another look-up; the turns still hold which sessions were briefed.
 const (
 	maxSessions     = 10_000
-	maxSessionBytes = 16 << 20 // of keys and texts
+	maxSessionBytes = 16 << 20 // for keys and texts
 	maxLookups      = 8        // at once
-	maxWaiting      = 256      // look-ups that wait for one of these
-	sessionBytes    = 512      // about what a session takes without its key and texts
+	maxWaiting      = 256      // look-ups that run or wait
+	sessionBytes    = 512      // estimated memory of a session without its key and texts
 )
 
 const (
-	// retryAfter is how long a source is not asked again after it has failed.
+	// retryAfter is how long the source is not asked again after it has failed.
 	retryAfter = 30 * time.Second
-	// lookupLimit bounds a look-up even if the source ignores its context.
+	// lookupLimit bounds a look-up.
 	lookupLimit = 30 * time.Second
 )
 
 // sessions is the table of the sessions of a process, and their look-ups.
 type sessions struct {
-	slots chan struct{} // holds one element for each look-up under way
+	slots chan struct{} // holds one element for each running look-up
 
-	mu      sync.Mutex
-	byKey   map[string]*session
-	texts   map[string]string // the texts, one copy of each
-	bytes   int               // about what byKey and texts take
-	waiting int               // look-ups that were begun and are not over
-	alone   bool              // Options.UserTurns is not used any more
+	mu       sync.Mutex
+	byKey    map[string]*session
+	texts    map[string]string // the texts, one copy of each
+	bytes    int               // estimated memory of byKey and texts
+	waiting  int               // the number of look-ups that run or wait
+	unshared bool              // whether Options.UserTurns is no longer used
 }
 
-// session is the briefing of one session, as far as it is known. sessions.mu guards the fields,
-// except those that are written before ready is closed.
+// session is the briefing of one session. sessions.mu guards the fields, except those that are
+// written before ready is closed.
 type session struct {
-	ready     chan struct{}
-	text      string // "" when there is nothing to give; written before ready is closed
-	why       string // why there is nothing to give; written before ready is closed
-	scope     string // whose policies they are; written before ready is closed
+	ready     chan struct{} // closed when the look-up has ended
+	text      string        // the briefing, "" if there is none; written before ready is closed
+	why       string        // why there is none; written before ready is closed
+	scope     string        // the scope of the policies; written before ready is closed
 	principal *sessionstate.Principal
 	workspace string
 	window    string // see Conn.window
 	done      bool
-	unseen    int       // how often the text was carried where the client may not show it
-	retry     time.Time // when to ask a source again that failed; zero if it did not
-	swept     bool      // UserTurns was swept for this session
-	again     time.Time // when to ask UserTurns again; zero if they did not say no
+	unseen    int       // how many results carried the text in a place that the client may not show
+	retryAt   time.Time // when to ask the source again; zero if it did not fail
+	swept     bool      // whether UserTurns was swept for this session
+	pausedTo  time.Time // when to ask UserTurns again; zero if they did not refuse the turn
 	used      time.Time
 }
 
-// open returns the session of a call while its briefing may still be due, nil otherwise. It
-// starts to fetch the briefing if that was not done.
+// open returns the session of a call if its briefing may still be due, or nil. It starts the
+// look-up of the briefing if necessary.
 func (c *Conn) open(view *sessionstate.Context, window string) *session {
 	t, o := &c.shared.sessions, &c.shared.o
 	t.mu.Lock()
@@ -69,16 +68,16 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 	s := t.byKey[key]
 	if s != nil && now.Sub(s.used) > o.TTL {
 		s = nil
-		_, _ = o.Turns.Sweep(context.Background(), o.TTL) // it is in memory
+		_, _ = o.Turns.Sweep(context.Background(), o.TTL) // in memory, so without errors
 	}
 	if s != nil && s.done {
 		s.used = now
 		return nil
 	}
 	moved := s != nil && o.ByWorkspace && s.workspace != view.Workspace.Value
-	if s == nil || s.principal != view.Principal || moved || !s.retry.IsZero() && now.After(s.retry) {
+	if s == nil || s.principal != view.Principal || moved || !s.retryAt.IsZero() && now.After(s.retryAt) {
 		if t.waiting >= maxWaiting {
-			return nil // this call goes without; the turn stays open
+			return nil // a later call can still have the briefing
 		}
 		s = &session{ready: make(chan struct{}), principal: view.Principal, workspace: view.Workspace.Value, window: window}
 		t.put(strings.Clone(key), s)
@@ -86,13 +85,13 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 		go c.fetch(s, view)
 	}
 	s.used = now
-	if s.isReady() && (s.text == "" || now.Before(s.again)) {
+	if s.isReady() && (s.text == "" || now.Before(s.pausedTo)) {
 		return nil
 	}
 	return s
 }
 
-// put keeps s under key. A full table is emptied first. The caller holds mu.
+// put adds s under key. It empties a full table first. The caller holds mu.
 func (t *sessions) put(key string, s *session) {
 	if t.byKey == nil || len(t.byKey) >= maxSessions || t.bytes >= maxSessionBytes {
 		t.byKey, t.texts, t.bytes = map[string]*session{}, map[string]string{}, 0
@@ -105,8 +104,8 @@ func (t *sessions) put(key string, s *session) {
 
 // intern returns the one copy of text that the sessions share. The caller holds mu.
 func (t *sessions) intern(text string) string {
-	if kept, ok := t.texts[text]; ok {
-		return kept
+	if shared, ok := t.texts[text]; ok {
+		return shared
 	}
 	if text != "" && t.texts != nil {
 		t.texts[text] = text
@@ -115,7 +114,7 @@ func (t *sessions) intern(text string) string {
 	return text
 }
 
-// isReady reports whether the look-up is over.
+// isReady reports whether the look-up has ended.
 func (s *session) isReady() bool {
 	select {
 	case <-s.ready:
@@ -125,7 +124,7 @@ func (s *session) isReady() bool {
 	}
 }
 
-// fetch looks up the briefing of s, after the look-ups that were asked for before.
+// fetch looks up the briefing of s when fewer than maxLookups look-ups are running.
 func (c *Conn) fetch(s *session, view *sessionstate.Context) {
 	t := &c.shared.sessions
 	t.slots <- struct{}{}
@@ -136,12 +135,12 @@ func (c *Conn) fetch(s *session, view *sessionstate.Context) {
 	t.waiting--
 	s.why, s.text = why, t.intern(text)
 	if err != nil {
-		s.retry = c.shared.o.Now().Add(retryAfter)
+		s.retryAt = c.shared.o.Now().Add(retryAfter)
 	}
 	close(s.ready)
 }
 
-// lookUp asks the source, and renders the text. why is the reason if there is no text.
+// lookUp asks the source and renders the text. If there is no text, why is the reason.
 func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string, err error) {
 	o, warn := &c.shared.o, &c.shared.warnings
 	q := policy.Query{
@@ -154,7 +153,7 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 		q.Scope = view.Principal.Scope
 	}
 	if view.Principal == nil && q.Scope == "" && q.Credential == "" && !o.Anonymous {
-		warn.once("no briefing: nobody is identified and no scope is set; set ATTACHE_API_KEY, or policy.scope", nil)
+		warn.once("no briefing: nobody is identified and no scope is set; set ATTACHE_API_KEY, or policy.scope")
 		return "", "nobody is identified and no scope is set", nil
 	}
 	s.scope = q.Scope
@@ -163,11 +162,11 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 	effective, err := o.Source.Effective(ctx, q)
 	switch {
 	case errors.Is(err, policy.ErrUnauthorized):
-		warn.once("no briefing: the policy source refused the key; check ATTACHE_API_KEY", err)
+		warn.once("no briefing: the policy source refused the key; check ATTACHE_API_KEY", "err", err)
 	case errors.Is(err, policy.ErrUnknownScope):
-		warn.once("no briefing: the policy source does not know the scope; see `attache policy show --scope`", err)
+		warn.once("no briefing: the policy source does not know the scope; see `attache policy show --scope`", "err", err)
 	case err != nil:
-		warn.once("no briefing: the policy source could not be read; see `attache policy check`", err)
+		warn.once("no briefing: the policy source could not be read; see `attache policy check`", "err", err)
 	case o.OmitEmpty && effective.Empty():
 		return "", "there are no policies for this session", nil
 	default:
@@ -176,14 +175,14 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 	return "", "the policy source gave none: " + err.Error(), err
 }
 
-// finish notes that the turn of s is spent, so that the next calls of the session cost nothing.
+// finish records that the turn of s is spent, so that further calls of the session cost nothing.
 func (t *sessions) finish(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.done = true
 }
 
-// count notes how often the text of s went out in a result that the client may not show.
+// count records how many results carried the text of s in a place that the client may not show.
 func (t *sessions) count(s *session, unseen int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -214,7 +213,7 @@ func (t *sessions) whyNone(key string) string {
 	case s.done:
 		return "the session has had its briefing"
 	case s.isReady() && s.text != "":
-		return "it is another server's turn in this session, or was"
+		return turnOfOther
 	default:
 		return s.why
 	}

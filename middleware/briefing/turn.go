@@ -11,14 +11,17 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// askAgain is how long a session is skipped after another process had its turn:
-// [sessionstate.Turns] do not say whether that turn was spent. So the calls of every process
-// except the one that gave the briefing cost one look-up a second, and the use of the session is
-// recorded.
+// askAgain is how long a session is skipped after another process had its turn, because
+// [sessionstate.Turns] do not report whether that turn was spent. So in every process except the
+// one that gave the briefing, calls cost one look-up a second, which also records the use of the
+// session.
 const askAgain = time.Second
 
-// sweepTime is how long old turns are swept, beside everything else.
+// sweepTime bounds the removal of old turns.
 const sweepTime = 10 * time.Second
+
+// turnOfOther is the reason for a reply without the briefing if another process has the turn.
+const turnOfOther = "it is another server's turn in this session, or was"
 
 // A turn is the turn of one session, in this process and among all processes of the user.
 type turn struct {
@@ -29,9 +32,9 @@ type turn struct {
 	tenant  string // for UserTurns
 }
 
-// turnOf returns the turn of s. suffix separates the turn of one channel.
+// turnOf returns the turn of s. suffix is for a channel with a turn of its own.
 //
-// Among the user's processes the turn also belongs to the text: two servers may have different
+// Among the user's processes, a turn is for a session and a text: two servers may have different
 // policies, and a process that knows only the session cannot spend the turn.
 func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) turn {
 	t := turn{c: c, s: s, key: view.Session.Value + s.window + suffix}
@@ -50,16 +53,16 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 	return t
 }
 
-// isShared reports whether other processes may have the session too, and can be asked.
+// isShared reports whether other processes may have the session too, and UserTurns can be asked.
 func (t turn) isShared() bool {
 	all := &t.c.shared.sessions
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	return t.userKey != "" && !all.alone
+	return t.userKey != "" && !all.unshared
 }
 
-// take asks for the turn, holds reply back meanwhile, and then calls then with the result: why
-// is "" if this process has the turn, and must settle it.
+// take asks for the turn, suspends reply meanwhile, and then calls then. why is "" if this
+// process has the turn and must settle it, else the reason.
 func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *wire.Message, unseen int, why string) error) error {
 	o := &t.c.shared.o
 	mine, unseen, err := o.Turns.Take(context.Background(), t.key, 0)
@@ -71,30 +74,26 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	}
 	var ours bool
 	var unseenByAll int
-	taken := startLookup(o.Wait, func(ctx context.Context) error {
-		turns, err := o.UserTurns(t.tenant)
-		if err == nil {
-			ours, unseenByAll, err = turns.Take(ctx, t.userKey, o.TTL)
-		}
+	taken := t.ask(func(ctx context.Context, turns sessionstate.Turns) (err error) {
+		ours, unseenByAll, err = turns.Take(ctx, t.userKey, o.TTL)
 		return err
 	})
 	return t.c.await(call, reply, taken, func(reply *wire.Message, err error) error {
 		switch {
 		case err != nil:
-			t.c.goAlone(err)
+			t.c.stopSharing(err)
 			return then(reply, unseen, "")
 		case !ours:
 			t.sweep()
 			err := o.Turns.Settle(context.Background(), t.key, sessionstate.Open)
-			return errors.Join(err, then(reply, unseenByAll, "it is another server's turn in this session, or was"))
+			return errors.Join(err, then(reply, unseenByAll, turnOfOther))
 		}
 		return then(reply, unseenByAll, "")
 	})
 }
 
-// sweep forgets old turns that the user's processes share, once a session. It runs when no reply
-// waits for these turns any more: there may be one connection to them. If it fails, they are as
-// good as before, and another session sweeps.
+// sweep removes old turns from UserTurns, once per session. It runs when no reply waits for these
+// turns, because there may be only one connection to them. If it fails, another session sweeps.
 func (t turn) sweep() {
 	all := &t.c.shared.sessions
 	all.mu.Lock()
@@ -113,24 +112,20 @@ func (t turn) sweep() {
 	}()
 }
 
-// settle reports how the turn has ended. The reply waits for that, because a client that has
-// seen it may call the next server at once.
+// settle stores how the turn has ended. The reply waits for that, because a client that has
+// received it may call another server immediately.
 func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome sessionstate.Outcome) error {
 	o := &t.c.shared.o
 	err := o.Turns.Settle(context.Background(), t.key, outcome)
 	if !t.isShared() {
 		return err
 	}
-	settled := startLookup(o.Wait, func(ctx context.Context) error {
-		turns, err := o.UserTurns(t.tenant)
-		if err == nil {
-			err = turns.Settle(ctx, t.userKey, outcome)
-		}
-		return err
+	settled := t.ask(func(ctx context.Context, turns sessionstate.Turns) error {
+		return turns.Settle(ctx, t.userKey, outcome)
 	})
 	return errors.Join(err, t.c.await(call, reply, settled, func(_ *wire.Message, err error) error {
 		if err != nil {
-			t.c.goAlone(err)
+			t.c.stopSharing(err)
 			return nil
 		}
 		t.sweep()
@@ -138,40 +133,46 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 	}))
 }
 
-// leaveAlone skips the session's calls for askAgain.
-func (c *Conn) leaveAlone(s *session) {
+// pause skips the session's calls for askAgain.
+func (c *Conn) pause(s *session) {
 	all := &c.shared.sessions
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	s.again = c.shared.o.Now().Add(askAgain)
+	s.pausedTo = c.shared.o.Now().Add(askAgain)
 }
 
-// goAlone stops the use of the user's turns, unless Options.AskAgain is set: the briefing may then
-// come once for each server, which is better than no briefing.
-func (c *Conn) goAlone(err error) {
-	c.shared.warnings.once("the briefing may come once a server, as what the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", err)
+// stopSharing stops the use of UserTurns, unless Options.AskAgain is set. Each server may then
+// give the briefing, which is better than no briefing.
+func (c *Conn) stopSharing(err error) {
+	c.shared.warnings.once("the briefing may come once a server, because the database that the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", "err", err)
 	all := &c.shared.sessions
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.alone = !c.shared.o.AskAgain
+	all.unshared = !c.shared.o.AskAgain
 }
 
-// A lookup is work that runs while other messages pass. err is its result after done is closed.
+// A lookup runs in a goroutine of its own. err is its result and may be read after done is closed.
 type lookup struct {
 	done chan struct{}
 	err  error
 }
 
-// startLookup runs f in a goroutine of its own. If f takes longer than limit, that is the error,
-// and what f writes must not be read.
-func startLookup(limit time.Duration, f func(context.Context) error) *lookup {
-	l := &lookup{done: make(chan struct{})}
+// ask starts f with UserTurns. If opening them and f take longer than Options.Wait, the lookup
+// fails, and variables that f writes must not be read.
+func (t turn) ask(f func(context.Context, sessionstate.Turns) error) *lookup {
+	o, l := &t.c.shared.o, &lookup{done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		ctx, cancel := context.WithTimeout(context.Background(), o.Wait)
 		defer cancel()
 		result := make(chan error, 1)
-		go func() { result <- f(ctx) }()
+		go func() {
+			turns, err := o.UserTurns(t.tenant)
+			if err == nil {
+				err = f(ctx, turns)
+			}
+			result <- err
+		}()
 		select {
 		case l.err = <-result:
 		case <-ctx.Done():
@@ -182,7 +183,7 @@ func startLookup(limit time.Duration, f func(context.Context) error) *lookup {
 }
 
 // await suspends reply until l is done, and then calls then with its error. A reply that cannot
-// be suspended, because the session is ending, waits here; l has a limit of its own.
+// be suspended, because the session is ending, waits in the resume function. l has its own limit.
 func (c *Conn) await(call *middleware.Call, reply *wire.Message, l *lookup, then func(reply *wire.Message, err error) error) error {
 	call.Suspend(reply, l.done, 2*c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
 		<-l.done

@@ -9,10 +9,10 @@ import (
 type warnings struct {
 	log    *slog.Logger
 	mu     sync.Mutex
-	logged map[string]bool // texts of this package, so their number is bounded
+	logged map[string]bool // bounded, because the texts are those of this package
 }
 
-func (w *warnings) once(text string, err error) {
+func (w *warnings) once(text string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.logged[text] {
@@ -22,9 +22,5 @@ func (w *warnings) once(text string, err error) {
 		w.logged = map[string]bool{}
 	}
 	w.logged[text] = true
-	if err != nil {
-		w.log.Warn(text, "err", err)
-		return
-	}
-	w.log.Warn(text)
+	w.log.Warn(text, args...)
 }

@@ -4,21 +4,22 @@
 // in.
 //
 // It makes one kind of edit: it removes a credential under one of [CredentialKeys] from every
-// part of a frame but the arguments of a call, so that no server sees it. Facts that it cannot
+// part of a frame except the arguments of a call, so that no server sees it. Facts that it cannot
 // read count as absent and never stop a call.
 //
 // # Who the session acts for
 //
-// A credential is looked up when its first request comes, and again before the principal is
-// older than [Options.Recheck]. The look-up may use a disk or a network, so it runs beside the
-// messages. The request that needs it waits until it has ended, for three seconds at most. In a
-// busy session the next look-up ends before the old answer expires,
-// so nothing waits, and if its source does not answer, the old answer holds until it expires.
-// If a look-up fails otherwise or takes too long, the session has no principal, and the
-// context's Unidentified is the reason: a layer that decides by the principal then refuses.
+// A credential is looked up at its first request, and again before the principal is older than
+// [Options.Recheck]. The look-up may use a disk or a network, so it runs in a goroutine of its
+// own, and the request that needs the result waits for up to three seconds. In a busy session
+// the next look-up ends before the old result expires, so no request waits. If the source does
+// not answer, the old result is used until it expires. If a look-up fails in another way or
+// takes too long, the session has no principal, and the context's Unidentified holds the
+// reason: a layer that decides by the principal then refuses.
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,14 +35,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// The _meta keys a host may put a credential under, if the operator allows it.
+// The _meta keys under which a host may send a credential, if the operator allows it.
 const (
 	CredentialKey = "io.github.attache-mcp/apiKey" // an API key
 	TokenKey      = "io.github.attache-mcp/token"  // a token (JWT)
 )
 
-// CredentialKeys returns the keys whose values are removed from frames. They must not reach a
-// server in a frame that cannot be edited either.
+// CredentialKeys returns the keys whose members are removed from frames. A frame that may contain
+// one and cannot be edited must not reach a server.
 func CredentialKeys() []string { return []string{CredentialKey, TokenKey} }
 
 // DefaultWorkspaceKeys returns the places in _meta where a host may name the workspace:
@@ -57,41 +58,38 @@ func DefaultConversationKeys() [][]string {
 		{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"}}
 }
 
-// Options are what holds for every connection. The zero value captures from the
-// traffic alone.
+// Options apply to every connection. The zero value captures from the traffic alone.
 type Options struct {
-	// WorkspaceKeys and ConversationKeys are paths into _meta, the first that
-	// holds a non-empty string wins; nil stands for the defaults.
+	// WorkspaceKeys and ConversationKeys are paths into _meta. The first that
+	// holds a non-empty string wins; nil means the defaults.
 	WorkspaceKeys, ConversationKeys [][]string
 
 	// Roots allows asking a legacy client for its roots when a value is missing.
 	Roots bool
 
-	// Identify says who a session acts for, with the credential that came with it,
-	// or without one; nil if nobody is identified. It may go to a network, and
-	// returns when its context is done. With an error it returns what holds all the
-	// same, such as what the operator said, and nil where nothing does. Connections
-	// call it at the same time.
+	// Identify returns the principal of a session with a credential, or without one;
+	// nil if sessions are not identified. It may use a network, and must return when its
+	// context is done. With an error it returns the principal that applies anyway, such as
+	// one that the operator configured, or nil. It must be safe for concurrent use.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
-	// Accept are the keys of _meta a credential is accepted under, of
-	// [CredentialKeys]. One that is not accepted is cut out too.
+	// Accept lists those of [CredentialKeys] under which a credential is accepted.
+	// Other credentials are removed too.
 	Accept []string
-	// Recheck is how long a principal is held; 0 stands for a minute. A role that
-	// was taken away is gone after that time.
+	// Recheck is how long a principal is valid, and so how long a revoked role is still
+	// used; 0 means one minute.
 	Recheck time.Duration
-	// Passing reports whether a failure of Identify is one that passes by itself;
-	// such a look-up is made again after ten seconds, and no request waits for it. nil
-	// stands for never.
+	// Passing reports whether an error of Identify is temporary. The look-up is then
+	// repeated after ten seconds, and no request waits for it. nil means never.
 	Passing func(error) bool
-	// Unanswered reports whether a failure that passes says nothing of the
-	// credential, since its source did not answer: the principal that was found
-	// before is then held to the end of Recheck. nil stands for never.
+	// Unanswered reports whether a temporary error tells nothing about the credential,
+	// because its source did not answer. The principal that was found before is then
+	// valid to the end of Recheck. nil means never.
 	Unanswered func(error) bool
-	// Patience is how long a request waits for its look-up; 0 stands for three seconds.
+	// Patience is how long a request waits for its look-up; 0 means three seconds.
 	Patience time.Duration
 }
 
-// A Shared holds what the layers of all connections have in common. It does not change.
+// A Shared holds the state that the layers of all connections share. It does not change.
 type Shared struct {
 	o     Options
 	index map[string][]candidate
@@ -125,27 +123,26 @@ func Compile(o Options) (*Shared, error) {
 	}
 	for _, key := range o.Accept {
 		if !slices.Contains(CredentialKeys(), key) {
-			return nil, fmt.Errorf("no credential comes under %q: name one of %q", key, CredentialKeys())
+			return nil, fmt.Errorf("%q is not a key of a credential: name one of %q", key, CredentialKeys())
 		}
 	}
 	return &Shared{o: o, index: indexKeys(o)}, nil
 }
 
-// ConnOptions are the state in which a connection begins. The zero value works.
+// ConnOptions are the options of one connection. The zero value works.
 type ConnOptions struct {
 	// Base holds the facts known before the first frame, each with its source: the operator,
 	// the host's variables, the git root. A Session fact in it is the session key, whatever
-	// the traffic says. If its source is the host's environment, a conversation key in _meta
-	// comes before it.
+	// the traffic says. Only if its source is the host's environment, a conversation key in
+	// _meta takes precedence.
 	Base *sessionstate.Context
 
-	// Name is the session key if nothing else names the session, and the beginning of the key
+	// Name is the session key if nothing else names the session, and the prefix of the key
 	// after each further handshake; "" means random keys.
 	Name string
 
-	// Session is the session key if nothing else names the session, and is known to other
-	// processes in which the session goes on; "" if it goes on in none. It stands in place of
-	// Name.
+	// Session is used instead of Name if other processes can continue the session and know
+	// it by this key; else it is "".
 	Session string
 
 	// Sessions is the table of sessions, whose clock the layer uses; nil makes one. Clients
@@ -153,74 +150,67 @@ type ConnOptions struct {
 	// conversation keys.
 	Sessions *sessionstate.Sessions
 
-	// Namespace begins the conversation keys of this connection, for use where clients on
-	// other connections share what is kept by session.
+	// Namespace is the prefix of the conversation keys of this connection, for clients on
+	// several connections that share state kept by session.
 	Namespace string
 
-	// Identify, if not nil, is asked instead of that of Options: the credential came by
-	// another way than the messages.
+	// Identify, if not nil, replaces that of Options, because the credential was not sent in
+	// the messages.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
 
-	// Known, if not nil, returns the owner of a message without a credential of its own where
-	// that needs no look-up; it reports false where Identify is to be asked. A look-up runs
-	// beside the messages: it is late if the process stands still meanwhile, and does not know
-	// which of several messages it is for.
+	// Known, if not nil, returns the owner of a message without a credential of its own if
+	// that needs no look-up. It reports false if Identify has to be called. A look-up runs
+	// in another goroutine: it is late if the process was suspended, and it cannot tell which
+	// of several messages it is for.
 	Known func(m *wire.Message) (p *sessionstate.Principal, err error, ok bool)
 
-	// Changed, if not nil, is called when a session acts for another principal than before, or
-	// for one with other permissions: the lists that the client sees may have changed. The
-	// goroutine of the look-up calls it.
+	// Changed, if not nil, is called when the principal of a session or its permissions have
+	// changed, because the lists that the client sees may have changed too. It runs in a
+	// goroutine of its own.
 	Changed func()
 
-	// Log takes warnings; nil discards them.
+	// Log receives warnings; nil discards them.
 	Log *slog.Logger
 }
 
-// A Conn is the layer of one connection and what it has learnt.
+// A Conn is the layer of one connection and its state.
 type Conn struct {
 	*Shared
-	base     *sessionstate.Context // what the connection began with
-	name     sessionstate.Fact     // of the connection
-	space    string                // see ConnOptions.Namespace
-	who      identities
-	resolve  func(context.Context, Credential) (*sessionstate.Principal, error) // nil if nobody is identified
-	owner    func(*wire.Message) (*sessionstate.Principal, error, bool)         // see ConnOptions.Known; may be nil
-	sessions *sessionstate.Sessions
-	changed  func()
-	log      *slog.Logger
+	base      *sessionstate.Context // see ConnOptions.Base
+	name      sessionstate.Fact     // the name of the connection
+	namespace string                // see ConnOptions.Namespace
+	who       identities
+	resolve   func(context.Context, Credential) (*sessionstate.Principal, error) // nil if sessions are not identified
+	owner     func(*wire.Message) (*sessionstate.Principal, error, bool)         // see ConnOptions.Known; may be nil
+	sessions  *sessionstate.Sessions
+	changed   func()
+	log       *slog.Logger
 
-	// Of the frame being handled.
-	current atomic.Pointer[sessionstate.Context]
-	view    identifiedView // client's direction only
+	current atomic.Pointer[sessionstate.Context] // for the frame being handled
+	view    identifiedView                       // used by the client's direction only
 
-	mu         sync.Mutex            // guards what both directions touch
-	begin      *sessionstate.Context // what each session begins with: base, and what the handshake said
+	mu         sync.Mutex            // guards the fields below
+	initial    *sessionstate.Context // of each session: base and the facts of the handshake
 	key        sessionstate.Fact     // the session key of this connection
-	handshakes int                   // begun on it
+	handshakes int                   // the number of handshakes that have begun
 	ask        rootsAsk
 }
 
 // Connect returns the Conn of a connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	c := &Conn{
-		Shared: s, base: o.Base, name: o.connection(), space: o.Namespace, resolve: o.Identify, owner: o.Known,
-		sessions: o.Sessions, changed: o.Changed, log: o.Log,
+		Shared: s, base: cmp.Or(o.Base, &sessionstate.Context{}), name: o.connection(), namespace: o.Namespace,
+		who:     identities{fallback: &identity{}, bySession: map[string]digest{}, logged: map[string]bool{}},
+		resolve: o.Identify, owner: o.Known, sessions: o.Sessions, changed: o.Changed,
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}
-	c.key = connectionKey(c.name, 0)
+	c.initial, c.key = c.base, connectionKey(c.name, 0)
 	if c.resolve == nil {
 		c.resolve = s.o.Identify
-	}
-	if c.base == nil {
-		c.base = &sessionstate.Context{}
 	}
 	if c.sessions == nil {
 		c.sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{})
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	c.begin = c.base
-	c.who.own, c.who.of, c.who.logged = &identity{}, map[string]digest{}, map[string]bool{}
 	return c
 }
 
@@ -248,19 +238,18 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			c.attach(ctx, s, id, found, &f)
 			return next(ctx, m)
 		}
-		kept := f.clone()
+		copied := f.clone()
 		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
-			c.attach(ctx, s, id, c.await(id, pending), &kept)
+			c.attach(ctx, s, id, c.await(id, pending), &copied)
 			return next(ctx, m)
 		})
 		return nil
 	}
 }
 
-// Current returns the context of the frame being handled. The upstream's environment is made
-// of it when that frame starts the upstream. Before the first frame it returns the context in
-// which the connection began. Any goroutine may call it, and gets the context of a recent
-// frame.
+// Current returns the context of the frame being handled, or before the first frame the one of
+// ConnOptions.Base. The upstream's environment is made of it when a frame starts the upstream.
+// Any goroutine may call Current, and gets the context of a recent frame.
 func (c *Conn) Current() *sessionstate.Context {
 	if current := c.current.Load(); current != nil {
 		return current
@@ -281,8 +270,7 @@ func (c *Conn) observe(ctx context.Context, m *wire.Message) (f facts) {
 	return f
 }
 
-// attach attaches the session's context to the call of a frame, with the principal that was
-// found for id.
+// attach attaches the session's context to the call of a frame, with the principal found for id.
 func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity, found finding, f *facts) {
 	c.remember(s, f)
 	current := overlay(c.withPrincipal(s.Context(), id, found), f)
@@ -292,25 +280,25 @@ func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity
 	explain(call, current, f)
 }
 
-// initialize starts a legacy connection, or starts it again: facts of an earlier handshake no
-// longer hold.
+// initialize handles the handshake of a legacy connection. Facts of an earlier handshake are
+// no longer valid.
 func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	c.who.mu.Lock()
-	clear(c.who.of)
+	clear(c.who.bySession)
 	c.who.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handshakes++
 	c.key = connectionKey(c.name, c.handshakes)
-	c.begin = c.base
+	c.initial = c.base
 	if f.workspace != "" {
-		c.begin = c.base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
+		c.initial = c.base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
 	}
 	c.ask = rootsAsk{allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists()}
 	call.OnReply(c.readRevision)
 }
 
-// readRevision reads the revision that client and server agreed on.
+// readRevision reads the protocol revision that client and server agreed on.
 func (c *Conn) readRevision(_ context.Context, reply *wire.Message) error {
 	revision := reply.Get("result", "protocolVersion").Text()
 	if revision == "" || len(revision) > maxRevision {
@@ -320,34 +308,34 @@ func (c *Conn) readRevision(_ context.Context, reply *wire.Message) error {
 		return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = revision, false })
 	}
 	c.mu.Lock()
-	c.begin = set(c.begin)
+	c.initial = set(c.initial)
 	key := c.keyLocked(&facts{})
 	c.mu.Unlock()
 	c.sessions.Get(key.Value).Update(set)
 	return nil
 }
 
-// keyLocked returns the key of the session a request belongs to.
+// keyLocked returns the key of the session that a request belongs to.
 func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
 	base := c.base.Session
 	switch {
 	case !base.Empty() && base.Source == sessionstate.Operator:
 		return base
 	case f.conversation != "":
-		return sessionstate.Fact{Value: c.space + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
+		return sessionstate.Fact{Value: c.namespace + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
 	case !base.Empty():
 		return base
 	}
 	return c.key
 }
 
-// session returns the session a frame belongs to, with the facts every session
-// of this connection begins with. inherits says that a frame without a credential
-// is from whom the last one in its session was: after a handshake, and not in the
-// modern era, in which each request speaks for itself.
+// session returns the session that a frame belongs to, with the connection's initial
+// facts. inherits reports whether a frame without a credential has the identity of the
+// last one in its session: only after a handshake, and not in the modern era, in which
+// each request has its own credential.
 func (c *Conn) session(f *facts, now time.Time) (s *sessionstate.Session, inherits bool) {
 	c.mu.Lock()
-	key, begin := c.keyLocked(f), c.begin
+	key, initial := c.keyLocked(f), c.initial
 	inherits = c.handshakes > 0 && f.protocol == ""
 	c.mu.Unlock()
 	s = c.sessions.GetAt(key.Value, now)
@@ -356,14 +344,14 @@ func (c *Conn) session(f *facts, now time.Time) (s *sessionstate.Session, inheri
 			if !old.Session.Empty() {
 				return nil
 			}
-			return begin.With(func(ctx *sessionstate.Context) { ctx.Session = key })
+			return initial.With(func(ctx *sessionstate.Context) { ctx.Session = key })
 		})
 	}
 	return s, inherits
 }
 
-// remember adds to the session what a request's _meta says of it: the first
-// workspace, and the revision.
+// remember adds facts of a request's _meta to the session: the first workspace and the
+// protocol revision.
 func (c *Conn) remember(s *sessionstate.Session, f *facts) {
 	known := s.Context()
 	if f.workspace != "" && known.Workspace.Empty() {
@@ -381,7 +369,8 @@ func (c *Conn) remember(s *sessionstate.Session, f *facts) {
 	}
 }
 
-// overlay lays what a request's _meta says over what is known of its session.
+// overlay returns the context of a session with the facts of a request's _meta, which
+// take precedence.
 func overlay(view *sessionstate.Context, f *facts) *sessionstate.Context {
 	if f.workspace != "" {
 		view = view.WithWorkspace(f.workspaceFact())

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// connection returns the name of the connection; its value is "" if nothing names it.
+// connection returns the name of the connection, a fact without a value if it has none.
 func (o *ConnOptions) connection() sessionstate.Fact {
 	if o.Session != "" {
 		return sessionstate.Fact{Value: "front-" + o.Session, Source: sessionstate.Transport, From: "the session of the front"}
@@ -16,16 +16,15 @@ func (o *ConnOptions) connection() sessionstate.Fact {
 	return sessionstate.Fact{Value: o.Name, Source: sessionstate.None, From: "this connection"}
 }
 
-// connectionKey returns the session key for a connection in which nothing else names the
-// session.
-func connectionKey(named sessionstate.Fact, handshakes int) sessionstate.Fact {
+// connectionKey returns the session key of a connection for sessions that nothing else names.
+func connectionKey(name sessionstate.Fact, handshakes int) sessionstate.Fact {
 	switch {
-	case named.Value == "":
+	case name.Value == "":
 		var b [8]byte
-		rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-		named.Value = "connection-" + hex.EncodeToString(b[:])
+		rand.Read(b[:]) // never returns an error
+		name.Value = "connection-" + hex.EncodeToString(b[:])
 	case handshakes > 1:
-		named.Value += "-" + strconv.Itoa(handshakes)
+		name.Value += "-" + strconv.Itoa(handshakes)
 	}
-	return named
+	return name
 }

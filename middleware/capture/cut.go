@@ -10,13 +10,13 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// cutCredentials takes every member named as one of [CredentialKeys], or alike, out
-// of a frame: of params._meta, where a host sends one, and of all other places but
-// the arguments of a call, which are the model's. An error leaves the frame as it
-// was: it must go to no server.
+// cutCredentials removes every member with a name like one of [CredentialKeys] from a
+// frame: from params._meta, where a host sends it, and from all other places except the
+// arguments of a call, which are written by the model. After an error the frame is
+// unchanged and must not be sent to a server.
 func (c *Conn) cutCredentials(ctx context.Context, m *wire.Message) error {
 	var arguments wire.Value
-	if !m.Kind().IsReply() { // a reply calls nothing
+	if !m.Kind().IsReply() { // a reply has no arguments of a call
 		arguments = m.Arguments()
 	}
 	frame := m.Frame()
@@ -39,9 +39,9 @@ func (c *Conn) cutCredentials(ctx context.Context, m *wire.Message) error {
 	return nil
 }
 
-// mayName reports whether b, a part of plain JSON, may hold the name of a
-// credential. It decides most frames at memory speed: but for blanks, and for letters
-// that are not ASCII, each spelling that is not escaped has -mcp/ in it.
+// mayName reports whether b, a part of plain JSON, may contain the name of a
+// credential. It decides quickly for most frames: apart from spaces and non-ASCII
+// letters, each spelling without escapes contains "-mcp/".
 func mayName(b []byte) bool {
 	if bytes.IndexByte(b, '\\') >= 0 {
 		return true
@@ -58,23 +58,23 @@ func mayName(b []byte) bool {
 	}
 }
 
-// endsLikeName reports whether the last letters of b may be those in front of the
-// slash in the name of a credential.
+// endsLikeName reports whether b may end with the letters in front of the slash in the
+// name of a credential.
 func endsLikeName(b []byte) bool {
-	left := "-mcp"
-	for i := len(b) - 1; i >= 0 && left != ""; i-- {
-		c, last := b[i], left[len(left)-1]
+	rest := "-mcp"
+	for i := len(b) - 1; i >= 0 && rest != ""; i-- {
+		c, last := b[i], rest[len(rest)-1]
 		switch {
 		case c >= utf8.RuneSelf:
 			return true
 		case c == ' ':
 		case c == last, 'A' <= c && c <= 'Z' && c+'a'-'A' == last:
-			left = left[:len(left)-1]
+			rest = rest[:len(rest)-1]
 		default:
 			return false
 		}
 	}
-	return left == ""
+	return rest == ""
 }
 
 // A credentialSearch finds the credentials in a frame.
@@ -84,7 +84,7 @@ type credentialSearch struct {
 	places    [][]string
 }
 
-// value looks into v, which stands at path.
+// value searches v, the value at path.
 func (s *credentialSearch) value(v wire.Value, path []string) {
 	if s.arguments.Exists() && v.Off == s.arguments.Off {
 		return
@@ -108,26 +108,26 @@ func (s *credentialSearch) value(v wire.Value, path []string) {
 	}
 }
 
-// isCredentialName reports whether some reader takes name for a key of a credential.
+// isCredentialName reports whether some parser reads name as a key of a credential.
 func isCredentialName(name string) bool {
 	return wire.SameName([]byte(name), CredentialKey) || wire.SameName([]byte(name), TokenKey)
 }
 
-// maxCutsTold is how many of the credentials cut out of one frame are logged. No
+// maxCutsLogged bounds the number of credentials of one frame that are logged. No
 // honest client sends more than two.
-const maxCutsTold = 4
+const maxCutsLogged = 4
 
-// logCuts notes what was cut out, and logs once a credential in a place where none
-// counts.
+// logCuts adds a note for each credential that was cut out, and logs those that are not used
+// because of their place or spelling.
 func (c *Conn) logCuts(ctx context.Context, places [][]string) {
 	call := middleware.CallFrom(ctx)
-	for _, path := range places[:min(len(places), maxCutsTold)] {
+	for _, path := range places[:min(len(places), maxCutsLogged)] {
 		name := path[len(path)-1]
 		switch {
 		case name != CredentialKey && name != TokenKey:
-			c.logUnused(ctx, ", as its key is spelt otherwise: write it to the letter", CredentialKeys()...)
+			c.logUnused(ctx, ", because its key is not spelt exactly: correct the key", CredentialKeys()...)
 		case len(path) != 3 || path[0] != "params" || path[1] != "_meta":
-			c.logUnused(ctx, ", as it does not stand in params._meta of a request: send it there", name)
+			c.logUnused(ctx, ", because it is not in params._meta of a request: send it there", name)
 		}
 		call.Note(middleware.Note{
 			Layer: "capture", Act: middleware.Edited, Why: "a credential goes to no server",

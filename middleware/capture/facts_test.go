@@ -22,13 +22,13 @@ import (
 //
 //	layers facts=WORD,WORD...
 //
-// is the layer, and each frame's session, workspace and revision are a note, with
-// where they came from. The words are
+// is the layer. It adds a note with each frame's session, workspace, its source and the
+// revision. The words are
 //
 //	operator   the operator named the session and the workspace
 //	host       the host's variables did
 //	roots      a client may be asked for its roots, which each ping waits for
-//	explain    what did not hold is a note too
+//	explain    facts that were not used get a note too
 func TestFacts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths are of other systems")
@@ -54,9 +54,9 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 		panic(err) // a mistake in the script
 	}
 	c := shared.Connect(capture.ConnOptions{Base: base, Name: "conn", Log: slog.New(logNotes{s})})
-	tell := func(view *sessionstate.Context) {
+	note := func(view *sessionstate.Context) {
 		if c.Current() != view && !has("roots") {
-			s.Note("the current context is another")
+			s.Note("Current returns another context")
 		}
 		s.Note("session %s, workspace %s (%s), %s modern=%v", view.Session.Value, view.Workspace.Value, view.Workspace.From, view.Protocol, view.Modern)
 	}
@@ -69,12 +69,12 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 			if has("roots") && m.MethodIs("ping") && c.CanAskWorkspace(call) {
 				ready, _ := c.AskWorkspace(call)
 				call.Suspend(m, ready, 2*capture.RootsTimeout, func(ctx context.Context, m *wire.Message) error {
-					tell(c.Refresh(middleware.CallFrom(ctx)))
+					note(c.Refresh(middleware.CallFrom(ctx)))
 					return next(ctx, m)
 				})
 				return nil
 			}
-			tell(call.Value(sessionstate.ContextKey{}).(*sessionstate.Context))
+			note(call.Value(sessionstate.ContextKey{}).(*sessionstate.Context))
 			return next(ctx, m)
 		})
 		return func(ctx context.Context, m *wire.Message) error {
@@ -95,7 +95,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// A waitingRelay waits in Suspend.
+// A waitingRelay blocks in Suspend.
 type waitingRelay struct{ middleware.Relay }
 
 func (w waitingRelay) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Duration, resume middleware.Handler) {
@@ -105,8 +105,8 @@ func (w waitingRelay) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Dur
 	_ = resume(&middleware.Context{Context: context.Background(), Call: &call}, m)
 }
 
-// What is kept of conversations and credentials is bounded in bytes, however many
-// come and however long they are.
+// The memory for conversations and credentials is bounded, however many a client sends and
+// however long they are.
 func TestBounds(t *testing.T) {
 	shared, err := capture.Compile(capture.Options{
 		Accept: capture.CredentialKeys(),
@@ -139,8 +139,7 @@ func TestBounds(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// Recheck has who a session acts for looked up afresh, and Changed is told when it is
-// another.
+// After Recheck the principal is looked up again, and Changed is called if it is another one.
 func TestRecheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		user := "ada"
@@ -172,7 +171,7 @@ func TestRecheck(t *testing.T) {
 		}
 		user = "bob"
 		if got := ping(); got != "ada" || changed != 0 {
-			t.Errorf("within the time it holds: %s, changed %d times", got, changed)
+			t.Errorf("while the principal is valid: %s, changed %d times", got, changed)
 		}
 		c.Recheck()
 		synctest.Wait()
@@ -182,7 +181,7 @@ func TestRecheck(t *testing.T) {
 	})
 }
 
-// heap returns what is in use after a collection.
+// heap returns the bytes in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

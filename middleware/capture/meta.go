@@ -22,16 +22,16 @@ type facts struct {
 	conversation, conversationFrom string
 	protocol                       string
 	credential                     Credential
-	carries                        [2]bool // which of CredentialKeys there are; a value need not be a string
-	empty                          [2]bool // which of them have nothing to look up
+	carries                        [2]bool // which of CredentialKeys are present, with a value of any type
+	empty                          [2]bool // which of them have no text that can be looked up
 }
 
-// workspaceFact returns the workspace, which is not empty.
+// workspaceFact returns the workspace as a fact.
 func (f *facts) workspaceFact() sessionstate.Fact {
 	return sessionstate.Fact{Value: f.workspace, Source: sessionstate.RequestMeta, From: f.workspaceFrom}
 }
 
-// clone returns f with strings of its own, which outlive the frame.
+// clone returns a copy of f that remains valid when the frame's memory is reused.
 func (f facts) clone() facts {
 	for _, s := range []*string{&f.workspace, &f.conversation, &f.protocol, &f.credential.Text} {
 		*s = strings.Clone(*s)
@@ -40,14 +40,14 @@ func (f facts) clone() facts {
 }
 
 const (
-	// maxFact is how long a fact of a peer's may be, in bytes: Linux has no longer
-	// path. What is longer counts as absent, as it would be kept with its session.
+	// maxFact bounds a fact from a peer, in bytes, because it is kept with its session. Linux has
+	// no longer paths. A longer fact counts as absent.
 	maxFact = 4096
-	// maxToken is how long a token may be: one with many claims is longer than a path.
+	// maxToken bounds a token, which may have many claims.
 	maxToken = 32 << 10
-	// maxKey is how long a conversation key may be before its digest stands for it.
+	// maxKey is the length above which a conversation key is replaced by its digest.
 	maxKey = 256
-	// maxRevision is how long the name of a protocol revision may be.
+	// maxRevision bounds the name of a protocol revision.
 	maxRevision = 64
 )
 
@@ -60,15 +60,18 @@ const (
 	protocolFact
 )
 
-// A candidate is a place in _meta where a fact may stand, kept under the first
-// key of its path.
+// maxLength has the greatest length of the value of a fact, in bytes.
+var maxLength = [...]int{workspaceFact: maxFact, conversationFact: math.MaxInt, credentialFact: maxToken, protocolFact: maxRevision}
+
+// A candidate is a place in _meta that may hold a fact.
 type candidate struct {
 	kind kind
-	rank int // of several places for one fact the lowest rank wins
-	rest []string
+	rank int      // if several places hold the same fact, the lowest rank wins
+	rest []string // the path behind its first key
 	from string
 }
 
+// indexKeys returns the candidates by the first key of their paths.
 func indexKeys(o Options) map[string][]candidate {
 	index := map[string][]candidate{}
 	add := func(k kind, paths [][]string) {
@@ -83,7 +86,7 @@ func indexKeys(o Options) map[string][]candidate {
 	return index
 }
 
-// describe spells a path the way a person would look for it.
+// describe returns a path as people write it.
 func describe(path []string) string {
 	var b strings.Builder
 	b.WriteString("_meta")
@@ -105,8 +108,8 @@ func (c *Conn) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 				continue
 			}
 			value := m.Value.Get(cand.rest...)
-			if len(value.Raw) > cand.longest() {
-				c.log.WarnContext(ctx, "a fact in _meta was ignored, as it is too long", "from", cand.from, "bytes", len(value.Raw))
+			if len(value.Raw) > maxLength[cand.kind] {
+				c.log.WarnContext(ctx, "a fact in _meta was ignored, because it is too long", "from", cand.from, "bytes", len(value.Raw))
 				continue
 			}
 			text := value.Text()
@@ -134,19 +137,6 @@ func (c *Conn) candidates(key wire.Value) []candidate {
 	return c.index[key.Text()]
 }
 
-// longest returns how long the value may be, in bytes.
-func (cand candidate) longest() int {
-	switch cand.kind {
-	case conversationFact:
-		return math.MaxInt // its digest stands for it
-	case credentialFact:
-		return maxToken
-	case protocolFact:
-		return maxRevision
-	}
-	return maxFact
-}
-
 func (f *facts) set(cand candidate, text string) {
 	switch cand.kind {
 	case workspaceFact:
@@ -164,12 +154,12 @@ func (f *facts) set(cand candidate, text string) {
 	}
 }
 
-// usable reports whether a workspace that a peer named may be put into arguments and
-// environments. If it begins with a dash, a server that runs a command would read it as an
-// option (CVE-2025-68144).
+// usable reports whether a workspace from a peer may be put into arguments and environments.
+// A server that runs a command would read a workspace that begins with a dash as an option
+// (CVE-2025-68144).
 func (c *Conn) usable(ctx context.Context, workspace, from string) bool {
 	if strings.HasPrefix(workspace, "-") || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		c.log.WarnContext(ctx, "a workspace was ignored, as it begins with a dash or has control characters", "from", from)
+		c.log.WarnContext(ctx, "a workspace was ignored, because it begins with a dash or has control characters", "from", from)
 		return false
 	}
 	return true

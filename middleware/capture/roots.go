@@ -13,35 +13,38 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// rootsAsk is the state of the one question for roots. Guarded by Conn.mu.
+// rootsAsk is the state of the request for the client's roots. Conn.mu guards it.
 type rootsAsk struct {
 	allowed bool
-	ready   chan struct{} // not nil once asked
+	ready   chan struct{} // closed when the client has answered; nil if it was not asked
 }
 
 // RootsTimeout is how long a call waits for the client's roots.
 const RootsTimeout = time.Second
 
-// CanAskWorkspace reports whether AskWorkspace would have something to wait for.
+// CanAskWorkspace reports whether AskWorkspace would return a channel.
 func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
-	view := sessionstate.ContextOf(call)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.canAskLocked(sessionstate.ContextOf(call))
+}
+
+// canAskLocked reports whether the client may be asked for its roots: never in the modern era, in
+// which a server sends no requests.
+func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
 	return view != nil && !view.Modern && c.ask.allowed
 }
 
-// AskWorkspace asks a legacy client for its roots, if it has said that it has
-// them and was not asked before, on behalf of a call that lacks a workspace.
-// ok is false if there is nothing to wait for; otherwise ready is closed when
-// [Conn.Refresh] knows what there is to know.
+// AskWorkspace asks a legacy client for its roots on behalf of a call that lacks a workspace,
+// unless the client was asked before. ok is false if the client cannot be asked; otherwise
+// ready is closed when [Conn.Refresh] can be called.
 //
-// Only while a call is in flight, as SEP-2260 wants it; never in the modern
-// era, where a server sends no requests.
+// It must be called while the call is in flight (SEP-2260).
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
 	view := sessionstate.ContextOf(call)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if view == nil || view.Modern || !c.ask.allowed {
+	if !c.canAskLocked(view) {
 		return nil, false
 	}
 	if c.ask.ready != nil {
@@ -51,16 +54,16 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	c.ask.ready = done
 	key := view.Session.Value
 	call.Ask(wire.Client, "roots/list", nil, RootsTimeout, func(reply *wire.Message) {
-		c.takeRoots(key, reply)
+		c.storeRoots(key, reply)
 		close(done)
 	})
 	return done, true
 }
 
-// takeRoots stores the client's root as the workspace, if the session has none. Of several roots,
-// such as the folders of an editor, it is not known which one the model works in, so they leave the
-// workspace unknown: a wrong value is worse than none. Roots inside the first are part of it.
-func (c *Conn) takeRoots(key string, reply *wire.Message) {
+// storeRoots stores the client's root as the workspace, if the session has none. If there are several
+// roots, such as the folders of an editor, it is unknown in which one the model works, so the workspace
+// stays unknown: a wrong value is worse than none. Roots inside the first are part of it.
+func (c *Conn) storeRoots(key string, reply *wire.Message) {
 	if reply == nil {
 		c.log.Debug("the client did not answer roots/list")
 		return
@@ -85,14 +88,15 @@ func (c *Conn) takeRoots(key string, reply *wire.Message) {
 	})
 }
 
-// isInside reports whether a path is the directory or in it. It compares the texts and does not
-// follow links.
+// isInside reports whether a path is the directory or in it. It compares the paths as text and does
+// not follow links.
 func isInside(path, dir string) bool {
 	inside, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(inside)
 }
 
-// Refresh attaches the session's present context to a call that has waited.
+// Refresh attaches the session's current workspace to a call that has waited for it, and returns
+// the context.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view := sessionstate.ContextOf(call)
 	if view == nil {
@@ -104,22 +108,22 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	return view
 }
 
-// forgetRoots allows another request for the roots, because the client says that they changed.
+// forgetRoots allows another request for the roots, because they have changed.
 func (c *Conn) forgetRoots() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ask.ready = nil
-	begin := c.begin
+	initial := c.initial
 	c.sessions.Get(c.keyLocked(&facts{}).Value).Update(func(old *sessionstate.Context) *sessionstate.Context {
 		if old.Workspace.Source != sessionstate.Roots {
 			return old
 		}
-		return old.With(func(ctx *sessionstate.Context) { ctx.Workspace = begin.Workspace })
+		return old.With(func(ctx *sessionstate.Context) { ctx.Workspace = initial.Workspace })
 	})
 }
 
-// filePath returns the path of a file URI, "" for anything else: a root must be
-// one (specification, client/roots).
+// filePath returns the path of a file URI, or "" for other URIs: a root must be a file URI
+// (specification, client/roots).
 func filePath(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" {

@@ -20,18 +20,18 @@ import (
 //
 //	layers capture=ANSWER,ANSWER...
 //
-// gives what one look-up after the other answers; the last answer repeats:
+// lists the answers of successive look-ups; the last answer repeats:
 //
-//	USER[:PERMISSION...]   whom it finds
-//	key                    a user of the credential's own text, nobody without one
+//	USER[:PERMISSION...]   the user that is found
+//	key                    a user named like the credential, nobody without one
 //	refused                the credential is refused
-//	down                   it fails in a way that passes
+//	down                   a temporary failure
 //	away                   the source does not answer
-//	DURATION/ANSWER        the answer takes so long
+//	DURATION/ANSWER        the answer takes that long
 //	accept                 not an answer: credentials in _meta are accepted
-//	known=USER             not an answer: who the messages without a credential are from
+//	known=USER             not an answer: the owner of messages without a credential
 //
-// Each credential that is looked up, and each frame's view, is a note.
+// Each look-up of a credential, and the context of each frame, adds a note.
 func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"capture": scripted}}.Play(t, "testdata/*.txt")
 }
@@ -60,7 +60,7 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 			}
 			continue
 		}
-		a.left = append(a.left, word)
+		a.words = append(a.words, word)
 	}
 	o.Identify = a.identify
 	shared, err := capture.Compile(o)
@@ -73,7 +73,7 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 	layer.Wrap = func(next middleware.Handler) middleware.Handler {
 		return wrap(func(ctx context.Context, m *wire.Message) error {
 			if m.From == wire.Client {
-				s.Note("%s", seen(middleware.CallFrom(ctx)))
+				s.Note("%s", principalOf(middleware.CallFrom(ctx)))
 			}
 			return next(ctx, m)
 		})
@@ -81,8 +81,8 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 	return layer
 }
 
-// seen says what a layer further in sees.
-func seen(call *middleware.Call) string {
+// principalOf describes the principal that inner layers see.
+func principalOf(call *middleware.Call) string {
 	view := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	text := "nobody"
 	if p := view.Principal; p != nil {
@@ -95,18 +95,18 @@ func seen(call *middleware.Call) string {
 	return text
 }
 
-// answers are what look-ups answer, in order.
+// answers gives the answers of look-ups, in order.
 type answers struct {
-	s    *proxytest.Session
-	mu   sync.Mutex
-	left []string
+	s     *proxytest.Session
+	mu    sync.Mutex
+	words []string
 }
 
 func (a *answers) identify(ctx context.Context, c capture.Credential) (*sessionstate.Principal, error) {
 	a.mu.Lock()
-	answer := a.left[0]
-	if len(a.left) > 1 {
-		a.left = a.left[1:]
+	answer := a.words[0]
+	if len(a.words) > 1 {
+		a.words = a.words[1:]
 	}
 	a.mu.Unlock()
 	if c.Text != "" {
@@ -115,7 +115,7 @@ func (a *answers) identify(ctx context.Context, c capture.Credential) (*sessions
 	if after, rest, ok := strings.Cut(answer, "/"); ok {
 		d, _ := time.ParseDuration(after)
 		answer = rest
-		time.Sleep(d) // of the bubble's clock
+		time.Sleep(d) // on the bubble's clock
 	}
 	switch answer {
 	case "refused":
@@ -134,7 +134,7 @@ func (a *answers) identify(ctx context.Context, c capture.Credential) (*sessions
 	return &sessionstate.Principal{User: words[0], Permissions: words[1:]}, nil
 }
 
-// logNotes makes a note of every log message.
+// logNotes adds a note for every log message.
 type logNotes struct{ s *proxytest.Session }
 
 func (n logNotes) Enabled(context.Context, slog.Level) bool { return true }

@@ -12,7 +12,7 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// BenchmarkWithoutMail is what a call costs for which no message waits.
+// BenchmarkWithoutMail measures a call without waiting messages.
 func BenchmarkWithoutMail(b *testing.B) {
 	db, err := store.Open(b.Context(), store.Options{Path: b.TempDir() + "/teams.db"})
 	if err != nil {

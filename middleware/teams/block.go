@@ -11,15 +11,15 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// MarkerKey is the _meta key of the block: it names attache and the messages.
+// MarkerKey is the _meta key that marks the block. Its value holds the ids of the messages.
 const MarkerKey = "io.github.attache-mcp/messages"
 
-// margin stands in front of every line that another agent wrote. No line of the frame begins
-// so, and so no text of a peer can end the block or pass for a word of attache's.
+// margin begins every line that another agent wrote, and no line of the frame. So the text of a
+// peer cannot end the block or look like a text of attache.
 const margin = "  | "
 
-// Block returns the text in front of a result that carries messages, of which remaining more
-// wait. now is when it is read.
+// Block returns the text with messages for a result. remaining is the number of further messages,
+// now the time at which it is read.
 func Block(messages []store.Message, remaining int, now time.Time) string {
 	var b strings.Builder
 	b.WriteString("═══ MESSAGES FROM OTHER AGENTS (attache) ═══\n" +
@@ -41,7 +41,7 @@ func Block(messages []store.Message, remaining int, now time.Time) string {
 	return b.String()
 }
 
-// head returns the line above a message. Who wrote it comes from the registry.
+// head returns the line above a message. The registry has recorded its sender.
 func head(m store.Message, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s", m.ID, m.From)
@@ -69,7 +69,7 @@ func head(m store.Message, now time.Time) string {
 	return b.String()
 }
 
-// ago returns a duration in words.
+// ago returns a duration as text.
 func ago(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 2*time.Minute:
@@ -80,9 +80,9 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Hours()))
 }
 
-// Clean returns text without what a terminal or a reader does not show as it is: controls,
-// escape sequences, characters that turn the direction of text or have no width. What other
-// programs take for the end of a line becomes one.
+// Clean returns text without characters that are not displayed as they are: controls, escape
+// sequences, and characters that change the direction of text or have no width. Every character
+// that programs read as the end of a line is replaced by a newline.
 func Clean(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var b strings.Builder
@@ -106,8 +106,7 @@ func Clean(text string) string {
 	return b.String()
 }
 
-// escape returns the length of the escape sequence at the beginning of text, 0 if there is
-// none.
+// escape returns the length of the escape sequence at the beginning of text, or 0.
 func escape(text string) int {
 	rest, ok := strings.CutPrefix(text, "\x1b[")
 	if !ok {
@@ -130,7 +129,7 @@ func escape(text string) int {
 
 func oneLine(text string) string { return strings.ReplaceAll(Clean(text), "\n", " ") }
 
-// notice returns the text that wakes a session. Nothing in it was written by a peer.
+// notice returns the text that wakes a session. It contains no text of a peer.
 func notice(count, fromParent int) string {
 	messages, wait := "messages", "wait"
 	if count == 1 {
@@ -143,7 +142,7 @@ func notice(count, fromParent int) string {
 	return fmt.Sprintf("attache: %d %s from other agents of this workspace %s%s. Read them with read_messages of attache-teams.", count, messages, wait, parent)
 }
 
-// title is what a session of a person is called in lists.
+// title returns the name of a person's session for lists.
 func title(client, workspace string) string {
 	if client == "" {
 		client = "session"

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -13,14 +14,14 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// ConnOptions are what belongs to one client connection.
+// ConnOptions are the options of one client connection.
 type ConnOptions struct {
-	// Catalog knows what tools/list said on this connection; nil stands for an empty one.
+	// Catalog holds the tools that the server listed on this connection; nil means none.
 	Catalog *middleware.Catalog
-	// Results knows the client and its tools; nil stands for an empty one.
+	// Results describes the client and its tools; nil means an empty one.
 	Results *toolresult.Memory
-	// ToolCalls is where the server behind this process learns who calls a tool; nil for all
-	// servers but that of the teams tools.
+	// ToolCalls passes the callers of tools to the server of the teams tools; nil for other
+	// servers.
 	ToolCalls *ToolCalls
 }
 
@@ -29,27 +30,23 @@ type Conn struct {
 	shared *Shared
 	o      ConnOptions
 
-	// Of the call before, which is most often of the same session: to find its session takes a
-	// look at the client's process. Client's direction only.
+	// The state of the last call, because the next one usually has the same session, and finding
+	// the session may need a look at the client's process. Used by the client's direction only.
 	view    *sessionstate.Context
 	session *session
 	carrier *carrier // nil before the first call
-	named   bool     // the client's name is known
+	named   bool     // whether the client's name is known
 }
 
 // Connect returns the layer of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	if o.Catalog == nil {
-		o.Catalog = new(middleware.Catalog)
-	}
-	if o.Results == nil {
-		o.Results = new(toolresult.Memory)
-	}
+	o.Catalog = cmp.Or(o.Catalog, new(middleware.Catalog))
+	o.Results = cmp.Or(o.Results, new(toolresult.Memory))
 	return &Conn{shared: s, o: o}
 }
 
-// Layer returns the layer. It is inside the layer of the briefing, so the briefing stands in
-// front of the messages.
+// Layer returns the layer. It must run inside the layer of the briefing, so that the briefing is
+// in front of the messages.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "teams", Wrap: c.wrap}
 }
@@ -72,7 +69,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	switch m.Kind() {
 	case wire.Notification:
 		if c.o.ToolCalls != nil && m.MethodIs("notifications/initialized") {
-			c.shared.of(view, c.o.Results) // registers the session: others see it before its first call
+			c.shared.session(view, c.o.Results) // so that others see the session before its first call
 		}
 		return
 	case wire.Request:
@@ -90,11 +87,11 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 		call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		return
 	case c.o.ToolCalls == nil || !view.Modern || m.MethodIs("server/discover"):
-		return // a probe leaves no trace
+		return // such a request may be a probe, which must not register a session
 	}
-	s := c.of(view)
+	s := c.sessionOf(view)
 	if c.o.ToolCalls != nil && m.MethodIs("tools/call") {
-		c.introduce(call, m, s, view)
+		c.addHandle(call, m, s, view)
 	}
 	if s == nil {
 		return
@@ -105,16 +102,15 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	}
 }
 
-// of returns the session of a call, nil if it is of none.
-func (c *Conn) of(view *sessionstate.Context) *session {
+// sessionOf returns the session of a call, or nil.
+func (c *Conn) sessionOf(view *sessionstate.Context) *session {
 	if c.view != view {
-		c.view, c.session = view, c.shared.of(view, c.o.Results)
+		c.view, c.session = view, c.shared.session(view, c.o.Results)
 	}
 	return c.session
 }
 
-// expect has the reply to a call carry the messages that wait when it comes. Without mail the
-// reply is not read.
+// expect adds the hook that puts waiting messages into the reply to a call.
 func (c *Conn) expect(call *middleware.Call, s *session, r toolresult.Response) {
 	s.begun.Add(1)
 	c.shared.askWithCall(s)
@@ -124,7 +120,7 @@ func (c *Conn) expect(call *middleware.Call, s *session, r toolresult.Response) 
 	call.OnReplyIf(c.carrier)
 }
 
-// A carrier has the results of one tool carry the messages for one session.
+// A carrier is the hook that puts messages for a session into the results of a tool.
 type carrier struct {
 	c        *Conn
 	s        *session
@@ -144,7 +140,8 @@ func (r *carrier) Reply(ctx context.Context, reply *wire.Message) error {
 	return r.c.respond(call, view, r.s, r.response, reply)
 }
 
-// noteSeen notes that the client has sent a further request after messages went to it.
+// noteSeen marks the messages of earlier results as seen, because the client has sent another
+// request.
 func (c *Conn) noteSeen(call *middleware.Call, s *session) {
 	if !s.unseen.Load() {
 		return
@@ -157,7 +154,7 @@ func (c *Conn) noteSeen(call *middleware.Call, s *session) {
 	for _, t := range carried {
 		note(call, middleware.Allowed, "seen: "+ids(t))
 	}
-	c.shared.beside(func(ctx context.Context) {
+	c.shared.background(func(ctx context.Context) {
 		db, err := c.shared.open()
 		for _, t := range carried {
 			if err == nil {
@@ -170,7 +167,7 @@ func (c *Conn) noteSeen(call *middleware.Call, s *session) {
 	})
 }
 
-// respond has a reply carry the messages that wait for its session, if it can.
+// respond puts the waiting messages of a session into a reply, if the reply can carry them.
 func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
 	me := s.me.Load()
 	if me == nil || c.o.Results.Handle(r, reply) || call.Cancelled() {
@@ -182,26 +179,26 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 		}
 		return nil
 	}
-	t := &turn{c: c, s: s, over: make(chan struct{})}
-	if !c.shared.beside(func(ctx context.Context) { t.take(ctx, me.Ref) }) {
+	d := &delivery{c: c, s: s, done: make(chan struct{})}
+	if !c.shared.background(func(ctx context.Context) { d.take(ctx, me.Ref) }) {
 		return nil
 	}
-	call.Suspend(reply, t.over, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
-		taking := t.claim()
+	call.Suspend(reply, d.done, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
+		taking := d.claim()
 		switch {
 		case taking == nil:
 			return nil
 		case call.Cancelled():
-			t.settle(taking, store.NotSent)
+			d.settle(taking, store.NotSent)
 			return nil
 		}
-		return c.carry(call, view, t, taking, r, reply)
+		return c.carry(call, view, d, taking, r, reply)
 	})
 	return nil
 }
 
 // carry puts messages into a reply, and settles them when it was written.
-func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, t *turn, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
+func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, d *delivery, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
 	marker, _ := json.Marshal(map[string]any{MarkerKey: map[string]any{"ids": strings.Fields(ids(taking))}})
 	plan := c.o.Results.Plan(call, c.shared.o.Structured, c.o.Catalog, r, reply)
 	err := plan.Put(call, r, reply, toolresult.Text{
@@ -209,7 +206,7 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, t *turn,
 		Layer: "teams", Rule: "teams", Why: "carried: " + ids(taking), Source: "other agents",
 	}, view.Protocol)
 	if err != nil {
-		t.settle(taking, store.NotSent)
+		d.settle(taking, store.NotSent)
 		return err
 	}
 	outcome := store.Arrived
@@ -220,12 +217,12 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, t *turn,
 		if err != nil {
 			outcome = store.NotSent
 		}
-		t.settle(taking, outcome)
+		d.settle(taking, outcome)
 	})
 	return nil
 }
 
-// ids returns the ids of messages as notes have them.
+// ids returns the ids of messages for notes.
 func ids(taking *store.Taking) string {
 	var all []string
 	for _, m := range taking.Messages {
@@ -234,61 +231,61 @@ func ids(taking *store.Taking) string {
 	return strings.Join(all, " ")
 }
 
-// note adds a note to the audit's record of the call.
+// note adds a note to the call.
 func note(call *middleware.Call, act middleware.Act, why string) {
 	call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }
 
-// A turn is one attempt to carry messages.
-type turn struct {
+// A delivery is an attempt to put messages into a reply.
+type delivery struct {
 	c    *Conn
 	s    *session
-	over chan struct{}
+	done chan struct{} // closed when take has returned
 
 	mu     sync.Mutex
 	taking *store.Taking
-	late   bool // the reply was sent without messages
+	late   bool // whether the reply no longer waits for messages
 }
 
-// take takes the messages, unless the reply was sent meanwhile.
-func (t *turn) take(ctx context.Context, ref store.Ref) {
-	defer close(t.over)
-	db, err := t.c.shared.open()
+// take takes messages from the registry for the reply.
+func (d *delivery) take(ctx context.Context, ref store.Ref) {
+	defer close(d.done)
+	db, err := d.c.shared.open()
 	if err != nil {
 		return
 	}
 	taking, err := db.Take(ctx, ref, store.TakeOption{Limit: store.CarryLimit, Cut: true})
 	switch {
 	case err != nil:
-		t.c.shared.warn(err)
+		d.c.shared.warn(err)
 		return
 	case len(taking.Messages) == 0:
-		t.c.shared.ask(ctx, db, t.s)
+		d.c.shared.ask(ctx, db, d.s)
 		return
 	}
-	t.mu.Lock()
-	late := t.late
+	d.mu.Lock()
+	late := d.late
 	if !late {
-		t.taking = taking
+		d.taking = taking
 	}
-	t.mu.Unlock()
+	d.mu.Unlock()
 	if late {
-		_ = db.Settle(ctx, taking, store.NotSent, t.c.shared.instance) // its lease lapses
+		_ = db.Settle(ctx, taking, store.NotSent, d.c.shared.instance) // after an error its lease expires
 	}
 }
 
-// claim returns the messages that were taken in time, nil if there are none.
-func (t *turn) claim() *store.Taking {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.late = true
-	return t.taking
+// claim returns the messages that were taken in time, or nil.
+func (d *delivery) claim() *store.Taking {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.late = true
+	return d.taking
 }
 
-// settle records in the background what became of the messages that were taken.
-func (t *turn) settle(taking *store.Taking, o store.Outcome) {
-	s := t.c.shared
-	s.beside(func(ctx context.Context) { s.settle(ctx, t.s, taking, o) })
+// settle records the outcome of the messages in the background.
+func (d *delivery) settle(taking *store.Taking, o store.Outcome) {
+	s := d.c.shared
+	s.background(func(ctx context.Context) { s.settle(ctx, d.s, taking, o) })
 }
 
 func (s *Shared) settle(ctx context.Context, m *session, taking *store.Taking, o store.Outcome) {

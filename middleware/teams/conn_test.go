@@ -25,18 +25,18 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A client is one that talks to a server through the layer.
+// A client talks to a server through the layer.
 type client struct {
 	t       *testing.T
 	in      *io.PipeWriter
 	out     *bufio.Reader
-	answers map[string]string // what the server answers a tool with
+	answers map[string]string // the answers of the server, by tool
 	id      int
 	done    chan struct{}
 }
 
-// connect starts a relay with the layer in front of a server that answers each tool with
-// what answers has, in the session of that key.
+// connect starts a relay with the layer in front of a server with these answers, in the session
+// of the key.
 func connect(t *testing.T, db *store.Store, key, name string, answers map[string]string) *client {
 	t.Helper()
 	return connectWith(t, db, key, name, answers, teams.Options{})
@@ -48,7 +48,7 @@ func connectWith(t *testing.T, db *store.Store, key, name string, answers map[st
 	o.Server = "server of " + key
 	o.Workspace = func(*sessionstate.Context) string { return "w" }
 	o.ClientProcess = func() string { return "" }
-	o.Wait = 10 * time.Second // no test depends on the machine being quick
+	o.Wait = 10 * time.Second // so that no test depends on a fast machine
 	shared := teams.Compile(o)
 	catalog, results := new(middleware.Catalog), new(toolresult.Memory)
 	layer := shared.Connect(teams.ConnOptions{Catalog: catalog, Results: results}).Layer()
@@ -78,7 +78,7 @@ func connectWith(t *testing.T, db *store.Store, key, name string, answers map[st
 	return c
 }
 
-// close ends the session and waits until the registry knows.
+// close ends the session and waits until the registry has recorded that.
 func (c *client) close() {
 	_ = c.in.Close()
 	_, _ = io.Copy(io.Discard, c.out)
@@ -97,7 +97,7 @@ func (c *client) serve(in io.Reader, out io.Writer) error {
 			continue
 		}
 		if m.Params.Name == "slow" {
-			time.Sleep(20 * time.Second) // of a test's own time
+			time.Sleep(20 * time.Second) // on a test's fake clock
 		}
 		answer := c.answers[m.Params.Name]
 		if answer == "" {
@@ -150,7 +150,7 @@ func openStore(t *testing.T) *store.Store {
 	return db
 }
 
-// person registers a session, which the layer also may.
+// person registers a session of a person. The layer may register the same session.
 func person(t *testing.T, db *store.Store, key string) *store.Session {
 	t.Helper()
 	s, err := db.Attach(t.Context(), store.Claim{Key: key, Workspace: "w", Trust: "direct", Title: "peer"}, store.Attachment{Instance: "test"})
@@ -169,7 +169,7 @@ func send(t *testing.T, db *store.Store, from, to *store.Session, body string) s
 	return m.ID
 }
 
-// states returns what the sender is told of its messages.
+// states returns the states of the messages that s has sent.
 func states(t *testing.T, db *store.Store, s *store.Session) (all []string) {
 	t.Helper()
 	receipts, err := db.Receipts(t.Context(), s.Ref)
@@ -182,8 +182,8 @@ func states(t *testing.T, db *store.Store, s *store.Session) (all []string) {
 	return all
 }
 
-// A message comes in front of the next result, once, all else stays as it is, and the sender
-// learns what became of it.
+// A message is put in front of the next result, once, and nothing else is changed. The sender sees
+// that it was read.
 func TestCarried(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
@@ -216,7 +216,7 @@ func TestCarried(t *testing.T) {
 	if got := c.call("f"); got != plain {
 		t.Errorf("a second time: %s", got)
 	}
-	for seen := 0; seen < 2; { // a request after that tells
+	for seen := 0; seen < 2; { // the next request marks the messages as seen
 		c.call("f")
 		for _, state := range states(t, db, peer) {
 			if state == store.Seen {
@@ -226,7 +226,7 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// Of all servers of a session one carries a message.
+// Of all servers of a session, exactly one carries a message.
 func TestOneServerCarries(t *testing.T) {
 	db := openStore(t)
 	me := person(t, db, "me")
@@ -275,8 +275,8 @@ func TestOneServerCarries(t *testing.T) {
 	}
 }
 
-// A client that shows structuredContent alone gets messages in it, in step with the schema
-// that it was shown.
+// A client that shows only structuredContent receives messages in it, if the schema that it was
+// shown allows that.
 func TestStructured(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
@@ -286,7 +286,7 @@ func TestStructured(t *testing.T) {
 	})
 	c.call("f")
 	send(t, db, peer, me, "one")
-	for n := 0; n < 3; { // the client may not show them: three times, and then not again
+	for n := 0; n < 3; { // the client may not show them, so they are repeated three times
 		if strings.Contains(c.call("odd"), "  | one") {
 			n++
 		} else {
@@ -300,9 +300,9 @@ func TestStructured(t *testing.T) {
 	}
 }
 
-// Without mail a reply is not read; a message that came while the call was in flight is
-// carried.
-func TestReplyIsReadForMailAlone(t *testing.T) {
+// Without mail a reply is not read. A message that arrives while the call is in flight is
+// carried by its reply.
+func TestReplyIsReadOnlyForMail(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
 	shared := teams.Compile(teams.Options{
@@ -346,8 +346,8 @@ func TestReplyIsReadForMailAlone(t *testing.T) {
 	}
 }
 
-// A session that makes no calls is woken by a notice without a word of the peer's, once in
-// thirty seconds, and not while a call is in flight.
+// A session without calls is woken by a notice that contains no text of the peer, every thirty
+// seconds, and not while a call is in flight.
 func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t)
@@ -362,14 +362,14 @@ func TestWake(t *testing.T) {
 		c := connectWith(t, db, "me", "test", nil, teams.Options{Waker: wakers})
 		c.call("f")
 		send(t, db, peer, me, "secret")
-		begun := time.Now()
+		began := time.Now()
 		wait := func(what string, least, most time.Duration) {
 			t.Helper()
 			notice := <-woken
-			if took := time.Since(begun); took < least || took > most || !strings.Contains(notice, " 1 message from other agents") || strings.Contains(notice, "secret") {
+			if took := time.Since(began); took < least || took > most || !strings.Contains(notice, " 1 message from other agents") || strings.Contains(notice, "secret") {
 				t.Errorf("%s: woken after %v: %s", what, took, notice)
 			}
-			begun = time.Now()
+			began = time.Now()
 		}
 		wait("idle", 5*time.Second, 6*time.Second)
 		wait("again", 30*time.Second, 31*time.Second)
@@ -381,8 +381,8 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// A session that cannot be registered costs its calls no look at the client's process, and is
-// registered once that works, if it still makes calls.
+// While a session cannot be registered, its calls do not look for the client's process. It is
+// registered when that becomes possible, if it still makes calls.
 func TestRegisterAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t)
@@ -440,8 +440,8 @@ func TestRegisterAgain(t *testing.T) {
 	})
 }
 
-// A session is not woken while a call to another of its servers is in flight: its result carries
-// the messages.
+// A session is not woken while a call to another of its servers is in flight, because its result
+// will carry the messages.
 func TestNotWokenAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t)
@@ -470,7 +470,7 @@ func TestNotWokenAtWork(t *testing.T) {
 	})
 }
 
-// A probe, a list and a session without a workspace leave no trace.
+// Without a call of a tool, the registry is not opened.
 func TestNoTrace(t *testing.T) {
 	opened := false
 	shared := teams.Compile(teams.Options{
@@ -484,8 +484,8 @@ func TestNoTrace(t *testing.T) {
 	}
 }
 
-// Of the processes of a session on a machine one asks a shared database and renews the leases of
-// all. When it ends another one does.
+// Of the processes of a session on a machine, one asks the shared database and renews the leases
+// of all. When it ends, another one takes over.
 func TestOneProcessAsksForAll(t *testing.T) {
 	db := openStore(t)
 	peer := person(t, db, "peer")
@@ -519,21 +519,21 @@ func TestOneProcessAsksForAll(t *testing.T) {
 		}
 		alive()
 		send(t, db, peer, me(), "one")
-		time.Sleep(11 * time.Second) // the first finds it and tells the second
+		time.Sleep(11 * time.Second) // the first process finds it and informs the second
 		if got := second.call("f"); !strings.Contains(got, "  | one") {
-			t.Errorf("a message that came before: %s", got)
+			t.Errorf("a message from before: %s", got)
 		}
 		first.close()
 		alive()
 		send(t, db, peer, me(), "two")
 		time.Sleep(11 * time.Second)
 		if got := second.call("f"); !strings.Contains(got, "  | two") {
-			t.Errorf("a message that came when the other process had ended: %s", got)
+			t.Errorf("a message from after the other process had ended: %s", got)
 		}
 	})
 }
 
-// A process that was stopped while it asked for the others does not have the session count as gone.
+// If the process that asks for the others is stopped, the session still counts as active.
 func TestProcessThatAsksIsStopped(t *testing.T) {
 	db := openStore(t)
 	peer := person(t, db, "peer")

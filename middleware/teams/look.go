@@ -9,8 +9,8 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// look is the goroutine that looks for changes of the registry, renews leases, and wakes sessions.
-// It tries again to register a session that makes calls and could not be registered.
+// look runs in the background until Close. It checks the registry for changes, renews leases, and
+// wakes sessions. It registers sessions again that could not be registered and make calls.
 func (s *Shared) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -34,7 +34,7 @@ func (s *Shared) look() {
 		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
 		version = now
 		sweep := !s.o.Shared
-		for _, m := range s.all() {
+		for _, m := range s.allSessions() {
 			called := m.noteCalls(s.o.Now())
 			if m.me.Load() == nil {
 				if called {
@@ -42,20 +42,22 @@ func (s *Shared) look() {
 				}
 				continue
 			}
-			sweep = s.tend(ctx, db, m, changed, renew) || sweep
+			sweep = s.update(ctx, db, m, changed, renew) || sweep
 		}
 		if renew {
 			renewed = s.o.Now()
-			if sweep {
-				s.sweep(ctx, db)
+		}
+		if renew && sweep {
+			if err := db.Sweep(ctx, s.o.TTL); err != nil {
+				s.warn(err)
 			}
 		}
 	}
 }
 
-// tend asks for messages for a session, wakes it and renews its lease, as far as that is due. It
-// reports whether this process does so for the others of the session.
-func (s *Shared) tend(ctx context.Context, db *store.Store, m *session, changed, renew bool) (mine bool) {
+// update asks for messages for a session, wakes it and renews its lease, if these are due. It
+// reports whether this process does that for all processes of the session.
+func (s *Shared) update(ctx context.Context, db *store.Store, m *session, changed, renew bool) (mine bool) {
 	if m.watch == nil {
 		m.watch, m.renewed = s.openWatch(m.me.Load().Ref), s.o.Now()
 	}
@@ -65,8 +67,8 @@ func (s *Shared) tend(ctx context.Context, db *store.Store, m *session, changed,
 			m.watch.Answered(s.o.Now())
 		}
 	}
-	if newest := m.newest.Load(); mine && newest != m.toldOf {
-		m.toldOf = newest
+	if newest := m.newest.Load(); mine && newest != m.announced {
+		m.announced = newest
 		m.watch.Tell()
 	}
 	s.wake(ctx, db, m, mine)
@@ -76,8 +78,8 @@ func (s *Shared) tend(ctx context.Context, db *store.Store, m *session, changed,
 	return mine
 }
 
-// openWatch opens the watch of a session. Of many sessions in one process the later ones do
-// without a file, as a process can have few open.
+// openWatch opens the watch of a session. After maxWatches sessions it opens no more files,
+// because a process can have few open.
 func (s *Shared) openWatch(ref store.Ref) *store.Watch {
 	if s.watches++; s.watches > maxWatches {
 		return &store.Watch{}
@@ -86,20 +88,14 @@ func (s *Shared) openWatch(ref store.Ref) *store.Watch {
 }
 
 func (s *Shared) closeWatches() {
-	for _, m := range s.all() {
+	for _, m := range s.allSessions() {
 		if m.watch != nil {
 			m.watch.Close()
 		}
 	}
 }
 
-func (s *Shared) sweep(ctx context.Context, db *store.Store) {
-	if err := db.Sweep(ctx, s.o.TTL); err != nil {
-		s.warn(err)
-	}
-}
-
-// noteCalls reports whether calls have begun or ended since it was asked last.
+// noteCalls reports whether calls have begun or ended since it was called last.
 func (m *session) noteCalls(now time.Time) bool {
 	n := m.begun.Load() + m.ended.Load()
 	if n == m.counted {
@@ -110,7 +106,7 @@ func (m *session) noteCalls(now time.Time) bool {
 	return true
 }
 
-// retry tries again to register a session.
+// retry starts another attempt to register a session.
 func (s *Shared) retry(m *session) {
 	m.mu.Lock()
 	view, client := m.view, m.client
@@ -118,14 +114,14 @@ func (s *Shared) retry(m *session) {
 	s.register(m, view, client)
 }
 
-func (s *Shared) all() []*session {
+func (s *Shared) allSessions() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.sessions))
 }
 
-// renew renews the lease of a session, and starts agents again for it. A process that is not the
-// one that does so for the others says only that it had calls.
+// renew renews the lease of a session, and restarts agents for it. If another process does that
+// for all processes of the session, it only reports calls.
 func (s *Shared) renew(ctx context.Context, db *store.Store, m *session, mine bool) {
 	me, now := m.me.Load(), s.o.Now()
 	called := time.Unix(0, m.last.Load())
@@ -152,8 +148,8 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session, mine bo
 	}
 }
 
-// wake tells a session that makes no calls of messages that wait. A process that has calls says
-// so in the registry while messages wait, so that no other process of the session wakes it.
+// wake sends a notice to a session without calls, if messages wait. If there are calls, it
+// reports them to the registry, so that no other process of the session wakes it.
 func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine bool) {
 	now, last := s.o.Now(), time.Unix(0, m.last.Load())
 	if m.calling(now) {
@@ -163,21 +159,21 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 		return
 	}
 	if now.Sub(last) < wakeAfter {
-		if now.Sub(m.told) >= tellEvery {
-			m.told = now
-			_ = db.Renew(ctx, m.me.Load().Ref, store.Renewal{Instance: s.instance, Called: last}) // the session may be woken in vain
+		if now.Sub(m.reported) >= reportEvery {
+			m.reported = now
+			_ = db.Renew(ctx, m.me.Load().Ref, store.Renewal{Instance: s.instance, Called: last}) // after an error the session may be woken in vain
 		}
 		return
 	}
 	m.mu.Lock()
 	wake := m.wake
-	due := wake != nil && now.Sub(m.mailFrom) >= wakeAfter && !now.Before(m.nextWake)
+	due := wake != nil && now.Sub(m.mailSince) >= wakeAfter && !now.Before(m.nextWake)
 	m.mu.Unlock()
 	if !due {
 		return
 	}
 	m.nextWake = now.Add(wakeEvery)
-	if mine { // the others try seldom: it fails, unless this one cannot
+	if mine { // other processes try seldom, because they only succeed if this one cannot wake the session
 		m.nextWake = now.Add(wakeAfter)
 	}
 	count, fromParent, err := db.ClaimWake(ctx, m.me.Load().Ref, wakeAfter, wakeEvery)
@@ -185,9 +181,9 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 		return
 	}
 	m.nextWake = now.Add(wakeEvery)
-	s.beside(func(ctx context.Context) {
+	s.background(func(ctx context.Context) {
 		if err := wake(ctx, notice(count, fromParent)); err != nil {
-			s.o.Log.Info("the session could not be woken for messages that wait; they come with its next tool result", "err", err)
+			s.o.Log.Info("the session could not be woken for its messages; its next tool result will carry them", "err", err)
 		}
 	})
 }

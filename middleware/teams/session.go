@@ -13,54 +13,54 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A session is what this process knows of one of its sessions.
+// A session is the state that this process keeps for a session.
 type session struct {
 	key  string
-	last atomic.Int64 // about when a call was made or was over, in nanoseconds
+	last atomic.Int64 // about when a call began or ended last, in nanoseconds
 	me   atomic.Pointer[store.Session]
 
-	// Calls whose result may carry messages. The two directions write one each, at every call:
-	// apart from each other and from the rest, so that no processor waits for the other's.
+	// The numbers of calls whose results may carry messages. The padding keeps each in a cache
+	// line of its own, because each direction writes one of them at every call.
 	_     [64]byte
 	begun atomic.Int64
 	_     [64]byte
 	ended atomic.Int64
 	_     [64]byte
 
-	mail   atomic.Bool  // messages wait
-	newest atomic.Int64 // the number of the last of them, 0 for none
-	unseen atomic.Bool  // carried has something
-	asked  atomic.Bool  // a call has the database asked for messages
-	asking sync.Mutex   // held while the file is asked for messages: the last answer counts
+	mail   atomic.Bool  // whether messages wait
+	newest atomic.Int64 // the number of the last waiting message, 0 for none
+	unseen atomic.Bool  // whether carried is not empty
+	asked  atomic.Bool  // whether a call is asking the database for messages
+	asking sync.Mutex   // held while the registry is asked, so that the last answer is used
 
-	// The goroutine's that looks:
-	watch    *store.Watch
-	toldOf   int64     // the number of the last message that other processes were told of
-	counted  int64     // begun and ended together at the last look
-	renewed  time.Time // when this process renewed its lease
-	told     time.Time // when the registry was told that the session is at work
-	nextWake time.Time // when it may be woken again
+	// Used by the goroutine of look:
+	watch     *store.Watch
+	announced int64     // the number of the last message that was announced to other processes
+	counted   int64     // begun + ended at the last look
+	renewed   time.Time // when this process renewed its lease
+	reported  time.Time // when this process last reported calls to the registry
+	nextWake  time.Time // when the session may be woken again
 
-	mu       sync.Mutex
-	view     *sessionstate.Context // of the last call
-	client   string                // its name
-	claim    store.Claim
-	wake     Wake          // nil if nothing can wake the session
-	ready    chan struct{} // closed when the attempt to register that is under way is over
-	err      error         // of the last attempt
-	tried    time.Time     // when that was
-	carried  []*store.Taking
-	mailFrom time.Time // since when messages wait
+	mu        sync.Mutex
+	view      *sessionstate.Context // of the last call
+	client    string                // the client's name
+	claim     store.Claim
+	wake      Wake          // nil if nothing can wake the session
+	ready     chan struct{} // closed when the current attempt to register has ended
+	err       error         // of the last attempt
+	tried     time.Time     // when it began
+	carried   []*store.Taking
+	mailSince time.Time // when the first waiting message was found
 }
 
-// calling reports whether a call is in flight. One that the server never answers counts for
+// calling reports whether a call is in flight. A call that the server never answers counts for
 // an hour.
 func (m *session) calling(now time.Time) bool {
 	return m.begun.Load() > m.ended.Load() && now.Sub(time.Unix(0, m.last.Load())) < time.Hour
 }
 
-// keyOf returns the key of the session of a call, "" if it could not be found again: the
-// key of the connection alone is known to no other process.
+// keyOf returns the key of the session of a call, or "" if no other process could know the key:
+// the key of a connection is not enough.
 func (s *Shared) keyOf(view *sessionstate.Context, client string) string {
 	switch {
 	case view.Session.Empty():
@@ -76,15 +76,14 @@ func (s *Shared) keyOf(view *sessionstate.Context, client string) string {
 	return ""
 }
 
-// manyConversations returns the names of clients of which one process holds many
-// conversations, so that it does not stand for one.
+// manyConversations returns the names of clients that hold many conversations in one process,
+// so that the process does not identify a session.
 func manyConversations() []string {
 	return []string{"claude-ai", "Visual Studio Code", "Visual Studio Code - Insiders", "cursor-vscode", "Zed"}
 }
 
-// of returns the session of a call, nil if it is of none. The session is registered beside
-// the messages.
-func (s *Shared) of(view *sessionstate.Context, results *toolresult.Memory) *session {
+// session returns the session of a call, or nil. A new session is registered in the background.
+func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory) *session {
 	client := results.ClientName()
 	key := s.keyOf(view, client)
 	if key == "" {
@@ -115,15 +114,15 @@ func (s *Shared) of(view *sessionstate.Context, results *toolresult.Memory) *ses
 	return m
 }
 
-// register begins to register a session, unless that was tried just now. It returns a channel
-// that is closed when the attempt is over.
+// register starts an attempt to register a session, unless the last one was less than retryAfter
+// ago. It returns a channel that is closed when the attempt has ended.
 func (s *Shared) register(m *session, view *sessionstate.Context, client string) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ready != nil {
 		select {
 		case <-m.ready:
-			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.better(view) {
+			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
 				return m.ready
 			}
 		default:
@@ -133,13 +132,13 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 	m.claim, m.wake = s.claim(m.key, view, client), s.o.Waker(host(view, client))
 	m.ready, m.tried = make(chan struct{}), s.o.Now()
 	ready := m.ready
-	if !s.beside(func(ctx context.Context) { defer close(ready); s.attach(ctx, m) }) {
+	if !s.background(func(ctx context.Context) { defer close(ready); s.attach(ctx, m) }) {
 		close(ready)
 	}
 	return ready
 }
 
-// host returns what is known of the program that a session runs in.
+// host describes the program that a session runs in.
 func host(view *sessionstate.Context, client string) Host {
 	h := Host{Client: client, Workspace: view.Workspace.Value}
 	if view.Session.Source != sessionstate.None {
@@ -148,13 +147,13 @@ func host(view *sessionstate.Context, client string) Host {
 	return h
 }
 
-// better reports whether a call knows the workspace, which was not known when the session
-// could not be registered. The caller holds m.mu.
-func (m *session) better(view *sessionstate.Context) bool {
+// learnsWorkspaceLocked reports whether a call has the workspace, which was unknown at the last
+// attempt to register the session.
+func (m *session) learnsWorkspaceLocked(view *sessionstate.Context) bool {
 	return m.claim.Workspace == "" && !(view.Workspace.Empty() && view.WorkspaceID.Empty())
 }
 
-// claim returns what is known of the session, for the registry.
+// claim describes a session for the registry.
 func (s *Shared) claim(key string, view *sessionstate.Context, client string) store.Claim {
 	c := store.Claim{
 		Key: key, Conversation: view.Session.Source == sessionstate.RequestMeta || view.Session.Source == sessionstate.InitializeMeta,
@@ -185,7 +184,7 @@ func (s *Shared) attach(ctx context.Context, m *session) {
 	m.err = err
 	m.mu.Unlock()
 	switch {
-	case errors.Is(err, store.ErrNoContext): // its workspace is not known, or not yet
+	case errors.Is(err, store.ErrNoContext): // the workspace is unknown, perhaps only for now
 	case err != nil:
 		s.warn(err)
 	default:
@@ -194,27 +193,29 @@ func (s *Shared) attach(ctx context.Context, m *session) {
 	}
 }
 
-// askEvery is how often a database is asked for messages that does not tell when it was
-// changed.
+// askEvery is the interval at which a shared database is asked for messages, because it does not
+// report changes.
 const askEvery = 10 * time.Second
 
-// askWithCall finds out, while a call is in flight, whether messages wait that its result can carry.
+// askWithCall asks a shared database for messages while a call is in flight, so that the result
+// can carry them.
 func (s *Shared) askWithCall(m *session) {
 	if !s.o.Shared || m.mail.Load() || !m.asked.CompareAndSwap(false, true) {
 		return
 	}
-	begun := s.beside(func(ctx context.Context) {
+	started := s.background(func(ctx context.Context) {
 		defer m.asked.Store(false)
 		if db, err := s.open(); err == nil {
 			s.ask(ctx, db, m)
 		}
 	})
-	if !begun {
+	if !started {
 		m.asked.Store(false)
 	}
 }
 
-// ask finds out whether messages wait for a session. It reports whether the registry answered.
+// ask asks the registry whether messages wait for a session. It reports whether the registry
+// answered.
 func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) (answered bool) {
 	me := m.me.Load()
 	if me == nil {
@@ -230,21 +231,21 @@ func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) (answered
 	m.newest.Store(newest)
 	if has && !m.mail.Load() {
 		m.mu.Lock()
-		m.mailFrom = s.o.Now()
+		m.mailSince = s.o.Now()
 		m.mu.Unlock()
 	}
 	m.mail.Store(has)
 	return true
 }
 
-// Look finds out now, and not at the next look, whether messages wait for a session of the
-// process. It returns false before a session is registered.
+// Look asks the registry immediately whether messages wait for a session of the process. It
+// returns false before a session is registered.
 func (s *Shared) Look(ctx context.Context) (mail bool, err error) {
 	db, err := s.open()
 	if err != nil {
 		return false, err
 	}
-	for _, m := range s.all() {
+	for _, m := range s.allSessions() {
 		s.ask(ctx, db, m)
 		mail = mail || m.mail.Load()
 	}

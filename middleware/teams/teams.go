@@ -1,19 +1,20 @@
 // Package teams is the layer that registers the session of a connection among those of the
-// user's agents, and carries messages from other agents in front of the results of tools.
+// user's agents, and puts messages from other agents in front of the results of tools.
 //
-// Any result of any server of the session carries them, exactly once and in order: the
-// servers take turns, and a message is settled when the bytes have left. The text
-// is framed so that nothing in it can pass for the user's or for attache's ([Block]).
+// A message goes into a result of any server of the session, exactly once and in order: the
+// servers take turns, and a message is settled after its bytes were written. The text is
+// framed so that no part of it looks like a text of the user or of attache ([Block]).
 //
-// Without mail the layer costs a call next to nothing: a goroutine of the process asks whether
-// the file has changed, and sets a flag that the calls read. Nothing is registered, and
-// no file opened, before a tool is called.
+// Without messages the layer costs a call almost nothing: a goroutine of the process checks
+// whether the registry has changed, and sets a flag that the calls read. Before a tool is
+// called, nothing is registered and no file is opened.
 //
-// The layer enriches: where the registry cannot be used the tools work, no messages come, and
-// one warning says why.
+// The layer enriches: if the registry cannot be used, the tools work without messages, and one
+// warning gives the reason.
 package teams
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -28,93 +29,92 @@ import (
 const (
 	// DefaultWait is how long a result is held back for its messages.
 	DefaultWait = 300 * time.Millisecond
-	// lookEvery is how often the file is asked for changes.
+	// lookEvery is the interval at which the registry is checked for changes.
 	lookEvery = 250 * time.Millisecond
-	// wakeAfter and wakeEvery say when a session that makes no calls is woken.
+	// A session without calls is woken after wakeAfter, and then every wakeEvery.
 	wakeAfter, wakeEvery = 5 * time.Second, 30 * time.Second
-	// tellEvery is how often a process at work says so while messages wait.
-	tellEvery = time.Second
-	// retryAfter is how long a session that could not be registered is left alone.
+	// reportEvery is the interval at which a process reports its calls while messages wait.
+	reportEvery = time.Second
+	// retryAfter is the pause after a session could not be registered.
 	retryAfter = 5 * time.Second
-	// maxSessions bounds the sessions of a process: conversation keys are the clients' to
-	// choose.
+	// maxSessions bounds the sessions of a process, because clients choose the conversation
+	// keys.
 	maxSessions = 1_000
 	// maxWatches bounds the files that a process has open for its sessions.
 	maxWatches = 50
-	// closeTime bounds what Close waits for.
+	// closeTime bounds how long Close waits.
 	closeTime = time.Second
 )
 
-// Options are what the connections of a process have in common.
+// Options are the options that the connections of a process share.
 type Options struct {
 	// Open opens the registry. It is called once, in the background.
 	Open func() (*store.Store, error)
-	// Shared says that the registry is in a database that several machines share. It does not
-	// say when it was changed, so it is asked for messages with each call.
+	// Shared means that the registry is in a database that several machines share. Such a
+	// database does not report changes, so each call asks it for messages.
 	Shared bool
-	// Watches is a directory of this user, machine and registry, by whose files the processes of
-	// a session agree which of them asks a shared database for all; "" where each does.
+	// Watches is a directory for this user, machine and registry. With its files, the processes
+	// of a session agree on the one that asks a shared database for all of them. If it is "",
+	// each process asks.
 	Watches string
-	// Server is the name of the server behind this process, Host and PID where it runs.
+	// Server is the name of the server behind this process. Host and PID identify the process.
 	Server, Host string
 	PID          int
-	// Token proves a session that attache started, "" for another.
+	// Token authenticates a session that attache started; "" for other sessions.
 	Token string
 	// Workspace returns the id of the workspace of a session, "" if it has none.
 	Workspace func(*sessionstate.Context) string
-	// ClientProcess names the process that started this one, "" if that is not known.
+	// ClientProcess returns a name of the process that started this one, "" if it is unknown.
 	ClientProcess func() string
-	// TTL is the idle time that ends a session of a person; 0 stands for 12 hours.
+	// TTL is the idle time that ends a session of a person; 0 means 12 hours.
 	TTL time.Duration
-	// Structured is about results with structuredContent; "" stands for toolresult.Auto.
+	// Structured selects what happens to results with structuredContent; "" means toolresult.Auto.
 	Structured toolresult.Structured
-	// Wait bounds how long a result is held back; 0 stands for DefaultWait.
+	// Wait bounds how long a result is held back; 0 means DefaultWait.
 	Wait time.Duration
-	// Waker returns what tells a session that makes no calls of messages, nil if nothing
-	// can; nil for none.
+	// Waker returns the function that wakes a session without calls, nil if there is none. A nil
+	// Waker wakes no session.
 	Waker func(Host) Wake
-	// Resume starts the agents again that are over and for which messages wait; nil if this
-	// process cannot. It is called every 30 seconds, in the background.
+	// Resume restarts agents that have ended and have new messages; nil if this process cannot.
+	// It is called every 30 seconds, in the background.
 	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
-	// Now is the clock; nil stands for time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes warnings; nil discards them.
+	// Log receives warnings; nil discards them.
 	Log *slog.Logger
 }
 
-// A Host is what is known of the program that a session runs in.
+// A Host describes the program that a session runs in.
 type Host struct {
-	Client    string // the name that it gives, "" if none is known
-	Session   string // its own id of the session, "" if it has told none
-	Workspace string // the path, "" if it is not known
+	Client    string // its name, "" if unknown
+	Session   string // its own id of the session, "" if unknown
+	Workspace string // the path of the workspace, "" if unknown
 }
 
-// A Wake tells a session of messages by a notice, which has nothing in it that a peer wrote.
+// A Wake sends a notice about messages to a session. The notice contains no text of a peer.
 type Wake func(ctx context.Context, notice string) error
 
 // Shared holds the sessions of a process, and serves any number of connections at once.
 type Shared struct {
 	o        Options
 	instance string
-	work     sync.WaitGroup // what runs in the background
+	work     sync.WaitGroup // for goroutines in the background
 	done     chan struct{}  // closed by Close
 	warned   sync.Once
 
 	open func() (*store.Store, error)
 
-	watches int // that were opened, by the goroutine that looks
+	watches int // the number of opened watches; used by the goroutine of look
 
 	mu       sync.Mutex
 	sessions map[string]*session // by session key
-	looking  bool
+	looking  bool                // whether look is running
 	closed   bool
 }
 
-// Compile prepares a process for its connections. It opens nothing.
+// Compile prepares a process for its connections. It opens no file.
 func Compile(o Options) *Shared {
-	if o.Structured == "" {
-		o.Structured = toolresult.Auto
-	}
+	o.Structured, o.Log = cmp.Or(o.Structured, toolresult.Auto), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
 	}
@@ -127,17 +127,13 @@ func Compile(o Options) *Shared {
 	if o.Waker == nil {
 		o.Waker = func(Host) Wake { return nil }
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	return &Shared{
 		o: o, instance: rand.Text(), done: make(chan struct{}), sessions: map[string]*session{},
 		open: sync.OnceValues(o.Open),
 	}
 }
 
-// Close takes the sessions of the process out of the registry, when its connections are
-// closed.
+// Close removes this process from its sessions in the registry. Close the connections first.
 func (s *Shared) Close() {
 	s.mu.Lock()
 	closed := s.closed
@@ -146,30 +142,30 @@ func (s *Shared) Close() {
 	if closed {
 		return
 	}
-	registered := s.all()
+	sessions := s.allSessions()
 	close(s.done)
-	over := make(chan struct{})
+	detached := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(detached)
 		s.work.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
-		for _, m := range registered {
+		for _, m := range sessions {
 			if me := m.me.Load(); me != nil {
 				if db, err := s.open(); err == nil {
-					_ = db.Detach(ctx, me.Ref, s.instance) // its lease lapses
+					_ = db.Detach(ctx, me.Ref, s.instance) // after an error its lease expires
 				}
 			}
 		}
 	}()
 	select {
-	case <-over:
+	case <-detached:
 	case <-time.After(closeTime):
 	}
 }
 
-// beside runs f in the background, unless the process is ending. No message waits for it.
-func (s *Shared) beside(f func(context.Context)) bool {
+// background runs f in a goroutine. It returns false if s is closed.
+func (s *Shared) background(f func(context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

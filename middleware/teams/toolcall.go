@@ -13,31 +13,31 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// CallKey is the member of params._meta that tells the server of the teams tools which call it has.
+// CallKey is the member of params._meta with the handle of a call of a teams tool.
 const CallKey = "io.github.attache-mcp/caller"
 
-// ToolCalls tells a server in this process which session called a tool. The zero value is
-// ready.
+// ToolCalls holds the calls in flight for the server of the teams tools, which is in this
+// process. The zero value is ready to use.
 type ToolCalls struct {
 	mu   sync.Mutex
 	byID map[string]*ToolCall
 }
 
-// A ToolCall is a call of a teams tool, with the session that made it: attache knows that, it is
-// never an argument.
+// A ToolCall is a call of a teams tool, with the session that made it. attache determines the
+// session; it is never an argument.
 type ToolCall struct {
 	c    *Conn
-	s    *session // nil if the session is not known
+	s    *session // nil if the session is unknown
 	view *sessionstate.Context
 
 	mu    sync.Mutex
-	over  error // why the answer will not be written, once that is known
+	err   error // context.Canceled if the client has cancelled the call
 	sent  func(error)
 	notes []middleware.Note
 }
 
-// introduce writes a handle of the call into the message, in place of what a client wrote there.
-func (c *Conn) introduce(call *middleware.Call, m *wire.Message, s *session, view *sessionstate.Context) {
+// addHandle writes the handle of a call into the message. It replaces a value from the client.
+func (c *Conn) addHandle(call *middleware.Call, m *wire.Message, s *session, view *sessionstate.Context) {
 	tool := &ToolCall{c: c, s: s, view: view}
 	id := c.o.ToolCalls.add(tool)
 	if err := m.Set(wire.Quote(id), "params", "_meta", CallKey); err != nil {
@@ -47,14 +47,14 @@ func (c *Conn) introduce(call *middleware.Call, m *wire.Message, s *session, vie
 	call.OnReplyIf(&answer{tool, call, id})
 }
 
-// An answer is what the server of the teams tools will answer to a call.
+// An answer is the hook for the answer to a call of a teams tool.
 type answer struct {
 	tool *ToolCall
 	call *middleware.Call
 	id   string // the handle of tool
 }
 
-// Wanted implements middleware.LateHook. The call is over, so its handle is removed.
+// Wanted implements middleware.LateHook. It removes the handle, because the call is over.
 func (a *answer) Wanted() bool {
 	a.tool.c.o.ToolCalls.remove(a.id)
 	if a.call.Cancelled() {
@@ -76,11 +76,11 @@ func (a *answer) Reply(context.Context, *wire.Message) error {
 	return nil
 }
 
-// cancel notes that the client has cancelled the call: its answer will not be written.
+// cancel records that the client has cancelled the call, so that its answer will not be written.
 func (c *ToolCall) cancel() {
 	c.mu.Lock()
 	sent := c.sent
-	c.sent, c.over = nil, context.Canceled
+	c.sent, c.err = nil, context.Canceled
 	c.mu.Unlock()
 	if sent != nil {
 		sent(context.Canceled)
@@ -104,18 +104,18 @@ func (k *ToolCalls) remove(id string) {
 	delete(k.byID, id)
 }
 
-// Get returns the call of a handle, nil if there is none.
+// Get returns the call with a handle, or nil.
 func (k *ToolCalls) Get(id string) *ToolCall {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.byID[id]
 }
 
-// errLate is returned where registering takes too long.
+// errLate is returned when registering takes too long.
 var errLate = errors.New("the session could not be registered in time")
 
-// Session returns the store and the registered session that made the call. It waits for that, and
-// returns store.ErrNoContext if the session or its workspace is not known.
+// Session returns the store and the session that made the call, when it is registered. It returns
+// store.ErrNoContext if the session or its workspace is unknown.
 func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, error) {
 	if c == nil || c.s == nil {
 		return nil, nil, store.ErrNoContext
@@ -151,28 +151,29 @@ func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, e
 	return db, now, err
 }
 
-// View returns what is known of the session that made the call.
+// View returns the context of the session that made the call.
 func (c *ToolCall) View() *sessionstate.Context { return c.view }
 
-// onSent calls f when the answer to the call was written to the client, or will not be.
+// onSent registers a function that is called after the answer was written to the client, or with
+// an error if it cannot be written.
 func (c *ToolCall) onSent(f func(error)) {
 	c.mu.Lock()
-	over := c.over
+	err := c.err
 	c.sent = f
 	c.mu.Unlock()
-	if over != nil {
-		f(over)
+	if err != nil {
+		f(err)
 	}
 }
 
-// Note adds to the audit's record of the call what a tool did.
+// Note adds a note to the call about the work of a tool.
 func (c *ToolCall) Note(act middleware.Act, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = append(c.notes, middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }
 
-// Take takes messages for the answer to the call, which settles them.
+// Take takes messages for the answer to the call. They are settled when the answer was written.
 func (c *ToolCall) Take(ctx context.Context, db *store.Store, me *store.Session, peek bool) (*store.Taking, error) {
 	taking, err := db.Take(ctx, me.Ref, store.TakeOption{Limit: store.ReadLimit, Peek: peek})
 	if err != nil || peek || len(taking.Messages) == 0 {
@@ -183,7 +184,7 @@ func (c *ToolCall) Take(ctx context.Context, db *store.Store, me *store.Session,
 		if err != nil {
 			o = store.NotSent
 		}
-		c.c.shared.beside(func(ctx context.Context) { c.c.shared.settle(ctx, c.s, taking, o) })
+		c.c.shared.background(func(ctx context.Context) { c.c.shared.settle(ctx, c.s, taking, o) })
 	})
 	return taking, nil
 }

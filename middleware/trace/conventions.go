@@ -5,13 +5,13 @@ import "go.opentelemetry.io/otel/attribute"
 // Scope is the instrumentation scope of attache's spans and metrics.
 const Scope = "github.com/attache-mcp/attache"
 
-// SchemaURL is the version of the conventions that the names here follow: the
-// GenAI and MCP semantic conventions, which have a repository of their own.
+// SchemaURL is the version of the GenAI and MCP semantic conventions that the names in
+// this file follow.
 //
 // https://github.com/open-telemetry/semantic-conventions-genai
 const SchemaURL = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
 
-// Attributes of the conventions, and behind them attache's own.
+// The attributes of the conventions, followed by those of attache.
 const (
 	methodKey     = attribute.Key("mcp.method.name")
 	protocolKey   = attribute.Key("mcp.protocol.version")
@@ -36,18 +36,18 @@ const (
 // Values of gen_ai.operation.name and error.type.
 const (
 	executeTool  = "execute_tool"
-	toolError    = "tool_error" // what the conventions call a result with isError
+	toolError    = "tool_error" // a result with isError, in the conventions
 	errCancelled = "cancelled"
 	errNoReply   = "no_reply" // the session ended first
 )
 
-// What bounds a span.
+// The bounds of a span.
 const (
-	maxAttribute   = 256 // bytes of a name or id that a peer chose
-	maxRulesOfCall = 32  // rules that a span names
+	maxAttribute   = 256 // bytes of a name or id from a peer
+	maxRulesOfCall = 32  // names of rules
 )
 
-// durationBounds are the buckets the MCP conventions ask for, in seconds.
+// durationBounds returns the buckets of the MCP conventions, in seconds.
 func durationBounds() []float64 {
 	return []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 }

@@ -1,6 +1,6 @@
 package trace
 
-// FixIDs makes every new trace 1111… and every new span 2222….
+// FixIDs makes c use 1111… for every new trace and 2222… for every new span.
 func (c *Conn) FixIDs() {
 	const span = "2222222222222222"
 	c.newTrace = func() traceparent { return compose("11111111111111111111111111111111", span, sampled|random) }
@@ -13,6 +13,6 @@ func Parse(text string) string {
 	return string(p)
 }
 
-// Begin and Child return new ones.
+// Begin and Child return a new trace, and a new span of a trace.
 func Begin() string              { return string(newTrace()) }
 func Child(parent string) string { return string(traceparent(parent).newSpan()) }

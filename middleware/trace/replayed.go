@@ -7,10 +7,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// replayedIDs makes the spans of a session that is played again: the recorded ones,
-// and where there is none the same ones at each replay.
+// replayedIDs returns the spans for the replay of a session: the recorded ones, else new ones
+// that are the same at each replay.
 type replayedIDs struct {
-	recorded func(id []byte) string // the traceparent that a request got, "" if none
+	recorded func(id []byte) string // see ConnOptions.Replayed
 	random   *rand.ChaCha8
 }
 
@@ -22,10 +22,10 @@ func newReplayedIDs(recorded func(id []byte) string) *replayedIDs {
 
 // span returns the span of a request.
 func (r *replayedIDs) span(m *wire.Message, client clientTrace) traceparent {
-	then, ok := parse(r.recorded(m.ID()))
+	recorded, ok := parse(r.recorded(m.ID()))
 	switch {
-	case ok && (client.parent == "" || client.parent.traceID() == then.traceID()):
-		return then
+	case ok && (client.parent == "" || client.parent.traceID() == recorded.traceID()):
+		return recorded
 	case client.parent != "":
 		return compose(client.parent.traceID(), newID(8, r.random.Uint64), client.parent.flags())
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// TestScripts plays testdata/*.txt. New traces have the id 1111…, new spans
-// 2222…; a layer behind the one under test notes the trace of each request.
+// TestScripts plays testdata/*.txt. New traces have the id 1111…, new spans 2222…. A layer
+// behind the one under test adds a note with the trace of each request.
 func TestScripts(t *testing.T) {
 	options := map[string]trace.Options{"pass": {}, "propagate": {Propagate: true}, "dry": {Propagate: true, DryRun: true}}
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
@@ -51,7 +51,7 @@ func seen(s *proxytest.Session, _ string) middleware.Layer {
 	}}
 }
 
-// listen notes what the layer under test says it did.
+// listen adds a note to the script for each note of the layer under test.
 func listen(s *proxytest.Session, _ string) middleware.Layer {
 	return middleware.Layer{Name: "listen", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -63,8 +63,8 @@ func listen(s *proxytest.Session, _ string) middleware.Layer {
 	}}
 }
 
-// spans is the layer under test with a tracer, of which each span that ends is
-// noted. Its ids are numbers. "spans=propagate" sets them on requests.
+// spans returns the layer under test with a tracer, which adds a note for each span that
+// ends. Its ids are numbers. "spans=propagate" writes them into requests.
 func spans(t *testing.T, s *proxytest.Session, arg string) middleware.Layer {
 	p := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(noter{s: s}), sdktrace.WithIDGenerator(&numbers{}))
 	telemetry, err := trace.NewTelemetry(trace.TelemetryOptions{Tracer: p.Tracer(trace.Scope)})
@@ -74,9 +74,9 @@ func spans(t *testing.T, s *proxytest.Session, arg string) middleware.Layer {
 	return connect(trace.Options{Telemetry: telemetry, Propagate: arg == "propagate", DryRun: arg == "dry"}, trace.ConnOptions{}).Layer()
 }
 
-// A noter notes spans that end.
+// A noter adds a note for each span that ends.
 type noter struct {
-	sdktrace.SpanProcessor // what is not below is not called
+	sdktrace.SpanProcessor // nil: the other methods are not called
 	s                      *proxytest.Session
 }
 
@@ -96,7 +96,7 @@ func (n noter) OnEnd(s sdktrace.ReadOnlySpan) {
 	n.s.Note("span %q %s parent %s: %s", s.Name(), s.Status().Code, s.Parent().SpanID(), strings.Join(all, " "))
 }
 
-// numbers are ids.
+// numbers generates ids that are numbers.
 type numbers struct{ n byte }
 
 func (g *numbers) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
@@ -108,8 +108,8 @@ func (g *numbers) NewSpanID(context.Context, oteltrace.TraceID) oteltrace.SpanID
 	return oteltrace.SpanID{7: g.n}
 }
 
-// rules stands for the layers further in: it edits, refuses or rehearses the calls
-// of tools of that name, and knows the session.
+// rules stands for the inner layers: it sets the context, and edits, refuses or rehearses the
+// calls of tools with that name.
 func rules(*proxytest.Session, string) middleware.Layer {
 	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "s1"}, Protocol: "2026-07-28",
 		Principal: &sessionstate.Principal{User: "alice", Tenant: "acme", Email: "alice@example.com"}}

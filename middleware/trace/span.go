@@ -18,25 +18,25 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A span is the record of one call.
+// A span is the span of one call.
 type span struct {
-	t      *Telemetry
-	open   *OpenSpans      // where it is until the call has a reply
-	ctx    context.Context // has the span in it, for exemplars
-	otel   oteltrace.Span
-	id     string
-	start  time.Time
-	target []attribute.KeyValue // the method and what it asks for
-	way    attribute.KeyValue   // what it came by
+	t         *Telemetry
+	open      *OpenSpans      // contains the span until the call has a reply
+	ctx       context.Context // contains the span, for exemplars
+	otel      oteltrace.Span
+	id        string
+	start     time.Time
+	target    []attribute.KeyValue // the method and the name of the tool or prompt
+	transport attribute.KeyValue
 
-	mu       sync.Mutex // notes are made from both directions
+	mu       sync.Mutex // both directions add notes
 	ended    bool
 	rules    []string
 	edits    int
 	decision decision
 }
 
-// A decision says what the layers did to a call: the most severe of its notes.
+// A decision is what the layers did to a call: the most severe of its notes.
 type decision uint8
 
 const (
@@ -47,7 +47,7 @@ const (
 
 func (d decision) String() string { return [...]string{"passed", "edited", "refused"}[d] }
 
-// target returns the name of a request's span and the attributes of what it asks for.
+// target returns the name of a request's span and the attributes of its target.
 func target(m *wire.Message) (name string, attributes []attribute.KeyValue) {
 	method := clip(m.Method())
 	attributes = append(make([]attribute.KeyValue, 0, 10), methodKey.String(method))
@@ -72,11 +72,11 @@ func remote(client clientTrace) context.Context {
 	c.TraceID, _ = oteltrace.TraceIDFromHex(client.parent.traceID()) // checked by parse
 	c.SpanID, _ = oteltrace.SpanIDFromHex(client.parent.spanID())
 	c.TraceFlags = oteltrace.TraceFlags(client.parent.flags())
-	c.TraceState, _ = oteltrace.ParseTraceState(client.state.Text()) // a bad one counts as none
+	c.TraceState, _ = oteltrace.ParseTraceState(client.state.Text()) // an invalid one counts as none
 	return oteltrace.ContextWithRemoteSpanContext(ctx, oteltrace.NewSpanContext(c))
 }
 
-// note counts what layers do to the call.
+// note counts the edits and refusals of layers.
 func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	if n.Layer == layerName {
 		return // otherwise each call would count as edited
@@ -97,7 +97,7 @@ func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	}
 	if n.DryRun {
 		by = append(by, dryRunKey.Bool(true))
-		d = passed // a dry run did not carry it out
+		d = passed // a dry run changes nothing
 	}
 	counter.Add(s.ctx, 1, metric.WithAttributes(by...))
 	s.mu.Lock()
@@ -111,8 +111,8 @@ func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	}
 }
 
-// reply is the hook that ends the span. It is registered first and so runs last, with
-// the reply that the client will get.
+// reply is the hook that ends the span. It is registered first and so runs last, with the
+// reply as the client receives it.
 func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 	var more []attribute.KeyValue
 	failed, fault := outcome(reply)
@@ -130,8 +130,8 @@ func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// outcome returns the error.type of a reply, "" if it is no error, and whether it is
-// the server's fault: a mistake of the caller is not (conventions of mcp.server spans,
+// outcome returns the error.type of a reply, "" if it is not an error, and whether the error
+// is a fault of the server and not of the caller (conventions of mcp.server spans,
 // "rpc.response.status_code").
 func outcome(reply *wire.Message) (errorType string, fault bool) {
 	switch {
@@ -160,7 +160,7 @@ func (s *span) end(errorType string, fault bool, more []attribute.KeyValue) {
 		more = append(more, errorTypeKey.String(errorType))
 	}
 	now := time.Now()
-	by := append(s.target[:len(s.target):len(s.target)], append(more, s.way)...)
+	by := append(s.target[:len(s.target):len(s.target)], append(more, s.transport)...)
 	s.t.duration.Record(s.ctx, now.Sub(s.start).Seconds(), metric.WithAttributes(by...))
 	s.t.calls.Add(s.ctx, 1, metric.WithAttributes(append(s.target[:len(s.target):len(s.target)], decisionKey.String(s.decision.String()))...))
 	s.t.inFlight.Add(s.ctx, -1, metric.WithAttributes(s.t.server...))
@@ -186,7 +186,7 @@ func idText(raw []byte) string {
 	return string(raw)
 }
 
-// clip shortens a text that a peer chose. The result is valid UTF-8, as OTLP demands.
+// clip shortens a text from a peer. The result is valid UTF-8, as OTLP requires.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "")
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// TelemetryOptions say where spans and metrics go.
+// TelemetryOptions are the destinations of spans and metrics.
 type TelemetryOptions struct {
-	// Tracer makes the spans; nil for no spans.
+	// Tracer creates the spans; nil means no spans.
 	Tracer oteltrace.Tracer
-	// Meter makes the instruments; nil for no metrics.
+	// Meter creates the instruments; nil means no metrics.
 	Meter metric.Meter
-	// Server is what the wrapped server is called; "" leaves it out.
+	// Server is the name of the wrapped server; "" leaves it out.
 	Server string
 }
 
-// Telemetry makes spans and metrics of calls, for all connections.
+// Telemetry creates spans and metrics of calls, for all connections.
 type Telemetry struct {
 	tracer oteltrace.Tracer
 	server []attribute.KeyValue
@@ -38,8 +38,8 @@ type Telemetry struct {
 	inFlight        metric.Int64UpDownCounter
 }
 
-// NewTelemetry makes the instruments. An error is the meter's; the Telemetry can be
-// used all the same.
+// NewTelemetry creates the instruments. It returns the errors of the meter; the Telemetry
+// can be used nevertheless.
 func NewTelemetry(o TelemetryOptions) (*Telemetry, error) {
 	t := &Telemetry{tracer: o.Tracer}
 	if o.Server != "" {
@@ -65,22 +65,22 @@ func NewTelemetry(o TelemetryOptions) (*Telemetry, error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// ServerRestarted counts a server that was started again. It does nothing on a nil t.
+// ServerRestarted counts a restart of the server. It does nothing if t is nil.
 func (t *Telemetry) ServerRestarted() {
 	if t != nil {
 		t.restarts.Add(context.Background(), 1, metric.WithAttributes(t.server...))
 	}
 }
 
-// start begins the span of a request and returns its traceparent, "" without a tracer.
+// start starts the span of a request and returns its traceparent, "" without a tracer.
 // The sampler decides whether the span is recorded.
 func (t *Telemetry) start(c *Conn, call *middleware.Call, m *wire.Message, client clientTrace) traceparent {
-	name, what := target(m)
-	s := &span{t: t, open: c.open, id: string(m.ID()), start: time.Now(), target: append(what, t.server...), way: transportKey.String(c.transport())}
+	name, attributes := target(m)
+	s := &span{t: t, open: c.open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport())}
 	s.ctx = remote(client)
-	s.otel = oteltrace.SpanFromContext(context.Background()) // does nothing
+	s.otel = oteltrace.SpanFromContext(context.Background()) // a span that does nothing
 	if t.tracer != nil {
-		attributes := append(s.target[:len(s.target):len(s.target)], s.way, requestIDKey.String(clip(idText(m.ID()))))
+		attributes := append(s.target[:len(s.target):len(s.target)], s.transport, requestIDKey.String(clip(idText(m.ID()))))
 		options := []oteltrace.SpanStartOption{oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...)}
 		if carrier := c.carrierOf(m.ID()); client.parent == "" {
 			s.ctx = oteltrace.ContextWithSpanContext(s.ctx, carrier)
@@ -100,7 +100,7 @@ func (t *Telemetry) start(c *Conn, call *middleware.Call, m *wire.Message, clien
 	return compose(own.TraceID().String(), own.SpanID().String(), byte(own.TraceFlags()))
 }
 
-// carrierOf returns the span of what carried a request, the zero value if it has none.
+// carrierOf returns the span of the HTTP request that carried a request, or the zero value.
 func (c *Conn) carrierOf(id []byte) oteltrace.SpanContext {
 	if c.carrier == nil {
 		return oteltrace.SpanContext{}
@@ -108,7 +108,7 @@ func (c *Conn) carrierOf(id []byte) oteltrace.SpanContext {
 	return c.carrier(id)
 }
 
-// transport returns what requests come by, as the conventions name it.
+// transport returns the transport of requests, as the conventions name it.
 func (c *Conn) transport() string {
 	if c.carrier == nil {
 		return "pipe"
@@ -116,8 +116,8 @@ func (c *Conn) transport() string {
 	return "tcp"
 }
 
-// OpenSpans are the spans of the calls of one connection that have no reply yet. They
-// stay when the rules are read again. The zero value has none.
+// OpenSpans holds the spans of a connection's calls in flight, also across configuration
+// reloads. The zero value has none.
 type OpenSpans struct {
 	mu   sync.Mutex
 	byID map[string][]*span // by raw request id, oldest first
@@ -142,7 +142,7 @@ func (o *OpenSpans) remove(s *span) {
 	}
 }
 
-// cancel ends the span of the oldest call with a raw id, which may never get a reply.
+// cancel ends the span of the oldest call with a raw id, because it may have no reply.
 func (o *OpenSpans) cancel(id []byte) {
 	o.mu.Lock()
 	var s *span
@@ -156,7 +156,7 @@ func (o *OpenSpans) cancel(id []byte) {
 	}
 }
 
-// Close ends the spans of calls that have had no reply when the connection ends.
+// Close ends the spans of calls without a reply, at the end of the connection.
 func (o *OpenSpans) Close() {
 	o.mu.Lock()
 	all := o.byID

@@ -1,32 +1,31 @@
-// Package trace is the layer that names the trace of each call, and records the call
-// as a span of it.
+// Package trace is the layer that determines the trace of each call, and records the call
+// as a span of that trace.
 //
-// A client that traces puts W3C Trace Context into a request's _meta, under the
-// bare keys traceparent, tracestate and baggage (SEP-414):
+// A client that traces puts W3C Trace Context into a request's _meta, under the keys
+// traceparent, tracestate and baggage without a prefix (SEP-414):
 //
 //	"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 //
 // The layer attaches the trace to the call, as a [middleware.Trace] under
-// [middleware.TraceKey], so that log lines and audit records name it. It is the
+// [middleware.TraceKey], so that log lines and audit records contain it. It is the
 // outermost layer, because every other layer may log.
 //
-// # What the server gets
+// # What the server receives
 //
 // Without [Options.Propagate] all three members pass unchanged. With it the call
 // becomes a child span: traceparent gets a new span id and keeps its trace id and its
-// flags; tracestate and baggage stay. A traceparent that is not valid is replaced by
-// that of a new trace, and the tracestate beside it is removed, as it belongs to no
-// trace. W3C Trace Context demands both.
+// flags; tracestate and baggage stay. An invalid traceparent is replaced by that of a
+// new trace, and the tracestate beside it is removed, because it belongs to no trace.
+// W3C Trace Context requires both.
 //
 // A request without a traceparent gets one, so that the server's spans have a parent,
-// if that changes nothing else about the request: tools/call, resources/read,
-// prompts/get and completion/complete, whose params get a _meta if need be, and any
-// other request that has a _meta. The handshake (initialize, server/discover) and ping
-// get none. A member is never added to the envelope, so a request without params stays
-// without.
+// if nothing else in the request has to change for that: tools/call, resources/read,
+// prompts/get and completion/complete, to whose params a _meta is added if necessary, and
+// any other request that has a _meta. The handshake (initialize, server/discover) and ping
+// get none. No member is added to the envelope, so a request without params is unchanged.
 //
-// Replies, notifications and the server's own requests pass unchanged, and so does a
-// request that cannot be edited; that is logged at debug.
+// Replies, notifications and the server's requests pass unchanged. So does a request that
+// cannot be edited, which is logged at level debug.
 //
 // # Spans and metrics
 //
@@ -34,12 +33,13 @@
 // "execute_tool NAME" for a tool and "METHOD" or "METHOD PROMPT" otherwise. It has the
 // attributes of the MCP semantic conventions, except those that hold arguments,
 // results, URIs, error texts or users. Without a Telemetry nothing is recorded, and an
-// id made for Propagate appears in the log and the audit only.
+// id made for Propagate appears only in the log and the audit.
 //
-// The layer refuses nothing. What it cannot read counts as absent.
+// The layer refuses nothing. A member that it cannot read counts as absent.
 package trace
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -51,48 +51,46 @@ import (
 
 const layerName = "trace"
 
-// The members of _meta, bare as SEP-414 has them.
+// The members of _meta, without a prefix as in SEP-414.
 const (
 	parentKey = "traceparent"
 	stateKey  = "tracestate"
 )
 
-// Options configure the layer of all connections. The zero value names the client's
-// trace and changes nothing.
+// Options configure the layer of all connections. The zero value attaches the client's
+// trace to calls and edits nothing.
 type Options struct {
-	// Propagate makes each call a child span in the request that goes on.
+	// Propagate makes each call a child span in the request to the server.
 	Propagate bool
-	// DryRun reports what Propagate would change and changes nothing.
+	// DryRun reports what Propagate would change, but changes nothing.
 	DryRun bool
 	// Telemetry records spans and metrics; nil records nothing.
 	Telemetry *Telemetry
-	// Log reports what could not be done; nil discards it.
+	// Log receives messages about requests that could not be edited; nil discards them.
 	Log *slog.Logger
 }
 
-// A Shared is the layer under one configuration, for all connections.
+// A Shared is the layer with one configuration, for all connections.
 type Shared struct{ o Options }
 
 // Compile returns the layer for all connections.
 func Compile(o Options) *Shared {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Shared{o}
 }
 
 // ConnOptions configure the layer of one connection.
 type ConnOptions struct {
-	// Open keeps the spans of the calls in flight when rules are read again; nil for
-	// none.
+	// Open holds the spans of the calls in flight across configuration reloads; nil means a
+	// new one.
 	Open *OpenSpans
-	// Carrier returns the span of what carried the request with a raw id, such as an HTTP
-	// request. It is the parent of a call whose client names none, and linked to that of
-	// another call. Nil if requests are not carried by something with spans.
+	// Carrier returns the span of the HTTP request that carried the request with a raw id.
+	// It is the parent of a call without a valid traceparent; the span of another call is
+	// linked to it. nil if requests are not carried by HTTP.
 	Carrier func(id []byte) oteltrace.SpanContext
-	// Replayed is for a session that is played again. It returns the traceparent that
-	// the request with a raw id got when it was recorded, "" if there was none. Other
-	// ids are the same at each replay. Nil for a session that is not a replay.
+	// Replayed is for the replay of a session. It returns the recorded traceparent of the
+	// request with a raw id, "" if it had none; new ids are then the same at each replay.
+	// nil if the session is not a replay.
 	Replayed func(id []byte) string
 }
 
@@ -101,7 +99,7 @@ type Conn struct {
 	o       Options
 	open    *OpenSpans
 	carrier func(id []byte) oteltrace.SpanContext
-	// newTrace and newSpan make ids. A test replaces them.
+	// newTrace and newSpan create ids. Tests replace them.
 	newTrace func() traceparent
 	newSpan  func(parent traceparent) traceparent
 	replayed *replayedIDs // nil if the session is not a replay
@@ -109,10 +107,7 @@ type Conn struct {
 
 // Connect returns the layer of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{o: s.o, open: o.Open, carrier: o.Carrier, newTrace: newTrace, newSpan: traceparent.newSpan}
-	if c.open == nil {
-		c.open = new(OpenSpans)
-	}
+	c := &Conn{o: s.o, open: cmp.Or(o.Open, new(OpenSpans)), carrier: o.Carrier, newTrace: newTrace, newSpan: traceparent.newSpan}
 	if o.Replayed != nil {
 		c.replayed = newReplayedIDs(o.Replayed)
 	}
@@ -137,10 +132,10 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// A clientTrace is the trace context that a request came with.
+// A clientTrace is the trace context in a request from the client.
 type clientTrace struct {
 	parent  traceparent // "" if there is no valid one
-	present bool        // there is a traceparent, valid or not
+	present bool        // whether there is a traceparent, valid or not
 	state   wire.Value
 }
 
@@ -158,11 +153,11 @@ func readTrace(meta wire.Value) (t clientTrace) {
 	return t
 }
 
-// request finds or makes the span of a request, and sets it on the request.
+// request determines the span of a request, and writes it into the request if necessary.
 func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	call := middleware.CallFrom(ctx)
 	client := readTrace(m.Meta())
-	set := c.o.Propagate && (client.present || mayBegin(m))
+	set := c.o.Propagate && (client.present || mayAddTrace(m))
 	var span traceparent
 	if c.o.Telemetry != nil {
 		span = c.o.Telemetry.start(c, call, m, client)
@@ -183,12 +178,12 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	}
 	call.SetValue(middleware.TraceKey{}, span.ids())
 	if set && !c.set(ctx, call, m, client, span) && c.o.Telemetry == nil {
-		call.SetValue(middleware.TraceKey{}, client.parent.ids()) // nobody knows the span that was not sent
+		call.SetValue(middleware.TraceKey{}, client.parent.ids()) // the new span was neither sent nor recorded
 	}
 }
 
-// mayBegin reports whether a request without a traceparent may get one.
-func mayBegin(m *wire.Message) bool {
+// mayAddTrace reports whether a traceparent may be added to a request without one.
+func mayAddTrace(m *wire.Message) bool {
 	switch m.Method() {
 	case "tools/call", "resources/read", "prompts/get", "completion/complete":
 		return m.Params().IsObject() && (m.Meta().IsObject() || !m.Meta().Exists())
@@ -198,7 +193,7 @@ func mayBegin(m *wire.Message) bool {
 	return m.Meta().IsObject()
 }
 
-// set writes the span into the request, and reports whether the server will see it.
+// set writes the span into the request, and reports whether the server will receive it.
 func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, client clientTrace, span traceparent) bool {
 	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(string(span))
 	if !c.o.DryRun {
@@ -220,13 +215,13 @@ func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, 
 	return !c.o.DryRun
 }
 
-// why returns where the span in the request comes from.
+// why describes the new span of a request.
 func (t clientTrace) why() string {
 	switch {
 	case t.parent != "":
 		return "a span of the client's trace"
 	case t.present:
-		return "a new trace, as the client's traceparent is not valid"
+		return "a new trace, because the client's traceparent is not valid"
 	}
-	return "a new trace, as the client named none"
+	return "a new trace, because the client named none"
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// observed returns telemetry, and what reads it.
+// observed returns a Telemetry, and the readers of its spans and metrics.
 func observed(t testing.TB) (*trace.Telemetry, *tracetest.InMemoryExporter, *sdkmetric.ManualReader) {
 	spans, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
 	telemetry, err := trace.NewTelemetry(trace.TelemetryOptions{
@@ -32,7 +32,7 @@ func observed(t testing.TB) (*trace.Telemetry, *tracetest.InMemoryExporter, *sdk
 	return telemetry, spans, reader
 }
 
-// A request makes a call and takes it through the layer.
+// request handles a frame with the layer.
 func request(t testing.TB, h middleware.Handler, call *middleware.Call, frame string) *wire.Message {
 	var m wire.Message
 	m.Reset(wire.Client, []byte(frame))
@@ -50,7 +50,7 @@ type attr = attribute.KeyValue
 
 func last(context.Context, *wire.Message) error { return nil }
 
-// What was never answered is exported when the session ends, once.
+// The span of a call without a reply is exported once, when the session ends.
 func TestClose(t *testing.T) {
 	telemetry, spans, reader := observed(t)
 	var open trace.OpenSpans
@@ -65,7 +65,7 @@ func TestClose(t *testing.T) {
 	}
 	open.Close()
 	open.Close()
-	for i := range calls { // too late
+	for i := range calls { // late replies
 		ctx := &middleware.Context{Context: context.Background(), Call: &calls[i]}
 		if err := calls[i].Hooks()[0](ctx, wire.ResultReply([]byte("1"), []byte("{}"))); err != nil {
 			t.Error(err)
@@ -84,8 +84,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A cancellation ends a call of its own connection, and none of another one with the
-// same id.
+// A cancellation ends a call of its own connection, but not a call of another connection with
+// the same id.
 func TestCancelOfAnotherConnection(t *testing.T) {
 	telemetry, spans, _ := observed(t)
 	shared := trace.Compile(trace.Options{Telemetry: telemetry})
@@ -106,7 +106,7 @@ func TestCancelOfAnotherConnection(t *testing.T) {
 	}
 }
 
-// Both directions, and cancellations between them. For the race detector.
+// Both directions and cancellations run at the same time, for the race detector.
 func TestBothDirections(t *testing.T) {
 	telemetry, spans, reader := observed(t)
 	var open trace.OpenSpans
@@ -162,8 +162,8 @@ func sum(t *testing.T, reader *sdkmetric.ManualReader, name string) (n int64) {
 	return n
 }
 
-// A request that would grow too long passes as it came, and its trace is then the
-// one that the server sees.
+// A request that would become too long passes unchanged, and its trace is then the one that
+// the server receives.
 func TestTooLongToEdit(t *testing.T) {
 	h := middleware.Chain(last, connect(trace.Options{Propagate: true}, trace.ConnOptions{}).Layer())
 	head, tail := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":"`, `"}}}`
@@ -181,9 +181,8 @@ func TestTooLongToEdit(t *testing.T) {
 	}
 }
 
-// A request without trace context costs no allocation, so the layer may stand in
-// every chain.
-func TestCostOfNothing(t *testing.T) {
+// A request without trace context costs no allocation, so that every chain can have the layer.
+func TestNoAllocations(t *testing.T) {
 	h := middleware.Chain(last, connect(trace.Options{}, trace.ConnOptions{}).Layer())
 	for _, frame := range plainFrames() {
 		var m wire.Message
@@ -225,7 +224,7 @@ func BenchmarkTrace(b *testing.B) {
 		{"modern", trace.Options{}, frames[1]},
 		{"traced", trace.Options{}, traced},
 		{"propagated", trace.Options{Propagate: true}, traced},
-		{"begun", trace.Options{Propagate: true}, frames[0]},
+		{"new trace", trace.Options{Propagate: true}, frames[0]},
 		{"exported", trace.Options{Propagate: true, Telemetry: telemetry}, traced},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

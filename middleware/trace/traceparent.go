@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
 )
 
 // A traceparent is a valid value of the member traceparent, in the form of
 // version 00 of W3C Trace Context: version, trace id, span id and flags in
-// lower-case hexadecimal, 00-<32>-<16>-<2>. The empty one stands for none.
+// lower-case hexadecimal, 00-<32>-<16>-<2>. The empty traceparent means none.
 //
 // https://www.w3.org/TR/trace-context-2/#traceparent-header
 type traceparent string
@@ -20,14 +21,14 @@ const (
 
 	sampled byte = 1 // the caller may have recorded the span
 	random  byte = 2 // the trace id is random, so a sampler may use it
-	// knownFlags are the flags that are passed on. Unknown ones must not be.
+	// knownFlags are the flags that are propagated. Unknown flags must not be.
 	knownFlags = sampled | random
 )
 
 func (t traceparent) traceID() string { return string(t[3:35]) }
 func (t traceparent) spanID() string  { return string(t[36:52]) }
 
-// flags returns those of the flags that are known.
+// flags returns the known flags.
 func (t traceparent) flags() byte { return nibble(t[54]) & knownFlags }
 
 // ids returns the ids for other layers. The strings share the bytes of t.
@@ -38,9 +39,9 @@ func (t traceparent) ids() middleware.Trace {
 	return middleware.Trace{TraceID: t.traceID(), SpanID: t.spanID()}
 }
 
-// parse returns text as a traceparent, and reports whether it is one. Of a higher
-// version the members of version 00 are read, as the recommendation demands. text is
-// not kept.
+// parse returns text as a traceparent, and reports whether it is valid. For a higher
+// version it reads the members of version 00, as the recommendation requires. It does not
+// keep text.
 func parse(text string) (traceparent, bool) {
 	if len(text) < traceparentLen || text[2] != '-' || text[35] != '-' || text[52] != '-' {
 		return "", false
@@ -69,20 +70,19 @@ func compose(trace, span string, flags byte) traceparent {
 	return traceparent(b)
 }
 
-// newSpan returns a new span of t's trace. Whether it is sampled stays as the client
-// decided.
+// newSpan returns a new span of t's trace, with the client's decision about sampling.
 func (t traceparent) newSpan() traceparent {
 	return compose(t.traceID(), newID(8, rand.Uint64), t.flags())
 }
 
-// newTrace returns the first span of a new trace. It is marked as sampled: without the
-// mark, servers that follow their caller would record nothing.
+// newTrace returns the first span of a new trace. It is marked as sampled, because servers
+// that follow their caller's decision would otherwise record nothing.
 func newTrace() traceparent {
 	return compose(newID(16, rand.Uint64), newID(8, rand.Uint64), sampled|random)
 }
 
-// newID returns an id of n bytes from the numbers of next; it is never all zero. Ids
-// need to be distinct, not secret.
+// newID returns an id of n bytes from the numbers of next. It is never all zero. Ids
+// must be distinct, but need not be secret.
 func newID(n int, next func() uint64) string {
 	var b [16]byte
 	for {
@@ -103,14 +103,7 @@ func isHex(s string) bool {
 	return true
 }
 
-func isZero(s string) bool {
-	for i := range len(s) {
-		if s[i] != '0' {
-			return false
-		}
-	}
-	return true
-}
+func isZero(s string) bool { return strings.Trim(s, "0") == "" }
 
 // nibble returns the value of a hexadecimal digit.
 func nibble(c byte) byte {

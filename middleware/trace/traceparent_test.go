@@ -16,15 +16,15 @@ const (
 	valid   = "00-" + traceID + "-" + spanID + "-01"
 )
 
-// The cases of the W3C test suite for traceparent, and some more.
+// traceparents has the cases of the W3C test suite for traceparent, and some more.
 var traceparents = []struct {
 	name, text string
-	want       string // "" for not valid
+	want       string // "" if text is not valid
 }{
 	{"sampled", valid, valid},
 	{"not sampled", valid[:53] + "00", valid[:53] + "00"},
 	{"random trace id", valid[:53] + "03", valid[:53] + "03"},
-	{"flags nobody knows", valid[:53] + "ff", valid[:53] + "03"},
+	{"unknown flags", valid[:53] + "ff", valid[:53] + "03"},
 	{"a flag of the high digit", valid[:53] + "f0", valid[:53] + "00"},
 	{"a higher version", "01" + valid[2:], valid},
 	{"a higher version, with more", "cc" + valid[2:] + "-what-the-future-brings", valid},
@@ -47,8 +47,8 @@ var traceparents = []struct {
 	{"flags in upper case", valid[:53] + "0A", ""},
 	{"trace id too short", "00-" + traceID[1:] + "-" + spanID + "-01-", ""},
 	{"dashes elsewhere", "00_" + traceID + "_" + spanID + "_01", ""},
-	{"blank before", " " + valid, ""},
-	{"blank behind", valid + " ", ""},
+	{"space before", " " + valid, ""},
+	{"space after", valid + " ", ""},
 	{"not ASCII", "00-" + traceID[:30] + "é-" + spanID + "-01", ""},
 }
 
@@ -60,8 +60,8 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-// What is valid here is valid to OpenTelemetry, and means the same. It is stricter
-// about flags of version 00, and a little about what is behind a higher version.
+// A traceparent that is valid here is valid for OpenTelemetry, with the same meaning.
+// OpenTelemetry is stricter about the flags of version 00, and about the end of higher versions.
 func FuzzTraceparent(f *testing.F) {
 	for _, test := range traceparents {
 		f.Add(test.text)
@@ -74,7 +74,7 @@ func FuzzTraceparent(f *testing.F) {
 		if again := trace.Parse(got); again != got {
 			t.Errorf("%q is %q, and that is %q", text, got, again)
 		}
-		// OpenTelemetry's parser knows no random flag: version 00, sampled or not.
+		// OpenTelemetry's parser does not support the random flag.
 		flags := got[:54] + string('0'+got[54]&1)
 		ctx := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": flags})
 		c := oteltrace.SpanContextFromContext(ctx)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// body is a record of these tests.
+// body returns a record.
 func body(i int) []byte { return fmt.Appendf(nil, `{"kind":"call","n":%d}`, i) }
 
 // write writes records from..to-1 to the log at path, as one process.
@@ -80,7 +80,7 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 		name string
 		// edit gets the lines: begin and records 0 to 5, numbered 1 to 7.
 		edit   func(l [][]byte) [][]byte
-		line   int // of the fault; 0 for none
+		line   int // of the fault; 0 if none is expected
 		expect bool
 	}{
 		{"nothing", func(l [][]byte) [][]byte { return l }, 0, true},
@@ -110,7 +110,7 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 		{"a repair without an incomplete line", func(l [][]byte) [][]byte {
 			return append(l[:3], forged(parsed(l[3]), `{"kind":"repaired","torn":{"bytes":3,"digest":"x"}}`))
 		}, 4, false},
-		// What no chain shows by itself:
+		// Changes that a chain alone does not show:
 		{"the end cut off", func(l [][]byte) [][]byte { return l[:5] }, 0, false},
 		{"the last line changed", func(l [][]byte) [][]byte { l[6] = forged(parsed(l[6]), `{"kind":"call","n":78}`); return l }, 0, false},
 		{"an incomplete end", func(l [][]byte) [][]byte { l[6] = l[6][:20]; return l }, 0, false},
@@ -131,7 +131,7 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 			case test.line == 0 && err != nil, test.line != 0 && fault == nil, fault != nil && fault.Line != test.line:
 				t.Errorf("got %v, want a fault in line %d", err, test.line)
 			}
-			// With its last digest kept elsewhere, every one of them shows.
+			// Every change is found with the digest of the last line.
 			if err := verify(t, path, &Verifier{Expect: last}); (err == nil) != test.expect {
 				t.Errorf("with the last digest known: %v", err)
 			}
@@ -139,7 +139,7 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 	}
 }
 
-// One flipped bit anywhere before the last line is found.
+// A flipped bit anywhere before the last line is found.
 func TestVerifyFindsAnyFlippedBit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	write(t, Options{File: path}, 0, 3)
@@ -243,7 +243,7 @@ func TestRotation(t *testing.T) {
 		os.WriteFile(names[1], bytes.Join(l[:len(l)-1], nil), 0o600)
 		wantFault(t, path, &Verifier{}, filepath.Base(names[2]), 1)
 	})
-	t.Run("the file is gone, and the chain goes on from the one before", func(t *testing.T) {
+	t.Run("the file is gone, and the chain continues from the one before", func(t *testing.T) {
 		hide(t, path)
 		write(t, o, 20, 21)
 		if err := verify(t, path, &Verifier{}); err != nil {
@@ -252,7 +252,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// A line that wants nothing but its newline is whole.
+// A line that lacks only its newline is complete.
 func TestEndWithoutNewline(t *testing.T) {
 	for name, o := range map[string]Options{"one file": {}, "a full file": {MaxSize: 600}} {
 		for keep := 1; keep <= 4; keep++ {
@@ -300,7 +300,7 @@ func TestIncompleteLineInAFullFile(t *testing.T) {
 	}
 }
 
-// hide takes a file away until the test is over.
+// hide renames a file until the test ends.
 func hide(t *testing.T, name string) {
 	t.Helper()
 	if err := os.Rename(name, name+".hidden"); err != nil {
@@ -317,13 +317,13 @@ func wantFault(t *testing.T, path string, v *Verifier, file string, line int) {
 	}
 }
 
-// What happens to the file while it is written is in the file, or shows.
+// Changes of the file while it is being written are found and logged.
 func TestFileIsTamperedWithWhileWritten(t *testing.T) {
 	tests := []struct {
-		name string
-		do   func(path string) error
-		want string // in the fault; "" for none
-		told string // in the log; "" for nothing
+		name   string
+		do     func(path string) error
+		want   string // in the fault; "" for none
+		logged string // "" for nothing
 	}{
 		{"nothing", func(string) error { return nil }, "", ""},
 		{"removed", os.Remove, "in a file that is gone", "the file that was written before is gone"},
@@ -352,21 +352,20 @@ func TestFileIsTamperedWithWhileWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := verify(t, path, &Verifier{})
-			if told := strings.Contains(log.String(), "attache audit verify"); told != (test.told != "") {
-				t.Errorf("what to do is said: %v\n%s", told, log.String())
+			if logged := strings.Contains(log.String(), "attache audit verify"); logged != (test.logged != "") {
+				t.Errorf("advice is logged: %v\n%s", logged, log.String())
 			}
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if got := log.String(); (got == "") != (test.told == "") || !strings.Contains(got, test.told) {
-				t.Errorf("told %q, want %q", got, test.told)
+			if got := log.String(); (got == "") != (test.logged == "") || !strings.Contains(got, test.logged) {
+				t.Errorf("logged %q, want %q", got, test.logged)
 			}
 		})
 	}
 }
 
-// replaceByBeginning puts a file in the place of the log that has all but its last
-// line, as editors and "head -n -1" do.
+// replaceByBeginning replaces the log by a new file without its last line, as editors do.
 func replaceByBeginning(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -379,7 +378,7 @@ func replaceByBeginning(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// Real processes write one file, one of which is killed while it does.
+// Several processes write one file, and one of them is killed while it writes.
 func TestProcessesShareAFile(t *testing.T) {
 	if path := os.Getenv("CHAIN_TEST_FILE"); path != "" {
 		writeAsProcess(t, path)
@@ -404,7 +403,7 @@ func TestProcessesShareAFile(t *testing.T) {
 		cmd, _ := start("")
 		all = append(all, cmd)
 	}
-	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil { // it is in the midst of it
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil { // the victim is writing
 		t.Fatal(err)
 	}
 	victim.Process.Kill()
@@ -420,11 +419,11 @@ func TestProcessesShareAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := 4*300 + len(names) + 1; v.Records < want || len(names) < 3 {
-		t.Errorf("%d records in %d files, want %d and those of the one that was killed", v.Records, len(names)+1, want)
+		t.Errorf("%d records in %d files, want %d and those of the killed process", v.Records, len(names)+1, want)
 	}
 }
 
-// writeAsProcess is one of the processes. The victim writes until it is killed.
+// writeAsProcess writes as one of the processes. The victim writes until it is killed.
 func writeAsProcess(t *testing.T, path string) {
 	l := New(Options{File: path, MaxSize: 20_000, Linger: time.Microsecond})
 	victim := os.Getenv("CHAIN_TEST_ROLE") == "victim"
@@ -439,7 +438,7 @@ func writeAsProcess(t *testing.T, path string) {
 	}
 }
 
-// disk is a disk with so much room.
+// disk simulates a disk with limited room.
 type disk struct {
 	mu   sync.Mutex
 	room int
@@ -462,7 +461,7 @@ func (d *disk) write(f *os.File, b []byte) (int, error) {
 	return f.Write(b)
 }
 
-// The same holds for the record of an incomplete line before it.
+// A repaired record that lacks only its newline is complete too.
 func TestRepairWithoutNewline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	for _, edit := range []func([]byte) []byte{
@@ -487,18 +486,18 @@ func TestRepairWithoutNewline(t *testing.T) {
 	}
 }
 
-// Where an incomplete line cannot be removed, as from a file that may only be appended
-// to, the lines before it stand: none of them is written again.
+// If an incomplete line cannot be removed, for example from an append-only file, the lines
+// before it are not written again.
 func TestFullDiskKeepsWholeLines(t *testing.T) {
 	line := len((&tip{seq: 2}).next(nil, body(1)))
 	for _, test := range []struct {
 		name  string
-		room  int // behind the first record
+		room  int // after the first record
 		whole int
 	}{
 		{"within the first line", 10, 0},
-		{"a line wants its newline", line - 1, 1},
-		{"behind a line", line, 1},
+		{"a line lacks its newline", line - 1, 1},
+		{"after a line", line, 1},
 		{"within the second line", line + 10, 1},
 		{"within the third line", 2*line + 10, 2},
 	} {
@@ -532,7 +531,7 @@ func TestFullDiskKeepsWholeLines(t *testing.T) {
 			text := string(bytes.Join(lines(t, path), nil))
 			for i := range 4 {
 				if n := strings.Count(text, fmt.Sprintf(`"n":%d}`, i)); n != 1 {
-					t.Errorf("record %d is there %d times", i, n)
+					t.Errorf("record %d is in the file %d times", i, n)
 				}
 			}
 		})
@@ -542,8 +541,8 @@ func TestFullDiskKeepsWholeLines(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	synctest.Test(t, func(t *testing.T) {
-		var told bytes.Buffer
-		l := New(Options{File: path, Queue: 200, Log: slog.New(slog.NewTextHandler(&told, nil))})
+		var log bytes.Buffer
+		l := New(Options{File: path, Queue: 200, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		d := &disk{room: 500}
 		l.file.write = d.write
 		if r := l.Commit(body(0)); true {
@@ -556,13 +555,13 @@ func TestFullDisk(t *testing.T) {
 		if <-r.Done(); !errors.Is(r.Err(), ErrLost) || !errors.Is(r.Err(), syscall.ENOSPC) {
 			t.Errorf("a record on a full disk: %v", r.Err())
 		}
-		for i := range 20 { // of which the queue has room for 9
+		for i := range 20 { // the queue has room for 9 of them
 			l.Append(body(100 + i))
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if n := strings.Count(told.String(), "level=ERROR"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, told.String())
+		if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, log.String())
 		}
 		if err := verifyBytes(path); err != nil {
 			t.Errorf("a full disk left: %v", err)
@@ -570,8 +569,8 @@ func TestFullDisk(t *testing.T) {
 		d.set(1 << 20)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if !strings.Contains(told.String(), "written again") {
-			t.Errorf("that it is written again was not told:\n%s", told.String())
+		if !strings.Contains(log.String(), "written again") {
+			t.Errorf("the log does not report that the file is written again:\n%s", log.String())
 		}
 		if err := l.Close(time.Second); err == nil || !strings.Contains(err.Error(), "12 audit records are not in") {
 			t.Errorf("at the end: %v", err)
@@ -602,11 +601,11 @@ func verifyBytes(path string) error {
 	return v.Close()
 }
 
-// A real full disk, where there is one to be had.
+// The same with /dev/full, on systems that have it.
 func TestDevFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("there is no /dev/full here")
+		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
 	l := New(Options{File: filepath.Join(t.TempDir(), "audit.jsonl")})
@@ -621,7 +620,7 @@ func TestDevFull(t *testing.T) {
 	}
 }
 
-// Records that come one by one within the linger are written together.
+// Records within the linger are written together.
 func TestLinger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	synctest.Test(t, func(t *testing.T) {
@@ -645,7 +644,7 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-func TestNothingBeforeTheFirstRecord(t *testing.T) {
+func TestNoFileBeforeTheFirstRecord(t *testing.T) {
 	dir := t.TempDir()
 	l := New(Options{File: filepath.Join(dir, "audit.jsonl")})
 	if err := l.Close(time.Second); err != nil {
@@ -656,7 +655,7 @@ func TestNothingBeforeTheFirstRecord(t *testing.T) {
 	}
 }
 
-func TestFilesAreTheOwnersAlone(t *testing.T) {
+func TestFilePermissions(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")
 	write(t, Options{File: path, MaxSize: 400}, 0, 5)
@@ -702,7 +701,7 @@ func TestCheck(t *testing.T) {
 		{file("incomplete.jsonl", `{"seq":1,"pre`), ""},
 		{filepath.Join(dir, "no", "audit.jsonl"), "there is no directory"},
 		{dir, "is no regular file"},
-		{file("notes.txt", "buy milk\n"), "something else than an audit log"},
+		{file("notes.txt", "buy milk\n"), "it is not an audit log"},
 		{filepath.Join(log, "audit.jsonl"), "is no directory"},
 	}
 	for _, test := range tests {
@@ -711,7 +710,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v, want %q", test.path, err, test.want)
 		}
 	}
-	// What is no log is never written to.
+	// A file that is not a log is never written.
 	notes := filepath.Join(dir, "notes.txt")
 	l := New(Options{File: notes})
 	r := l.Commit(body(0))
@@ -724,11 +723,11 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The end of a file is found however long its last line is, with little read where
-// that is short.
+// The end of a file is found however long its last line is, and a short line is found with
+// a short read.
 func TestReadEnd(t *testing.T) {
-	for _, n := range []int{10, firstLook - 200, firstLook, 3 * firstLook, 900_000} {
-		for _, partial := range []string{"", `{"seq":3`, strings.Repeat("x", 2*firstLook)} {
+	for _, n := range []int{10, firstTail - 200, firstTail, 3 * firstTail, 900_000} {
+		for _, partial := range []string{"", `{"seq":3`, strings.Repeat("x", 2*firstTail)} {
 			var want tip
 			file := want.next(nil, []byte(`{"kind":"begin","version":1}`))
 			file = want.next(file, fmt.Appendf(nil, `{"x":"%s"}`, strings.Repeat("x", n)))
@@ -737,7 +736,7 @@ func TestReadEnd(t *testing.T) {
 			if err != nil || e.tip != want || (e.partial != nil) != (partial != "") {
 				t.Errorf("a line of %d bytes, %d of an incomplete one: %v, %+v", n, len(partial), err, e)
 			}
-			if n == 10 && partial == "" && r.read > firstLook {
+			if n == 10 && partial == "" && r.read > firstTail {
 				t.Errorf("%d bytes were read", r.read)
 			}
 		}
@@ -781,11 +780,11 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// A file whose first line has no id, as older versions wrote it, is gone on with and verified.
+// A file whose first line has no id, as older versions wrote it, can be continued and verified.
 func TestBeginWithoutID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	var begun tip
-	if err := os.WriteFile(path, begun.next(nil, []byte(`{"time":"2026-11-21T14:38:17.195Z","kind":"begin","version":1}`)), 0o600); err != nil {
+	var first tip
+	if err := os.WriteFile(path, first.next(nil, []byte(`{"time":"2026-11-21T14:38:17.195Z","kind":"begin","version":1}`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log := New(Options{File: path})
@@ -827,10 +826,10 @@ func FuzzVerify(f *testing.F) {
 			t.Fatalf("a fault in line %d of %q", fault.Line, b)
 		}
 		e, endErr := readEnd(bytes.NewReader(b), int64(len(b)))
-		if err != nil || v.Records == 0 || len(b) > maxLook {
+		if err != nil || v.Records == 0 || len(b) > maxTail {
 			return
 		}
-		// A whole chain can be gone on with, where the verifier says it ends.
+		// An unbroken chain can be continued, and readEnd finds the same end as the verifier.
 		if endErr != nil || e.tip.seq != v.Last || e.tip.seq > 0 && e.tip.digest != v.Digest {
 			t.Fatalf("%q ends in %v (%v), and is verified to %d %v", b, e.tip, endErr, v.Last, v.Digest)
 		}

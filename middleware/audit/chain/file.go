@@ -15,38 +15,38 @@ import (
 // processes may have written any number of lines. It is for one goroutine.
 type file struct {
 	path    string
-	maxSize int64 // 0 for none
+	maxSize int64 // 0 means no limit
 	now     func() time.Time
 	write   func(*os.File, []byte) (int, error)
 
-	lock    lock
-	f       *os.File    // nil while none is open
-	info    os.FileInfo // which file f is
-	size    int64       // how much of it is known
-	tip     tip         // of its last line
-	begun   Digest      // of its first line; zero if that was not needed yet
-	retryAt int64       // the size at which to try again to rename it
+	lock      lock
+	f         *os.File    // nil while no file is open
+	info      os.FileInfo // identifies the file of f
+	size      int64       // how many bytes of f this process has read or written
+	tip       tip         // the end of the chain in these bytes
+	firstLine Digest      // zero until it is needed
+	retryAt   int64       // the size at which to try to rename the file again
 
-	room []byte // the buffer for lines
+	buffer []byte // for lines
 
-	// What to write before anything else:
-	first   []byte   // the body of a record; nil for none
-	newline bool     // before that, the newline that the last line lacks
+	// To be written before other records:
+	newline bool     // the last line lacks its newline
+	first   []byte   // the body of a record, or nil
 	partial *Partial // the incomplete line that first describes
 
-	// lost is why records that were written are no longer there; "" after that was
+	// lost is the reason if written records are no longer in the file; "" after it was
 	// logged.
 	lost string
 }
 
-// errFile returns an error about the file itself.
+// errFile returns an error about the file.
 func errFile(what string, err error) error { return fmt.Errorf("the audit file %s: %w", what, err) }
 
 // append writes the records, each as one line, and returns how many of them are in
 // the file.
 func (w *file) append(work []item) (written int, err error) {
 	if err := w.lock.take(); err != nil {
-		return 0, errFile("is not ours to write", err)
+		return 0, errFile("could not be locked", err)
 	}
 	defer w.lock.release()
 	if err := w.refresh(); err != nil {
@@ -68,16 +68,15 @@ func (w *file) append(work []item) (written int, err error) {
 	return written, nil
 }
 
-// maxWrite is about how many bytes are written at once. With so many records in the
-// queue, none waits for more.
+// maxWrite is the approximate number of bytes per write. When the queue has as many, it
+// is written without delay.
 const maxWrite = 256 << 10
 
-// lines returns the lines to write next: a record of the chain's own if there is one,
-// and as many records of work from index from on as fit. to is the index behind them,
-// and end the tip behind them. There are no lines if the file is full; an empty file
-// always has room for one record.
+// lines returns the lines to write next: w.first if it is set, and as many records of
+// work[from:] as fit. The next record is work[to], and end is the tip after the lines.
+// There are no lines if the file is full; an empty file always has room for one record.
 func (w *file) lines(work []item, from int) (text []byte, end tip, to int) {
-	text, end = w.room[:0], w.tip
+	text, end = w.buffer[:0], w.tip
 	if w.newline {
 		text = append(text, '\n')
 	}
@@ -93,18 +92,18 @@ func (w *file) lines(work []item, from int) (text []byte, end tip, to int) {
 		}
 		text = end.next(text, body)
 	}
-	w.room = text
+	w.buffer = text
 	return text, end, to
 }
 
-// refresh updates what is known of the file. The caller holds the lock.
+// refresh opens the file or reads its new lines, if necessary. The caller holds the lock.
 func (w *file) refresh() error {
 	info, err := os.Stat(w.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return w.create("")
 	case err != nil:
-		return errFile("could not be looked at", err)
+		return errFile("could not be examined", err)
 	case w.f == nil || !os.SameFile(info, w.info):
 		return w.open()
 	case info.Size() > w.size:
@@ -115,8 +114,7 @@ func (w *file) refresh() error {
 	return nil
 }
 
-// open opens the file that is there. If it ends before what this process has seen or
-// written, it is another file.
+// open opens the existing file. If its end is before the known end, the file was replaced.
 func (w *file) open() error {
 	was := w.size
 	w.close()
@@ -132,15 +130,15 @@ func (w *file) close() {
 	if w.f != nil {
 		_ = w.f.Close()
 	}
-	w.f, w.info, w.size, w.retryAt, w.first, w.newline, w.partial, w.begun = nil, nil, 0, 0, nil, false, nil, Digest{}
+	w.f, w.info, w.size, w.retryAt, w.first, w.newline, w.partial, w.firstLine = nil, nil, 0, 0, nil, false, nil, Digest{}
 }
 
-// read learns where the chain in the open file ends.
+// read finds the end of the chain in the open file of size bytes.
 func (w *file) read(size int64) error {
 	e, err := readEnd(w.f, size)
 	if err != nil {
 		w.close()
-		return errFile("cannot be gone on with", err)
+		return errFile("cannot be continued", err)
 	}
 	w.size, w.first, w.newline, w.partial = size, nil, e.open, e.partial
 	if e.tip.seq == 0 {
@@ -154,17 +152,17 @@ func (w *file) read(size int64) error {
 	return nil
 }
 
-// readEndOf reads where the chain in the open file of size bytes ends. If that is before
-// the known end, at was bytes, it writes a record that says why. The numbers continue,
-// so that the missing records show.
+// readEndOf finds the end of the chain in the open file of size bytes. If it is before the
+// known end, at was bytes, a record with the reason will be written. The numbers continue,
+// so that the verifier finds the missing records.
 func (w *file) readEndOf(was, size int64, why string) error {
 	known := w.tip
-	w.begun = Digest{}
+	w.firstLine = Digest{}
 	if err := w.read(size); err != nil {
 		return err
 	}
 	if w.tip.seq >= known.seq {
-		return nil // only an incomplete line is gone
+		return nil // only an incomplete line was lost
 	}
 	if size > 0 {
 		w.lost = why
@@ -174,29 +172,28 @@ func (w *file) readEndOf(was, size int64, why string) error {
 	return nil
 }
 
-// create makes the file, as the one after another or as the first. after names the
-// one before, "" if it has to be found.
+// create creates the file. after is the name of the file before it, or "" if that has to be
+// found.
 func (w *file) create(after string) error {
 	w.close()
 	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return errFile("could not be made", err)
+		return errFile("could not be created", err)
 	}
 	info, err := f.Stat()
 	if err != nil {
 		_ = f.Close()
-		return errFile("could not be made", err)
+		return errFile("could not be created", err)
 	}
 	w.f, w.info = f, info
 	w.begin(after)
 	return nil
 }
 
-// begin makes the first line of an empty file the next one to be written. The chain
-// continues from the last line that is known: this process's own, or that of the newest
-// file before this one.
+// begin makes the first line of an empty file the next line to be written. The chain
+// continues from the last known line, either of this process or of the newest renamed file.
 func (w *file) begin(after string) {
-	w.begun = Digest{}
+	w.firstLine = Digest{}
 	if older, err := rotatedFiles(w.path); err == nil && len(older) > 0 {
 		newest := older[len(older)-1]
 		if e, err := endOf(newest); err == nil && e.tip.seq >= w.tip.seq {
@@ -211,23 +208,24 @@ func (w *file) begin(after string) {
 	w.first = w.note(n)
 }
 
+// note returns the body of a record of this package.
 func (w *file) note(n note) []byte {
 	n.Time = w.now().UTC().Format(timeFormat)
 	return n.body()
 }
 
-// timeFormat is RFC 3339 with milliseconds, always of the same length.
+// timeFormat is RFC 3339 with milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// rotate renames the file and begins the next. If that fails (on Windows, while another
-// process has the file open) the file grows for a while, and then rotate tries again.
+// rotate renames the file and creates the next one. If that fails (on Windows, while another
+// process has the file open), the file may grow by a quarter before the next attempt.
 func (w *file) rotate() error {
 	name := rotatedName(w.path, w.tip.seq)
 	_, err := os.Lstat(name)
 	if err == nil {
 		err = fs.ErrExist
 	} else if errors.Is(err, fs.ErrNotExist) {
-		_ = w.f.Close() // Windows renames no open file
+		_ = w.f.Close() // Windows does not rename an open file
 		w.f = nil
 		err = os.Rename(w.path, name)
 	}
@@ -243,12 +241,12 @@ func (w *file) rotate() error {
 	return nil
 }
 
-// put appends lines; end is the tip behind them. If it fails it returns how many of
-// their records are in the file.
+// put appends lines; end is the tip after them. If it fails, it returns the number of their
+// records that are in the file.
 func (w *file) put(text []byte, end tip) (written int, err error) {
 	if n, err := w.write(w.f, text); err != nil {
 		if n > 0 && w.f.Truncate(w.size) != nil {
-			w.info = nil // the next look reads it again
+			w.info = nil // refresh will read the file again
 			written = w.complete(text, n)
 		}
 		return written, errFile("could not be written", err)
@@ -258,9 +256,8 @@ func (w *file) put(text []byte, end tip) (written int, err error) {
 	return 0, nil
 }
 
-// complete returns how many records are in the file if only n bytes of text were
-// written and cannot be removed. A line that lacks only its newline counts (see
-// readLast).
+// complete returns how many records are in the file if n bytes of text were written and
+// cannot be removed. A line that lacks only its newline is complete (see readLast).
 func (w *file) complete(text []byte, n int) int {
 	lines := bytes.Count(text[:min(n+1, len(text))], []byte{'\n'})
 	if w.newline {

@@ -10,18 +10,18 @@ import (
 	"strconv"
 )
 
-// A Head is the last line of a file at some moment. Kept where writers of the file have no
-// access, it shows later that the file was cut, made anew or lost.
+// A Head is the last line of a file at some moment. If it is kept in a place that writers of
+// the file cannot access, it shows later that the file was cut, replaced or lost.
 type Head struct {
-	File   Digest // of the file's first line, which names the file wherever it is
+	File   Digest // of the file's first line; identifies the file
 	Seq    uint64 // the number of the line
 	Digest Digest // of the line
 }
 
-// maxBegin bounds the first line of a file, in bytes. It is a record of the chain's own.
+// maxBegin bounds the first line of a file, which this package writes, in bytes.
 const maxBegin = 8 << 10
 
-// beginning returns the digest of the first line of a file, zero if it has no whole line.
+// beginning returns the digest of the first line of a file, or zero if the line is incomplete.
 func beginning(r io.ReaderAt) Digest {
 	text := make([]byte, maxBegin)
 	n, _ := r.ReadAt(text, 0)
@@ -32,19 +32,19 @@ func beginning(r io.ReaderAt) Digest {
 	return sha256.Sum256(text[:end+1])
 }
 
-// head returns where the file ends as far as this process has written it.
+// head returns the last line that this process has written.
 func (w *file) head() Head {
-	if w.begun == (Digest{}) && w.f != nil {
-		w.begun = beginning(w.f)
+	if w.firstLine == (Digest{}) && w.f != nil {
+		w.firstLine = beginning(w.f)
 	}
-	return Head{w.begun, w.tip.seq, w.tip.digest}
+	return Head{w.firstLine, w.tip.seq, w.tip.digest}
 }
 
-// Beginning returns the digest of the first line, by which a [Head] names the file; zero if the
-// file has none.
+// Beginning returns the digest of the first line, which identifies the file in a [Head]; zero if
+// the file has no complete line.
 func (f *SnapshotFile) Beginning() Digest { return beginning(f.f) }
 
-// Has reports whether the line of h is in its file, if that is one of these.
+// Has reports whether the file of h is in the snapshot and contains the line of h.
 func (s *Snapshot) Has(h Head) (bool, error) {
 	for _, f := range slices.Backward(s.Files) {
 		if f.Beginning() == h.File {
@@ -54,13 +54,13 @@ func (s *Snapshot) Has(h Head) (bool, error) {
 	return false, nil
 }
 
-// has looks at the end of the file first: a head that is asked for is seldom far from it.
+// has searches the end of the file first, because a head is usually near it.
 func (f *SnapshotFile) has(h Head) (bool, error) {
-	for look := int64(maxLook); ; look *= 16 {
-		from := max(0, f.size-look)
-		there, err := has(io.NewSectionReader(f.f, from, f.size-from), h)
-		if there || err != nil || from == 0 {
-			return there, err
+	for length := int64(maxTail); ; length *= 16 {
+		from := max(0, f.size-length)
+		found, err := has(io.NewSectionReader(f.f, from, f.size-from), h)
+		if found || err != nil || from == 0 {
+			return found, err
 		}
 	}
 }

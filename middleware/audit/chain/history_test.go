@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// newFile returns the file of one process, whose disk fails when d is full.
+// newFile returns the file of one process that writes to the disk d.
 func newFile(path string, maxSize int64, d *disk) *file {
 	return &file{path: path, maxSize: maxSize, now: time.Now, lock: lock{path: keyFile(path)}, write: d.write}
 }
 
-// Whatever happens to processes that write one file, in any order, the chain is
-// whole afterwards; and any line taken out of it, but the last, shows.
+// After any sequence of failures of the processes that write a file, the chain is unbroken.
+// If any line but the last is then removed, that is found.
 func TestAnyHistoryVerifies(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -32,11 +32,11 @@ func TestAnyHistoryVerifies(t *testing.T) {
 				what := r.IntN(10)
 				history = append(history, fmt.Sprint(i, "/", what))
 				switch what {
-				case 0: // it dies, and another takes its place
+				case 0: // the process dies, and another one starts
 					processes[i].close()
 					processes[i].lock.close()
 					processes[i] = newFile(path, maxSize, d)
-				case 1: // it dies within a line
+				case 1: // a process dies within a line
 					tear(t, path, r)
 				case 2: // the disk is full for a moment
 					d.set(r.IntN(200))
@@ -62,7 +62,7 @@ func TestAnyHistoryVerifies(t *testing.T) {
 	}
 }
 
-// queueOf returns a queue of these records.
+// queueOf returns a queue of records.
 func queueOf(bodies ...[]byte) (all []item) {
 	for _, b := range bodies {
 		all = append(all, item{body: b})
@@ -70,7 +70,7 @@ func queueOf(bodies ...[]byte) (all []item) {
 	return all
 }
 
-// tear leaves a part of a line at the end of the file.
+// tear writes a part of a line at the end of the file.
 func tear(t *testing.T, path string, r *rand.Rand) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
@@ -88,7 +88,7 @@ func tear(t *testing.T, path string, r *rand.Rand) {
 	}
 }
 
-// dropOne takes a line out of one of the files.
+// dropOne removes a line from one of the files, and checks that this is found.
 func dropOne(t *testing.T, path string, r *rand.Rand, history []string) {
 	t.Helper()
 	names, err := rotatedFiles(path)
@@ -100,7 +100,7 @@ func dropOne(t *testing.T, path string, r *rand.Rand, history []string) {
 	all := lines(t, name)
 	n := len(all)
 	if name == path {
-		n-- // that the last is gone no chain shows
+		n-- // a chain does not show that its last line was removed
 	}
 	if n == 0 {
 		return

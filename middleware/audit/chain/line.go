@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// MaxLine bounds the length of a line, in bytes. A record that would be longer is
-// lost.
+// MaxLine bounds the length of a line, in bytes. A longer record is lost.
 const MaxLine = 1 << 20
 
-// A Digest is the SHA-256 of a line, its newline included. The first line of a chain
-// has the zero Digest in it.
+// A Digest is the SHA-256 of a line with its newline. The first line of a chain contains
+// the zero Digest.
 type Digest [sha256.Size]byte
 
 const digestPrefix = "sha256:"
 
-// digestLen is how long a digest is as text.
+// digestLen is the length of a digest as text.
 const digestLen = len(digestPrefix) + 2*sha256.Size
 
-// String returns the digest as in a line: "sha256:" and 64 hexadecimal digits.
+// String returns the digest as lines contain it: "sha256:" and 64 hexadecimal digits.
 func (d Digest) String() string { return digestPrefix + hex.EncodeToString(d[:]) }
 
 // ErrDigest is returned by ParseDigest for a text that is not a digest.
@@ -41,8 +40,8 @@ func ParseDigest(s string) (d Digest, err error) {
 	return d, nil
 }
 
-// A tip is where a chain ends: the number of its last line, and its digest. The
-// zero tip is that of a chain without lines.
+// A tip is the end of a chain: the number of its last line, and its digest. The
+// zero tip is the end of a chain without lines.
 type tip struct {
 	seq    uint64
 	digest Digest
@@ -53,8 +52,8 @@ const (
 	headPrev = `,"prev":"`
 )
 
-// next appends the line that follows t with the members of body, a JSON object with
-// at least one, and moves t to it.
+// next appends the line after t to dst, with the members of body, a JSON object that is not
+// empty. It sets t to the new line.
 func (t *tip) next(dst, body []byte) []byte {
 	from := len(dst)
 	dst = strconv.AppendUint(append(dst, headSeq...), t.seq+1, 10)
@@ -68,15 +67,15 @@ func (t *tip) next(dst, body []byte) []byte {
 // lineLen returns the greatest length of the line for a body of n bytes.
 func lineLen(n int) int { return n + len(headSeq) + 20 + len(headPrev) + digestLen + 3 }
 
-// A line has the members of a line that chain it to others.
+// A line has the members of a line that link it to others, and its digest.
 type line struct {
 	seq    uint64
 	prev   Digest
 	digest Digest
 }
 
-// parseLine reads a whole line with its newline. ok is false for a text that this
-// package never writes.
+// parseLine parses a complete line with its newline. ok is false if this package does not
+// write such a line.
 func parseLine(b []byte) (l line, ok bool) {
 	rest, ok := bytes.CutPrefix(b, []byte(headSeq))
 	if !ok || len(b) > MaxLine || !bytes.HasSuffix(b, []byte("}\n")) {
@@ -97,30 +96,30 @@ func parseLine(b []byte) (l line, ok bool) {
 	return line{seq, prev, sha256.Sum256(b)}, true
 }
 
-// Partial describes the part of a line that a process wrote before it died, without a
-// newline at its end.
+// Partial describes the part of a line that a process wrote before it died, without its
+// newline.
 type Partial struct {
 	Bytes  int64  `json:"bytes"`
 	Digest string `json:"digest"` // of these bytes, as [Digest.String] writes it
 }
 
-// A note is a record of the chain's own.
+// A note is a record that this package writes.
 type note struct {
 	Time string `json:"time"`
 	Kind string `json:"kind"`
-	// Version is that of the format, in the first line of a file.
+	// Version is the version of the format, in the first line of a file.
 	Version int `json:"version,omitempty"`
-	// ID is random, in the first line of a file: a [Head] names the file by the digest of that
-	// line, and two hosts may begin a file in one millisecond.
+	// ID is random, in the first line of a file: its digest identifies the file in a [Head], and
+	// two hosts may create a file in the same millisecond.
 	ID string `json:"id,omitempty"`
-	// After names the file before this one.
+	// After is the name of the file before this one.
 	After string `json:"after,omitempty"`
 	// Why is for people.
 	Why     string   `json:"why,omitempty"`
 	Partial *Partial `json:"torn,omitempty"`
-	// Records is how many records were lost.
+	// Records is the number of lost records.
 	Records int `json:"records,omitempty"`
-	// Was and Is are sizes of a file that has become shorter, in bytes.
+	// Was and Is are the sizes of a file that has become shorter, in bytes.
 	Was int64 `json:"was,omitempty"`
 	Is  int64 `json:"is,omitempty"`
 }
@@ -128,7 +127,7 @@ type note struct {
 // Version is the version of the format.
 const Version = 1
 
-// The kinds of the chain's own records.
+// The kinds of notes.
 const (
 	kindBegin     = "begin"
 	kindRepaired  = "repaired"

@@ -12,27 +12,27 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
-// keyFile is the file beside a log that is its lock and holds its key.
+// keyFile returns the path of the file that is the lock of a log and holds its key.
 func keyFile(path string) string { return path + ".key" }
 
 const keyLen = 32
 
-// A lock is the right to write a log, held by one process at a time. The kernel frees
-// it when its holder dies.
+// A lock allows one process at a time to write a log. The kernel releases it when its
+// holder dies.
 type lock struct {
 	path string
 	f    *os.File
-	info os.FileInfo // which file f is
+	info os.FileInfo // identifies the file of f
 }
 
 // lockPatience is how long to wait for the lock. A process that writes a log holds it
-// for milliseconds; one that holds it longer is stuck, or is not attache. A call waits
-// longer for its record, and so does the end of a session for its last records.
+// for milliseconds; one that holds it longer is stuck, or is not attache. It is shorter than
+// the time that a call, or the end of a session, waits for records.
 const lockPatience = 800 * time.Millisecond
 
 var errLockMoves = errors.New("its lock is replaced again and again")
 
-// take waits for the lock, for lockPatience. The caller calls release.
+// take takes the lock, and waits for lockPatience at most. The caller must call release.
 func (l *lock) take() error {
 	for range 10 {
 		if l.f == nil {
@@ -53,7 +53,7 @@ func (l *lock) take() error {
 		if here, err := os.Stat(l.path); err == nil && os.SameFile(here, l.info) {
 			return nil
 		}
-		l.close() // its file is no longer there
+		l.close() // the locked file was removed or replaced
 	}
 	return fmt.Errorf("%s: %w", l.path, errLockMoves)
 }
@@ -67,7 +67,7 @@ func (l *lock) close() {
 	}
 }
 
-// readKey returns the key in the file, nil if there is none yet.
+// readKey returns the key in the file, or nil.
 func readKey(path string) []byte {
 	data, err := os.ReadFile(path)
 	if err != nil || len(data) > 2*keyLen+2 {
@@ -80,7 +80,13 @@ func readKey(path string) []byte {
 	return key
 }
 
-// makeKey returns the key of the log at path, which is made if there is none.
+func newKey() []byte {
+	key := make([]byte, keyLen)
+	rand.Read(key) // never returns an error
+	return key
+}
+
+// makeKey returns the key of the log at path. It creates the key if there is none.
 func makeKey(path string) ([]byte, error) {
 	l := &lock{path: keyFile(path)}
 	if key := readKey(l.path); key != nil {
@@ -96,8 +102,7 @@ func makeKey(path string) ([]byte, error) {
 	if info, err := l.f.Stat(); err != nil || info.Size() > 0 {
 		return nil, fmt.Errorf("%s holds no key: remove it, and a new one is made", l.path)
 	}
-	key := make([]byte, keyLen)
-	_, _ = rand.Read(key) // never fails: crypto/rand, Go 1.24
+	key := newKey()
 	if _, err := l.f.Write(append(hex.AppendEncode(nil, key), '\n')); err != nil {
 		_ = l.f.Truncate(0)
 		return nil, err

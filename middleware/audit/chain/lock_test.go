@@ -15,8 +15,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
-// TestLockIsKept: somebody locks a log and does not let go. What is awaited fails in
-// time, what is not waits, it is told once, and all goes on afterwards.
+// While another process keeps the lock of a log, records of Commit fail in time and others
+// wait, which is logged once. When the lock is free again, all records are written.
 func TestLockIsKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -37,7 +37,7 @@ func TestLockIsKept(t *testing.T) {
 	r := l.Commit(body(100))
 	<-r.Done()
 	if took := time.Since(began); !errors.Is(r.Err(), ErrLost) || !errors.Is(r.Err(), filelock.ErrHeld) || took > 2*lockPatience {
-		t.Errorf("the record that is awaited: %v, after %v", r.Err(), took)
+		t.Errorf("the record of Commit: %v, after %v", r.Err(), took)
 	}
 	if err := filelock.Unlock(keeper); err != nil {
 		t.Fatal(err)
@@ -47,14 +47,14 @@ func TestLockIsKept(t *testing.T) {
 	if err := errors.Join(r.Err(), l.Close(10*time.Second), verify(t, path, &Verifier{})); err != nil {
 		t.Error(err)
 	}
-	if got := len(lines(t, path)); got != 4 { // that it begins, and three records
+	if got := len(lines(t, path)); got != 4 { // the first line and three records
 		t.Errorf("the file has %d lines", got)
 	}
-	told := out.String()
-	if strings.Count(told, "level=ERROR") != 1 || !strings.Contains(told, "keeps the audit file locked: end it, or name another file") {
-		t.Errorf("the log has %q", told)
+	logged := out.String()
+	if strings.Count(logged, "level=ERROR") != 1 || !strings.Contains(logged, "keeps the audit file locked: end it, or name another file") {
+		t.Errorf("the log has %q", logged)
 	}
-	if !strings.Contains(told, "it is locked by another process") {
-		t.Errorf("the log does not say that another process has the lock: %q", told)
+	if !strings.Contains(logged, "it is locked by another process") {
+		t.Errorf("the log does not report that another process has the lock: %q", logged)
 	}
 }

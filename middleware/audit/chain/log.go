@@ -3,7 +3,6 @@ package chain
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,53 +14,53 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
-// Options say where a log is kept and how.
+// Options configure a log.
 type Options struct {
 	// File is created with the first record, mode 0600. Its directory must exist.
 	File string
-	// MaxSize is the size at which the file is renamed and the next one begun, in
+	// MaxSize is the size at which the file is renamed and the next one created, in
 	// bytes; 0 means never.
 	MaxSize int64
 	// Linger is how long a record waits for others to be written with it; 0 means
-	// DefaultLinger. A record given to [Log.Commit] does not wait.
+	// DefaultLinger. A record passed to [Log.Commit] does not wait.
 	Linger time.Duration
-	// Queue is how many bytes of records may wait; 0 means 16 MiB.
+	// Queue bounds the waiting records, in bytes; 0 means 16 MiB.
 	Queue int
-	// Retry is the pause after the file could not be written; 0 means a second.
+	// Retry is the pause after the file could not be written; 0 means one second.
 	Retry time.Duration
-	// Head is called with the end of the file after records were written, by the goroutine
-	// that writes: it must not block. nil for nobody.
+	// Head, if not nil, is called with the last line of the file after records were written.
+	// The goroutine that writes calls it, so it must not block.
 	Head func(Head)
-	// Now is the clock of the chain's own records; nil means time.Now.
+	// Now is the clock for the records of this package; nil means time.Now.
 	Now func() time.Time
-	// Log gets one error when the file cannot be written, and a message when it can be
+	// Log receives one error when the file cannot be written, and a message when it can be
 	// written again; nil discards them.
 	Log *slog.Logger
 }
 
 const (
-	// DefaultLinger is also the time whose records are lost when the process is killed.
+	// DefaultLinger also bounds the time whose records are lost if the process is killed.
 	DefaultLinger = 50 * time.Millisecond
 	defaultQueue  = 16 << 20
 	defaultRetry  = time.Second
 )
 
-// ErrLost is the error of a record that is not in the file and never will be.
+// ErrLost is returned for a record that is not in the file and will not be written.
 var ErrLost = errors.New("the record could not be written")
 
-// A Log writes records to a file. Its goroutine starts with the first record. The
-// methods may be called by several goroutines.
+// A Log writes records to a file, in a goroutine that starts with the first record. Its
+// methods are safe for concurrent use.
 type Log struct {
 	o    Options
-	file file // the goroutine's
+	file file // used by the goroutine only
 
 	mu      sync.Mutex
 	queue   []item
 	queued  int // bytes of the records in the queue
-	bytes   int // of all records that wait, including those being written
-	waiting int // their number
-	lost    int // records dropped for which there is no gap record yet
-	gaps    int // and those for which there is one, or will be
+	bytes   int // bytes of all waiting records, including those being written
+	waiting int // the number of these records
+	lost    int // dropped records without a gap record
+	gaps    int // dropped records with a gap record, which may still be waiting
 	started bool
 	closed  bool
 	key     []byte
@@ -70,15 +69,15 @@ type Log struct {
 	urgent chan struct{} // a record waits, and must be written without delay
 	done   chan struct{} // closed when the goroutine has ended
 
-	// The goroutine's:
-	unwritten []item // because the file could not be written
-	failed    bool   // the last write failed, which was logged
+	// Used by the goroutine only:
+	unwritten []item // records of the last, failed write
+	failed    bool   // whether the last write failed
 }
 
-// An item is a record that waits.
+// An item is a waiting record.
 type item struct {
 	body    []byte
-	receipt *Receipt // nil if nobody waits for it
+	receipt *Receipt // nil for Append
 }
 
 // A Receipt reports whether one record was written.
@@ -87,11 +86,11 @@ type Receipt struct {
 	err  error
 }
 
-// Done is closed when the record is in the file, or never will be.
+// Done returns a channel that is closed when the record was written or is lost.
 func (r *Receipt) Done() <-chan struct{} { return r.done }
 
-// Err returns nil if the record is in the file; otherwise ErrLost, wrapped, with
-// the reason. Call it after Done is closed.
+// Err returns nil if the record is in the file, otherwise an error that wraps ErrLost and
+// contains the reason. Call it after Done is closed.
 func (r *Receipt) Err() error { return r.err }
 
 func (r *Receipt) settle(err error) {
@@ -117,13 +116,13 @@ func New(o Options) *Log {
 	}
 }
 
-// Append queues a copy of a record: a JSON object with at least one member, none of
-// them seq or prev. It never blocks: a record for which the queue has no room is
-// dropped, and the log will say how many are missing.
+// Append queues a copy of a record: a JSON object with at least one member, but without
+// seq and prev. It never blocks: if the queue is full, the record is dropped, and a gap
+// record will contain the number of dropped records.
 func (l *Log) Append(body []byte) { l.add(body, nil) }
 
-// Commit writes a record without delay. A record that cannot be written is not tried
-// again, because the call that it records is then refused.
+// Commit writes a record without delay. If that fails, it is not tried again, because the
+// caller then refuses the recorded call.
 func (l *Log) Commit(body []byte) *Receipt {
 	receipt := &Receipt{done: make(chan struct{})}
 	l.add(body, receipt)
@@ -160,26 +159,25 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Key returns the secret of this log for keyed digests of values: without it nobody can
-// find a value by trying. It is kept beside the file. If that is not possible the key is
-// for this process only; the log cannot be written then either.
+// Key returns the secret key of this log for digests of values: without it nobody can guess
+// a value. It is kept beside the file. If that fails, the key is for this process only; the
+// log cannot be written then either.
 func (l *Log) Key() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.key == nil {
 		key, err := makeKey(l.o.File)
 		if err != nil {
-			l.o.Log.Warn("the key of the audit log could not be kept; its digests can be compared within this process alone", "err", err)
-			key = make([]byte, keyLen)
-			_, _ = rand.Read(key) // never fails: crypto/rand, Go 1.24
+			l.o.Log.Warn("the key of the audit log could not be stored; its digests can only be compared within this process", "err", err)
+			key = newKey()
 		}
 		l.key = key
 	}
 	return l.key
 }
 
-// Close writes what waits, and returns when that is done or the grace is over. The
-// error says how many records are not in the file.
+// Close writes the waiting records, and waits for that for at most grace. The error contains
+// the number of records that are not in the file.
 func (l *Log) Close(grace time.Duration) error {
 	l.mu.Lock()
 	l.closed = true
@@ -207,10 +205,10 @@ func (l *Log) run() {
 	for {
 		wake := l.wake
 		if l.failed {
-			wake = nil // new records wait for the next try
+			wake = nil // new records wait for the retry
 		}
 		select {
-		case <-wake: // for this record, and others that come with it
+		case <-wake: // more records may follow
 			select {
 			case <-time.After(l.o.Linger):
 			case <-l.urgent:
@@ -230,8 +228,8 @@ func (l *Log) run() {
 	}
 }
 
-// flush tries to write all records that wait. It reports whether the log is closed
-// and nothing will follow.
+// flush tries to write all waiting records. It reports whether the log is closed, so that
+// no more records can follow.
 func (l *Log) flush() (closed bool) {
 	work, closed := l.take()
 	if len(work) == 0 {
@@ -257,7 +255,7 @@ func (l *Log) flush() (closed bool) {
 	return closed
 }
 
-// remedy returns what to do about an error of writing.
+// remedy returns what the user can do about a write error.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, filelock.ErrHeld):
@@ -265,13 +263,13 @@ func remedy(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "make the directory of the audit file, or name another file"
 	case errors.Is(err, fs.ErrPermission):
-		return "have its owner let you write the audit file, or name another"
+		return "get permission to write the audit file, or name another"
 	}
 	return "make room for the audit file, or name another"
 }
 
-// take returns what is to be written: what could not be before, a gap record if
-// records were lost since, and the queue.
+// take returns the records to write: those of the last, failed write, a gap record if
+// records were lost, and the queue.
 func (l *Log) take() (work []item, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -289,9 +287,8 @@ func (l *Log) take() (work []item, closed bool) {
 	return work, l.closed
 }
 
-// settle settles the receipts of work: the first written records are in the file, and
-// err is why the others are not. It keeps those for the next try, unless somebody waits
-// for them.
+// settle settles the receipts of work, of which the first written records are in the file; err
+// is the reason why the others are not. It keeps those without a receipt for the next write.
 func (l *Log) settle(work []item, written int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

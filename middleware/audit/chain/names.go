@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// rotatedName returns the new name of the file at path when it is full. The number of
-// its last line is in it.
+// rotatedName returns the new name of the full file at path, which contains the number of
+// its last line.
 func rotatedName(path string, last uint64) string {
 	ext := filepath.Ext(path)
 	return fmt.Sprintf("%s-%012d%s", strings.TrimSuffix(path, ext), last, ext)
@@ -35,13 +35,13 @@ func rotatedFiles(path string) ([]string, error) {
 			names = append(names, filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
-	// A number of more digits is greater: it has no zeros that fill it up.
+	// A number with more digits is greater, because more than 12 digits have no leading zeros.
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 	return names, nil
 }
 
-// Check reports whether a log can be kept at path, without writing: its directory must
-// exist, and a file there must be a log that may be written.
+// Check returns an error if a log cannot be written at path. It writes nothing. The directory
+// must exist, and a file at path must be a log that may be written.
 func Check(path string) error {
 	dir, err := os.Stat(filepath.Dir(path))
 	switch {
@@ -54,7 +54,7 @@ func Check(path string) error {
 	}
 	f, info, err := openRegular(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // or another writer renames it, as it is full
+		return nil // another writer may be renaming the full file
 	}
 	if err != nil {
 		return err

@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// Records are in the file in the order of Append, also when the disk was full in
-// between.
+// Records are in the file in the order of Append, even if the disk was full for a while.
 func TestRecordsKeepTheirOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{File: path})
-		d := &disk{room: 150} // for the first line of the file alone
+		d := &disk{room: 150} // for the first line of the file only
 		l.file.write = d.write
 		for i := range 30 {
 			l.Append(body(i))
-			if i%7 == 0 { // which has what was before tried again
+			if i%7 == 0 { // so that writing is tried again
 				time.Sleep(3 * time.Second)
 				synctest.Wait()
 			}
@@ -53,7 +52,7 @@ func TestRecordsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A record that is too long for a line is missing, and the log says so.
+// A record that is too long for a line is lost, and a gap record reports it.
 func TestRecordTooLong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := New(Options{File: path})

@@ -10,13 +10,13 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
-// A Snapshot is the files of a chain at one moment. Processes may go on writing.
+// A Snapshot holds the files of a chain at one moment. Processes may continue to write.
 type Snapshot struct {
-	// Files are oldest first.
+	// Files are in order, the oldest first.
 	Files []*SnapshotFile
 }
 
-// A SnapshotFile is the content of one file. What is written later is not read.
+// A SnapshotFile is one file, without lines that are written later.
 type SnapshotFile struct {
 	Name string
 	io.Reader
@@ -31,8 +31,8 @@ func (s *Snapshot) Close() {
 	}
 }
 
-// Open returns the file at path and those that were renamed before it. The error
-// is fs.ErrNotExist, wrapped, if there is none at all.
+// Open returns the file at path and those that were renamed before it. If there are none, the
+// error wraps fs.ErrNotExist.
 func Open(path string) (*Snapshot, error) {
 	unlock, err := lockForReading(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Open(path string) (*Snapshot, error) {
 	return OpenFiles(names...)
 }
 
-// OpenFiles returns these files and no others.
+// OpenFiles returns a Snapshot of the given files only.
 func OpenFiles(paths ...string) (*Snapshot, error) {
 	s := &Snapshot{}
 	for _, name := range paths {
@@ -63,7 +63,7 @@ func OpenFiles(paths ...string) (*Snapshot, error) {
 	return s, nil
 }
 
-// openRegular opens a regular file. It checks the kind first, as opening a named pipe
+// openRegular opens a regular file. It checks that first, because opening a named pipe
 // would wait for a writer.
 func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(name)
@@ -77,15 +77,15 @@ func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if info, err = f.Stat(); err != nil { // of the file that is there now
+	if info, err = f.Stat(); err != nil { // the file may have been replaced
 		_ = f.Close()
 		return nil, nil, err
 	}
 	return f, info, nil
 }
 
-// lockForReading keeps writers away. A copy of a log elsewhere has no lock and no
-// writers.
+// lockForReading blocks writers until unlock is called. A copy of a log in another place has
+// neither a lock nor writers.
 func lockForReading(path string) (unlock func(), err error) {
 	f, err := os.Open(keyFile(path))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

@@ -10,37 +10,37 @@ import (
 )
 
 // ErrNotALog is returned for a file that is not a log. Name another file.
-var ErrNotALog = errors.New("it holds something else than an audit log")
+var ErrNotALog = errors.New("it is not an audit log")
 
-// maxLook is how far from the end to look for the last complete line: a few processes
-// may have died, each while it wrote a line.
-const maxLook = 4 * MaxLine
+// maxTail bounds the bytes at the end of a file in which the last complete line is searched:
+// a few processes may have died, each while it wrote a line.
+const maxTail = 4 * MaxLine
 
 // An end describes the end of a file.
 type end struct {
 	tip     tip
 	partial *Partial // nil if the file ends with a complete line
-	open    bool     // its last byte is not a newline
+	open    bool     // whether the last byte is not a newline
 }
 
-// firstLook is how much of the end is read first. It nearly always has a complete line
-// in it, and files are read at every start and after another process has written.
-const firstLook = 8 << 10
+// firstTail is how many bytes are read first. They nearly always contain a complete line,
+// and a file is read at every start and after another process has written.
+const firstTail = 8 << 10
 
-// readEnd finds the last complete line in the first size bytes of a file, and what
-// follows it.
+// readEnd finds the last complete line in the first size bytes of a file, and the
+// incomplete line after it.
 func readEnd(r io.ReaderAt, size int64) (e end, err error) {
-	for look := int64(firstLook); ; look *= 16 {
-		look = min(look, maxLook, size)
-		e, err = readLast(r, size, look)
-		if !errors.Is(err, ErrNotALog) || look == size || look == maxLook {
+	for length := int64(firstTail); ; length *= 16 {
+		length = min(length, maxTail, size)
+		e, err = readLast(r, size, length)
+		if !errors.Is(err, ErrNotALog) || length == size || length == maxTail {
 			return e, err
 		}
 	}
 }
 
-// readLast is readEnd within the last n of these bytes. A last line that lacks only its
-// newline is complete: after the newline is written nobody can tell the difference.
+// readLast does the work of readEnd in the last n of these bytes. A last line that lacks only
+// its newline is complete, because it is a valid line once the newline is added.
 func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	from := size - n
 	b := make([]byte, n, n+1)
@@ -69,7 +69,7 @@ func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	return e, nil
 }
 
-// setPartial sets the incomplete line, which follows the last complete one.
+// setPartial sets the incomplete line after the last complete one.
 func (e *end) setPartial(b []byte) {
 	if len(b) == 0 {
 		return

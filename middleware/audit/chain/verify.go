@@ -16,8 +16,8 @@ type Fault Remark
 
 func (f *Fault) Error() string { return Remark(*f).String() }
 
-// A Remark is something in an unbroken chain that a reader should know: an incomplete
-// line, or records that are missing because they could not be written.
+// A Remark describes an irregularity in an unbroken chain: an incomplete line, or records that
+// are missing because they could not be written.
 type Remark struct {
 	File string
 	Line int // from 1
@@ -30,13 +30,12 @@ func (r Remark) String() string { return fmt.Sprintf("%s:%d: %s", r.File, r.Line
 // that was changed, dropped, added or moved. The zero Verifier expects a whole
 // chain from its first record on.
 type Verifier struct {
-	// After is the digest of the last line of a file that is known to be gone; the
-	// first line read must have it.
+	// After is the digest of the last line of the file before, which no longer exists. The
+	// first line must contain it.
 	After Digest
-	// Expect is the digest of a line, kept somewhere else, that must be in the
-	// chain; zero for none.
+	// Expect is the digest of a line that must be in the chain; zero means none.
 	Expect Digest
-	// Line is called with the number and the digest of each line; nil for nobody.
+	// Line, if not nil, is called with the number and the digest of each line.
 	Line func(seq uint64, digest Digest)
 
 	// Records is the number of lines read, First and Last are the numbers of the first
@@ -47,31 +46,31 @@ type Verifier struct {
 	// Remarks are in the order of the lines.
 	Remarks []Remark
 
-	found   bool // a line has the digest Expect
+	found   bool // whether a line has the digest Expect
 	file    string
 	line    int
-	started bool // a line of this file was read
+	started bool // whether a line of this file was read
 	partial fragment
-	open    []byte // the last line of this file if it has no newline
+	open    []byte // the last line of this file, if it has no newline
 }
 
-// A fragment is a part of a file that is not lines of a chain. A record that describes
+// A fragment is a part of a file that is not a line of a chain. A record that describes
 // it must follow.
 type fragment struct {
-	line    int // where it begins; 0 for none
+	line    int // the number of its first line; 0 means that there is no fragment
 	bytes   int64
 	sum     hash.Hash
-	newline bool // it ends with one, which is neither in bytes nor in sum yet
+	newline bool // whether it ends with a newline, which is not yet in bytes and sum
 }
 
 // File verifies the next file; name is its name in faults and remarks. An error that is
-// not a [*Fault] is one of reading.
+// not a [*Fault] is a read error.
 func (v *Verifier) File(name string, r io.Reader) error {
 	if len(v.open) > 0 {
 		v.addPartial(v.open)
 	}
 	if v.partial.line > 0 {
-		return v.unexplainedFault() // a file ended with it, and another one follows
+		return v.unexplainedFault() // the file before ended with a fragment
 	}
 	v.file, v.line, v.started = name, 0, false
 	b := bufio.NewReaderSize(r, MaxLine)
@@ -99,7 +98,7 @@ func (v *Verifier) File(name string, r io.Reader) error {
 	}
 }
 
-// skip reads the rest of a text that is too long for a line, as a part of a fragment.
+// skip adds the rest of a text that is too long for a line to the fragment.
 func (v *Verifier) skip(b *bufio.Reader) error {
 	for {
 		text, err := b.ReadSlice('\n')
@@ -157,17 +156,17 @@ func (t *fragment) add(b []byte) {
 	t.sum.Write(b)
 }
 
-// note reads a record of the chain's own; its kind is "" for any other.
+// note returns the note in a line; its kind is "" if the line is another record.
 func (v *Verifier) note(text []byte) (note, error) {
 	var n note
-	err := json.Unmarshal(text, &n) // reads the kind also where another member is of another type
+	err := json.Unmarshal(text, &n) // reads the kind even if another member has the wrong type
 	switch n.Kind {
 	case kindBegin, kindRepaired, kindGap, kindShortened:
 	default:
 		return note{}, nil
 	}
 	if err != nil {
-		return note{}, v.fault(v.line, "it was changed: a record of this kind reads otherwise")
+		return note{}, v.fault(v.line, "it was changed: a record of this kind has other members")
 	}
 	if n.Kind == kindBegin && n.Version != Version {
 		return note{}, v.fault(v.line, "it is of version %d of the format, and this attache reads version %d: use the one that wrote it", n.Version, Version)
@@ -175,7 +174,7 @@ func (v *Verifier) note(text []byte) (note, error) {
 	return n, nil
 }
 
-// check checks l against what is before it.
+// check checks a line against those before it.
 func (v *Verifier) check(l *line, n note) error {
 	if err := v.checkPartial(n); err != nil {
 		return err
@@ -185,14 +184,14 @@ func (v *Verifier) check(l *line, n note) error {
 	}
 	switch n.Kind {
 	case kindGap:
-		v.remark("%d records are missing, as they could not be written", n.Records)
+		v.remark("%d records are missing, because they could not be written", n.Records)
 	case kindShortened:
 		v.remark("the file was cut from %d to %d bytes", n.Was, n.Is)
 	}
 	return nil
 }
 
-// checkPartial checks that the fragment before a record is the one that it describes.
+// checkPartial checks that the record describes the fragment before it.
 func (v *Verifier) checkPartial(n note) error {
 	t := &v.partial
 	if t.line == 0 {
@@ -201,17 +200,12 @@ func (v *Verifier) checkPartial(n note) error {
 		}
 		return nil
 	}
-	if n.Partial == nil || !t.is(n.Partial) {
+	if n.Partial == nil || n.Partial.Bytes != t.bytes || n.Partial.Digest != Digest(t.sum.Sum(nil)).String() {
 		return v.unexplainedFault()
 	}
-	v.Remarks = append(v.Remarks, Remark{v.file, t.line, fmt.Sprintf("a writer ended within a line and left %d bytes of it; the next writer noted so", n.Partial.Bytes)})
+	v.Remarks = append(v.Remarks, Remark{v.file, t.line, fmt.Sprintf("a writer ended within a line and left %d bytes of it; the next writer recorded that", n.Partial.Bytes)})
 	v.partial = fragment{}
 	return nil
-}
-
-// is reports whether the fragment is the one that a record describes.
-func (t *fragment) is(p *Partial) bool {
-	return p.Bytes == t.bytes && p.Digest == Digest(t.sum.Sum(nil)).String()
 }
 
 // checkOrder checks the number and the digest in l against the line before it.
@@ -234,7 +228,7 @@ func (v *Verifier) checkOrder(l *line, n note) error {
 	case l.seq > v.Last:
 		return v.fault(v.line, "records %d to %d are missing before it: they were dropped or moved", v.Last+1, l.seq-1)
 	}
-	return v.fault(v.line, "record %d stands behind record %d: it was added or moved", l.seq, v.Last)
+	return v.fault(v.line, "record %d comes after record %d: it was added or moved", l.seq, v.Last)
 }
 
 // checkFirst checks the first line of the first file.
@@ -243,17 +237,17 @@ func (v *Verifier) checkFirst(l *line, n note) error {
 	case l.prev == v.After && (l.seq == 1) == (l.prev == Digest{}):
 		return nil
 	case v.After != Digest{}:
-		return v.fault(v.line, "it does not go on from the digest given: another file belongs before this one")
+		return v.fault(v.line, "it does not continue from the given digest: another file belongs before this one")
 	case l.seq == 1:
-		return v.fault(v.line, "it was changed: it is the first of all and carries the digest of another")
+		return v.fault(v.line, "it was changed: it is the first line of the chain and carries the digest of another")
 	case n.After != "":
-		return v.fault(v.line, "it goes on from record %d in %q, which is not among the files: give that too, or the digest of its last line with --after", l.seq-1, n.After)
+		return v.fault(v.line, "it continues from record %d in %q, which is not among the files: give that too, or the digest of its last line with --after", l.seq-1, n.After)
 	}
-	return v.fault(v.line, "it goes on from record %d in a file that is gone: give the digest of that record with --after if you know it", l.seq-1)
+	return v.fault(v.line, "it continues from record %d in a file that is gone: give the digest of that record with --after if you know it", l.seq-1)
 }
 
-// Close checks the end of the last file, and that [Verifier.Expect] was found. An
-// incomplete last line is a remark: it may be still being written.
+// Close checks the end of the last file, and that [Verifier.Expect] was found. For an
+// incomplete last line it adds a remark, because a writer may still be writing it.
 func (v *Verifier) Close() error {
 	if err := v.end(); err != nil {
 		return err
@@ -270,12 +264,12 @@ func (v *Verifier) Close() error {
 	return nil
 }
 
-// end verifies a last line without a newline. If only the newline is missing the line
-// counts: the next writer continues from it.
+// end verifies a last line without a newline. If only the newline is missing, the line
+// is valid: the next writer continues from it.
 func (v *Verifier) end() error {
 	text := append(v.open, '\n')
 	if _, ok := parseLine(text); ok {
-		v.remark("the last line wants its newline: a writer ended before it, and the next one adds it")
+		v.remark("the last line lacks its newline: a writer ended before it, and the next one adds it")
 		return v.next(text)
 	}
 	if len(v.open) > 0 {
@@ -285,7 +279,7 @@ func (v *Verifier) end() error {
 }
 
 func (v *Verifier) unexplainedFault() error {
-	return v.fault(v.partial.line, "it was changed or added: it is no line of a log, and no record behind it says that a writer ended there")
+	return v.fault(v.partial.line, "it was changed or added: it is not a line of a log, and no record after it reports that a writer ended there")
 }
 
 func (v *Verifier) fault(line int, format string, args ...any) error {

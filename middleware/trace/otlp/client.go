@@ -13,36 +13,34 @@ import (
 	"time"
 )
 
-// Options say where to send to, and how. Endpoint must be given.
+// Options configure an exporter. Endpoint is required.
 type Options struct {
 	// Endpoint is the whole URL of one signal, such as
 	// http://localhost:4318/v1/traces.
 	Endpoint string
 	// Headers are sent with each request. They are often secret.
 	Headers map[string]string
-	// Gzip compresses what is sent.
+	// Gzip compresses the requests.
 	Gzip bool
-	// Timeout is how long one attempt may take; 0 stands for 10 s.
+	// Timeout bounds one attempt; 0 means 10 s.
 	Timeout time.Duration
-	// TLS has the certificates to use; nil stands for the system's.
+	// TLS has the certificates to use; nil means the system's.
 	TLS *tls.Config
-	// Context ends whatever is under way when it is done; nil for never.
+	// Context, if not nil, stops all requests when it is done.
 	Context context.Context
-	// Ending is closed when the program is about to end: from then on nothing is
-	// tried a second time. nil for never.
+	// Ending is closed when the program is about to end. Then there are no more retries.
+	// nil means never.
 	Ending <-chan struct{}
-	// Failed is called with the reason why something could not be sent and was dropped; nil for
-	// nobody. The error has no header in it, and of the URL only the host.
+	// Failed, if not nil, is called with the reason when a message could not be sent and was
+	// dropped. The error contains no header, and only the host of the URL.
 	Failed func(error)
 }
 
 const (
-	// patience is how long a retry waits at first, and how often it waits twice as
-	// long as before.
-	patience = time.Second
-	retries  = 2
-	// maxAnswer is how much of an answer is read, so that the connection can be used
-	// again.
+	// firstPause is the pause before the first of retries. Each further pause is twice as long.
+	firstPause = time.Second
+	retries    = 2
+	// maxAnswer is how much of an answer is read, so that the connection can be reused.
 	maxAnswer = 64 << 10
 )
 
@@ -57,7 +55,7 @@ type client struct {
 func newClient(o Options) (*client, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no endpoint: write a URL such as http://localhost:4318", o.Endpoint)
+		return nil, fmt.Errorf("%q is not an endpoint: write a URL such as http://localhost:4318", o.Endpoint)
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
@@ -70,16 +68,16 @@ func newClient(o Options) (*client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = o.TLS
-	return &client{o: o, host: u.Host, pause: patience, http: http.Client{
+	return &client{o: o, host: u.Host, pause: firstPause, http: http.Client{
 		Transport: transport,
 		Timeout:   o.Timeout,
-		// A redirect would take the headers somewhere else.
+		// A redirect would send the headers to another address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// send delivers one message, or reports to Failed that it did not. It tries again
-// where OTLP says that this may help.
+// send sends one message, and calls Failed if it cannot. It retries after errors that OTLP
+// calls retryable.
 func (c *client) send(ctx context.Context, message []byte) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -98,7 +96,7 @@ func (c *client) send(ctx context.Context, message []byte) {
 	c.o.Failed(fmt.Errorf("%s: %w", c.host, err))
 }
 
-// sleep reports whether it could sleep until its end.
+// sleep waits for d. It returns false if the program is ending.
 func (c *client) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -123,11 +121,11 @@ func (c *client) encode(message []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// post makes one attempt. again says that another may succeed.
+// post makes one attempt. again reports whether another attempt may succeed.
 func (c *client) post(ctx context.Context, body []byte) (again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.o.Endpoint, bytes.NewReader(body))
 	if err != nil {
-		return false, errors.New("the request could not be made")
+		return false, errors.New("the request could not be created")
 	}
 	for name, value := range c.o.Headers {
 		r.Header.Set(name, value)
@@ -147,7 +145,7 @@ func (c *client) post(ctx context.Context, body []byte) (again bool, err error) 
 	io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		again = true // the codes OTLP lists under "Retryable Response Codes"
+		again = true // the "Retryable Response Codes" of OTLP
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return again, fmt.Errorf("the collector answered %s", answer.Status)

@@ -10,11 +10,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The numbers of fields are those of the .proto files of opentelemetry-proto 1.x,
-// which are stable.
+// The field numbers are those of the .proto files of opentelemetry-proto 1.x, which are
+// stable.
 
-// message appends a field that is a message, which write appends to the empty
-// slice it is given.
+// message appends a field that is a message. write appends the message to an empty slice.
 func message(b []byte, field protowire.Number, write func([]byte) []byte) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	return protowire.AppendBytes(b, write(nil))

@@ -6,5 +6,5 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Hasten has e try again at once.
+// Hasten makes e retry immediately.
 func Hasten(e sdktrace.SpanExporter) { e.(spanExporter).c.pause = time.Nanosecond }

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// NewMetricExporter returns an exporter for the SDK's periodic reader, with
-// cumulative temporality. An error is about the endpoint.
+// NewMetricExporter returns an exporter for the SDK's periodic reader, with cumulative
+// temporality. It returns an error if the endpoint is invalid.
 func NewMetricExporter(o Options) (sdkmetric.Exporter, error) {
 	c, err := newClient(o)
 	if err != nil {
@@ -29,8 +29,7 @@ func (metricExporter) Aggregation(k sdkmetric.InstrumentKind) sdkmetric.Aggregat
 	return sdkmetric.DefaultAggregationSelector(k)
 }
 
-// Export returns nil in any case: the SDK would hand an error to a handler that is
-// global to the process.
+// Export always returns nil, because the SDK would pass an error to a global handler.
 func (e metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	if len(m.ScopeMetrics) > 0 {
 		e.c.send(ctx, appendMetrics(nil, m))
@@ -107,7 +106,12 @@ func appendPoint(b []byte, p metricdata.HistogramDataPoint[float64]) []byte {
 		}
 		return b
 	})
-	b = packedBounds(b, p.Bounds)
+	b = message(b, 7, func(b []byte) []byte { // packed
+		for _, f := range p.Bounds {
+			b = protowire.AppendFixed64(b, math.Float64bits(f))
+		}
+		return b
+	})
 	b = attributes(b, 9, p.Attributes.ToSlice())
 	if v, ok := p.Min.Value(); ok {
 		b = double(b, 11, v)
@@ -118,16 +122,7 @@ func appendPoint(b []byte, p metricdata.HistogramDataPoint[float64]) []byte {
 	return b
 }
 
-func packedBounds(b []byte, bounds []float64) []byte {
-	return message(b, 7, func(b []byte) []byte {
-		for _, f := range bounds {
-			b = protowire.AppendFixed64(b, math.Float64bits(f))
-		}
-		return b
-	})
-}
-
-// temporality returns OTLP's number, which is not the SDK's.
+// temporality returns OTLP's number, which differs from the SDK's.
 func temporality(t metricdata.Temporality) uint64 {
 	switch t {
 	case metricdata.DeltaTemporality:

@@ -38,7 +38,7 @@ func want(t *testing.T, c *otlptest.Collector, lines ...string) {
 	}
 }
 
-// What is written by hand is read with the generated messages.
+// The encoded spans can be decoded with the generated messages.
 func TestSpans(t *testing.T) {
 	for _, compressed := range []bool{false, true} {
 		c := collector(t)
@@ -66,7 +66,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// ids are numbered.
+// ids generates ids that are numbers.
 type ids struct{ n byte }
 
 func (g *ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
@@ -107,7 +107,7 @@ func TestMetrics(t *testing.T) {
 		"metric duration s count 3 plausible true bounds [0.5 1] "+cumulative+" {} of test scope https://schema")
 }
 
-// What a collector answers, how often it is asked, and what is said of it.
+// Each answer of a collector is retried or not, and reported to Failed.
 func TestAnswers(t *testing.T) {
 	const secret = "k3y"
 	for _, test := range []struct {
@@ -116,11 +116,11 @@ func TestAnswers(t *testing.T) {
 		asked   int
 		failure string // "" for none
 	}{
-		{"taken", []int{200}, 1, ""},
-		{"busy, then taken", []int{503, 429, 202}, 3, ""},
+		{"accepted", []int{200}, 1, ""},
+		{"busy, then accepted", []int{503, 429, 202}, 3, ""},
 		{"busy for too long", []int{503, 503, 503, 200}, 3, "the collector answered 503 Service Unavailable"},
 		{"refused", []int{401, 200}, 1, "the collector answered 401 Unauthorized"},
-		{"moved: the headers do not go there", []int{307, 200}, 1, "the collector answered 307 Temporary Redirect"},
+		{"moved, but the headers are not sent there", []int{307, 200}, 1, "the collector answered 307 Temporary Redirect"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			asked := 0
@@ -146,8 +146,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A collector that is down, or does not answer, is told of without secrets, and
-// holds nobody up when the program ends.
+// A collector that is down or does not answer is reported without secrets, and does not delay
+// the end of the program.
 func TestUnreachable(t *testing.T) {
 	never := make(chan struct{})
 	silent := collector(t)
@@ -157,12 +157,12 @@ func TestUnreachable(t *testing.T) {
 	down.Close()
 	ended := make(chan struct{})
 	close(ended)
-	over, cancel := context.WithCancel(t.Context())
+	ending, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for name, o := range map[string]otlp.Options{
-		"down":                       {Endpoint: down.URL + "/?secret", Ending: ended},
-		"silent":                     {Endpoint: silent.URL + "/?secret", Timeout: time.Millisecond, Ending: ended},
-		"silent, and the end of all": {Endpoint: silent.URL + "/?secret", Context: over},
+		"down":                         {Endpoint: down.URL + "/?secret", Ending: ended},
+		"silent":                       {Endpoint: silent.URL + "/?secret", Timeout: time.Millisecond, Ending: ended},
+		"silent, and the context ends": {Endpoint: silent.URL + "/?secret", Context: ending},
 	} {
 		var failures atomic.Int32
 		o.Failed = func(err error) {
@@ -173,21 +173,21 @@ func TestUnreachable(t *testing.T) {
 		}
 		e := exporter(t, o)
 		time.AfterFunc(20*time.Millisecond, cancel)
-		begun := time.Now()
+		began := time.Now()
 		export(t, e)
-		if failures.Load() != 1 || time.Since(begun) > time.Minute {
-			t.Errorf("%s: %d failures, after %v", name, failures.Load(), time.Since(begun))
+		if failures.Load() != 1 || time.Since(began) > time.Minute {
+			t.Errorf("%s: %d failures, after %v", name, failures.Load(), time.Since(began))
 		}
 	}
 }
 
 // The pauses between attempts are 1 s and 2 s.
-func TestPatience(t *testing.T) {
+func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := exporter(t, otlp.Options{Endpoint: "http://127.0.0.1:0/"}) // never dials: no such port
-		begun := time.Now()
+		began := time.Now()
 		export(t, e)
-		if d := time.Since(begun); d != 3*time.Second {
+		if d := time.Since(began); d != 3*time.Second {
 			t.Errorf("gave up after %v", d)
 		}
 	})
@@ -196,10 +196,10 @@ func TestPatience(t *testing.T) {
 func TestEndpoint(t *testing.T) {
 	for _, bad := range []string{"", "localhost:4318", "/v1/traces", "ftp://x/", "http://", "http://a b/"} {
 		if _, err := otlp.NewSpanExporter(otlp.Options{Endpoint: bad}); err == nil {
-			t.Errorf("%q is taken for an endpoint of spans", bad)
+			t.Errorf("%q is accepted as an endpoint of spans", bad)
 		}
 		if _, err := otlp.NewMetricExporter(otlp.Options{Endpoint: bad}); err == nil {
-			t.Errorf("%q is taken for an endpoint of metrics", bad)
+			t.Errorf("%q is accepted as an endpoint of metrics", bad)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func exporter(t *testing.T, o otlp.Options) sdktrace.SpanExporter {
 	return e
 }
 
-// export exports one span. No failure is an error to the SDK.
+// export exports one span. A failure is not returned to the SDK as an error.
 func export(t *testing.T, e sdktrace.SpanExporter) {
 	p := sdktrace.NewTracerProvider(sdktrace.WithSyncer(e))
 	_, s := p.Tracer("scope").Start(t.Context(), "span")

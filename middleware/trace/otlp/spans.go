@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// NewSpanExporter returns an exporter for the SDK's batch processor. An error is
-// about the endpoint.
+// NewSpanExporter returns an exporter for the SDK's batch processor. It returns an error if
+// the endpoint is invalid.
 func NewSpanExporter(o Options) (sdktrace.SpanExporter, error) {
 	c, err := newClient(o)
 	if err != nil {
@@ -20,8 +20,7 @@ func NewSpanExporter(o Options) (sdktrace.SpanExporter, error) {
 
 type spanExporter struct{ c *client }
 
-// ExportSpans returns nil in any case: the SDK would hand an error to a handler
-// that is global to the process.
+// ExportSpans always returns nil, because the SDK would pass an error to a global handler.
 func (e spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if len(spans) > 0 {
 		e.c.send(ctx, appendTraces(nil, spans))
@@ -34,8 +33,8 @@ func (e spanExporter) Shutdown(context.Context) error {
 	return nil
 }
 
-// appendTraces appends an ExportTraceServiceRequest. All spans are of one
-// provider, and so of one resource.
+// appendTraces appends an ExportTraceServiceRequest. All spans have the same provider, and
+// so the same resource.
 func appendTraces(b []byte, spans []sdktrace.ReadOnlySpan) []byte {
 	return message(b, 1, func(b []byte) []byte { // ResourceSpans
 		b = resourceField(b, 1, spans[0].Resource())
@@ -81,7 +80,7 @@ func appendSpan(b []byte, s sdktrace.ReadOnlySpan) []byte {
 	return protowire.AppendFixed32(protowire.AppendTag(b, 16, protowire.Fixed32Type), spanFlags(s))
 }
 
-// statusCode returns OTLP's number, which is not the SDK's.
+// statusCode returns OTLP's number, which differs from the SDK's.
 func statusCode(c codes.Code) uint64 {
 	switch c {
 	case codes.Ok:
@@ -92,8 +91,8 @@ func statusCode(c codes.Code) uint64 {
 	return 0
 }
 
-// spanFlags returns the flags of the span, and whether its parent is in another
-// process (SpanFlags in trace.proto).
+// spanFlags returns the flags of the span, with a flag for a parent in another process
+// (SpanFlags in trace.proto).
 func spanFlags(s sdktrace.ReadOnlySpan) uint32 {
 	const known, remote = 0x100, 0x200
 	flags := uint32(s.SpanContext().TraceFlags()) | known

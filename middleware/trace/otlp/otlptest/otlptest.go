@@ -1,6 +1,6 @@
-// Package otlptest is an OpenTelemetry collector for tests: it reads what it is
-// sent with the generated messages of opentelemetry-proto, and writes it down as
-// lines that a test can compare.
+// Package otlptest is an OpenTelemetry collector for tests. It decodes requests with the
+// generated messages of opentelemetry-proto, and formats them as lines that a test can
+// compare.
 package otlptest
 
 import (
@@ -20,28 +20,28 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Collector takes spans at /v1/traces and metrics at /v1/metrics.
+// A Collector receives spans at /v1/traces and metrics at /v1/metrics.
 type Collector struct {
 	*httptest.Server
-	// Answer, if not nil, answers a request in place of the collector if it returns
-	// true. It is set before the first request.
+	// Answer, if not nil, is called with each request. If it returns true, it has answered
+	// the request. Set it before the first request.
 	Answer func(http.ResponseWriter, *http.Request) bool
 
 	mu       sync.Mutex
 	spans    []string
-	metrics  []string // of the last request: they are cumulative
+	metrics  []string // of the last request, because they are cumulative
 	problems []string
 }
 
-// Start starts a collector, which the caller closes.
+// Start starts a collector, which the caller must close.
 func Start() *Collector {
 	c := &Collector{}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
 	return c
 }
 
-// Lines returns what was sent: the spans in order, then the last reading of each
-// metric, then what was wrong with the requests.
+// Lines returns the spans in order, then the last values of the metrics, then the errors in
+// requests.
 func (c *Collector) Lines() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,13 +54,13 @@ func (c *Collector) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.take(r); err != nil {
+	if err := c.receive(r); err != nil {
 		c.problems = append(c.problems, "problem "+err.Error())
 		w.WriteHeader(http.StatusBadRequest)
 	}
 }
 
-func (c *Collector) take(r *http.Request) error {
+func (c *Collector) receive(r *http.Request) error {
 	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/x-protobuf" {
 		return fmt.Errorf("%s with %q", r.Method, r.Header.Get("Content-Type"))
 	}
@@ -76,26 +76,26 @@ func (c *Collector) take(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	switch r.URL.Path { // an Export…ServiceRequest has the fields of …Data
+	switch r.URL.Path { // an Export…ServiceRequest has the same fields as …Data
 	case "/v1/traces":
 		var m trace.TracesData
 		if err := unmarshal(b, &m); err != nil {
 			return err
 		}
-		c.takeSpans(&m)
+		c.addSpans(&m)
 	case "/v1/metrics":
 		var m metrics.MetricsData
 		if err := unmarshal(b, &m); err != nil {
 			return err
 		}
-		c.takeMetrics(&m)
+		c.setMetrics(&m)
 	default:
 		return fmt.Errorf("nothing is at %s", r.URL.Path)
 	}
 	return nil
 }
 
-// unmarshal reads a message that must have no fields the schema does not know.
+// unmarshal decodes a message, and returns an error if it has unknown fields.
 func unmarshal(b []byte, m proto.Message) error {
 	if err := proto.Unmarshal(b, m); err != nil {
 		return err
@@ -109,7 +109,7 @@ func unmarshal(b []byte, m proto.Message) error {
 	return nil
 }
 
-func (c *Collector) takeSpans(m *trace.TracesData) {
+func (c *Collector) addSpans(m *trace.TracesData) {
 	for _, r := range m.ResourceSpans {
 		for _, scope := range r.ScopeSpans {
 			of := origin(r.Resource.Attributes, scope.Scope, scope.SchemaUrl)
@@ -136,7 +136,7 @@ func spanLine(s *trace.Span) string {
 		s.Name, s.Kind, s.Status.GetCode(), s.TraceId, s.SpanId, parent, s.Flags, state, attributes(s.Attributes))
 }
 
-func (c *Collector) takeMetrics(m *metrics.MetricsData) {
+func (c *Collector) setMetrics(m *metrics.MetricsData) {
 	c.metrics = nil
 	for _, r := range m.ResourceMetrics {
 		for _, scope := range r.ScopeMetrics {
@@ -169,7 +169,7 @@ func points(m *metrics.Metric, of string) (lines []string) {
 	return lines
 }
 
-// origin returns the service and scope that made something.
+// origin returns the service, the scope and its schema.
 func origin(resource []*commonpb.KeyValue, scope *commonpb.InstrumentationScope, schema string) string {
 	service := ""
 	for _, kv := range resource {
