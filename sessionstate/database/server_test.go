@@ -341,7 +341,7 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 		if n := count(t, direct.Open(notes(1)), Scope{}); n != rows {
 			t.Errorf("%s: there are %d rows, want %d", what, n, rows)
 		}
-		s.breaker.succeeded()
+		s.breaker.recordSuccess()
 	}
 	check("at first", insert(t.Context(), db, "", "1"), false, 1)
 	l.cut()
@@ -361,7 +361,7 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 		t.Errorf("cut with the answer to a commit: %v", err)
 	}
 	l.pass()
-	s.breaker.succeeded()
+	s.breaker.recordSuccess()
 	// It is not known whether it took place, but it did or it did not.
 	if err := insert(t.Context(), direct.Open(notes(1)), "", "5"); err != nil {
 		t.Fatal(err)
@@ -408,7 +408,7 @@ func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
 	if s.breaker.admit() == nil {
 		t.Error("a server that does not answer is asked again and again")
 	}
-	s.breaker.succeeded()
+	s.breaker.recordSuccess()
 	l.pass()
 	if err := insert(t.Context(), db, "", "5"); err != nil {
 		t.Errorf("when the server answers again: %v", err)
@@ -439,7 +439,7 @@ func testUrgent(t *testing.T, cluster *pgtest.Cluster) {
 	s := connect(t, ServerOptions{URL: url})
 	migrate(t, s, notes(1))
 	for range openAfter {
-		s.breaker.failed(errors.New("no answer"))
+		s.breaker.recordFailure(errors.New("no answer"))
 	}
 	for _, try := range []struct{ urgent, down bool }{{false, true}, {true, false}, {false, false}} {
 		err := s.Open(notes(1)).In(t.Context(), Scope{Urgent: try.urgent}, func(*Tx) error { return nil })
@@ -513,7 +513,7 @@ func TestBreakerBacksOff(t *testing.T) {
 		c := &clock{now: time.Unix(0, 0)}
 		b := &connect(t, ServerOptions{URL: "postgres://u@localhost/d", Connections: connections, BreakerNow: c.read}).breaker
 		for range openAfter {
-			b.failed(io.EOF)
+			b.recordFailure(io.EOF)
 		}
 		for _, wait := range waits {
 			c.pass(wait*time.Second - 1)
@@ -524,7 +524,7 @@ func TestBreakerBacksOff(t *testing.T) {
 			if b.admit() != nil || b.admit() == nil {
 				t.Errorf("%d connections: after %d s not exactly one caller is let through", connections, wait)
 			}
-			b.failed(io.EOF)
+			b.recordFailure(io.EOF)
 		}
 		c.pass(longestOpen)
 		if b.admit() != nil {
@@ -534,7 +534,7 @@ func TestBreakerBacksOff(t *testing.T) {
 		if b.admit() != nil {
 			t.Error("after one gave up nobody is let through")
 		}
-		b.succeeded()
+		b.recordSuccess()
 		if b.admit() != nil {
 			t.Error("it is open after a success")
 		}

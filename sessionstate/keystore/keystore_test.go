@@ -65,7 +65,7 @@ func TestOnPostgreSQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.db.In(t.Context(), everyone, func(tx *database.Tx) error {
+		err = s.db.In(t.Context(), allTenants, func(tx *database.Tx) error {
 			_, err := tx.Exec(`REVOKE INSERT, UPDATE, DELETE ON api_keys FROM attache`) // who owns it here
 			return err
 		})
@@ -186,7 +186,7 @@ func TestImportTakesFewStatements(t *testing.T) {
 	}
 	defer db.Close()
 	var entries []identity.Entry
-	for range 2*writeAtOnce + 1 {
+	for range 2*writeBatch + 1 {
 		_, e, _ := identity.NewKey(ada, "", 0, start)
 		entries = append(entries, e)
 	}

@@ -1,5 +1,5 @@
-// Package statetest holds the suite that every [sessionstate.Turns] passes. Its own test
-// calls [Run] with a function that makes an empty one:
+// Package statetest is the test suite for implementations of [sessionstate.Turns]. The test of
+// an implementation calls [Run] with a function that makes an empty one:
 //
 //	func TestTurns(t *testing.T) {
 //		statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
@@ -20,11 +20,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A New makes empty Turns that read the time from now and from nowhere else. It releases
-// what they hold with t.Cleanup.
+// A New makes empty Turns whose only clock is now. It releases their resources with t.Cleanup.
 type New func(t *testing.T, now func() time.Time) sessionstate.Turns
 
-// Run runs the suite. Each part gets Turns of its own.
+// Run runs the suite. Each part gets new Turns.
 func Run(t *testing.T, newTurns New) {
 	parts := []struct {
 		name string
@@ -53,13 +52,13 @@ func Run(t *testing.T, newTurns New) {
 	}
 }
 
-// clock is a time that moves only when told to.
+// clock is a clock that only advance moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// Now is the clock that the Turns are given.
+// Now returns the time of the clock.
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,14 +71,14 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// subject are the Turns under test, with its clock.
+// subject has the Turns under test and their clock.
 type subject struct {
 	t     *testing.T
 	clock *clock
 	turns sessionstate.Turns
 }
 
-// take asks for the turn of key and fails the test if the answer is another.
+// take calls Take and fails the test if the result is not want.
 func (s *subject) take(key string, want bool) {
 	s.t.Helper()
 	got, _, err := s.turns.Take(s.t.Context(), key, 0)
@@ -103,7 +102,7 @@ func (s *subject) sweep(idle time.Duration, want int) {
 	}
 }
 
-// unusedKey: a key that was unused for a time is free, swept or not, unless it is held.
+// unusedKey checks that a key that was unused for a time is free, swept or not, unless it is held.
 func unusedKey(t *testing.T, s *subject) {
 	take := func(want bool, wantUnseen int) {
 		t.Helper()
@@ -236,7 +235,7 @@ func lateHolder(_ *testing.T, s *subject) {
 	s.take("a", true)
 	s.clock.advance(2 * sessionstate.Lease)
 	s.take("a", true)
-	s.settle("a", sessionstate.Seen) // by the first, or the second: it was carried
+	s.settle("a", sessionstate.Seen) // by one of the two holders
 	s.settle("a", sessionstate.Open) // by the other
 	s.take("a", false)
 	s.settle("a", sessionstate.Unseen)

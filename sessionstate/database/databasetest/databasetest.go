@@ -8,14 +8,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// Connect connects to the server with the URL until the test ends. No slow machine reaches the
-// timeouts of the connection.
+// Connect connects to the server with the URL until the test ends. The timeouts are long enough
+// for a slow machine.
 func Connect(t testing.TB, url string) *database.Server {
 	t.Helper()
 	return ConnectWith(t, database.ServerOptions{URL: url})
 }
 
-// ConnectWith is Connect with further options.
+// ConnectWith is Connect with more options.
 func ConnectWith(t testing.TB, o database.ServerOptions) *database.Server {
 	t.Helper()
 	o.Connections = 10
