@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// answer is a question that a source answers.
+// answer is a query with its expected result.
 type answer struct {
 	name   string
 	scopes map[string]policy.Scope
@@ -16,7 +16,7 @@ type answer struct {
 	want   policy.Effective
 }
 
-// refusal is a question that a source answers with an error.
+// refusal is a query that must return an error.
 type refusal struct {
 	name   string
 	scopes map[string]policy.Scope
@@ -24,7 +24,7 @@ type refusal struct {
 	is     func(error) bool
 }
 
-// chain makes scopes of which each has the one before it as its parent.
+// chain makes each scope the parent of the next.
 func chain(scopes ...policy.Scope) map[string]policy.Scope {
 	byName := make(map[string]policy.Scope)
 	for i, s := range scopes {
@@ -49,7 +49,7 @@ func inherited(p policy.Policy) policy.Policy {
 	return p
 }
 
-// texts are texts that a source might read as something else.
+// texts are strings that a source might parse as something else.
 var texts = []string{
 	"two\nlines", "trailing\n", "\n  leading", "tab\there", `"quoted" and 'quoted'`, `back\slash \n`, "key: value", "# no comment",
 	"- no list", "[no, list]", "{no: mapping}", "yes", "null", "~", "1.10", "0x10", "2026-07-28", "*star", "&and", "!bang", "%percent",
@@ -118,7 +118,7 @@ func answers() []answer {
 
 func refusals() []refusal {
 	unknown := func(err error) bool { return errors.Is(err, policy.ErrUnknownScope) }
-	// A source that only passes on what another process resolved cannot know why.
+	// A source that returns the results of another process may not know the reason.
 	unusable := func(err error) bool {
 		return errors.Is(err, policy.ErrInvalid) || errors.Is(err, policy.ErrUnavailable)
 	}

@@ -1,6 +1,5 @@
-// Package policytest holds the suite that every [policy.Source] passes. A
-// source's own test calls [Run] with a function that makes one which knows the
-// given scopes:
+// Package policytest is the test suite for implementations of [policy.Source]. The test of an
+// implementation calls [Run] with a function that makes a source of the given scopes:
 //
 //	func TestSource(t *testing.T) {
 //		policytest.Run(t, func(t *testing.T, scopes map[string]policy.Scope) policy.Source {
@@ -21,8 +20,8 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// A NewSource makes a source that knows scopes, by name. It releases what the
-// source holds with t.Cleanup.
+// A NewSource makes a source of the given scopes by name. It releases the source's resources
+// with t.Cleanup.
 type NewSource func(t *testing.T, scopes map[string]policy.Scope) policy.Source
 
 // secret is the credential of every query; no error text may contain it.
@@ -68,7 +67,7 @@ func ask(ctx context.Context, s policy.Source, scope string) (policy.Effective, 
 	return s.Effective(ctx, policy.Query{Scope: scope, Workspace: "w1", Credential: secret})
 }
 
-// example is the pair of scopes that the documentation shows.
+// example returns the scopes of the example in the documentation.
 func example() map[string]policy.Scope {
 	return map[string]policy.Scope{
 		"acme": {
@@ -84,7 +83,7 @@ func example() map[string]policy.Scope {
 	}
 }
 
-// exampleEffective is what holds for "acme/platform" in example.
+// exampleEffective returns the effective policies of "acme/platform" in example.
 func exampleEffective() policy.Effective {
 	return policy.Effective{
 		Policies: []policy.Policy{
@@ -138,14 +137,14 @@ func manyAsk(t *testing.T, s policy.Source) {
 	wg.Wait()
 }
 
-// same compares what two Effectives say; a nil list is an empty one.
+// same reports whether a and b are equal. A nil list equals an empty one.
 func same(a, b policy.Effective) bool {
 	return len(a.Policies) == len(b.Policies) && len(a.Objectives) == len(b.Objectives) &&
 		(len(a.Policies) == 0 || reflect.DeepEqual(a.Policies, b.Policies)) &&
 		(len(a.Objectives) == 0 || reflect.DeepEqual(a.Objectives, b.Objectives))
 }
 
-// print shows an Effective one item a line.
+// print formats an Effective, one item per line.
 func print(e policy.Effective) string {
 	var b strings.Builder
 	for _, p := range e.Policies {
