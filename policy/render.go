@@ -74,12 +74,12 @@ func blockOf(e Effective) block {
 	return b
 }
 
-// length returns len(b.text(kept, note)).
-func (b block) length(kept int, note string) int {
-	policies := b.policies[:min(kept, len(b.policies))]
-	objectives := b.objectives[:kept-len(policies)]
+// length returns len(b.text(count, note)).
+func (b block) length(count int, note string) int {
+	policies := b.policies[:min(count, len(b.policies))]
+	objectives := b.objectives[:count-len(policies)]
 	n := len(b.text(0, note))
-	if kept > 0 && note == "" {
+	if count > 0 && note == "" {
 		n -= len(nothingSet + "\n\n")
 	}
 	for i, lines := range [][]string{policies, objectives} {
@@ -93,10 +93,10 @@ func (b block) length(kept int, note string) int {
 	return n
 }
 
-// text returns the text of the block with the first kept items and the note, if not empty.
-func (b block) text(kept int, note string) string {
-	policies := b.policies[:min(kept, len(b.policies))]
-	objectives := b.objectives[:kept-len(policies)]
+// text returns the text of the block with the first count items and the note, if not empty.
+func (b block) text(count int, note string) string {
+	policies := b.policies[:min(count, len(b.policies))]
+	objectives := b.objectives[:count-len(policies)]
 	parts := []string{frameTop}
 	if len(policies) > 0 {
 		parts = append(parts, "Policies:\n"+strings.Join(policies, "\n"))

@@ -23,14 +23,14 @@ type Context struct {
 	Workspace Fact
 	// WorkspaceID is the durable id of the workspace, if it has one.
 	WorkspaceID Fact
-	// Trust is the trust level from the operator or a credential. Read it with
-	// Lookup("session.trust"), which also considers the principal's level.
+	// Trust is the trust level from the operator. Read it with Lookup("session.trust"), which
+	// normalises it and also considers the principal's level.
 	Trust Fact
 	// Principal is the owner of the session's credential, nil without a credential.
 	Principal *Principal
 	// Unidentified is the reason why the session's credential has no principal. It is nil if
-	// the credential was identified or if there is none. Otherwise, treat the caller as a
-	// stranger in every decision that depends on the principal.
+	// the credential was identified or if there is none. If it is not nil, do not treat the
+	// session like one without a credential: refuse what depends on the principal.
 	Unidentified error
 	// Protocol is the negotiated revision, such as "2025-06-18"; empty before the handshake.
 	Protocol string
@@ -66,16 +66,6 @@ func (c *Context) WithWorkspace(f Fact) *Context {
 // WithWorkspaceID returns a context with f as the workspace's id if f is [Better].
 func (c *Context) WithWorkspaceID(f Fact) *Context {
 	return c.withFact(func(c *Context) *Fact { return &c.WorkspaceID }, f)
-}
-
-// WithTrust returns a context with f as the trust level if f is [Better]. Trust decides
-// access, so WithTrust ignores sources below [Credential]. It normalises the level.
-func (c *Context) WithTrust(f Fact) *Context {
-	if f.Source < Credential {
-		f = Fact{}
-	}
-	f.Value = NormalizeTrust(f.Value)
-	return c.withFact(func(c *Context) *Fact { return &c.Trust }, f)
 }
 
 // WithPrincipal returns a context with p as its principal; nil removes it.

@@ -1,6 +1,7 @@
 package filesource
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,8 +33,8 @@ func (r *reader) fields(n ast.Node, what string, known fields) bool {
 			continue
 		}
 		seen[key] = at
-		if read := known.find(key); read != nil {
-			read(iter.Value())
+		if i := slices.IndexFunc(known, func(f field) bool { return f.key == key }); i >= 0 {
+			known[i].read(iter.Value())
 			continue
 		}
 		hint := "known here are " + strings.Join(known.keys(), ", ")
@@ -55,15 +56,6 @@ func (r *reader) items(n ast.Node, key string) []ast.Node {
 		return nil
 	}
 	r.add(textfile.Start(n), "%s is %s where a list is expected: begin each entry with a dash", key, kind(n))
-	return nil
-}
-
-func (f fields) find(key string) func(ast.Node) {
-	for _, known := range f {
-		if known.key == key {
-			return known.read
-		}
-	}
 	return nil
 }
 

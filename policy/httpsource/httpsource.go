@@ -22,6 +22,7 @@
 package httpsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,12 +76,9 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
 	return &Source{
 		url:     u,
-		timeout: o.Timeout,
+		timeout: cmp.Or(o.Timeout, DefaultTimeout),
 		token:   o.Token,
 		client:  sync.OnceValue(func() *http.Client { return fetch.NewClient(o.Client, sameHost) }),
 	}, nil

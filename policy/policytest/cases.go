@@ -76,7 +76,7 @@ func answers() []answer {
 	siblings["sibling"] = policy.Scope{Name: "sibling", Parent: "root", Policies: []policy.Policy{pre("s1")}}
 	return []answer{
 		{name: "the documentation's example", scopes: example(), ask: "acme/platform", want: exampleEffective()},
-		{name: "a scope with nothing to say", scopes: chain(policy.Scope{Name: "leaf"}), ask: "leaf"},
+		{name: "an empty scope", scopes: chain(policy.Scope{Name: "leaf"}), ask: "leaf"},
 		{
 			name: "three scopes in order", scopes: mixed, ask: "leaf",
 			want: policy.Effective{
@@ -88,25 +88,25 @@ func answers() []answer {
 			},
 		},
 		{
-			name: "asked for a parent, its policies are its own", scopes: mixed, ask: "root",
+			name: "the policies of a parent are not inherited", scopes: mixed, ask: "root",
 			want: policy.Effective{
 				Policies:   []policy.Policy{pre("r1"), pre("r3"), app("r2"), app("r4")},
 				Objectives: []string{"a", "b"},
 			},
 		},
 		{
-			name: "siblings know nothing of each other", scopes: siblings, ask: "sibling",
+			name: "siblings do not inherit from each other", scopes: siblings, ask: "sibling",
 			want: policy.Effective{
 				Policies:   []policy.Policy{inherited(pre("r1")), inherited(pre("r3")), pre("s1"), inherited(app("r2")), inherited(app("r4"))},
 				Objectives: []string{"a", "b"},
 			},
 		},
 		{
-			name: "overridden, dropped, taken up again", scopes: changed, ask: "leaf",
+			name: "overridden, dropped, added again", scopes: changed, ask: "leaf",
 			want: policy.Effective{Policies: []policy.Policy{pre("r3"), own}},
 		},
 		{
-			name: "text arrives as it was written", scopes: chain(verbatim), ask: "verbatim",
+			name: "text is unchanged", scopes: chain(verbatim), ask: "verbatim",
 			want: policy.Effective{Policies: verbatim.Policies, Objectives: verbatim.Objectives},
 		},
 		{
@@ -123,13 +123,13 @@ func refusals() []refusal {
 		return errors.Is(err, policy.ErrInvalid) || errors.Is(err, policy.ErrUnavailable)
 	}
 	return []refusal{
-		{name: "a scope that is not there", scopes: example(), ask: "acme/nobody", is: unknown},
-		{name: "the case of a name counts", scopes: example(), ask: "ACME", is: unknown},
-		{name: "no scope named", scopes: example(), ask: "", is: unknown},
-		{name: "no scopes at all", ask: "acme", is: unknown},
+		{name: "a missing scope", scopes: example(), ask: "acme/nobody", is: unknown},
+		{name: "names are case-sensitive", scopes: example(), ask: "ACME", is: unknown},
+		{name: "an empty name", scopes: example(), ask: "", is: unknown},
+		{name: "no scopes", ask: "acme", is: unknown},
 		{name: "unknown parent", scopes: map[string]policy.Scope{"a": {Name: "a", Parent: "b"}}, ask: "a", is: unusable},
 		{
-			name: "a circle of parents",
+			name: "a cycle of parents",
 			scopes: map[string]policy.Scope{
 				"a": {Name: "a", Parent: "b"}, "b": {Name: "b", Parent: "c"}, "c": {Name: "c", Parent: "b"},
 			},

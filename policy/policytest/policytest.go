@@ -50,17 +50,17 @@ func Run(t *testing.T, newSource NewSource) {
 					t.Errorf("got the error %v", err)
 				}
 				if !got.Empty() {
-					t.Errorf("got %s beside an error", print(got))
+					t.Errorf("got %s with an error", print(got))
 				}
 				if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
-					t.Errorf("the error tells the credential: %v", err)
+					t.Errorf("the error contains the credential: %v", err)
 				}
 			})
 		}
 	})
-	t.Run("a context that is over is heard", func(t *testing.T) { contextOver(t, newSource(t, example())) })
+	t.Run("a cancelled context is an error", func(t *testing.T) { contextOver(t, newSource(t, example())) })
 	t.Run("answers belong to the caller", func(t *testing.T) { ownAnswers(t, newSource(t, example())) })
-	t.Run("many ask at once", func(t *testing.T) { manyAsk(t, newSource(t, example())) })
+	t.Run("many queries at once", func(t *testing.T) { manyAsk(t, newSource(t, example())) })
 }
 
 func ask(ctx context.Context, s policy.Source, scope string) (policy.Effective, error) {
@@ -101,7 +101,7 @@ func contextOver(t *testing.T, s policy.Source) {
 		t.Errorf("got %s and %v, want context.Canceled", print(got), err)
 	}
 	if _, err := ask(t.Context(), s, "acme"); err != nil {
-		t.Errorf("the next question fails too: %v", err)
+		t.Errorf("the next query fails too: %v", err)
 	}
 }
 

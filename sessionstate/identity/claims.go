@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -45,10 +46,7 @@ func (c Claims) Complete() (Claims, error) {
 		{&c.Scope, "scope", Unread},
 		{&c.Trust, "trust", Unread},
 	} {
-		if *f.name == "" {
-			*f.name = f.byDefault
-		}
-		if !isWord(*f.name) {
+		if *f.name = cmp.Or(*f.name, f.byDefault); !isWord(*f.name) {
 			return Claims{}, fmt.Errorf("identity.jwt.claims.%s %.40q is no name of a claim: take line breaks, control characters and space around it out", f.field, *f.name)
 		}
 	}
@@ -88,16 +86,9 @@ type claimReader struct {
 	err    error
 }
 
-// find returns the claim called name, nil if there is none.
-func (r *claimReader) find(name string) any {
-	if name == Unread {
-		return nil
-	}
-	return lookUp(r.claims, name)
-}
-
-func lookUp(claims map[string]any, name string) any {
-	if value, ok := claims[name]; ok {
+// find returns the claim called name, nil if there is none or name is Unread.
+func find(claims map[string]any, name string) any {
+	if value, ok := claims[name]; ok && name != Unread {
 		return value
 	}
 	for i := range len(name) {
@@ -105,7 +96,7 @@ func lookUp(claims map[string]any, name string) any {
 			continue
 		}
 		if inner, ok := claims[name[:i]].(map[string]any); ok {
-			if value := lookUp(inner, name[i+1:]); value != nil {
+			if value := find(inner, name[i+1:]); value != nil {
 				return value
 			}
 		}
@@ -115,7 +106,7 @@ func lookUp(claims map[string]any, name string) any {
 
 // text returns a claim that is a string or a whole number.
 func (r *claimReader) text(name string) string {
-	switch value := r.find(name).(type) {
+	switch value := find(r.claims, name).(type) {
 	case nil:
 	case string:
 		return r.word(name, value)
@@ -134,7 +125,7 @@ func (r *claimReader) text(name string) string {
 // list returns a claim that is a list of strings, or a string that split divides.
 func (r *claimReader) list(name string, split func(string) []string) []string {
 	var texts []string
-	switch value := r.find(name).(type) {
+	switch value := find(r.claims, name).(type) {
 	case nil:
 	case string:
 		texts = split(value)

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,10 @@ type keyCache struct {
 
 // newKeyCache returns a cache for o.JWKS. It reads nothing.
 func newKeyCache(o TokenOptions) (*keyCache, error) {
-	c := &keyCache{name: o.JWKS, hint: "correct the file or identity.jwt.jwks", refresh: FileRefresh, timeout: o.Timeout, now: o.Now, onStale: o.Kept}
+	c := &keyCache{
+		name: o.JWKS, hint: "correct the file or identity.jwt.jwks",
+		refresh: FileRefresh, timeout: cmp.Or(o.Timeout, DefaultTimeout), now: o.Now, onStale: o.Kept,
+	}
 	switch scheme, _, ok := strings.Cut(o.JWKS, "://"); {
 	case o.JWKS == "":
 		return nil, errors.New("identity.jwt.jwks is missing: write the file or https address of the issuer's key set")
@@ -59,9 +63,6 @@ func newKeyCache(o TokenOptions) (*keyCache, error) {
 			}
 			return data, err
 		}
-	}
-	if c.timeout <= 0 {
-		c.timeout = DefaultTimeout
 	}
 	return c, nil
 }

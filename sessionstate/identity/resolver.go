@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -59,14 +60,10 @@ type key struct {
 
 // New returns a Resolver for o.File. The first Resolve reads the file.
 func New(o Options) *Resolver {
-	if o.Cache <= 0 {
-		o.Cache = DefaultCache
-	}
+	o.Cache = cmp.Or(o.Cache, DefaultCache)
+	o.Keep = cmp.Or(o.Keep, 10*o.Cache)
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Keep <= 0 {
-		o.Keep = 10 * o.Cache
 	}
 	return &Resolver{o: o}
 }

@@ -35,14 +35,14 @@ func Run(t *testing.T, newTurns New) {
 		{"an open turn is free again", openTurn},
 		{"a seen turn is closed", seenTurn},
 		{"an unseen turn is free again and counted", unseenTurn},
-		{"settling counts without holding", settleUnheld},
+		{"settling without holding counts", settleUnheld},
 		{"a turn that is not settled is free after its lease", leaseExpires},
-		{"a late holder does not open what is closed", lateHolder},
-		{"sweep forgets idle keys", sweepIdle},
-		{"sweep keeps what is used or held", sweepKeeps},
-		{"a key that was unused for a time is free", unusedKey},
+		{"a late holder does not reopen a closed turn", lateHolder},
+		{"a sweep removes idle keys", sweepIdle},
+		{"a sweep keeps used and held keys", sweepKeeps},
+		{"an idle key is free", unusedKey},
 		{"keys are any text", anyKey},
-		{"mistakes are errors", mistakes},
+		{"invalid arguments are errors", mistakes},
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func (s *subject) sweep(idle time.Duration, want int) {
 	}
 }
 
-// unusedKey checks that a key that was unused for a time is free, swept or not, unless it is held.
+// unusedKey checks that an idle key is free, swept or not, unless it is held.
 func unusedKey(t *testing.T, s *subject) {
 	take := func(want bool, wantUnseen int) {
 		t.Helper()
@@ -124,7 +124,7 @@ func unusedKey(t *testing.T, s *subject) {
 	take(true, 0)
 	s.clock.advance(30 * time.Second)
 	if mine, _, err := s.turns.Take(t.Context(), "a", time.Second); mine || err != nil {
-		t.Fatalf("a turn that is held is given to another: %v", err)
+		t.Fatalf("a held turn was given to another caller: %v", err)
 	}
 }
 
@@ -260,22 +260,22 @@ func sweepIdle(_ *testing.T, s *subject) {
 
 func sweepKeeps(_ *testing.T, s *subject) {
 	s.take("held", true)
-	s.take("told no", true)
-	s.settle("told no", sessionstate.Seen)
+	s.take("refused", true)
+	s.settle("refused", sessionstate.Seen)
 	s.take("unseen", true)
 	s.settle("unseen", sessionstate.Unseen)
 	s.sweep(0, 2)
 	s.take("held", false)
 
-	s.take("told no", true)
-	s.settle("told no", sessionstate.Seen)
+	s.take("refused", true)
+	s.settle("refused", sessionstate.Seen)
 	for range 5 {
 		s.clock.advance(40 * time.Minute)
-		s.take("told no", false)
+		s.take("refused", false)
 		s.settle("held", sessionstate.Seen)
 		s.sweep(time.Hour, 0)
 	}
-	s.take("told no", false)
+	s.take("refused", false)
 	s.take("held", false)
 }
 
@@ -304,7 +304,7 @@ func mistakes(t *testing.T, s *subject) {
 	}
 	s.take("a", true)
 	if err := s.turns.Settle(t.Context(), "a", sessionstate.Unseen+1); err == nil {
-		t.Error("Settle with an unknown outcome is no error")
+		t.Error("Settle accepts an unknown outcome")
 	}
 	s.take("a", false)
 

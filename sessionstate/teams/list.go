@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
@@ -80,7 +79,7 @@ func readCursor(cursor string) (created int64, id string, err error) {
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {
-		_, err = fmt.Fscanf(strings.NewReader(string(text)), "%d %s", &created, &id)
+		_, err = fmt.Sscanf(string(text), "%d %s", &created, &id)
 	}
 	if err != nil || !IsHandle(id) {
 		return 0, "", ErrCursor

@@ -15,6 +15,17 @@ func Connect(t testing.TB, url string) *database.Server {
 	return ConnectWith(t, database.ServerOptions{URL: url})
 }
 
+// Migrate creates the tables of schema in the database with the URL, and returns the URL.
+func Migrate(t testing.TB, url string, schema database.Schema) string {
+	t.Helper()
+	server := Connect(t, url)
+	if _, err := server.Migrate(t.Context(), []database.Schema{schema}); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Close() // a database with connections cannot be copied
+	return url
+}
+
 // ConnectWith is Connect with more options.
 func ConnectWith(t testing.TB, o database.ServerOptions) *database.Server {
 	t.Helper()
