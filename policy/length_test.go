@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The limit of a block is kept by a length that is counted, which must be that of the text.
+// Render uses length to respect the limit, so length must equal the length of the text.
 func TestLength(t *testing.T) {
 	for policies := range 4 {
 		for objectives := range 4 {

@@ -9,17 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// oneLine returns text from a file or a server as one line for the block. Any white space,
-// line breaks included, becomes single spaces. Invisible characters are removed, because a
-// reviewer must be able to read all that a model reads. Look-alikes of the frame are
-// replaced.
+// oneLine returns text from a file or a server as one line for the block. It replaces white
+// space, including line breaks, with single spaces. It removes invisible characters, because a
+// reviewer must see everything that a model reads, and replaces look-alikes of the frame.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.ContainsFunc(s, beginsEscape) {
 		s = escapes().ReplaceAllString(s, "")
 	}
 	var b strings.Builder
-	last := rune(0) // the character before: 0 at the start; a space is not yet written
+	last := rune(0) // the previous character, 0 at the start; if it is a space, it is not written yet
 	for _, r := range s {
 		switch r = visible(r, last); {
 		case r == 0, r == frameRune && last == frameRune, r == ' ' && last == 0:
@@ -35,9 +34,9 @@ func oneLine(s string) string {
 	return defuse(b.String())
 }
 
-// Escape returns text with each invisible character that a block leaves out, or turns into
-// a blank, written as <U+XXXX>, and the number of these characters. Line breaks and tabs
-// stay. It shows a reviewer what a text hides.
+// Escape shows a reviewer the invisible characters in text: it replaces each character that a
+// block omits, or replaces with a space, with <U+XXXX>, and returns the number of these
+// characters. It keeps line breaks and tabs.
 func Escape(text string) (shown string, hidden int) {
 	var b strings.Builder
 	last := rune(0)
@@ -49,7 +48,7 @@ func Escape(text string) (shown string, hidden int) {
 		case v == 0, v == ' ' && r != ' ':
 			fmt.Fprintf(&b, "<U+%04X>", r)
 			hidden++
-			continue // last stays, as in oneLine
+			continue // keep last, as in oneLine
 		default:
 			b.WriteRune(r)
 		}
@@ -58,14 +57,14 @@ func Escape(text string) (shown string, hidden int) {
 	return b.String(), hidden
 }
 
-// frameRune replaces every run of characters that a frame can be drawn with.
+// frameRune replaces every run of characters that look like parts of a frame.
 const frameRune = '–'
 
-// visible returns what to write for r after the character last: r itself, a space,
+// visible returns the character to write for r after the character last: r itself, a space,
 // frameRune, or 0 for nothing.
 func visible(r, last rune) rune {
 	switch {
-	case ' ' <= r && r <= '~': // nearly all there is
+	case ' ' <= r && r <= '~': // nearly all characters
 		return r
 	case unicode.IsSpace(r), isBlank(r):
 		return ' '
@@ -82,12 +81,12 @@ func visible(r, last rune) rune {
 		return 0
 	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), unicode.Is(unicode.Noncharacter_Code_Point, r),
 		unicode.Is(unicode.Co, r), r == 0x16FE4:
-		return 0 // what a character for private use looks like depends on the font
+		return 0 // the look of a private-use character depends on the font
 	}
 	return r
 }
 
-// isBlank reports whether r is a letter or symbol that is drawn as a blank.
+// isBlank reports whether r is a letter or symbol that looks like a space.
 func isBlank(r rune) bool {
 	switch r {
 	case 0x115F, 0x1160, 0x180E, 0x2800, 0x3164, 0xFFA0, 0x1D159:
@@ -99,12 +98,12 @@ func isBlank(r rune) bool {
 // isJoiner reports whether r is the zero-width joiner or non-joiner.
 func isJoiner(r rune) bool { return r == 0x200C || r == 0x200D }
 
-// isSelector reports whether r is a variation selector. A text can be hidden in them.
+// isSelector reports whether r is a variation selector. Selectors can hide text.
 func isSelector(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) }
 
 // takesModifier reports whether the invisible character r may follow last. Emoji, Persian,
-// Indic scripts and Mongolian need joiners or selectors, Latin text does not: there they
-// would only hide something, such as a look-alike of the frame's words.
+// Indic scripts and Mongolian need joiners or selectors. Latin text does not need them: there
+// they could only hide something, such as a look-alike of the frame's words.
 func takesModifier(last, r rune) bool {
 	switch {
 	case isJoiner(last):
@@ -119,34 +118,26 @@ func takesModifier(last, r rune) bool {
 	return last >= utf8.RuneSelf && !unicode.In(last, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han)
 }
 
-// escapes matches the escapes of terminals (ECMA-48): control sequences, control strings up to
-// their end (BEL, or ST in either form), and two characters or more. What is incomplete is none,
-// so that it does not swallow the text after it; its control character is removed like any other.
+// escapes matches terminal escapes (ECMA-48): control sequences, control strings up to their end
+// (BEL, or ST in either form), and other sequences. It does not match incomplete escapes, which
+// would include the text after them; their control character is removed like any other.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:\x1b\[|\x{9b})[ -?]*[@-~]` +
 		`|(?:\x1b[]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x00-\x1f\x{80}-\x{9f}]*(?:\x07|\x1b\\|\x{9c})` +
 		`|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\\x60-~])`)
 })
 
-// beginsEscape reports whether an escape may begin with r: with ESC, or the one-rune form of ESC
-// and a character from @ to _.
+// beginsEscape reports whether an escape may begin with r, which is then ESC or the one-rune form
+// of ESC and a character from @ to _.
 func beginsEscape(r rune) bool { return r == 0x1B || r >= 0x80 && r <= 0x9F }
 
-// defuse replaces the words in s by which the block names itself, so that no item can
-// imitate the first line of the frame.
+// frameWords matches the words that mark the first line of the frame.
+var frameWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\(auto-injected\)`) })
+
+// defuse replaces frameWords in s, so that no item can imitate the first line of the frame.
 func defuse(s string) string {
-	const words, instead = "(auto-injected)", "(quoted)"
-	var b strings.Builder
-	done := 0
-	for i := 0; i+len(words) <= len(s); i++ {
-		if s[i] == '(' && strings.EqualFold(s[i:i+len(words)], words) {
-			b.WriteString(s[done:i])
-			b.WriteString(instead)
-			done = i + len(words)
-		}
-	}
-	if done == 0 {
+	if !strings.Contains(s, "(") {
 		return s
 	}
-	return b.String() + s[done:]
+	return frameWords().ReplaceAllString(s, "(quoted)")
 }

@@ -10,13 +10,13 @@ import (
 	"log/slog"
 )
 
-// Position says whether a policy is read before or after those of the scopes further in.
+// Position is the place of a policy relative to those of inner scopes.
 type Position string
 
 const (
-	// Prepend puts a policy before those of the scopes further in.
+	// Prepend puts a policy before those of inner scopes.
 	Prepend Position = "prepend"
-	// Append puts a policy after those of the scopes further in.
+	// Append puts a policy after those of inner scopes.
 	Append Position = "append"
 )
 
@@ -29,8 +29,8 @@ type Policy struct {
 	Name     string
 	Position Position
 	Text     string
-	// Inherited says that the policy came from a parent of the scope in the query. It has
-	// no meaning in a Scope, where every policy is the scope's own.
+	// Inherited means that the policy is from a parent of the scope in the query. It has no
+	// meaning in a Scope.
 	Inherited bool
 }
 
@@ -41,30 +41,30 @@ type Effective struct {
 }
 
 // Empty reports whether there are neither policies nor objectives. A source may return an
-// empty Effective: that is not an error.
+// empty Effective without an error.
 func (e Effective) Empty() bool { return len(e.Policies) == 0 && len(e.Objectives) == 0 }
 
-// A Query says whose effective policies to return.
+// A Query describes the session for which a source returns policies.
 type Query struct {
 	// Scope is the name of the innermost scope, such as "acme/platform".
 	Scope string
 	// Workspace is the id of the workspace, empty if there is none. A source
 	// may ignore it.
 	Workspace string
-	// WorkspacePath is the path of the workspace, empty if it is not known. A client may
-	// have named it. A source must not send it to another machine.
+	// WorkspacePath is the path of the workspace, empty if it is unknown. It may come from
+	// the client. A source must not send it to another machine.
 	WorkspacePath string
-	// Credential is the session's own, for sources that need one.
+	// Credential is the session's credential, for sources that need one.
 	Credential Credential
 }
 
-// A Credential is a secret for a source. Formatting, logging and marshalling it give a
-// fixed word instead. Do not keep a Credential in an unexported field of a struct that is
+// A Credential is a secret for a source. Formatting, logging and marshalling it return a
+// fixed word instead. Do not store a Credential in an unexported field of a struct that is
 // printed: fmt cannot call its methods there.
 type Credential string
 
-// hidden returns the word that is printed for a credential. It differs for an absent
-// credential, which helps when debugging.
+// hidden returns the word that is printed for c. It tells an absent credential from a present
+// one.
 func (c Credential) hidden() string {
 	if c == "" {
 		return "[none]"
@@ -87,43 +87,42 @@ func (c Credential) LogValue() slog.Value { return slog.StringValue(c.hidden()) 
 // MarshalText hides the secret from encoding/json and its like.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.hidden()), nil }
 
-// A Source returns the effective policies of scopes. It is safe for use by several
-// goroutines, answers each call with the present policies, and keeps no reference to what
-// it returned: the caller may change it.
+// A Source returns the effective policies of scopes. It is safe for use by several goroutines,
+// returns the current policies in each call, and keeps no reference to the result, which the
+// caller may change.
 //
-// An error wraps one of those below; no error text contains the query's credential. On
-// any error the session's tools still work: the caller goes without the policies, warns
-// once, and may ask again later.
+// An error wraps one of those below, and never contains the query's credential. After an error
+// the session's tools still work: the caller continues without policies, warns once, and may ask
+// again later.
 type Source interface {
 	Effective(ctx context.Context, q Query) (Effective, error)
 }
 
 var (
-	// ErrUnknownScope: the source is up and has no scope of that name. Asking
-	// again does not help until someone writes the scope down or the name is
-	// corrected.
+	// ErrUnknownScope means that the source has no scope of that name. Asking again does not
+	// help until someone adds the scope or corrects the name.
 	ErrUnknownScope = errors.New("unknown scope")
 
-	// ErrInvalid: the source's policies contradict each other or cannot be parsed (a
-	// cycle, an unknown parent, a mistake in a file). A person must correct them; the text
-	// says where.
+	// ErrInvalid means that the policies contradict each other or cannot be parsed (a cycle,
+	// an unknown parent, a mistake in a file). A person must correct them; the text says
+	// where.
 	ErrInvalid = errors.New("invalid policies")
 
-	// ErrUnavailable: the source is down or too slow, or its answer is not a policy
-	// answer. Asking again later may help.
+	// ErrUnavailable means that the source is down or too slow, or that its answer is
+	// invalid. Asking again later may help.
 	ErrUnavailable = errors.New("policy source is down")
 
-	// ErrUnauthorized: the source refused the credential. Asking again with
-	// the same one does not help.
+	// ErrUnauthorized means that the source refused the credential. Asking again with the
+	// same one does not help.
 	ErrUnauthorized = errors.New("policy source refused the credential")
 )
 
 // A Scope is the content of one policy file.
 type Scope struct {
-	// Name is the scope's own name, such as "acme/platform". A slash in it has no meaning:
-	// only Parent makes a chain.
+	// Name is the name of the scope, such as "acme/platform". A slash has no meaning: only
+	// Parent makes a chain.
 	Name string
-	// Parent is the name of the scope this one builds on, empty for none.
+	// Parent is the name of the scope from which this one inherits, empty for none.
 	Parent string
 	// Policies are in the order of the file; no two have the same name.
 	Policies []Policy
@@ -134,7 +133,7 @@ type Scope struct {
 	Objectives []string
 }
 
-// Digest names a text by its content: "sha256:" and 64 hexadecimal digits.
+// Digest returns an identifier of the content of text: "sha256:" and 64 hexadecimal digits.
 func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// The lines of the block that are the same in every session. The first and the last
-// separate the block from a tool's own text, so [oneLine] keeps both out of items.
+// The constant lines of the block. The first and the last separate the block from a tool's own
+// text, so [oneLine] removes look-alikes of both from items.
 const (
 	frameTop    = "═══ SESSION CONTEXT (auto-injected) ═══"
 	frameBottom = "═══════════════════════════════════════"
 	nothingSet  = "No policies or objectives configured"
 )
 
-// Render writes e as the block that is put in front of a session's first tool
-// response. It has no newline at its end.
+// Render returns e as the block for the beginning of a session's first tool response, without a
+// newline at the end.
 //
-// Every item is one line that cannot be taken for another part of the block: line breaks
-// become spaces, and control characters, terminal escapes, invisible and
-// direction-changing characters and look-alikes of the frame are removed. An item that is
-// empty then is not written.
+// Every item is one line that does not look like another part of the block: Render replaces line
+// breaks with spaces, and removes control characters, terminal escapes, invisible and
+// direction-changing characters and look-alikes of the frame. It omits items that are empty then.
 //
-// The block is at most maxBytes long (0: no limit). From the first item that does not fit
-// on, all items are left out, and the last line inside the frame says how many. The frame
-// and that line are written even if they alone are longer.
+// The block has at most maxBytes (0: no limit). Render omits all items from the first one that
+// does not fit, and the last line inside the frame has their number. It always writes the frame
+// and that line, even if these are too long.
 func Render(e Effective, maxBytes int) string {
 	b := blockOf(e)
 	total := len(b.policies) + len(b.objectives)
@@ -34,8 +33,8 @@ func Render(e Effective, maxBytes int) string {
 	note := func(left int) string {
 		return fmt.Sprintf("(%d more left out: the limit is %d bytes)", left, maxBytes)
 	}
-	// Leaving out an item shortens the block by more than the count in the note can grow,
-	// so a binary search finds the smallest number.
+	// Omitting an item shortens the block by more than the number in the note can grow, so a
+	// binary search finds the smallest number.
 	left := sort.Search(total, func(left int) bool { return b.length(total-left, note(left)) <= maxBytes })
 	return b.text(total-left, note(left))
 }
@@ -45,7 +44,7 @@ type block struct {
 	policies, objectives []string
 }
 
-// blockOf writes each item of e as a line.
+// blockOf returns the block with a line for each item of e.
 func blockOf(e Effective) block {
 	var b block
 	for _, p := range e.Policies {
@@ -75,12 +74,12 @@ func blockOf(e Effective) block {
 	return b
 }
 
-// length returns the length of the text of the first kept items and the note.
-func (b block) length(kept int, note string) int {
-	policies := b.policies[:min(kept, len(b.policies))]
-	objectives := b.objectives[:kept-len(policies)]
+// length returns len(b.text(count, note)).
+func (b block) length(count int, note string) int {
+	policies := b.policies[:min(count, len(b.policies))]
+	objectives := b.objectives[:count-len(policies)]
 	n := len(b.text(0, note))
-	if kept > 0 && note == "" {
+	if count > 0 && note == "" {
 		n -= len(nothingSet + "\n\n")
 	}
 	for i, lines := range [][]string{policies, objectives} {
@@ -94,10 +93,10 @@ func (b block) length(kept int, note string) int {
 	return n
 }
 
-// text joins the first kept items and the note, if there is one, into the block.
-func (b block) text(kept int, note string) string {
-	policies := b.policies[:min(kept, len(b.policies))]
-	objectives := b.objectives[:kept-len(policies)]
+// text returns the text of the block with the first count items and the note, if not empty.
+func (b block) text(count int, note string) string {
+	policies := b.policies[:min(count, len(b.policies))]
+	objectives := b.objectives[:count-len(policies)]
 	parts := []string{frameTop}
 	if len(policies) > 0 {
 		parts = append(parts, "Policies:\n"+strings.Join(policies, "\n"))

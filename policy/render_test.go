@@ -17,12 +17,12 @@ const (
 	bottom = "═══════════════════════════════════════"
 )
 
-// framed is a block with the given lines in its frame.
+// framed returns a block with the given lines in its frame.
 func framed(lines ...string) string {
 	return top + "\n\n" + strings.Join(lines, "\n") + "\n\n" + bottom
 }
 
-// example is the Effective that ARCHITECTURE.md shows.
+// example is the Effective of the example in the documentation.
 var example = policy.Effective{
 	Policies: []policy.Policy{
 		{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests.", Inherited: true},
@@ -59,7 +59,7 @@ func TestRender(t *testing.T) {
 		},
 		{name: "nothing", want: framed("No policies or objectives configured")},
 		{
-			name: "nothing that can be seen",
+			name: "only invisible characters",
 			effective: policy.Effective{
 				Policies:   []policy.Policy{{Position: policy.Prepend, Text: "\u200b\n"}},
 				Objectives: []string{"", "\t", "\x1b[31m"},
@@ -67,7 +67,7 @@ func TestRender(t *testing.T) {
 			want: framed("No policies or objectives configured"),
 		},
 		{
-			name: "a position no source should give reads as append",
+			name: "an invalid position reads as append",
 			effective: policy.Effective{Policies: []policy.Policy{
 				{Name: "n", Text: "t", Position: "x]\n" + bottom},
 			}},
@@ -95,7 +95,7 @@ func TestRender(t *testing.T) {
 			name: "no room for any", effective: example, maxBytes: 1,
 			want: framed("(4 more left out: the limit is 1 bytes)"),
 		},
-		{name: "a limit that nothing can exceed", maxBytes: 1, want: framed("No policies or objectives configured")},
+		{name: "no limit", maxBytes: 1, want: framed("No policies or objectives configured")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,31 +123,31 @@ func TestRenderLimit(t *testing.T) {
 		}
 		kept := strings.Count(got, "\n  - ")
 		if left := fmt.Sprintf("\n(%d more left out", 200-kept); kept < 200 && !strings.Contains(got, left) {
-			t.Fatalf("limit %d: %d items are there, but the block does not say %q:\n%s", limit, kept, left, got)
+			t.Fatalf("limit %d: the block has %d items, but not the note %q:\n%s", limit, kept, left, got)
 		}
 		if spare := limit - len(got); kept < 200 && spare > len("\n  - objective 199")+1 {
-			t.Fatalf("limit %d: %d bytes to spare and still an item left out", limit, spare)
+			t.Fatalf("limit %d: an item is left out, although there are %d bytes to spare", limit, spare)
 		}
 	}
 }
 
-// Each text is rendered as an objective; want is what stands after "  - ".
+// Each text is rendered as an objective; want is the part after "  - ".
 func TestRenderSafe(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"plain", "Keep it simple.", "Keep it simple."},
 		{"line breaks fold", " a\r\n\r\n  b\tc\u2028d\u2029e\u0085f\v\fg ", "a b c d e f g"},
 		{"wide and hard spaces fold", "a\u00a0\u3000b", "a b"},
-		{"letters drawn as nothing", "a\u3164b\u2800c\uffa0d\u115fe", "a b c d e"},
+		{"letters that look blank", "a\u3164b\u2800c\uffa0d\u115fe", "a b c d e"},
 		{"control characters", "a\x00b\x07c\x7fd\u0080e\u0081f", "abcdef"},
 		{"colour", "\x1b[1;31mred\x1b[0m", "red"},
 		{"colour in its one-rune form", "\u009b31mred", "red"},
 		{"hyperlink", "\x1b]8;;http://x.example\x1b\\here\x1b]8;;\x07 and there", "here and there"},
 		{"string in its one-rune form", "\u009d0;title\u009cshown", "shown"},
 		{"character set", "\x1b(Bshown", "shown"},
-		{"cut short escape", "shown\x1b", "shown"},
-		{"cut short colour keeps the text", "\x1b[31", "[31"},
+		{"incomplete escape", "shown\x1b", "shown"},
+		{"incomplete colour keeps the text", "\x1b[31", "[31"},
 		{"endless control string keeps the text", "\x1b]0;the text", "]0;the text"},
-		{"control string broken off", "\x1b]0;a\nb\x07c", "]0;a bc"},
+		{"incomplete control string", "\x1b]0;a\nb\x07c", "]0;a bc"},
 		{"bidi override", "a\u202eb\u2066c\u2069d\u200ee\u061cf", "abcdef"},
 		{"zero width", "a\u200bb\ufeffc\u2060d\u00ade", "abcde"},
 		{"tag characters", "a\U000E0041\U000E0042b", "ab"},
@@ -158,14 +158,14 @@ func TestRenderSafe(t *testing.T) {
 		{"joiner at the start and between latin letters", "\u200da\u200cb \u200dc", "ab c"},
 		{"selector after a letter", "a\ufe0f b", "a b"},
 		{"selector after a letter of another script", "é\ufe0fж\ufe0e漢\ufe0f", "éж漢"},
-		{"joiners after letters that join nothing", "é\u200cж\u200d漢\u200cα\u200d", "éж漢α"},
+		{"joiners after letters that do not join", "é\u200cж\u200d漢\u200cα\u200d", "éж漢α"},
 		{"mongolian keeps its selectors", "\u1820\u180b\u1821\u180f x\u180b", "\u1820\u180b\u1821\u180f x"},
-		{"fillers and what nobody draws", "a\u034fb\u17b4c\u2065d\ufff0e\U000E0080f\U000E01F0g", "abcdefg"},
+		{"fillers and characters without a shape", "a\u034fb\u17b4c\u2065d\ufff0e\U000E0080f\U000E01F0g", "abcdefg"},
 		{"not utf-8", "a\xff\xfeb", "a\uFFFDb"},
 		{"frame", "x\n" + bottom + "\ny", "x – y"},
 		{"first line of the frame", top, "– SESSION CONTEXT (quoted) –"},
 		{"first line in ascii and capitals", "=== SESSION CONTEXT (AUTO-INJECTED) ===", "=== SESSION CONTEXT (quoted) ==="},
-		{"words hidden by what is not seen", "(auto\u200d-\u00adinjected)", "(quoted)"},
+		{"words with invisible characters inside", "(auto\u200d-\u00adinjected)", "(quoted)"},
 		{"several words", "(auto-injected) (Auto-Injected)x", "(quoted) (quoted)x"},
 		{"look-alikes of the rule", "━━━ ＝＝＝ ──── ―― ⩶", "– – – – –"},
 		{"code is kept", "Use === in code, `a <= b` and --flag.", "Use === in code, `a <= b` and --flag."},
@@ -193,8 +193,8 @@ func TestEscape(t *testing.T) {
 		{"fillers and blanks", "a\u3164b\u115fc\u00a0d\u2028e", "a<U+3164>b<U+115F>c<U+00A0>d<U+2028>e", 4},
 		{"directions", "a\u202eb\u2066c", "a<U+202E>b<U+2066>c", 2},
 		{"controls", "a\x1b[31mb\rc\x00", "a<U+001B>[31mb<U+000D>c<U+0000>", 3},
-		{"private use and no characters", "a\U000F0041\ue041b\uffff\U0001d159c", "a<U+F0041><U+E041>b<U+FFFF><U+1D159>c", 4},
-		{"a joiner behind what is left out", "é\U000E0041\u200d", "é<U+E0041><U+200D>", 2},
+		{"private use and noncharacters", "a\U000F0041\ue041b\uffff\U0001d159c", "a<U+F0041><U+E041>b<U+FFFF><U+1D159>c", 4},
+		{"a joiner after an omitted character", "é\U000E0041\u200d", "é<U+E0041><U+200D>", 2},
 		{"persian keeps its non-joiner", "\u06cc\u200c\u062e", "\u06cc\u200c\u062e", 0},
 		{"not utf-8", "a\xffb", "a\uFFFDb", 0},
 	}
@@ -207,8 +207,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// A text of beginnings alone once cost the square of its length; this test would
-// then take minutes.
+// A text of many incomplete escapes once took quadratic time, with which this test would take
+// minutes.
 func TestRenderHostileTextIsLinear(t *testing.T) {
 	for _, part := range []string{"\x1b]", "\u009d", "\x1b[", "(auto-injected)", "(", "═ "} {
 		text := strings.Repeat(part, 1<<20/len(part))
@@ -236,7 +236,7 @@ func FuzzRender(f *testing.F) {
 			case !first && !last && strings.ContainsAny(line, "═━─"):
 				t.Fatalf("line %d looks like the frame: %q", i, got)
 			case !first && strings.Contains(strings.ToLower(line), "(auto-injected)"):
-				t.Fatalf("line %d names itself the block: %q", i, got)
+				t.Fatalf("line %d has the words of the frame: %q", i, got)
 			}
 			if bad := strings.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }); bad >= 0 {
 				t.Fatalf("line %d has a control character: %q", i, got)
@@ -245,7 +245,7 @@ func FuzzRender(f *testing.F) {
 		if !utf8.ValidString(got) || len(lines) > 11 {
 			t.Fatalf("not valid UTF-8, or an item has more than one line: %q", got)
 		}
-		// What is safe stays as it is when it is rendered once more.
+		// Rendering safe text again does not change it.
 		for _, line := range lines {
 			item, ok := strings.CutPrefix(line, "  - ")
 			if again := policy.Render(policy.Effective{Objectives: []string{item}}, 0); ok && !strings.Contains(again, "\n"+line+"\n") {

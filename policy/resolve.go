@@ -8,19 +8,19 @@ import (
 )
 
 // Resolve returns the policies and objectives that apply to the scope called name: its own
-// and those of its parents. The key of the map is a scope's name.
+// and those of its parents. The keys of the map are the names of scopes.
 //
-// A name that is not in the map is [ErrUnknownScope]. A parent that is not in
-// the map, a cycle, two policies of one name in one scope, or a policy without
-// a name, without a text or with an unknown position anywhere in the chain is
-// [ErrInvalid]; scopes outside the chain are not looked at.
+// If name is not in the map, the error is [ErrUnknownScope]. It is [ErrInvalid] if the chain has
+// a cycle, a parent that is not in the map, two policies with the same name in a scope, or a
+// policy without a name, without a text or with an unknown position. Resolve does not check
+// scopes outside the chain.
 func Resolve(scopes map[string]Scope, name string) (Effective, error) {
 	chain, err := chainOf(scopes, name)
 	if err != nil {
 		return Effective{}, err
 	}
-	// Innermost first: the first scope that has a policy of a name, or drops it, decides
-	// about that name.
+	// Innermost first: the first scope that has or drops a policy of a name decides about that
+	// name.
 	decided := make(map[string]bool)
 	var prepends, appends [][]Policy
 	for i, s := range chain {
@@ -51,7 +51,7 @@ func Resolve(scopes map[string]Scope, name string) (Effective, error) {
 	}, nil
 }
 
-// objectivesOf collects the objectives of a chain, outermost first.
+// objectivesOf returns the objectives of a chain, outermost first.
 func objectivesOf(chain []Scope) []string {
 	var all []string
 	seen := make(map[string]bool)
@@ -91,7 +91,7 @@ func chainOf(scopes map[string]Scope, name string) ([]Scope, error) {
 	return chain, nil
 }
 
-// check returns what is wrong with the policies of the scope called name.
+// check returns an error if a policy of the scope called name is invalid.
 func (s Scope) check(name string) error {
 	seen := make(map[string]bool)
 	for i, p := range s.Policies {
@@ -114,8 +114,8 @@ func (s Scope) check(name string) error {
 	return nil
 }
 
-// unknownScope returns the error for a scope that does not exist. It names a few that do,
-// since most such errors are mistyped names.
+// unknownScope returns the error for a scope that does not exist. It lists some existing scopes,
+// because most such errors are misspelt names.
 func unknownScope(scopes map[string]Scope, name string) error {
 	const show = 8
 	known := slices.Sorted(maps.Keys(scopes))

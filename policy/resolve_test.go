@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// pre and app write a policy of a table in one word.
+// pre and app return policies for tables.
 func pre(name string) policy.Policy {
 	return policy.Policy{Name: name, Position: policy.Prepend, Text: "text of " + name}
 }
@@ -49,7 +49,7 @@ func TestResolve(t *testing.T) {
 			}},
 		},
 		{
-			name: "a child's policy takes the place of a parent's and is local",
+			name: "a child's policy replaces a parent's and is local",
 			scopes: map[string]policy.Scope{
 				"root": {Policies: []policy.Policy{pre("style"), pre("tests")}},
 				"leaf": {Parent: "root", Policies: []policy.Policy{own}},
@@ -57,7 +57,7 @@ func TestResolve(t *testing.T) {
 			want: policy.Effective{Policies: []policy.Policy{inherited(pre("tests")), own}},
 		},
 		{
-			name: "a policy dropped on the way stays dropped, and can be taken up again further in",
+			name: "a dropped policy stays dropped, and an inner scope can add it again",
 			scopes: map[string]policy.Scope{
 				"root": {Policies: []policy.Policy{pre("a"), pre("b")}},
 				"mid":  {Parent: "root", Drop: []string{"a", "b", "nobody has it"}},
@@ -66,7 +66,7 @@ func TestResolve(t *testing.T) {
 			want: policy.Effective{Policies: []policy.Policy{pre("b")}},
 		},
 		{
-			name: "dropping a name one also has drops the inherited one",
+			name: "a scope can drop an inherited policy and have one of the same name",
 			scopes: map[string]policy.Scope{
 				"root": {Policies: []policy.Policy{pre("style")}},
 				"leaf": {Parent: "root", Policies: []policy.Policy{own}, Drop: []string{"style"}},
@@ -74,7 +74,7 @@ func TestResolve(t *testing.T) {
 			want: policy.Effective{Policies: []policy.Policy{own}},
 		},
 		{
-			name: "objectives add up, outermost first, and are not repeated",
+			name: "objectives are concatenated, outermost first, without duplicates",
 			scopes: map[string]policy.Scope{
 				"root": {Objectives: []string{"reliability", "cost"}},
 				"leaf": {Parent: "root", Objectives: []string{"speed", " cost ", "speed", " "}},
@@ -82,7 +82,7 @@ func TestResolve(t *testing.T) {
 			want: policy.Effective{Objectives: []string{"reliability", "cost", "speed"}},
 		},
 		{
-			name: "mistakes outside the chain do no harm",
+			name: "errors outside the chain are ignored",
 			scopes: map[string]policy.Scope{
 				"leaf":  {Objectives: []string{"a"}},
 				"other": {Parent: "nowhere", Policies: []policy.Policy{{}}},
@@ -130,7 +130,7 @@ func TestResolveErrors(t *testing.T) {
 			map[string]policy.Scope{"leaf": {Parent: "a"}, "a": {Parent: "b"}, "b": {Parent: "a"}},
 			"leaf", policy.ErrInvalid, "leaf < a < b < a",
 		},
-		{"two of a name", bad(app("a")), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" is there twice`},
+		{"duplicate name", bad(app("a")), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" is there twice`},
 		{"position", bad(policy.Policy{Name: "b", Text: "b", Position: "before"}), "leaf", policy.ErrInvalid, `position "before"`},
 		{"nameless", bad(policy.Policy{Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no name"},
 		{"textless", bad(policy.Policy{Name: "b", Text: " \n", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no text"},

@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// full is a context in which everything is known.
+// full returns a context with all facts.
 func full() *sessionstate.Context {
 	fact := func(value string, source sessionstate.Source) sessionstate.Fact {
 		return sessionstate.Fact{Value: value, Source: source, From: "test"}
@@ -46,7 +46,7 @@ func TestLookup(t *testing.T) {
 	for _, path := range sessionstate.KnownPaths() {
 		fact, ok := full().Lookup(path)
 		if !ok || !sessionstate.KnownPath(path) {
-			t.Errorf("%s is among the known paths and not known", path)
+			t.Errorf("%s is one of KnownPaths, but unknown", path)
 		}
 		got[path] = fact.String()
 
@@ -64,33 +64,28 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Access depends on the level of trust, so neither a wrong word nor a weak source
-// may raise it.
+// Access depends on the trust level, so an unknown word must not raise it.
 func TestTrust(t *testing.T) {
 	from := func(source sessionstate.Source, value string) sessionstate.Fact {
 		return sessionstate.Fact{Value: value, Source: source}
 	}
 	tests := []struct {
 		name      string
-		facts     []sessionstate.Fact
+		trust     sessionstate.Fact
 		principal string
 		want      sessionstate.Fact
 	}{
-		{"unknown", nil, "", sessionstate.Fact{}},
-		{"request _meta is not heard", []sessionstate.Fact{from(sessionstate.RequestMeta, "direct")}, "", sessionstate.Fact{}},
-		{"the host's variables are not heard", []sessionstate.Fact{from(sessionstate.HostEnvironment, "direct")}, "sandboxed", from(sessionstate.Credential, "sandboxed")},
-		{"a credential is heard", []sessionstate.Fact{from(sessionstate.Credential, "direct")}, "", from(sessionstate.Credential, "direct")},
-		{"the principal's level", nil, "direct", from(sessionstate.Credential, "direct")},
-		{"the principal's word is normalised", nil, "root", from(sessionstate.Credential, "sandboxed")},
-		{"the operator has the last word", []sessionstate.Fact{from(sessionstate.Operator, "sandboxed")}, "direct", from(sessionstate.Operator, "sandboxed")},
-		{"the operator's word is normalised", []sessionstate.Fact{from(sessionstate.Operator, "trusted")}, "", from(sessionstate.Operator, "sandboxed")},
+		{"unknown", sessionstate.Fact{}, "", sessionstate.Fact{}},
+		{"the host's variables do not override the principal", from(sessionstate.HostEnvironment, "direct"), "sandboxed", from(sessionstate.Credential, "sandboxed")},
+		{"the session's level", from(sessionstate.Credential, "direct"), "", from(sessionstate.Credential, "direct")},
+		{"the principal's level", sessionstate.Fact{}, "direct", from(sessionstate.Credential, "direct")},
+		{"the principal's word is normalised", sessionstate.Fact{}, "root", from(sessionstate.Credential, "sandboxed")},
+		{"the operator overrides the principal", from(sessionstate.Operator, "sandboxed"), "direct", from(sessionstate.Operator, "sandboxed")},
+		{"the operator's word is normalised", from(sessionstate.Operator, "trusted"), "", from(sessionstate.Operator, "sandboxed")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := (*sessionstate.Context)(nil).WithPrincipal(&sessionstate.Principal{Trust: test.principal})
-			for _, f := range test.facts {
-				c = c.WithTrust(f)
-			}
+			c := &sessionstate.Context{Trust: test.trust, Principal: &sessionstate.Principal{Trust: test.principal}}
 			if got, _ := c.Lookup("session.trust"); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
@@ -128,13 +123,13 @@ func TestWithCopies(t *testing.T) {
 
 	c := full().With(func(c *sessionstate.Context) { c.Protocol, c.Modern = "2026-07-28", true })
 	if c.Protocol != "2026-07-28" || !c.Modern || c.Session.Value != "s1" {
-		t.Errorf("With lost something: %+v", c)
+		t.Errorf("With lost a fact: %+v", c)
 	}
 	if same := c.WithPrincipal(c.Principal); same != c {
 		t.Error("setting the same principal made a copy")
 	}
 	if gone := c.WithPrincipal(nil); gone.Principal != nil || c.Principal == nil {
-		t.Error("WithPrincipal(nil) did not take the principal away from the copy alone")
+		t.Error("WithPrincipal(nil) did not remove the principal from only the copy")
 	}
 }
 
@@ -149,7 +144,6 @@ func TestNoAllocations(t *testing.T) {
 		"Lookup trust":   func() { c.Lookup("session.trust") },
 		"Lookup on nil":  func() { (*sessionstate.Context)(nil).Lookup("session.id") },
 		"WithWorkspace":  func() { c.WithWorkspace(weaker) },
-		"WithTrust":      func() { c.WithTrust(weaker) },
 		"WithPrincipal":  func() { c.WithPrincipal(c.Principal) },
 		"Sessions.Get":   func() { sessions.Get("s1") },
 		"NormalizeTrust": func() { sessionstate.NormalizeTrust("direct") },
@@ -172,14 +166,14 @@ func TestEnvironment(t *testing.T) {
 		want     []string
 	}{
 		{
-			name: "everything known", context: full(), prefixes: []string{"ATTACHE"},
+			name: "all facts", context: full(), prefixes: []string{"ATTACHE"},
 			want: []string{
 				"ATTACHE_SESSION_ID=s1", "ATTACHE_WORKSPACE_ID=w1", "ATTACHE_WORKSPACE_PATH=/work/a",
 				"ATTACHE_TRUST_LEVEL=direct", "ATTACHE_USER_ID=ada", "ATTACHE_TENANT_ID=acme",
 			},
 		},
 		{
-			name: "nothing known", prefixes: []string{"ATTACHE"},
+			name: "no facts", prefixes: []string{"ATTACHE"},
 			want: []string{"ATTACHE_WORKSPACE_ID=", "ATTACHE_WORKSPACE_PATH="},
 		},
 		{
@@ -187,7 +181,7 @@ func TestEnvironment(t *testing.T) {
 			want: []string{"A_WORKSPACE_ID=", "A_WORKSPACE_PATH=", "B_2_WORKSPACE_ID=", "B_2_WORKSPACE_PATH="},
 		},
 		{
-			name: "what exists is the operator's", context: full(), prefixes: []string{"A", "B"},
+			name: "existing variables are kept", context: full(), prefixes: []string{"A", "B"},
 			existing: []string{"A_SESSION_ID", "A_WORKSPACE_PATH", "A_USER_ID", "B_TRUST_LEVEL", "B_WORKSPACE_ID", "B_TENANT_ID"},
 			want: []string{
 				"A_WORKSPACE_ID=w1", "A_TRUST_LEVEL=direct", "A_TENANT_ID=acme",
@@ -195,7 +189,7 @@ func TestEnvironment(t *testing.T) {
 			},
 		},
 		{
-			name: "values that would break the start or be read as two",
+			name: "values that would prevent the start or look like two",
 			context: with(func(c *sessionstate.Context) {
 				c.Session.Value = "a\x00b"
 				c.WorkspaceID.Value = "a\nPATH=/evil"
@@ -206,7 +200,7 @@ func TestEnvironment(t *testing.T) {
 			want:     []string{"A_TRUST_LEVEL=direct", "A_TENANT_ID=" + long[1:]},
 		},
 		{name: "no prefixes", context: full()},
-		{name: "prefixes that are none", context: full(), prefixes: []string{"", "1A", "A=B", "A B", "A\x00", "Ä"}},
+		{name: "invalid prefixes", context: full(), prefixes: []string{"", "1A", "A=B", "A B", "A\x00", "Ä"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,19 +1,17 @@
-// Package sessionstate holds what is known of a session: facts, each with its source, the
-// principal of its credential, and whether its briefing was given.
+// Package sessionstate holds the state of a session: facts, each with its source, the
+// principal of its credential, and whether the session has had its briefing.
 //
-//   - [Fact] is one known value with its [Source]. Sources are ordered by trust;
-//     [Better] picks the fact that holds.
-//   - [Context] is a snapshot of all facts. It never changes once it is shared:
-//     its With methods return a changed copy. A pointer to it travels with every
-//     message and costs nothing there.
+//   - [Fact] is one known value with its [Source]. Sources are ordered by trust, and
+//     [Better] chooses between two facts.
+//   - [Context] is an immutable snapshot of all facts. Each message carries a pointer to it.
 //   - [Session] holds the current Context of one session key; [Sessions] is the
-//     bounded table of them.
-//   - [Turns] decides which of many first responses carries the briefing, once a
-//     session. [MemoryTurns] is its specification, package statetest its suite, and
-//     package turnstore has the one that processes share.
+//     bounded table of sessions.
+//   - [Turns] decides which of many first responses carries the briefing, once per
+//     session. [MemoryTurns] specifies its behaviour, package statetest tests it, and
+//     package turnstore implements it for several processes.
 //
 // Package identity turns credentials into a [Principal].
 //
-// The package reads no environment and no message, starts no goroutine, and decides about
-// no access. The caller that puts a fact into a Context is responsible for its Source.
+// The package reads no environment and no message, starts no goroutine, and decides no
+// access. The caller that puts a fact into a Context is responsible for its Source.
 package sessionstate

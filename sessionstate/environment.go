@@ -2,22 +2,22 @@ package sessionstate
 
 import "strings"
 
-// longestVariable is what the narrowest platform, Windows, takes as the value of
-// a variable. Linux takes four times that.
-const longestVariable = 32_767
+// maxVariableBytes is the limit of Windows for the value of a variable. Linux allows four
+// times as much.
+const maxVariableBytes = 32_767
 
-// Environment returns the variables of c for the wrapped server, as "NAME=value": for each
-// prefix <PREFIX>_SESSION_ID, _WORKSPACE_ID, _WORKSPACE_PATH, _TRUST_LEVEL, _USER_ID and
-// _TENANT_ID. It skips a prefix with which no variable's name can begin.
+// Environment returns the environment variables of c for the wrapped server, as "NAME=value":
+// for each prefix <PREFIX>_SESSION_ID, _WORKSPACE_ID, _WORKSPACE_PATH, _TRUST_LEVEL, _USER_ID
+// and _TENANT_ID. It skips prefixes that cannot begin a variable's name.
 //
-// It leaves out the names for which existing returns true: they are the operator's. A nil
-// existing stands for none. The two variables of the workspace are there even when they are
-// empty, because a server can act on "no workspace"; the others are left out when they are not
-// known. None of them is a credential.
+// It omits the names for which existing returns true: the operator has set them. A nil
+// existing stands for none. It includes the two workspace variables even if they are empty,
+// because a server can act on "no workspace", and the others only if they are known. None of
+// them is a credential.
 //
-// It leaves out values with a NUL, a line break or more than 32,767 bytes. With a NUL or an
-// overlong value the server would not start, and a line break looks like a second variable
-// where an environment is printed and read line by line.
+// It omits values with a NUL, a line break or more than 32,767 bytes. With a NUL or an
+// overlong value the server would not start. A line break would look like a second variable
+// to programs that read a printed environment line by line.
 func Environment(c *Context, prefixes []string, existing func(name string) bool) []string {
 	variables := []struct {
 		suffix, path string
@@ -50,11 +50,11 @@ func Environment(c *Context, prefixes []string, existing func(name string) bool)
 }
 
 func fitsVariable(value string) bool {
-	return len(value) <= longestVariable && !strings.ContainsAny(value, "\x00\r\n")
+	return len(value) <= maxVariableBytes && !strings.ContainsAny(value, "\x00\r\n")
 }
 
-// isVariableName reports whether s is a name that every shell can use: letters,
-// digits and underscores, no digit first.
+// isVariableName reports whether every shell accepts s as a name: letters, digits and
+// underscores, not beginning with a digit.
 func isVariableName(s string) bool {
 	const letters = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	return s != "" && strings.Contains(letters, s[:1]) && strings.Trim(s, letters+"0123456789") == ""

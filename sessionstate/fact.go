@@ -2,33 +2,33 @@ package sessionstate
 
 import "strings"
 
-// A Source says where a fact came from. The order is the order of trust: a
-// greater Source wins over a smaller one.
+// A Source is the origin of a fact. Sources are ordered by trust: a greater Source wins over
+// a smaller one.
 type Source uint8
 
 // The sources of facts, from the least trusted to the most.
 const (
 	// None is the source of a fact that is not known.
 	None Source = iota
-	// Transport is what carries the messages: the session of a front.
+	// Transport is the connection, such as the HTTP session of a front.
 	Transport
 	// GitRoot is the git root of the working directory.
 	GitRoot
 	// Roots is the answer of a legacy client to roots/list.
 	Roots
-	// HostEnvironment is a variable the host gave the server it started.
+	// HostEnvironment is an environment variable set by the host that started the server.
 	HostEnvironment
 	// InitializeMeta is the _meta of the legacy initialize request.
 	InitializeMeta
-	// RequestMeta is the _meta of the request at hand.
+	// RequestMeta is the _meta of the current request.
 	RequestMeta
-	// Credential is an API key or token that was verified.
+	// Credential is a verified API key or token.
 	Credential
 	// Operator is the person who configured attache: flag, environment, session file.
 	Operator
 )
 
-// String returns the words for s that people read in explanations and audits.
+// String returns the name of s in explanations and audit records.
 func (s Source) String() string {
 	names := [...]string{
 		None: "none", Transport: "transport", GitRoot: "git root", Roots: "roots", HostEnvironment: "host environment",
@@ -40,15 +40,13 @@ func (s Source) String() string {
 	return "unknown source"
 }
 
-// A Fact is one value that is known of a session.
+// A Fact is one known value about a session.
 type Fact struct {
-	// Value is the fact itself; an empty one counts as absent.
-	Value string
-	// Source says how far the value is to be trusted.
+	// Value is the value; a fact with an empty Value is absent.
+	Value  string
 	Source Source
-	// From names the exact place in words a person can look up: "--workspace",
-	// "ATTACHE_WORKSPACE", `_meta["io.github.attache-mcp/workspace"]`, or the id
-	// of the key for a fact from a credential.
+	// From names the exact origin for people: "--workspace", "ATTACHE_WORKSPACE",
+	// `_meta["io.github.attache-mcp/workspace"]`, or the key id of a credential.
 	From string
 }
 
@@ -66,9 +64,8 @@ func (f Fact) String() string {
 	return f.Value + " (" + f.Source.String() + ": " + f.From + ")"
 }
 
-// Better returns the fact that holds when both are known: the one of higher
-// trust, or b if they are equally trusted, for it came later. An absent fact
-// never wins over a present one, whatever its source.
+// Better returns the one of a and b with the more trusted source, or b, the later one, if
+// both are equally trusted. An absent fact never wins over a present one.
 func Better(a, b Fact) Fact {
 	switch {
 	case b.Empty():
@@ -79,17 +76,16 @@ func Better(a, b Fact) Fact {
 	return a
 }
 
-// The two levels of trust there are.
+// The trust levels.
 const (
 	// Direct means that a person is present in the session.
 	Direct = "direct"
-	// Sandboxed means that nobody is present, and the session gets less than a direct one.
+	// Sandboxed means that no person is present; the session has fewer permissions.
 	Sandboxed = "sandboxed"
 )
 
-// NormalizeTrust returns the level that s means, "direct" or "sandboxed". A word
-// it does not know means sandboxed. An empty s stays empty: the caller's default
-// applies.
+// NormalizeTrust returns the trust level that s names: "direct" for any spelling of direct,
+// "" for "", so that the caller's default applies, and "sandboxed" for all other words.
 func NormalizeTrust(s string) string {
 	switch {
 	case s == "":

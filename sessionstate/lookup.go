@@ -2,7 +2,7 @@ package sessionstate
 
 import "cmp"
 
-// facts are what [Context.Lookup] knows, in the order in which errors list them.
+// facts are the facts that [Context.Lookup] returns, in the order in which errors list them.
 var facts = [...]struct {
 	path string
 	of   func(c *Context, p *Principal) Fact
@@ -19,48 +19,47 @@ var facts = [...]struct {
 	{"principal.scope", func(_ *Context, p *Principal) Fact { return p.fact("scope", p.Scope) }},
 }
 
-// nothing and nobody are read in the place of a nil Context or Principal.
+// Lookup uses these in place of a nil Context or Principal.
 var (
-	nothing Context
-	nobody  Principal
+	emptyContext   Context
+	emptyPrincipal Principal
 )
 
-// Lookup returns the fact at path, one of [KnownPaths]. The bool says whether
-// there is such a path; a known path whose fact is absent gives an empty Fact and
-// true. It does not allocate.
+// Lookup returns the fact at path, and whether path is one of [KnownPaths]. For a known path
+// whose fact is absent it returns an empty Fact and true. It does not allocate.
 //
-// Facts of the principal have the source [Credential] and the key's id in From,
-// or [Operator] where the operator gave them. "session.trust" is the better of the
-// session's own and the principal's; while the session is unidentified, and the
-// operator has not said otherwise, it is [Sandboxed].
+// Facts of the principal have the source [Credential] and the key's id in From, or the source
+// [Operator] if the operator asserted them. "session.trust" is the [Better] of the session's
+// and the principal's level. It is [Sandboxed] while the session is unidentified, unless the
+// operator has set it.
 func (c *Context) Lookup(path string) (Fact, bool) {
-	c = cmp.Or(c, &nothing)
+	c = cmp.Or(c, &emptyContext)
 	for i := range facts {
 		if facts[i].path == path {
-			return facts[i].of(c, cmp.Or(c.Principal, &nobody)), true
+			return facts[i].of(c, cmp.Or(c.Principal, &emptyPrincipal)), true
 		}
 	}
 	return Fact{}, false
 }
 
-// trust is the level that holds for a session of p.
+// trust returns the effective trust level of a session of p.
 func (c *Context) trust(p *Principal) Fact {
 	trust := Better(p.fact("trust", p.Trust), c.Trust)
 	trust.Value = NormalizeTrust(trust.Value)
 	if c.Unidentified != nil && trust.Source < Operator {
-		// The credential may have been one that is held on the short leash.
+		// The principal of the credential may have been a sandboxed one.
 		return Fact{Value: Sandboxed, Source: None, From: "nobody could be identified"}
 	}
 	return trust
 }
 
-// KnownPath reports whether [Context.Lookup] knows path. The configuration is checked with it.
+// KnownPath reports whether path is one of [KnownPaths].
 func KnownPath(path string) bool {
 	_, known := (*Context)(nil).Lookup(path)
 	return known
 }
 
-// KnownPaths returns the paths that [Context.Lookup] knows, in the order in which errors list
+// KnownPaths returns the paths that [Context.Lookup] accepts, in the order in which errors list
 // them. The caller may change the slice.
 func KnownPaths() (paths []string) {
 	for _, f := range facts {

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// longestKey is the length in bytes up to which a key is kept as it is. Hosts choose the
-// keys; without a limit nothing would bound their size.
-const longestKey = 256
+// maxKeyBytes is the length of the longest key that is stored as it is. Hosts choose the keys,
+// so their size needs a bound.
+const maxKeyBytes = 256
 
-// boundKey returns the form in which key is kept: itself, or its hash.
+// boundKey returns key, or its hash if it is longer than maxKeyBytes.
 func boundKey(key string) string {
-	if len(key) <= longestKey {
+	if len(key) <= maxKeyBytes {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// lru is a table of values in the order of their last use. It is bounded in number, and in
-// bytes if its owner says how many an entry takes. Its owner holds a lock around every call.
+// lru is a table of values in the order of their last use, bounded in number and, if its owner
+// calls weigh, in bytes. The owner holds a lock during every call.
 type lru[V any] struct {
 	max      int
-	maxBytes int // 0 stands for no bound
-	bytes    int // of all entries
+	maxBytes int // 0 for no bound
+	bytes    int // sum over all entries
 	byKey    map[string]*list.Element
-	order    list.List // of *entry[V]; the front was used last
+	order    list.List // of *entry[V], last used first
 }
 
 type entry[V any] struct {
 	key   string
 	used  time.Time
-	bytes int // as weigh was called with
+	bytes int // set by weigh
 	value V
 }
 
@@ -42,11 +42,11 @@ func newLRU[V any](limit int) *lru[V] {
 	return &lru[V]{max: limit, byKey: make(map[string]*list.Element)}
 }
 
-// use returns the entry of key, and notes its use at now. It makes an entry that does not
-// exist; the one longest unused may be removed for it.
+// use returns the entry of key and marks it as used at now. If there is none, it makes one, and
+// removes the least recently used entry if the table is full.
 func (r *lru[V]) use(key string, now time.Time) *entry[V] {
 	if at := r.order.Front(); at != nil {
-		if e := at.Value.(*entry[V]); e.key == key { // as it mostly is
+		if e := at.Value.(*entry[V]); e.key == key { // the usual case
 			e.used = now
 			return e
 		}
@@ -61,14 +61,14 @@ func (r *lru[V]) use(key string, now time.Time) *entry[V] {
 	for len(r.byKey) >= r.max {
 		r.remove(r.order.Back())
 	}
-	// The key may be a slice of a frame, which must not be kept in memory whole.
+	// The key may be a slice of a frame and would keep the whole frame in memory.
 	e := &entry[V]{key: strings.Clone(key), used: now}
 	r.byKey[e.key] = r.order.PushFront(e)
 	return e
 }
 
-// weigh notes how many bytes e takes. The entries longest unused are removed while all take
-// too much; the entry used last stays, whatever its size.
+// weigh sets the size of e. While all entries together are too large, it removes the least
+// recently used ones, but never the last used entry.
 func (r *lru[V]) weigh(e *entry[V], bytes int) {
 	r.bytes += bytes - e.bytes
 	e.bytes = bytes
@@ -77,15 +77,14 @@ func (r *lru[V]) weigh(e *entry[V], bytes int) {
 	}
 }
 
-// sweep removes the entries that were not used for idle or longer at now, except those
-// that busy reports, and returns how many. It stops at the first entry that was used later:
-// the list is in the order of use.
+// sweep removes the entries that have been unused for at least idle at now, except those for
+// which busy returns true, and returns how many it removed.
 func (r *lru[V]) sweep(now time.Time, idle time.Duration, busy func(*V) bool) int {
 	removed := 0
 	for at := r.order.Back(); at != nil; {
 		e := at.Value.(*entry[V])
 		if now.Sub(e.used) < idle {
-			break
+			break // all others were used later
 		}
 		newer := at.Prev()
 		if busy == nil || !busy(&e.value) {

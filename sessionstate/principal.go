@@ -7,35 +7,35 @@ import (
 	"slices"
 )
 
-// A Principal is who a credential turned out to be. It comes from a verified
-// credential or from the operator alone, never from what a client says of itself,
-// and does not change once made: do not write to its slices or its map.
+// A Principal is the verified identity of a caller. It comes only from a verified credential or
+// from the operator, never from claims of the client. It is immutable: do not write to its
+// slices or its map.
 type Principal struct {
 	// KeyID names the key or token, never its secret.
 	KeyID string
-	// User, Tenant and Email are opaque here; empty means not known.
+	// User, Tenant and Email are opaque; empty means unknown.
 	User, Tenant, Email string
-	// Roles and Permissions are words of the operator's own choosing.
+	// Roles and Permissions are names that the operator chooses.
 	Roles, Permissions []string
 	// Plan is the tenant's plan, such as "free".
 	Plan string
-	// Scope is the policy scope of this principal, empty for the configured one.
+	// Scope is the policy scope of the principal, empty for the configured one.
 	Scope string
 	// Trust is "direct", "sandboxed" or empty.
 	Trust string
-	// Asserted says where the operator asserted which of the fields above: "user" may
-	// come from "MCP_USER_ID". The fields that are not in it are the credential's.
+	// Asserted maps each field above that the operator asserted to its origin, such as "user"
+	// to "MCP_USER_ID". The other fields come from the credential.
 	Asserted map[string]string
 }
 
 // ErrOtherPrincipal means that a credential belongs to another user or tenant than the
-// operator named. The credential is not used: its permissions were granted to somebody else.
-// Correct one of the two.
+// operator named. The credential is not used, because its permissions were granted to somebody
+// else. Correct one of the two.
 var ErrOtherPrincipal = errors.New("credential belongs to another user or tenant than the operator named")
 
-// Overlay returns the principal of a session for which both the operator and a credential name
-// one: each field is the operator's if the operator gave it. Either may be nil. The error is
-// [ErrOtherPrincipal]; the principal is then the operator's alone.
+// Overlay merges the principals from the operator and from a credential: fields that the
+// operator set win. Either may be nil. The error is [ErrOtherPrincipal]; Overlay then returns
+// the operator's principal alone.
 func Overlay(operator, credential *Principal) (*Principal, error) {
 	switch {
 	case operator == nil:
@@ -73,7 +73,7 @@ func (p *Principal) Same(q *Principal) bool {
 		slices.Equal(p.Roles, q.Roles) && slices.Equal(p.Permissions, q.Permissions) && maps.Equal(p.Asserted, q.Asserted)
 }
 
-// fact is the value of p's field name as a Fact, empty if the value is.
+// fact returns the value of the field name of p as a Fact.
 func (p *Principal) fact(name, value string) Fact {
 	if value == "" {
 		return Fact{}

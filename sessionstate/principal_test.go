@@ -11,16 +11,16 @@ func TestOverlay(t *testing.T) {
 		operator, credential, want *Principal
 		err                        error
 	}{
-		"neither":        {},
-		"one credential": {credential: &Principal{User: "bob"}, want: &Principal{User: "bob"}},
-		"operator alone": {operator: operator, want: operator},
-		"each adds what the other lacks": {
+		"neither":           {},
+		"one credential":    {credential: &Principal{User: "bob"}, want: &Principal{User: "bob"}},
+		"only the operator": {operator: operator, want: operator},
+		"each adds missing fields": {
 			operator:   operator,
 			credential: &Principal{KeyID: "k", User: "ada", Email: "a@acme.example", Roles: []string{"dev"}, Permissions: []string{"read"}, Plan: "pro", Scope: "acme", Trust: Sandboxed},
 			want: &Principal{KeyID: "k", User: "ada", Tenant: "acme", Email: "a@acme.example", Roles: []string{"dev"}, Permissions: []string{"read"},
 				Plan: "pro", Scope: "acme", Trust: Sandboxed, Asserted: operator.Asserted},
 		},
-		"the operator's roles and trust hold": {
+		"the operator's roles and trust win": {
 			operator:   &Principal{KeyID: "session file", Roles: []string{"host"}, Trust: Direct, Asserted: map[string]string{"roles": "f", "trust": "f"}},
 			credential: &Principal{KeyID: "k", Roles: []string{"dev"}, Permissions: []string{"read"}, Trust: Sandboxed},
 			want:       &Principal{KeyID: "k", Roles: []string{"host"}, Permissions: []string{"read"}, Trust: Direct, Asserted: map[string]string{"roles": "f", "trust": "f"}},
@@ -37,11 +37,11 @@ func TestOverlay(t *testing.T) {
 		})
 	}
 	if len(operator.Asserted) != 2 || operator.Permissions != nil {
-		t.Errorf("the operator's principal was written to: %+v", operator)
+		t.Errorf("the operator's principal was changed: %+v", operator)
 	}
 }
 
-// Where a fact of the principal comes from.
+// Facts of the principal have the right source.
 func TestLookupAsserted(t *testing.T) {
 	c := &Context{Principal: &Principal{KeyID: "k", User: "ada", Tenant: "acme", Asserted: map[string]string{"user": "MCP_USER_ID"}}}
 	for path, want := range map[string]Fact{
@@ -54,19 +54,18 @@ func TestLookupAsserted(t *testing.T) {
 	}
 }
 
-// A session whose credential was refused is held on the short leash, unless the
-// operator said otherwise.
+// A session whose credential was refused is sandboxed, unless the operator has set the trust.
 func TestTrustOfTheUnidentified(t *testing.T) {
 	refused := errors.New("refused")
 	for name, test := range map[string]struct {
 		context Context
 		want    string
 	}{
-		"identified":             {Context{Trust: Fact{Value: Direct}}, Direct},
-		"by default":             {Context{Trust: Fact{Value: Direct}, Unidentified: refused}, Sandboxed},
-		"nothing is known":       {Context{Unidentified: refused}, Sandboxed},
-		"the operator's word":    {Context{Trust: Fact{Value: Direct, Source: Operator}, Unidentified: refused}, Direct},
-		"a credential's is gone": {Context{Principal: &Principal{Trust: Direct}, Unidentified: refused}, Sandboxed},
+		"identified":                           {Context{Trust: Fact{Value: Direct}}, Direct},
+		"by default":                           {Context{Trust: Fact{Value: Direct}, Unidentified: refused}, Sandboxed},
+		"no facts":                             {Context{Unidentified: refused}, Sandboxed},
+		"the operator's level":                 {Context{Trust: Fact{Value: Direct, Source: Operator}, Unidentified: refused}, Direct},
+		"the level of a credential is ignored": {Context{Principal: &Principal{Trust: Direct}, Unidentified: refused}, Sandboxed},
 	} {
 		if got, _ := test.context.Lookup("session.trust"); got.Value != test.want {
 			t.Errorf("%s: %s; want %s", name, got.Value, test.want)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Session is one session key and what is known under it. Its methods are safe
-// for use by several goroutines.
+// A Session is one session key with its current Context. It is safe for use by several
+// goroutines.
 type Session struct {
 	key     string
 	current atomic.Pointer[Context]
 
 	updating sync.Mutex // held while current is replaced
-	table    *Sessions  // that keeps it; nil for none
+	table    *Sessions  // nil if the session is in no table
 }
 
 func newSession(key string) *Session {
@@ -26,14 +26,13 @@ func newSession(key string) *Session {
 // Key returns the session key, or its hash if it has 256 bytes or more.
 func (s *Session) Key() string { return s.key }
 
-// Context returns the current snapshot. It is never nil, takes no lock and does
-// not allocate.
+// Context returns the current snapshot, which is never nil. It does not lock or allocate.
 func (s *Session) Context() *Context { return s.current.Load() }
 
-// Update replaces the snapshot by the result of change and returns the new snapshot; if change
-// returns nil, nothing is replaced. Updates of one session run one after the other, so change
-// must be quick and must not call Update. Other goroutines read the snapshot that change gets,
-// so it must use the With methods.
+// Update replaces the snapshot with the result of change and returns the new snapshot. If
+// change returns nil, the snapshot stays. Updates of one session run one after another, so
+// change must be quick and must not call Update. Other goroutines read the snapshot passed to
+// change, so change must use the With methods.
 func (s *Session) Update(change func(*Context) *Context) *Context {
 	s.updating.Lock()
 	defer s.updating.Unlock()
@@ -49,35 +48,34 @@ func (s *Session) Update(change func(*Context) *Context) *Context {
 	return next
 }
 
-// size returns about how much memory s takes.
+// size returns the approximate memory use of s in bytes.
 func (s *Session) size() int { return sessionBytes + len(s.key) + s.Context().size() }
 
 // SessionsOptions are the options of [NewSessions]; the zero value works.
 type SessionsOptions struct {
-	// TTL is how long a session may be idle before it is over; 0 means
-	// [DefaultTTL].
+	// TTL is the idle time after which a session expires; 0 means [DefaultTTL].
 	TTL time.Duration
-	// Max is how many sessions are kept; 0 means [DefaultMax]. One more ends the
-	// session that has been idle longest.
+	// Max is the maximum number of sessions; 0 means [DefaultMax]. If there are more, those
+	// idle longest expire.
 	Max int
-	// MaxBytes is about how much memory they may take; 0 means [DefaultMaxBytes]. More
-	// ends the sessions that have been idle longest.
+	// MaxBytes is the approximate memory limit of all sessions; 0 means [DefaultMaxBytes]. If
+	// they need more, those idle longest expire.
 	MaxBytes int
-	// Now is the clock; nil means one that goes on from when the table was made.
+	// Now is the clock; nil means the monotonic clock of the process.
 	Now func() time.Time
 }
 
 const (
-	// DefaultTTL is the idle time after which a session is over.
+	// DefaultTTL is the default of [SessionsOptions].TTL.
 	DefaultTTL = 12 * time.Hour
-	// DefaultMax is how many sessions are kept at once.
+	// DefaultMax is the default of [SessionsOptions].Max.
 	DefaultMax = 10_000
-	// DefaultMaxBytes is how much memory they may take: ten thousand everyday ones fit.
+	// DefaultMaxBytes is the default of [SessionsOptions].MaxBytes: ten thousand usual sessions.
 	DefaultMaxBytes = 32 << 20
 )
 
-// Sessions is the table of the sessions of this process. It is bounded in time
-// and number, and safe for use by several goroutines.
+// Sessions is the table of the sessions of a process. It is bounded in time, number and memory,
+// and safe for use by several goroutines.
 type Sessions struct {
 	ttl time.Duration
 	now func() time.Time
@@ -86,16 +84,15 @@ type Sessions struct {
 	entries *lru[*Session] // guarded by mu
 }
 
-// sessionBytes is about what a session takes beside the texts of its context.
+// sessionBytes is the approximate size of a session without the strings of its context.
 const sessionBytes = 1 << 10
 
-// NewSessions returns an empty table. It starts no goroutine: sessions that are
-// over are removed by the calls of Get.
+// NewSessions returns an empty table. It starts no goroutine: Get removes expired sessions.
 func NewSessions(o SessionsOptions) *Sessions {
 	o.TTL, o.Max, o.MaxBytes = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.Max, DefaultMax), cmp.Or(o.MaxBytes, DefaultMaxBytes)
 	if o.Now == nil {
-		// Only differences count, and each message asks: the monotonic clock alone
-		// takes half the time of both.
+		// Each message reads the clock, and only differences count. Reading the monotonic
+		// clock alone takes half the time of time.Now.
 		made := time.Now()
 		o.Now = func() time.Time { return made.Add(time.Since(made)) }
 	}
@@ -104,16 +101,16 @@ func NewSessions(o SessionsOptions) *Sessions {
 	return t
 }
 
-// Get returns the session of key and counts as its use. It makes a new session if there is
-// none or its idle time is over. Call it for each message: a Session that is kept longer may
-// end without notice. The empty key names no session: Get then returns a new session that no
-// other call returns.
+// Get returns the session of key and marks it as used. It makes a new session if there is none
+// or if it has expired. Call Get for each message: a Session that the caller keeps longer may
+// expire without notice. For the empty key Get returns a new session that no other call
+// returns.
 func (t *Sessions) Get(key string) *Session { return t.GetAt(key, t.now()) }
 
-// Now reads the clock of the table.
+// Now returns the time of the table's clock.
 func (t *Sessions) Now() time.Time { return t.now() }
 
-// GetAt is Get for a caller that has just read the clock with Now.
+// GetAt is like Get for a caller that has just called Now.
 func (t *Sessions) GetAt(key string, now time.Time) *Session {
 	if key == "" {
 		return newSession("")
@@ -130,7 +127,7 @@ func (t *Sessions) GetAt(key string, now time.Time) *Session {
 	return e.value
 }
 
-// weigh notes the size of s, if it is still kept.
+// weigh updates the size of s if it is still in the table.
 func (t *Sessions) weigh(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,8 +136,7 @@ func (t *Sessions) weigh(s *Session) {
 	}
 }
 
-// Len returns the number of sessions in the table, which includes expired ones until the
-// next Get.
+// Len returns the number of sessions in the table. Expired ones count until the next Get.
 func (t *Sessions) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// table returns Sessions whose clock moves when the test says so.
+// table returns Sessions with a clock that only advance moves.
 func table(limit int) (sessions *sessionstate.Sessions, advance func(time.Duration)) {
 	now := time.Date(2026, 7, 28, 9, 0, 0, 0, time.UTC)
 	sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{
@@ -19,7 +19,7 @@ func table(limit int) (sessions *sessionstate.Sessions, advance func(time.Durati
 	return sessions, func(d time.Duration) { now = now.Add(d) }
 }
 
-// name sets the workspace of a session, to tell it from one made afresh.
+// name sets the workspace of a session, to distinguish it from a new one.
 func name(s *sessionstate.Session, workspace string) {
 	s.Update(func(c *sessionstate.Context) *sessionstate.Context {
 		return c.WithWorkspace(sessionstate.Fact{Value: workspace, Source: sessionstate.Operator})
@@ -30,31 +30,31 @@ func TestSessionsGet(t *testing.T) {
 	sessions, advance := table(10)
 	a, b := sessions.Get("a"), sessions.Get("b")
 	if a == b || sessions.Get("a") != a {
-		t.Fatal("Get does not tell keys apart, or does not remember")
+		t.Fatal("Get confuses keys or forgets a session")
 	}
 	if a.Key() != "a" || a.Context() == nil || *a.Context() != (sessionstate.Context{}) {
 		t.Errorf("a new session has the key %q and the context %+v", a.Key(), a.Context())
 	}
 	name(a, "/a")
 	if got := b.Context().Workspace.Value; got != "" {
-		t.Errorf("session b has learnt %q from session a", got)
+		t.Errorf("session b has %q from session a", got)
 	}
 
 	advance(time.Hour - 1)
 	if sessions.Get("a") != a {
-		t.Error("a session was over before its time")
+		t.Error("a session expired too early")
 	}
 	advance(time.Hour - 1)
 	if sessions.Get("a") != a {
 		t.Error("use did not keep a session alive")
 	}
 	if sessions.Len() != 1 {
-		t.Errorf("%d sessions are kept, want b to be gone", sessions.Len())
+		t.Errorf("%d sessions, want b to have expired", sessions.Len())
 	}
 	advance(time.Hour)
 	fresh := sessions.Get("a")
 	if fresh == a || fresh.Context().Workspace.Value != "" {
-		t.Error("an idle session was handed out")
+		t.Error("Get returned an expired session")
 	}
 }
 
@@ -69,12 +69,12 @@ func TestSessionsAreBounded(t *testing.T) {
 		}
 	}
 	if sessions.Len() != 3 {
-		t.Errorf("%d sessions are kept, want 3", sessions.Len())
+		t.Errorf("%d sessions, want 3", sessions.Len())
 	}
 }
 
-// A client that names another conversation and a long workspace each time does not grow
-// the table: the sessions idle longest go, and what is in use stays.
+// A client that sends a new conversation and a long workspace each time does not grow the table:
+// the sessions idle longest are removed, and those in use stay.
 func TestSessionsAreBoundedInBytes(t *testing.T) {
 	const limit = 1 << 20
 	sessions := sessionstate.NewSessions(sessionstate.SessionsOptions{MaxBytes: limit})
@@ -86,28 +86,28 @@ func TestSessionsAreBoundedInBytes(t *testing.T) {
 		}
 	}
 	if n := sessions.Len(); n < 100 || n > limit/4096 {
-		t.Errorf("%d sessions of 4 KiB and more are kept in 1 MiB", n)
+		t.Errorf("%d sessions of at least 4 KiB in 1 MiB", n)
 	}
 	sessions.Get("principal").Update(func(c *sessionstate.Context) *sessionstate.Context {
 		return c.WithPrincipal(&sessionstate.Principal{User: strings.Repeat("u", limit)})
 	})
 	if sessions.Get("principal"); sessions.Len() != 1 {
-		t.Errorf("%d sessions are kept beside one that takes all room", sessions.Len()-1)
+		t.Errorf("%d other sessions next to one that needs all memory", sessions.Len()-1)
 	}
 }
 
 func TestSessionsOddKeys(t *testing.T) {
 	sessions, _ := table(10)
 	if a, b := sessions.Get(""), sessions.Get(""); a == b || sessions.Len() != 0 {
-		t.Error("the empty key names a session that two could share")
+		t.Error("two callers with the empty key share a session")
 	}
 	long := strings.Repeat("k", 1<<20)
 	a, b := sessions.Get(long+"a"), sessions.Get(long+"b")
 	if a == b || sessions.Get(long+"a") != a {
-		t.Error("long keys are mixed up")
+		t.Error("long keys are confused")
 	}
 	if len(a.Key()) > 256 {
-		t.Errorf("a key of %d bytes is kept", len(a.Key()))
+		t.Errorf("a key of %d bytes is stored", len(a.Key()))
 	}
 }
 
@@ -120,7 +120,7 @@ func TestSessionUpdate(t *testing.T) {
 		t.Error("an update to nil changed the context")
 	}
 
-	// Many writers: none of their changes is lost. Readers see whole snapshots.
+	// No change of many writers is lost, and readers see consistent snapshots.
 	const writers = 50
 	var wg sync.WaitGroup
 	for range writers {
@@ -131,14 +131,14 @@ func TestSessionUpdate(t *testing.T) {
 		})
 		wg.Go(func() {
 			if c := s.Context(); c.Protocol != c.Session.Value {
-				t.Errorf("half a snapshot: %q and %q", c.Protocol, c.Session.Value)
+				t.Errorf("an inconsistent snapshot: %q and %q", c.Protocol, c.Session.Value)
 			}
 			sessions.Get("a")
 		})
 	}
 	wg.Wait()
 	if got := s.Context().Protocol; got != strings.Repeat("x", writers) {
-		t.Errorf("%d of %d updates are there", len(got), writers)
+		t.Errorf("%d of %d updates", len(got), writers)
 	}
 	if before.Protocol != "" {
 		t.Error("an old snapshot changed")

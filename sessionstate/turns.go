@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// An Outcome reports how the turn that a caller took has ended.
+// An Outcome is the result of a turn.
 type Outcome uint8
 
 const (
-	// Open: the briefing was not carried. The turn is free again.
+	// Open means that the briefing was not delivered. The turn is free again.
 	Open Outcome = iota
-	// Seen: the briefing was carried where the client shows it. There is no further turn.
+	// Seen means that the briefing was delivered where the client shows it. There is no
+	// further turn.
 	Seen
-	// Unseen: the briefing was carried where the client may not show it. The turn is
-	// free again, and Take tells how often that has happened.
+	// Unseen means that the briefing was delivered where the client may not show it. The
+	// turn is free again, and Take returns how often this has happened.
 	Unseen
 )
 
@@ -29,41 +30,41 @@ func (o Outcome) String() string {
 	return "unknown outcome"
 }
 
-// Lease is how long a turn is held that nobody settles. The holder must settle it within this
-// time; if the holder has died, the turn becomes free.
+// Lease is how long a caller may hold a turn before it settles it. Then the turn is free again,
+// because the holder may have died.
 const Lease = time.Minute
 
-// ErrNoKey is returned for an empty key, which names no session. The caller must find out the
+// ErrNoKey is returned for an empty key, which names no session. The caller must determine the
 // session's key first, and must not give the briefing.
 var ErrNoKey = errors.New("no session key: find out the session before its turn is taken")
 
-// Turns keeps the turn of each session, which is the right to give its briefing once. It is
-// safe for use by several goroutines, and by several processes if it outlives the process.
+// Turns manages the turn of each session, which is the right to give its briefing once. It is
+// safe for use by several goroutines, and a persistent one also by several processes.
 //
-// Errors other than [ErrNoKey] mean that Turns could not answer; the caller continues without
+// Errors other than [ErrNoKey] mean that Turns is unavailable; the caller continues without
 // it.
 type Turns interface {
-	// Take asks for the turn of key. At most one of many callers gets true: it is
-	// theirs, and then holds the turn until it settles it or [Lease] is over. unseen is
-	// how often a turn of key was settled as Unseen. A key that was unused for at least idle
-	// counts as forgotten, whether or not it was swept; 0 stands for no such time.
+	// Take asks for the turn of key. It returns true to at most one of many callers, which
+	// then holds the turn until it calls Settle or [Lease] has passed. unseen is how often
+	// a turn of key was settled as Unseen. A key that has been unused for at least idle
+	// counts as new, even if it was not swept; 0 means no limit.
 	Take(ctx context.Context, key string, idle time.Duration) (mine bool, unseen int, err error)
 
-	// Settle reports how the turn has ended. An outcome of Seen or Unseen counts even if
-	// the lease ran out meanwhile, for the briefing has been carried; Open never opens
-	// what is closed. Call it with a context that outlives the call's: a turn that is
-	// not settled is free only after its lease.
+	// Settle records the outcome of a turn. Seen and Unseen count even if the lease has
+	// expired, because the briefing was delivered. Open never reopens a turn that was
+	// Seen. Call Settle with a context that outlives the call's, or the turn stays held
+	// until its lease expires.
 	Settle(ctx context.Context, key string, o Outcome) error
 
-	// Sweep forgets the keys that were neither taken nor settled for at least idle, and
-	// returns how many. Every Take counts, also one that returned false. A turn that is
-	// held is not forgotten.
+	// Sweep removes the keys that were neither taken nor settled for at least idle, and
+	// returns how many. A Take that returned false counts too. Sweep keeps turns that are
+	// held.
 	Sweep(ctx context.Context, idle time.Duration) (int, error)
 }
 
-// MemoryTurns keeps turns in the memory of this process, and is the specification of all
-// other Turns. It keeps at most [DefaultMax] keys, each of 256 bytes at most, and forgets
-// the key longest unused for the next.
+// MemoryTurns is an implementation of [Turns] in memory, and the specification of all others.
+// It stores at most [DefaultMax] keys of at most 256 bytes each, and removes the least recently
+// used key when it is full.
 type MemoryTurns struct {
 	now func() time.Time
 
@@ -71,14 +72,14 @@ type MemoryTurns struct {
 	turns *lru[turn] // guarded by mu
 }
 
-// turn is what is kept of a key: it is held until a time, or closed for good, or free.
+// turn is the state of a key.
 type turn struct {
 	heldUntil time.Time
-	unseen    int
-	closed    bool
+	unseen    int  // how often it was settled as Unseen
+	closed    bool // it was settled as Seen
 }
 
-// NewMemoryTurns returns empty Turns with the given clock; nil means time.Now.
+// NewMemoryTurns returns an empty MemoryTurns with the given clock; nil means time.Now.
 func NewMemoryTurns(now func() time.Time) *MemoryTurns {
 	if now == nil {
 		now = time.Now
@@ -108,8 +109,7 @@ func (m *MemoryTurns) Take(ctx context.Context, key string, idle time.Duration) 
 	return true, t.unseen, nil
 }
 
-// Settle implements [Turns]. It does not wait for anything, so it settles even when ctx
-// is over.
+// Settle implements [Turns]. It settles even if the context is done.
 func (m *MemoryTurns) Settle(_ context.Context, key string, o Outcome) error {
 	if key == "" {
 		return ErrNoKey

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// The suite of package statetest has the rest.
+// For the other properties see package statetest.
 
 func TestMemoryTurnsAreBounded(t *testing.T) {
 	turns := sessionstate.NewMemoryTurns(nil)
@@ -22,7 +22,7 @@ func TestMemoryTurnsAreBounded(t *testing.T) {
 		}
 	}
 	if got, err := turns.Sweep(t.Context(), 0); got != sessionstate.DefaultMax || err != nil {
-		t.Errorf("%d keys were kept (%v), want %d", got, err, sessionstate.DefaultMax)
+		t.Errorf("%d keys (%v), want %d", got, err, sessionstate.DefaultMax)
 	}
 }
 
@@ -45,7 +45,7 @@ func ExampleTurns() {
 		}
 		outcome := sessionstate.Seen
 		if response == "failed" {
-			outcome = sessionstate.Open // an error carries no briefing
+			outcome = sessionstate.Open // an error does not carry a briefing
 		}
 		if err := turns.Settle(ctx, "session-1", outcome); err != nil {
 			fmt.Println(err)

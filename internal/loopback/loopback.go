@@ -1,4 +1,4 @@
-// Package loopback recognises the names and addresses of this machine.
+// Package loopback recognises names and addresses of this machine.
 package loopback
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Is reports whether a host name or address can only be this machine. Another name that resolves
-// to it now can resolve elsewhere later.
+// Is reports whether host is localhost or a loopback address. Other names may resolve to this
+// machine now, but to another one later.
 func Is(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()

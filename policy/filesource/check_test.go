@@ -13,14 +13,14 @@ import (
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
-// Each problem is written as it is printed, without the directory.
+// The problems are as printed, without the directory.
 func TestCheck(t *testing.T) {
 	tests := []struct {
 		name  string
 		files map[string]string
 		want  []string
 	}{
-		{name: "nothing wrong", files: map[string]string{"a.yaml": "scope: a\n"}},
+		{name: "valid", files: map[string]string{"a.yaml": "scope: a\n"}},
 		{
 			name:  "unknown keys",
 			files: map[string]string{"a.yaml": "scope: a\nPolicys: []\nfoo_bar: 1\npolicies:\n  - {name: n, position: append, text: t, txt: t}\n"},
@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
-			name: "missing parts of a policy, and wrong ones",
+			name: "missing and wrong parts of a policy",
 			files: map[string]string{"a.yaml": `scope: a
 policies:
   - name: one
@@ -56,7 +56,7 @@ policies:
 			},
 		},
 		{
-			name: "values of another kind",
+			name: "values of the wrong kind",
 			files: map[string]string{
 				"a.yaml": "scope: 12\n", "b.yaml": "scope: [a]\n", "c.yaml": "scope:\n",
 				"d.yaml": "scope: d\npolicies: none\ndrop: {a: b}\nobjectives:\n  - Reduce: costs\n  - true\n  - 1.5\n  - []\n  - .inf\n",
@@ -75,7 +75,7 @@ policies:
 			},
 		},
 		{
-			name: "no policy file at all",
+			name: "not a policy file",
 			files: map[string]string{
 				"a.yaml": "", "b.yaml": "# nothing yet\n", "c.yaml": "text\n", "d.yaml": "- scope: d\n", "e.yaml": "parent: a\n", "f.yaml": "---\n...\n",
 			},
@@ -89,7 +89,7 @@ policies:
 			},
 		},
 		{
-			name: "not readable as YAML",
+			name: "not YAML",
 			files: map[string]string{
 				"a.yaml": "scope: [\n", "b.yaml": "scope: a\nscope: b\n", "c.yaml": "scope: c\n# ü\nparent: ü\xff\n", "d.yaml": "scope: d\n---\nscope: e\n",
 				"e.yaml": "\xff\xfes\x00c\x00",
@@ -103,7 +103,7 @@ policies:
 			},
 		},
 		{
-			name: "what YAML can do and a policy file may not",
+			name: "unsupported YAML",
 			files: map[string]string{
 				"a.yaml": "scope: &a x\n", "b.yaml": "scope: *a\n", "c.yaml": "scope: !!str x\n", "d.yaml": "? scope\n: x\n",
 				"e.yaml": "<<: {scope: x}\n", "f.yaml": "%YAML 1.2\n---\nscope: f\n",
@@ -125,7 +125,7 @@ policies:
 			},
 		},
 		{
-			name: "circles, each once, and a chain that leads into one",
+			name: "cycles, each once, and a chain into one",
 			files: map[string]string{
 				"a.yaml": "scope: x\nparent: b\n", "b.yaml": "scope: b\nparent: c\n", "c.yaml": "scope: c\nparent: d\n", "d.yaml": "scope: d\nparent: b\n",
 				"e.yaml": "scope: e\nparent: e\n",
@@ -136,7 +136,7 @@ policies:
 			},
 		},
 		{
-			name: "drops are looked for in every parent, also in a circle",
+			name: "drops are looked for in every parent, even in a cycle",
 			files: map[string]string{
 				"a.yaml": "scope: a\npolicies: [{name: n, position: append, text: t}]\n", "b.yaml": "scope: b\nparent: a\n", "c.yaml": "scope: c\nparent: b\ndrop: [n]\n",
 				"d.yaml": "scope: d\nparent: d\ndrop: [n]\n",
@@ -147,7 +147,7 @@ policies:
 			},
 		},
 		{
-			name: "what cannot be seen",
+			name: "invisible characters",
 			files: map[string]string{
 				"a.yaml": "scope: \"a\\nb\"\n", "b.yaml": "scope: \"b \"\n", "c.yaml": "scope: \"c\\u202e\"\n",
 				"d.yaml": "scope: d\nobjectives: [\"e\\x1b[31m\", \"👩\u200d💻\", \"f\\u200b\"]\n",
@@ -161,7 +161,7 @@ policies:
 			},
 		},
 		{
-			name: "long words are cut short", files: map[string]string{"a.yaml": "scope: a\n" + strings.Repeat("x", 500) + ": 1\n"},
+			name: "long words are truncated", files: map[string]string{"a.yaml": "scope: a\n" + strings.Repeat("x", 500) + ": 1\n"},
 			want: []string{`a.yaml:2:1: unknown key "` + strings.Repeat("x", 60) + `...": known here are scope, parent, policies, drop, objectives`},
 		},
 	}
@@ -170,7 +170,7 @@ policies:
 	}
 }
 
-// refusedIn is the problem of what policy files may not use, at each place.
+// refusedIn returns the problem for unsupported YAML at each place.
 func refusedIn(places ...string) []string {
 	var want []string
 	for _, place := range places {
@@ -179,8 +179,8 @@ func refusedIn(places ...string) []string {
 	return want
 }
 
-// checkDir compares what Check finds, and sees that Load fails exactly when
-// there is more than a warning.
+// checkDir compares the problems from Check with want, and checks that Load fails if and only if
+// one of them is not a warning.
 func checkDir(t *testing.T, dir string, want []string) {
 	t.Helper()
 	var got []string
@@ -234,7 +234,7 @@ func TestCheckDirectory(t *testing.T) {
 	}
 }
 
-// The YAML library would end the process, or take minutes, on some of these.
+// Some of these would make the YAML library crash the process or take minutes.
 func TestCheckHostileFiles(t *testing.T) {
 	const deep = "is nested more than 32 deep"
 	const wide = "has more than 1000 keys in one place"

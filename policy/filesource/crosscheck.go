@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// crossCheck finds what is wrong between files that are each right in themselves.
-// The files are in lexical order, so the same directory always gives the same
-// problems.
+// crossCheck finds problems between files that are valid on their own. The files are in lexical
+// order, so the same directory always has the same problems.
 func crossCheck(files []file) []Problem {
 	var problems []Problem
 	scopes := make(map[string]*file)
@@ -45,16 +44,16 @@ func unknownParent(f *file, scopes map[string]*file) Problem {
 	return problemAt(f.path, f.parentAt, "parent %s is no scope here: %s", quote(f.scope.Parent), hint)
 }
 
-// cycles reports each circle of parents once, at its member that comes first.
-// Every scope is passed once, however the chains run together.
+// cycles reports each cycle of parents once. It visits every scope once, even if chains share
+// scopes.
 func cycles(files []file, scopes map[string]*file) []Problem {
 	var problems []Problem
-	passed := make(map[*file]bool)
+	visited := make(map[*file]bool)
 	for i := range files {
 		var path []*file
 		at := &files[i]
-		for at != nil && !passed[at] {
-			passed[at] = true
+		for at != nil && !visited[at] {
+			visited[at] = true
 			path = append(path, at)
 			at = scopes[at.scope.Parent]
 		}
@@ -65,7 +64,7 @@ func cycles(files []file, scopes map[string]*file) []Problem {
 	return problems
 }
 
-// cycle is the problem of a circle of parents.
+// cycle returns the problem for a cycle of parents, at the member whose path is first.
 func cycle(members []*file) Problem {
 	first := slices.MinFunc(members, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	start := slices.Index(members, first)
@@ -80,8 +79,8 @@ func cycle(members []*file) Problem {
 	return problemAt(first.path, first.parentAt, "the parents run in a circle (%s): take the parent out of one of them", strings.Join(names, ", "))
 }
 
-// uselessDrops warns of names to drop that nothing inherited has. They do no
-// harm, but are often a slip.
+// uselessDrops warns of names to drop that no inherited policy has. They are harmless, but often
+// a mistake.
 func uselessDrops(files []file, scopes map[string]*file) []Problem {
 	var problems []Problem
 	for i := range files {
@@ -90,9 +89,9 @@ func uselessDrops(files []file, scopes map[string]*file) []Problem {
 			continue
 		}
 		inherited := make(map[string]bool)
-		passed := map[*file]bool{f: true}
-		for at := scopes[f.scope.Parent]; at != nil && !passed[at]; at = scopes[at.scope.Parent] {
-			passed[at] = true
+		visited := map[*file]bool{f: true}
+		for at := scopes[f.scope.Parent]; at != nil && !visited[at]; at = scopes[at.scope.Parent] {
+			visited[at] = true
 			for _, p := range at.scope.Policies {
 				inherited[p.Name] = true
 			}

@@ -1,6 +1,7 @@
 package filesource
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// fields are the keys that a mapping may have, in the order of error messages.
+// fields are the allowed keys of a mapping, in the order of error messages.
 type fields []field
 
 type field struct {
@@ -18,8 +19,7 @@ type field struct {
 	read func(ast.Node)
 }
 
-// fields reads the mapping n, which is called what in problems. It reports
-// whether n is a mapping.
+// fields reads the mapping n, which problems call what. It reports whether n is a mapping.
 func (r *reader) fields(n ast.Node, what string, known fields) bool {
 	if !isMapping(n) {
 		r.add(textfile.Start(n), "%s is %s where a mapping is expected: write %s: and what belongs to it", what, kind(n), known[0].key)
@@ -33,8 +33,8 @@ func (r *reader) fields(n ast.Node, what string, known fields) bool {
 			continue
 		}
 		seen[key] = at
-		if read := known.find(key); read != nil {
-			read(iter.Value())
+		if i := slices.IndexFunc(known, func(f field) bool { return f.key == key }); i >= 0 {
+			known[i].read(iter.Value())
 			continue
 		}
 		hint := "known here are " + strings.Join(known.keys(), ", ")
@@ -46,8 +46,8 @@ func (r *reader) fields(n ast.Node, what string, known fields) bool {
 	return true
 }
 
-// items returns the entries of the list n, which is the value of key. Nothing
-// after the key is an empty list.
+// items returns the entries of the list n, which is the value of key. A missing value is an
+// empty list.
 func (r *reader) items(n ast.Node, key string) []ast.Node {
 	switch n := n.(type) {
 	case *ast.SequenceNode:
@@ -56,15 +56,6 @@ func (r *reader) items(n ast.Node, key string) []ast.Node {
 		return nil
 	}
 	r.add(textfile.Start(n), "%s is %s where a list is expected: begin each entry with a dash", key, kind(n))
-	return nil
-}
-
-func (f fields) find(key string) func(ast.Node) {
-	for _, known := range f {
-		if known.key == key {
-			return known.read
-		}
-	}
 	return nil
 }
 
@@ -81,7 +72,7 @@ func isMapping(n ast.Node) bool {
 	return ok && (n.Type() == ast.MappingType || n.Type() == ast.MappingValueType)
 }
 
-// keyText returns the key as it was written, without quotes.
+// keyText returns the text of a key, without quotes.
 func keyText(n ast.Node) string {
 	if s, ok := n.(*ast.StringNode); ok {
 		return s.Value
@@ -89,7 +80,7 @@ func keyText(n ast.Node) string {
 	return n.GetToken().Value
 }
 
-// kind names what n is, in the words of people who write YAML.
+// kind returns the kind of n for people who write YAML.
 func kind(n ast.Node) string {
 	switch n.Type() {
 	case ast.NullType:
@@ -108,12 +99,12 @@ func kind(n ast.Node) string {
 	return "something else"
 }
 
-// nearest returns the word that was probably meant, empty if none is near.
+// nearest returns the known word of which word is probably a misspelling, "" if there is none.
 func nearest(word string, known []string) string {
 	return textfile.Nearest(word, known, max(2, len(word)/3))
 }
 
-// quote prints text from a file so that it cannot disturb a terminal.
+// quote quotes text from a file, so that it is safe to print on a terminal.
 func quote(s string) string {
 	const longest = 60
 	if runes := []rune(s); len(runes) > longest {

@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Limits that no directory of policies comes near. They are there for the wrong
-// directory, and for text that was not written by the operator.
+// Limits far above the size of any real directory of policies. They protect from a wrong
+// directory, and from text that the operator has not written.
 const (
 	maxFileBytes = 1 << 20
 	maxFiles     = 4096
@@ -23,9 +23,8 @@ const (
 	maxDirBytes  = 16 << 20
 )
 
-// readFiles reads the policy files in dir. Files that could not be read as a policy are
-// among the problems; the error says that the directory cannot be read at all, or that ctx
-// is over.
+// readFiles reads the policy files in dir. It returns a problem for each invalid file, and an
+// error if the directory cannot be read at all or ctx is done.
 func readFiles(ctx context.Context, dir string, paths []string) (files []file, problems []Problem, err error) {
 	bytes := 0
 	for _, path := range paths {
@@ -49,13 +48,14 @@ func readFiles(ctx context.Context, dir string, paths []string) (files []file, p
 	return files, problems, nil
 }
 
-// A state is what a directory's policy files look like from outside.
+// A state is a summary of a directory's policy files, to detect changes.
 type state struct {
 	digest  [sha256.Size]byte // of the names, sizes and times
-	settled bool              // the newest is old enough for a later edit to have another time
+	settled bool              // all files are older than settleTime
 }
 
-// settleTime is longer than any file system takes to give the next edit another time.
+// settleTime is the age of a file after which a later edit changes its modification time on
+// every file system.
 const settleTime = 2 * time.Second
 
 // stateOf returns the state of the files at paths.
@@ -74,7 +74,7 @@ func stateOf(paths []string) state {
 	return s
 }
 
-// same reports whether the files are those of before, unchanged.
+// same reports whether the files are unchanged since before.
 func (s state) same(before state) bool { return before.settled && s.digest == before.digest }
 
 // findFiles returns the paths of the policy files below dir, in lexical order.
@@ -110,7 +110,7 @@ func findFiles(ctx context.Context, dir string) (paths []string, problems []Prob
 	return paths, problems, err
 }
 
-// checkDir says why dir is no directory that can be walked.
+// checkDir returns an error unless dir is a directory.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -124,7 +124,7 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// skip leaves an entry out, with all that is in it.
+// skip skips an entry, including the content of a directory.
 func skip(entry fs.DirEntry) error {
 	if entry.IsDir() {
 		return fs.SkipDir
@@ -137,12 +137,12 @@ func isPolicyFile(name string) bool {
 	return strings.EqualFold(ext, ".yaml") || strings.EqualFold(ext, ".yml")
 }
 
-// readFile reads one policy file. Its error is a text for a [Problem].
+// readFile reads one policy file. The text of its error is for a [Problem].
 func readFile(path string) ([]byte, error) {
 	data, _, err := textfile.Read(path, textfile.Rules{Max: maxFileBytes})
-	var system *fs.PathError
+	_, system := errors.AsType[*fs.PathError](err)
 	switch {
-	case errors.As(err, &system):
+	case system:
 		return nil, errors.New(unreadable(err))
 	case errors.Is(err, textfile.ErrTooLarge):
 		return nil, fmt.Errorf("%w: divide it into several scopes", err)
@@ -154,8 +154,7 @@ func readFile(path string) ([]byte, error) {
 
 const noTime = "there was no time to read it: try again"
 
-// unreadable is the text for what the system refused, without the path, which is
-// named already.
+// unreadable returns the text for an error of the system, without the path.
 func unreadable(err error) string {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err

@@ -1,5 +1,4 @@
-// Package filesource reads policies from a directory of YAML files, one scope a
-// file:
+// Package filesource reads policies from a directory of YAML files, one scope per file:
 //
 //	scope: acme/platform
 //	parent: acme
@@ -9,18 +8,18 @@
 //	objectives:
 //	  - Reduce deployment time to under 5 minutes
 //
-// It reads every *.yaml and *.yml file below the directory, but not names that begin with
-// a dot, and it does not follow links to directories. The file's content names the scope;
-// the file's own name and folder have no meaning.
+// It reads every *.yaml and *.yml file below the directory, except names that begin with
+// a dot, and does not follow links to directories. The content of a file names the scope; the
+// name and folder of the file have no meaning.
 //
-// Reading is strict, because a missing policy that nobody notices is worse than an error:
-// an unknown key, a scope that exists twice, an unknown parent, or anything but plain text
-// where text is expected is a [Problem] with its file, line and column. One problem makes
-// the whole directory unusable. YAML's anchors, aliases, tags and merge keys are not
-// accepted, so that a policy can be read in its place.
+// Reading is strict, because a missing policy that nobody notices is worse than an error: an
+// unknown key, a duplicate scope, an unknown parent, or anything but plain text in place of text
+// is a [Problem] with its file, line and column. One problem makes the whole directory unusable.
+// YAML's anchors, aliases, tags and merge keys are refused, so that the text of a policy is
+// always in its place.
 //
-// A Source made with [Keeping] returns the policies that it read last while a directory
-// that was valid has problems.
+// If a directory that was valid has problems, a Source made with [Keeping] returns the last
+// valid policies.
 //
 // The package does not watch the directory, and writes nothing.
 package filesource
@@ -35,8 +34,8 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// A Source answers from a directory of policy files. It looks at them for each question,
-// so an edit takes effect with the next session.
+// A Source reads policies from a directory of files. It checks the files in each call, so an
+// edit takes effect with the next session.
 type Source struct {
 	dir     string
 	invalid func(error) // nil without Keeping
@@ -49,14 +48,13 @@ type Source struct {
 
 var _ policy.Source = (*Source)(nil)
 
-// New returns a Source that reads dir, for the first time with the first call of
-// Effective.
+// New returns a Source that reads dir. The first call of Effective reads it for the first time.
 func New(dir string) *Source { return &Source{dir: dir} }
 
-// Keeping is New for a program that runs while people edit. When a directory that was read
-// before has problems, the source returns the policies of before and calls invalid, once
-// for each set of problems. A directory that was removed is an error. Files whose size and
-// time are unchanged are not read again.
+// Keeping is like New, for programs that run while people edit. If the directory was valid and
+// now has problems, the source returns the last valid policies and calls invalid, once for each
+// set of problems. A directory that was removed is an error. The source does not read files
+// again if their sizes and times are unchanged.
 func Keeping(dir string, invalid func(error)) *Source { return &Source{dir: dir, invalid: invalid} }
 
 // Effective implements [policy.Source]. A directory that cannot be read is
@@ -73,11 +71,11 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 	return effective, nil
 }
 
-// Dir returns the directory that is read.
+// Dir returns the directory.
 func (s *Source) Dir() string { return s.dir }
 
-// Refresh reads the directory now, so that a caller who knows of a change learns of
-// problems before a session does. The error is that of Effective.
+// Refresh reads the directory immediately, so that problems are reported before the next
+// session. The error is that of Effective.
 func (s *Source) Refresh(ctx context.Context) error {
 	_, err := s.scopes(ctx)
 	return err
@@ -87,7 +85,7 @@ func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 	if s.invalid == nil {
 		return load(ctx, s.dir)
 	}
-	s.mu.Lock() // also while it is read, so that last is the latest
+	s.mu.Lock() // also during the read, so that last is never overwritten with an older state
 	defer s.mu.Unlock()
 	paths, problems, err := findFiles(ctx, s.dir)
 	if err != nil {
@@ -98,11 +96,11 @@ func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 		return s.last, nil
 	}
 	scopes, err := loadFiles(ctx, s.dir, paths, problems)
-	var problem *InvalidError
+	_, isInvalid := errors.AsType[*InvalidError](err)
 	switch {
 	case err == nil:
 		s.last, s.read, s.reported = scopes, now, ""
-	case errors.As(err, &problem) && s.last != nil:
+	case isInvalid && s.last != nil:
 		if s.reported != err.Error() {
 			s.reported = err.Error()
 			s.invalid(err)
@@ -112,8 +110,8 @@ func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 	return scopes, err
 }
 
-// Load reads every scope below dir, by name. Its errors are those of
-// [Source.Effective]. A directory without policy files has no scopes.
+// Load returns all scopes below dir by name. Its errors are those of [Source.Effective]. A
+// directory without policy files has no scopes.
 func Load(dir string) (map[string]policy.Scope, error) {
 	return load(context.Background(), dir)
 }
@@ -126,7 +124,7 @@ func load(ctx context.Context, dir string) (map[string]policy.Scope, error) {
 	return loadFiles(ctx, dir, paths, problems)
 }
 
-// loadFiles reads the scopes of the files that were found, with problems, in dir.
+// loadFiles reads the scopes of the files at paths in dir. problems are from finding the files.
 func loadFiles(ctx context.Context, dir string, paths []string, problems []Problem) (map[string]policy.Scope, error) {
 	files, more, err := readFiles(ctx, dir, paths)
 	if err != nil {
@@ -145,9 +143,8 @@ func loadFiles(ctx context.Context, dir string, paths []string, problems []Probl
 	return scopes, nil
 }
 
-// Check reads every policy file below dir and returns all that is wrong with
-// them, warnings included, in the order of files and lines. A directory that
-// cannot be read is a problem of its own.
+// Check reads every policy file below dir and returns all problems, including warnings, in the
+// order of files and lines. A directory that cannot be read is also a problem.
 func Check(dir string) []Problem {
 	paths, problems, err := findFiles(context.Background(), dir)
 	var files []file

@@ -23,14 +23,14 @@ func TestSource(t *testing.T) {
 	policytest.Run(t, func(t *testing.T, scopes map[string]policy.Scope) policy.Source {
 		dir := t.TempDir()
 		for _, scope := range scopes {
-			name := fmt.Sprintf("%x.yaml", scope.Name) // names may hold what a file's name may not
+			name := fmt.Sprintf("%x.yaml", scope.Name) // scope names may have characters that file names may not
 			write(t, filepath.Join(dir, name), asYAML(t, scope))
 		}
 		return filesource.New(dir)
 	})
 }
 
-// asYAML writes a scope as JSON, which is YAML that means the same to any reader.
+// asYAML returns a scope as JSON, which is also unambiguous YAML.
 func asYAML(t *testing.T, s policy.Scope) string {
 	type written struct {
 		Name     string `json:"name"`
@@ -64,7 +64,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// dirOf makes a directory of the given files.
+// dirOf creates a directory with the given files.
 func dirOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -111,11 +111,11 @@ objectives:
 		files map[string]string
 	}{
 		{"two files", map[string]string{"a.yaml": acme, "b.yaml": text}},
-		{"folders and the other ending", map[string]string{"x/y/a.yml": acme, "b.YAML": text}},
-		{"a mark of byte order and a document start", map[string]string{"a.yaml": "\ufeff---\n" + acme, "b.yaml": text}},
-		{"line ends of Windows", map[string]string{"a.yaml": acme, "b.yaml": strings.ReplaceAll(text, "\n", "\r\n")}},
+		{"folders and the extension yml", map[string]string{"x/y/a.yml": acme, "b.YAML": text}},
+		{"a byte order mark and a document start", map[string]string{"a.yaml": "\ufeff---\n" + acme, "b.yaml": text}},
+		{"Windows line endings", map[string]string{"a.yaml": acme, "b.yaml": strings.ReplaceAll(text, "\n", "\r\n")}},
 		{"empty parts", map[string]string{"a.yaml": acme + "parent:\npolicies:\ndrop: []\nobjectives: ~\n", "b.yaml": text}},
-		{"what is no policy file", map[string]string{
+		{"other files", map[string]string{
 			"a.yaml": acme, "b.yaml": text, "README.md": "x: [", ".hidden.yaml": "x: [", ".git/c.yaml": "x: [", "yaml": "x: [",
 		}},
 	}
@@ -133,8 +133,8 @@ objectives:
 	}
 }
 
-// The directory that Kubernetes makes of a ConfigMap is links to files in a
-// folder that begins with a dot.
+// For a ConfigMap, Kubernetes creates a directory of links to files in a folder whose name begins
+// with a dot.
 func TestLoadFollowsLinksToFiles(t *testing.T) {
 	dir := dirOf(t, map[string]string{"..data/acme.yaml": "scope: acme\n"})
 	if err := os.Symlink(filepath.Join("..data", "acme.yaml"), filepath.Join(dir, "acme.yaml")); err != nil {
@@ -178,7 +178,7 @@ func TestSourceErrors(t *testing.T) {
 		{"no time", over, dirOf(t, map[string]string{"a.yaml": "scope: a\n"}), []error{policy.ErrUnavailable, context.Canceled}, "no time to read it"},
 		{"no files", t.Context(), t.TempDir(), []error{policy.ErrUnknownScope}, "there are none: write one"},
 		{"other scopes", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: a\n"}), []error{policy.ErrUnknownScope}, `"acme"; known are a`},
-		{"a mistake", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: acme\nparnt: b\nx: y\n"}), []error{policy.ErrInvalid}, `a.yaml:2:1: unknown key "parnt": write parent (and 1 more: see attache policy check)`},
+		{"an invalid file", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: acme\nparnt: b\nx: y\n"}), []error{policy.ErrInvalid}, `a.yaml:2:1: unknown key "parnt": write parent (and 1 more: see attache policy check)`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -189,14 +189,14 @@ func TestSourceErrors(t *testing.T) {
 				}
 			}
 			if !strings.Contains(fmt.Sprint(err), test.says) {
-				t.Errorf("got %v, which does not say %q", err, test.says)
+				t.Errorf("got %v; want it to contain %q", err, test.says)
 			}
 		})
 	}
 }
 
-// A directory that people broke while it is in use keeps what was in it, and says
-// so once for each set of problems. One that is gone keeps nothing.
+// If a directory becomes invalid, its last policies stay in use, which is reported once for each
+// set of problems. If it is removed, they do not.
 func TestKeeping(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "policies")
 	file := filepath.Join(dir, "acme.yaml")
@@ -224,12 +224,12 @@ func TestKeeping(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Effective(t.Context(), policy.Query{Scope: "acme"}); !errors.Is(err, policy.ErrUnavailable) {
-		t.Errorf("of a directory that is gone: %v", err)
+		t.Errorf("after the directory was removed: %v", err)
 	}
 }
 
-// A directory is read again when a file has another size or time, or is so new that an
-// edit could have left both the same.
+// A directory is read again if the size or time of a file has changed, or if a file is so new that
+// an edit may have changed neither.
 func TestKeepingReadsWhatChanged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "acme.yaml")
 	s := filesource.Keeping(filepath.Dir(file), func(err error) { t.Error(err) })
@@ -240,7 +240,7 @@ func TestKeepingReadsWhatChanged(t *testing.T) {
 		want      string
 	}{
 		{"one", past, "one"},
-		{"two", past, "one"}, // not seen: nobody edits so by accident
+		{"two", past, "one"}, // not detected: no accidental edit keeps the time
 		{"two", past.Add(time.Second), "two"},
 		{"three", past.Add(time.Second), "three"},
 		{"four4", now, "four4"},
@@ -258,7 +258,7 @@ func TestKeepingReadsWhatChanged(t *testing.T) {
 	}
 }
 
-// The files of a directory are bounded together, not only each.
+// The total size of the files in a directory is bounded too.
 func TestDirectoryIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 17 {

@@ -13,8 +13,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// file is a policy file that was read, with the places that problems found
-// later, between files, are reported at.
+// file is a policy file, with the places for the problems that crossCheck finds.
 type file struct {
 	path  string
 	scope policy.Scope
@@ -23,14 +22,14 @@ type file struct {
 	dropAt            []*token.Token // one for each of scope.Drop
 }
 
-// reader collects what is wrong with one file.
+// reader collects the problems of one file.
 type reader struct {
 	path     string
 	problems []Problem
 }
 
-// parse reads the text of a policy file. The file is empty but for its path when
-// the text is no policy file at all.
+// parse parses the content of a policy file. If it is no policy file at all, the result has only
+// a path.
 func parse(path string, data []byte) (file, []Problem) {
 	r := &reader{path: path}
 	f := file{path: path}
@@ -40,12 +39,11 @@ func parse(path string, data []byte) (file, []Problem) {
 	return f, r.problems
 }
 
-// body returns the content of data, nil if it cannot be read as YAML.
+// body returns the YAML in data, nil if it is invalid.
 func (r *reader) body(data []byte) ast.Node {
 	content, err := textfile.ParseYAML(data)
-	var syntax *textfile.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
+	switch syntax, invalid := errors.AsType[*textfile.SyntaxError](err); {
+	case invalid:
 		r.problems = append(r.problems, Problem{File: r.path, Line: syntax.Line, Column: syntax.Column, Text: syntax.Text})
 	case content == nil:
 		r.add(nil, "is empty: write the scope, or take the file out")
@@ -78,9 +76,8 @@ func (r *reader) file(body ast.Node, f *file) {
 	}
 }
 
-// ParseLoose reads the text of a policy file that belongs to no scope, such as a
-// workspace's own. It has policies and objectives and nothing else: it has no
-// parent, and there is nothing that it could drop. path is what problems call it.
+// ParseLoose parses the content of a policy file without a scope, such as that of a workspace.
+// It may have only policies and objectives, because it inherits nothing. Problems call it path.
 func ParseLoose(path string, data []byte) (policy.Effective, []Problem) {
 	var e policy.Effective
 	r := &reader{path: path}
@@ -93,7 +90,6 @@ func ParseLoose(path string, data []byte) (policy.Effective, []Problem) {
 	return e, r.problems
 }
 
-// objectives reads the list of objectives.
 func (r *reader) objectives(list ast.Node) []string {
 	var all []string
 	for _, item := range r.items(list, "objectives") {
@@ -104,14 +100,13 @@ func (r *reader) objectives(list ast.Node) []string {
 	return all
 }
 
-// policies reads the list of policies.
 func (r *reader) policies(list ast.Node) []policy.Policy {
 	var policies []policy.Policy
 	at := make(map[string]*token.Token)
 	for _, item := range r.items(list, "policies") {
 		p, nameAt := r.policy(item)
 		if p.Name == "" {
-			continue // a problem already
+			continue // already a problem
 		}
 		if first, twice := at[p.Name]; twice {
 			r.add(nameAt, "policy %s is there already, in line %d: rename one or take it out", quote(p.Name), first.Position.Line)
@@ -123,7 +118,6 @@ func (r *reader) policies(list ast.Node) []policy.Policy {
 	return policies
 }
 
-// policy reads one policy.
 func (r *reader) policy(item ast.Node) (p policy.Policy, nameAt *token.Token) {
 	seen := make(map[string]bool)
 	known := fields{
@@ -152,7 +146,7 @@ func (r *reader) position(n ast.Node) policy.Position {
 	return p
 }
 
-// name reads a word that identifies something and is printed on one line.
+// name reads a name, which must fit on one line.
 func (r *reader) name(n ast.Node, what string) string {
 	text := r.string(n, what)
 	if strings.TrimSpace(text) != text || strings.ContainsFunc(text, func(c rune) bool { return unseen(c) || unicode.IsControl(c) }) {
@@ -161,7 +155,7 @@ func (r *reader) name(n ast.Node, what string) string {
 	return text
 }
 
-// text reads text that people and models are to read.
+// text reads text for people and models.
 func (r *reader) text(n ast.Node, what string) string {
 	text := r.string(n, what)
 	if strings.ContainsFunc(text, unseen) {
@@ -171,8 +165,8 @@ func (r *reader) text(n ast.Node, what string) string {
 	return text
 }
 
-// string reads a scalar that is to be text. Numbers and the like are not taken
-// for text: what YAML makes of `1.10` or `no` surprises people.
+// string reads a scalar that must be a string. It refuses numbers and booleans: the value that
+// YAML gives `1.10` or `no` surprises people.
 func (r *reader) string(n ast.Node, what string) string {
 	text := ""
 	switch n := n.(type) {
@@ -196,7 +190,7 @@ func (r *reader) string(n ast.Node, what string) string {
 	return text
 }
 
-// add notes a problem at t; nil is the file as a whole.
+// add adds a problem at t, or with the file as a whole if t is nil.
 func (r *reader) add(t *token.Token, format string, args ...any) {
 	r.problems = append(r.problems, problemAt(r.path, t, format, args...))
 }
@@ -209,8 +203,8 @@ func problemAt(path string, t *token.Token, format string, args ...any) Problem 
 	return p
 }
 
-// unseen reports characters that are drawn as nothing or change the direction of
-// what is drawn; joiners are left alone, scripts and emoji need them.
+// unseen reports whether r is invisible or changes the direction of the text. It allows joiners,
+// because scripts and emoji need them.
 func unseen(r rune) bool {
 	if r == 0x200C || r == 0x200D || r == '\t' || r == '\n' || r == '\r' {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// FuzzParse reads any bytes as a policy file. What is accepted can be resolved;
-// what is not is said in one printable line with a place in the file.
+// FuzzParse parses any bytes as a policy file. If they are accepted, the scope can be resolved.
+// Otherwise each problem is one printable line with a place in the file.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"",
@@ -29,10 +29,10 @@ func FuzzParse(f *testing.F) {
 		usable := true
 		for _, p := range problems {
 			if p.Line < 0 || p.Line > lines+1 || p.Column < 0 {
-				t.Errorf("%v is at no place in %q", p, data)
+				t.Errorf("%v has no place in %q", p, data)
 			}
 			if strings.ContainsFunc(p.String(), func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("%q disturbs a terminal", p)
+				t.Errorf("%q is not printable", p)
 			}
 			usable = usable && p.Warning
 		}
@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 		}
 		read.scope.Parent = ""
 		if _, err := policy.Resolve(map[string]policy.Scope{read.scope.Name: read.scope}, read.scope.Name); err != nil {
-			t.Errorf("%q was accepted and is %v", data, err)
+			t.Errorf("%q was accepted, but: %v", data, err)
 		}
 	})
 }

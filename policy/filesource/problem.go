@@ -8,21 +8,21 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// A Problem is one thing that is wrong in a directory of policy files.
+// A Problem is a problem in a directory of policy files.
 type Problem struct {
-	// File is the path of the file, below the directory as it was given.
+	// File is the path of the file, which begins with the directory.
 	File string
-	// Line and Column count from 1, columns in characters. They are 0 when the
+	// Line and Column count from 1, columns in characters. They are 0 if the
 	// problem is with the file as a whole.
 	Line, Column int
 	// Text says what is wrong and what to do.
 	Text string
-	// Warning says that the policies can be used all the same.
+	// Warning means that the policies can still be used.
 	Warning bool
 }
 
-// String returns the problem in the form that editors and terminals turn into a
-// link: "file:line:column: text".
+// String returns the problem as "file:line:column: text", which editors and terminals convert
+// to a link.
 func (p Problem) String() string {
 	text := p.Text
 	if p.Warning {
@@ -43,10 +43,9 @@ func (p Problem) compare(other Problem) int {
 	)
 }
 
-// An InvalidError says that policy files were read and cannot be used. It is
-// [policy.ErrInvalid] to errors.Is.
+// An InvalidError is returned if policy files are invalid. It wraps [policy.ErrInvalid].
 type InvalidError struct {
-	// Problems are all that were found, without warnings; at least one.
+	// Problems are all problems except warnings; there is at least one.
 	Problems []Problem
 }
 
@@ -62,8 +61,8 @@ func (e *InvalidError) Error() string {
 // Unwrap returns [policy.ErrInvalid].
 func (e *InvalidError) Unwrap() error { return policy.ErrInvalid }
 
-// A dirError says that the directory as a whole cannot be read. It is
-// [policy.ErrUnavailable] to errors.Is, and whatever the system said.
+// A dirError is returned if the directory as a whole cannot be read. It wraps
+// [policy.ErrUnavailable] and the cause.
 type dirError struct {
 	dir, text string
 	cause     error

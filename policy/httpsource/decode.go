@@ -12,13 +12,13 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// decode parses an answer. Its errors quote nothing of the answer, as an endpoint may send
+// decode parses an answer. Its errors quote nothing of the answer, because an endpoint may send
 // the credential back.
 func decode(body []byte) (policy.Effective, error) {
 	if !utf8.Valid(body) {
 		return policy.Effective{}, errors.New("it is not UTF-8")
 	}
-	// null is an empty list: many servers write one so.
+	// Many servers write null for an empty list.
 	var policies []json.RawMessage
 	var objectives []string
 	seen, err := members(body, map[string]any{"policies": &policies, "objectives": &objectives})
@@ -61,9 +61,9 @@ func decodePolicy(raw []byte) (policy.Policy, error) {
 	return p, nil
 }
 
-// members reads the object in raw into the variables of known and returns the
-// names it found. Names count exactly and once: decoding into a struct would also
-// take "Name" for "name", and the last of two members for the only one.
+// members decodes the members of the object in raw into the variables in known and returns
+// their names. It matches names exactly and refuses duplicates: decoding into a struct would
+// also accept "Name" for "name", and use the last of two equal members.
 func members(raw []byte, known map[string]any) (seen map[string]bool, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {

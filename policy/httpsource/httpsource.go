@@ -3,25 +3,26 @@
 //	GET <url>?scope=<scope>&workspace=<id>
 //	Authorization: Bearer <the session's credential, or the configured token>
 //
-// which answers with 200 and
+// The answer must have the status 200 and the body
 //
 //	{"policies": [{"name": "...", "position": "prepend", "text": "...", "inherited": true}],
 //	 "objectives": ["..."]}
 //
-// in reading order. One of the lists may be null or absent; "inherited" may be absent.
-// Any other answer means that the source is down: another status, an unknown member, more
-// than 1 MiB, or an answer after the timeout. Only 401 and 403 ([policy.ErrUnauthorized])
-// and 404 ([policy.ErrUnknownScope]) have errors of their own.
+// in reading order. One of the lists may be null or absent; "inherited" may be absent. For the
+// statuses 401 and 403 the error is [policy.ErrUnauthorized], and for 404
+// [policy.ErrUnknownScope]. For everything else, such as another status, an unknown member, more
+// than 1 MiB, or an answer after the timeout, it is [policy.ErrUnavailable].
 //
-// The credential is sent only to the configured host, over TLS or to this machine. No
-// error contains it: errors have the host and path of the endpoint, but not the query and
-// nothing of the answer.
+// The credential is sent only to the configured host, over TLS or to this machine. No error
+// contains it: errors contain the host and path of the endpoint, but not the query and no part
+// of the answer.
 //
-// The package retries nothing and keeps no connection open: there is one question a
-// session, and its caller can go without the answer.
+// The package does not retry and keeps no connection open: there is only one request per
+// session, and the caller can continue without the answer.
 package httpsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,29 +38,28 @@ import (
 )
 
 const (
-	// DefaultTimeout is how long a question may take.
+	// DefaultTimeout is the default of [Options].Timeout.
 	DefaultTimeout = 2 * time.Second
 
 	maxAnswerBytes = 1 << 20
 	maxRedirects   = 3
 )
 
-// Options are the options of [New]. All but URL may be left out.
+// Options are the options of [New]. Only URL is required.
 type Options struct {
-	// URL is the endpoint. It is https, or http to this machine, and may have a
-	// query of its own, which is kept.
+	// URL is the endpoint: https, or http to this machine. If it has a query, New adds to it.
 	URL string
-	// Timeout is how long a question may take, from the look-up of the host to the
-	// last byte; 0 means [DefaultTimeout].
+	// Timeout bounds a request, from the look-up of the host to the last byte; 0 means
+	// [DefaultTimeout].
 	Timeout time.Duration
 	// Token is sent in place of the query's credential if it is not empty.
 	Token policy.Credential
-	// Client sends the requests; nil means one that keeps no connections. Its
-	// rules for redirects and cookies are not used.
+	// Client sends the requests; nil means one that keeps no connections. Its rules for
+	// redirects and cookies are ignored.
 	Client *http.Client
 }
 
-// A Source asks one endpoint.
+// A Source requests policies from an endpoint.
 type Source struct {
 	url     *url.URL
 	timeout time.Duration
@@ -69,25 +69,22 @@ type Source struct {
 
 var _ policy.Source = (*Source)(nil)
 
-// New returns a Source that asks o.URL. It opens nothing and starts nothing; the
-// first question does. An error is a mistake in o.URL.
+// New returns a Source for o.URL, without connecting to it yet. An error means that o.URL is
+// invalid.
 func New(o Options) (*Source, error) {
 	u, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
 	return &Source{
 		url:     u,
-		timeout: o.Timeout,
+		timeout: cmp.Or(o.Timeout, DefaultTimeout),
 		token:   o.Token,
 		client:  sync.OnceValue(func() *http.Client { return fetch.NewClient(o.Client, sameHost) }),
 	}, nil
 }
 
-// parseURL parses the endpoint's address. Its errors do not repeat the address, which may
+// parseURL parses the endpoint's address. Its errors do not quote the address, which may
 // contain a password.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
@@ -98,7 +95,7 @@ func parseURL(text string) (*url.URL, error) {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("policy.url is no address of an HTTP endpoint: write it as https://host/path")
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())):
+	case u.Scheme == "http" && !loopback.Is(u.Hostname()):
 		return nil, errors.New("policy.url would send the credential in clear: use https, or http to localhost")
 	case u.User != nil:
 		return nil, errors.New("policy.url has a user name in it: take it out and give a token by policy.token_env")
@@ -151,7 +148,7 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 	return effective, nil
 }
 
-// request makes the request for q.
+// request returns the request for q.
 func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, error) {
 	u := *s.url
 	query := url.Values{"scope": {q.Scope}, "workspace": {q.Workspace}}.Encode()
@@ -178,7 +175,7 @@ func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, er
 	return request, nil
 }
 
-// refusal returns the error of a status other than 200.
+// refusal returns the error for a status other than 200.
 func (s *Source) refusal(status int) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -189,7 +186,7 @@ func (s *Source) refusal(status int) error {
 	return s.fault("answered %d: see what is wrong there", status)
 }
 
-// down returns the error of a question that got no complete answer.
+// down returns the error for a request without a complete answer.
 func (s *Source) down(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %s: %w: see why it is slow or raise policy.timeout (%v)",
@@ -198,13 +195,12 @@ func (s *Source) down(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s: %w: see whether it is up and policy.url is right", policy.ErrUnavailable, s.name(), err)
 }
 
-// fault returns the error of an answer that cannot be used.
+// fault returns the error for an invalid answer.
 func (s *Source) fault(format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", policy.ErrUnavailable, s.name(), fmt.Sprintf(format, args...))
 }
 
-// name returns the endpoint's address without the query, in which people put tokens, for
-// errors.
+// name returns the endpoint's address for errors. It omits the query, which may have a token.
 func (s *Source) name() string {
 	return (&url.URL{Scheme: s.url.Scheme, Host: s.url.Host, Path: s.url.Path}).String()
 }

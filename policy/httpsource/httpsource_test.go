@@ -29,8 +29,7 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// endpoint is a policy server in few lines, as a reader of the documentation
-// would write one.
+// endpoint is a small policy server, like one that a reader of the documentation would write.
 func endpoint(scopes map[string]policy.Scope) http.HandlerFunc {
 	type item struct {
 		Name      string          `json:"name"`
@@ -71,7 +70,7 @@ func newSource(t *testing.T, o httpsource.Options) *httpsource.Source {
 	return source
 }
 
-// answer is a server that always answers the same.
+// answer is a server with a constant answer.
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -102,7 +101,7 @@ func TestRequest(t *testing.T) {
 		},
 		{name: "neither", path: "/", query: policy.Query{Scope: "a"}, uri: "/?scope=a&workspace="},
 		{
-			name: "a query of its own, and what would break out of one", path: "/p?b=2&a=1%20#frag",
+			name: "a URL with a query, and special characters", path: "/p?b=2&a=1%20#frag",
 			query: policy.Query{Scope: "a&admin=1#?", Workspace: "ü\r\nX: y"},
 			uri:   "/p?b=2&a=1%20&scope=a%26admin%3D1%23%3F&workspace=%C3%BC%0D%0AX%3A+y",
 		},
@@ -146,7 +145,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// A source that is down answers so, and tells nothing of what it was sent.
+// If the endpoint is down, the error says so, and contains nothing of the answer.
 func TestDown(t *testing.T) {
 	is := func(errs ...error) []error { return errs }
 	down := is(policy.ErrUnavailable)
@@ -173,7 +172,7 @@ func TestDown(t *testing.T) {
 		{"a member twice", answer(200, `{"objectives": ["a"], "objectives": ["b"]}`), down, "or one twice"},
 		{"two values", answer(200, `{"objectives": []} {}`), down, "something follows"},
 		{"a stray bracket", answer(200, `{"objectives": []}}`), down, "something follows"},
-		{"cut short", answer(200, `{"objectives": []`), down, "it is not JSON"},
+		{"truncated", answer(200, `{"objectives": []`), down, "it is not JSON"},
 		{"not a list", answer(200, `{"objectives": "a"}`), down, "objectives is not of the right type"},
 		{"not text", answer(200, `{"objectives": [1]}`), down, "objectives is not of the right type"},
 		{"empty text", answer(200, `{"objectives": ["a", " "]}`), down, "objective 2 is empty"},
@@ -181,7 +180,7 @@ func TestDown(t *testing.T) {
 		{"bad position", answer(200, `{"policies": [{"name": "n", "position": "`+secret+`", "text": "t"}]}`), down, "policy 1: its position is neither"},
 		{"no policy", answer(200, `{"policies": [null]}`), down, "policy 1: it is not a JSON object"},
 		{"too much", answer(200, `{"objectives": ["`+strings.Repeat("x", 1<<20)+`"]}`), down, "more than 1 MiB"},
-		{"breaks off", func(w http.ResponseWriter, _ *http.Request) {
+		{"interrupted", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"objectives": []}`)
 		}, is(policy.ErrUnavailable, io.ErrUnexpectedEOF), "see whether it is up"},
@@ -200,7 +199,7 @@ func TestDown(t *testing.T) {
 				t.Errorf("got %v and %v, want one that says %q", got, err, test.says)
 			}
 			if strings.Contains(text, secret) || strings.Contains(text, "acme") {
-				t.Errorf("the error tells too much: %v", err)
+				t.Errorf("the error contains part of the answer: %v", err)
 			}
 		})
 	}
@@ -248,7 +247,7 @@ func TestRedirects(t *testing.T) {
 			case test.says != "" && (!errors.Is(err, policy.ErrUnavailable) || !strings.Contains(err.Error(), test.says)):
 				t.Errorf("got %v, %v; want %q", got, err, test.says)
 			case err != nil && strings.Contains(err.Error(), secret):
-				t.Errorf("the error tells too much: %v", err)
+				t.Errorf("the error contains part of the answer: %v", err)
 			}
 		})
 	}
@@ -303,18 +302,18 @@ func TestGivenClient(t *testing.T) {
 	if got, err := ask(t, newSource(t, httpsource.Options{URL: server.URL, Client: server.Client()})); err != nil || len(got.Objectives) != 1 {
 		t.Errorf("got %v, %v", got, err)
 	}
-	// Without the client that knows the certificate there is no answer.
+	// A client that does not trust the certificate gets no answer.
 	if _, err := ask(t, newSource(t, httpsource.Options{URL: server.URL})); !errors.Is(err, policy.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// transport answers requests in the test itself, where time is the test's.
+// transport answers requests without a network, so that the test can use a fake clock.
 type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// slowBody gives nothing until its request is over.
+// slowBody returns nothing until its request ends.
 type slowBody struct{ ctx context.Context }
 
 func (b slowBody) Read([]byte) (int, error) {
@@ -378,7 +377,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		if !json.Valid(body) {
-			t.Errorf("%q was accepted and is not JSON", body)
+			t.Errorf("%q was accepted, but is not JSON", body)
 		}
 		for _, p := range got.Policies {
 			if p.Name == "" || p.Text == "" || !p.Position.Valid() {

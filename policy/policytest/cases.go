@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// answer is a question that a source answers.
+// answer is a query with its expected result.
 type answer struct {
 	name   string
 	scopes map[string]policy.Scope
@@ -16,7 +16,7 @@ type answer struct {
 	want   policy.Effective
 }
 
-// refusal is a question that a source answers with an error.
+// refusal is a query that must return an error.
 type refusal struct {
 	name   string
 	scopes map[string]policy.Scope
@@ -24,7 +24,7 @@ type refusal struct {
 	is     func(error) bool
 }
 
-// chain makes scopes of which each has the one before it as its parent.
+// chain makes each scope the parent of the next.
 func chain(scopes ...policy.Scope) map[string]policy.Scope {
 	byName := make(map[string]policy.Scope)
 	for i, s := range scopes {
@@ -49,7 +49,7 @@ func inherited(p policy.Policy) policy.Policy {
 	return p
 }
 
-// texts are texts that a source might read as something else.
+// texts are strings that a source might parse as something else.
 var texts = []string{
 	"two\nlines", "trailing\n", "\n  leading", "tab\there", `"quoted" and 'quoted'`, `back\slash \n`, "key: value", "# no comment",
 	"- no list", "[no, list]", "{no: mapping}", "yes", "null", "~", "1.10", "0x10", "2026-07-28", "*star", "&and", "!bang", "%percent",
@@ -76,7 +76,7 @@ func answers() []answer {
 	siblings["sibling"] = policy.Scope{Name: "sibling", Parent: "root", Policies: []policy.Policy{pre("s1")}}
 	return []answer{
 		{name: "the documentation's example", scopes: example(), ask: "acme/platform", want: exampleEffective()},
-		{name: "a scope with nothing to say", scopes: chain(policy.Scope{Name: "leaf"}), ask: "leaf"},
+		{name: "an empty scope", scopes: chain(policy.Scope{Name: "leaf"}), ask: "leaf"},
 		{
 			name: "three scopes in order", scopes: mixed, ask: "leaf",
 			want: policy.Effective{
@@ -88,25 +88,25 @@ func answers() []answer {
 			},
 		},
 		{
-			name: "asked for a parent, its policies are its own", scopes: mixed, ask: "root",
+			name: "the policies of a parent are not inherited", scopes: mixed, ask: "root",
 			want: policy.Effective{
 				Policies:   []policy.Policy{pre("r1"), pre("r3"), app("r2"), app("r4")},
 				Objectives: []string{"a", "b"},
 			},
 		},
 		{
-			name: "siblings know nothing of each other", scopes: siblings, ask: "sibling",
+			name: "siblings do not inherit from each other", scopes: siblings, ask: "sibling",
 			want: policy.Effective{
 				Policies:   []policy.Policy{inherited(pre("r1")), inherited(pre("r3")), pre("s1"), inherited(app("r2")), inherited(app("r4"))},
 				Objectives: []string{"a", "b"},
 			},
 		},
 		{
-			name: "overridden, dropped, taken up again", scopes: changed, ask: "leaf",
+			name: "overridden, dropped, added again", scopes: changed, ask: "leaf",
 			want: policy.Effective{Policies: []policy.Policy{pre("r3"), own}},
 		},
 		{
-			name: "text arrives as it was written", scopes: chain(verbatim), ask: "verbatim",
+			name: "text is unchanged", scopes: chain(verbatim), ask: "verbatim",
 			want: policy.Effective{Policies: verbatim.Policies, Objectives: verbatim.Objectives},
 		},
 		{
@@ -118,18 +118,18 @@ func answers() []answer {
 
 func refusals() []refusal {
 	unknown := func(err error) bool { return errors.Is(err, policy.ErrUnknownScope) }
-	// A source that only passes on what another process resolved cannot know why.
+	// A source that returns the results of another process may not know the reason.
 	unusable := func(err error) bool {
 		return errors.Is(err, policy.ErrInvalid) || errors.Is(err, policy.ErrUnavailable)
 	}
 	return []refusal{
-		{name: "a scope that is not there", scopes: example(), ask: "acme/nobody", is: unknown},
-		{name: "the case of a name counts", scopes: example(), ask: "ACME", is: unknown},
-		{name: "no scope named", scopes: example(), ask: "", is: unknown},
-		{name: "no scopes at all", ask: "acme", is: unknown},
+		{name: "a missing scope", scopes: example(), ask: "acme/nobody", is: unknown},
+		{name: "names are case-sensitive", scopes: example(), ask: "ACME", is: unknown},
+		{name: "an empty name", scopes: example(), ask: "", is: unknown},
+		{name: "no scopes", ask: "acme", is: unknown},
 		{name: "unknown parent", scopes: map[string]policy.Scope{"a": {Name: "a", Parent: "b"}}, ask: "a", is: unusable},
 		{
-			name: "a circle of parents",
+			name: "a cycle of parents",
 			scopes: map[string]policy.Scope{
 				"a": {Name: "a", Parent: "b"}, "b": {Name: "b", Parent: "c"}, "c": {Name: "c", Parent: "b"},
 			},

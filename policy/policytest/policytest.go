@@ -1,6 +1,5 @@
-// Package policytest holds the suite that every [policy.Source] passes. A
-// source's own test calls [Run] with a function that makes one which knows the
-// given scopes:
+// Package policytest is the test suite for implementations of [policy.Source]. The test of an
+// implementation calls [Run] with a function that makes a source of the given scopes:
 //
 //	func TestSource(t *testing.T) {
 //		policytest.Run(t, func(t *testing.T, scopes map[string]policy.Scope) policy.Source {
@@ -21,8 +20,8 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// A NewSource makes a source that knows scopes, by name. It releases what the
-// source holds with t.Cleanup.
+// A NewSource makes a source of the given scopes by name. It releases the source's resources
+// with t.Cleanup.
 type NewSource func(t *testing.T, scopes map[string]policy.Scope) policy.Source
 
 // secret is the credential of every query; no error text may contain it.
@@ -51,24 +50,24 @@ func Run(t *testing.T, newSource NewSource) {
 					t.Errorf("got the error %v", err)
 				}
 				if !got.Empty() {
-					t.Errorf("got %s beside an error", print(got))
+					t.Errorf("got %s with an error", print(got))
 				}
 				if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
-					t.Errorf("the error tells the credential: %v", err)
+					t.Errorf("the error contains the credential: %v", err)
 				}
 			})
 		}
 	})
-	t.Run("a context that is over is heard", func(t *testing.T) { contextOver(t, newSource(t, example())) })
+	t.Run("a cancelled context is an error", func(t *testing.T) { contextOver(t, newSource(t, example())) })
 	t.Run("answers belong to the caller", func(t *testing.T) { ownAnswers(t, newSource(t, example())) })
-	t.Run("many ask at once", func(t *testing.T) { manyAsk(t, newSource(t, example())) })
+	t.Run("many queries at once", func(t *testing.T) { manyAsk(t, newSource(t, example())) })
 }
 
 func ask(ctx context.Context, s policy.Source, scope string) (policy.Effective, error) {
 	return s.Effective(ctx, policy.Query{Scope: scope, Workspace: "w1", Credential: secret})
 }
 
-// example is the pair of scopes that the documentation shows.
+// example returns the scopes of the example in the documentation.
 func example() map[string]policy.Scope {
 	return map[string]policy.Scope{
 		"acme": {
@@ -84,7 +83,7 @@ func example() map[string]policy.Scope {
 	}
 }
 
-// exampleEffective is what holds for "acme/platform" in example.
+// exampleEffective returns the effective policies of "acme/platform" in example.
 func exampleEffective() policy.Effective {
 	return policy.Effective{
 		Policies: []policy.Policy{
@@ -102,7 +101,7 @@ func contextOver(t *testing.T, s policy.Source) {
 		t.Errorf("got %s and %v, want context.Canceled", print(got), err)
 	}
 	if _, err := ask(t.Context(), s, "acme"); err != nil {
-		t.Errorf("the next question fails too: %v", err)
+		t.Errorf("the next query fails too: %v", err)
 	}
 }
 
@@ -138,14 +137,14 @@ func manyAsk(t *testing.T, s policy.Source) {
 	wg.Wait()
 }
 
-// same compares what two Effectives say; a nil list is an empty one.
+// same reports whether a and b are equal. A nil list equals an empty one.
 func same(a, b policy.Effective) bool {
 	return len(a.Policies) == len(b.Policies) && len(a.Objectives) == len(b.Objectives) &&
 		(len(a.Policies) == 0 || reflect.DeepEqual(a.Policies, b.Policies)) &&
 		(len(a.Objectives) == 0 || reflect.DeepEqual(a.Objectives, b.Objectives))
 }
 
-// print shows an Effective one item a line.
+// print formats an Effective, one item per line.
 func print(e policy.Effective) string {
 	var b strings.Builder
 	for _, p := range e.Policies {

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// How long the breaker stays open, and after how many failures it opens. longestOpen is for a
-// process with one connection, of which there may be thousands: see [Connect].
+// The breaker opens after openAfter failures, first for firstOpen. longestOpen is the maximum
+// for a process with one connection, of which there may be thousands: see [Connect].
 const (
 	openAfter   = 2
 	firstOpen   = time.Second
 	longestOpen = 30 * time.Second
 )
 
-// A breaker keeps callers from waiting for a server that does not answer. While it is open one
-// caller at a time tries, after 1 s, 2 s, and so on to longest.
+// A breaker protects callers from waiting for a server that does not answer. While it is open,
+// it admits one caller at a time, after 1 s, 2 s, and so on up to longest.
 type breaker struct {
 	now     func() time.Time
-	tell    func(error)
+	report  func(error) // ServerOptions.Tell; may be nil
 	longest time.Duration
 
 	mu       sync.Mutex
 	failures int
-	open     time.Duration // how long it is open this time; 0 if it is closed
+	open     time.Duration // how long it stays open this time; 0 if it is closed
 	until    time.Time
-	trying   bool // a caller tries whether the server is back
+	trying   bool // the admitted caller is using the server
 }
 
-// admit returns ErrDown to a caller that should not ask the server now.
+// admit returns ErrDown if the caller must not use the server now.
 func (b *breaker) admit() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,15 +41,15 @@ func (b *breaker) admit() error {
 	return nil
 }
 
-// abandon says that a caller gave up before it knew.
+// abandon records that the admitted caller gave up before the server answered.
 func (b *breaker) abandon() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trying = false
 }
 
-// failed says that the server did not answer.
-func (b *breaker) failed(err error) {
+// recordFailure records that the server did not answer.
+func (b *breaker) recordFailure(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trying = false
@@ -59,18 +59,18 @@ func (b *breaker) failed(err error) {
 	first := b.open == 0
 	b.open = min(max(2*b.open, firstOpen), b.longest)
 	b.until = b.now().Add(b.open)
-	if first && b.tell != nil {
-		b.tell(err)
+	if first && b.report != nil {
+		b.report(err)
 	}
 }
 
-// succeeded says that the server answered.
-func (b *breaker) succeeded() {
+// recordSuccess records that the server answered.
+func (b *breaker) recordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was := b.open
+	wasOpen := b.open > 0
 	b.failures, b.open, b.trying = 0, 0, false
-	if was > 0 && b.tell != nil {
-		b.tell(nil)
+	if wasOpen && b.report != nil {
+		b.report(nil)
 	}
 }

@@ -12,35 +12,35 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A statement has the placeholders of the server.
+// A statement is a statement with PostgreSQL's placeholders.
 type statement struct {
 	text string
 	args []any
 }
 
-// A connection is one to the server, while a transaction has it.
+// A connection is a connection to the server that a transaction uses.
 //
-// A caller that does not wait any longer leaves the connection to what is under way. It is not
-// closed for that: pgbouncer would close its own connection to the server in turn, and on a busy
-// machine the two would be kept busy with connecting alone. It is closed if the server has not
-// answered within [Timeouts.Answer].
+// If the caller stops waiting, the connection stays open until the statements in progress have
+// ended. If attache closed it, pgbouncer would also close its own connection to the server, and
+// on a busy machine both would spend all their time connecting. The connection is closed if the
+// server has not answered within [Timeouts.Answer].
 type connection struct {
-	server *Server
-	sql    *sql.Conn
-	pgx    *pgx.Conn
-	ctx    context.Context // of the connection: that of the caller ends before
-	end    context.CancelFunc
-	left   <-chan answer // where the answer comes that nobody waits for; nil for none
+	server  *Server
+	sql     *sql.Conn
+	pgx     *pgx.Conn
+	ctx     context.Context // outlives the caller's context
+	cancel  context.CancelFunc
+	pending <-chan answer // the answer that the caller did not wait for; nil if there is none
 }
 
-// An answer is that of a server to statements that were sent together.
+// An answer is the answer of the server to statements sent together.
 type answer struct {
 	results []result
 	err     error
 }
 
-// acquire returns a connection, which the caller releases. Errors are errBusy, connectionError
-// and that of ctx.
+// acquire returns a connection, which the caller must release. Errors are errBusy,
+// connectionError and ctx's error.
 func (s *Server) acquire(ctx context.Context) (*connection, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -48,7 +48,7 @@ func (s *Server) acquire(ctx context.Context) (*connection, error) {
 		return nil, fmt.Errorf("%w: %w", errBusy, ctx.Err())
 	}
 	c := &connection{server: s}
-	c.ctx, c.end = context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeouts.Answer)
+	c.ctx, c.cancel = context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeouts.Answer)
 	if err := c.await(ctx, func() answer { return answer{err: c.open()} }).err; err != nil {
 		c.release()
 		return nil, connectionError{err}
@@ -56,8 +56,8 @@ func (s *Server) acquire(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// await returns the answer of f, which goes on if ctx ends first: then the connection is of no use
-// to the caller any more.
+// await returns the answer of f. If ctx ends first, f continues, and the caller can no longer
+// use the connection.
 func (c *connection) await(ctx context.Context, f func() answer) answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- f() }()
@@ -65,12 +65,12 @@ func (c *connection) await(ctx context.Context, f func() answer) answer {
 	case a := <-answers:
 		return a
 	case <-ctx.Done():
-		c.left = answers
+		c.pending = answers
 		return answer{err: ctx.Err()}
 	}
 }
 
-// open takes a connection out of the pool, or opens one.
+// open gets a connection from the pool, or opens one.
 func (c *connection) open() (err error) {
 	if c.sql, err = c.server.sql.Conn(c.ctx); err != nil {
 		return err
@@ -80,19 +80,18 @@ func (c *connection) open() (err error) {
 		if !ok {
 			return errors.New("the driver is another one")
 		}
-		c.pgx = d.Conn() // in use beyond Raw; the pool gives it to nobody else meanwhile
+		c.pgx = d.Conn() // used after Raw; the pool gives it to nobody else until c.sql is closed
 		return nil
 	})
 }
 
-// send sends statements together, and returns their results. They are one transaction, unless
-// one is begun or ended by them, and all of them take one round trip. If ctx ends first, the
-// statements go on: see await.
+// send sends statements in one round trip and returns their results. They are one transaction,
+// unless they begin or end one. If ctx ends first, the statements continue: see await.
 func (c *connection) send(ctx context.Context, statements ...statement) ([]result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if c.left != nil {
+	if c.pending != nil {
 		return nil, context.Canceled
 	}
 	a := c.await(ctx, func() answer { return c.exchange(statements) })
@@ -119,23 +118,23 @@ func (c *connection) exchange(statements []statement) (a answer) {
 	return a
 }
 
-// inTransaction reports whether a transaction has begun and is not over.
+// inTransaction reports whether a transaction is open.
 func (c *connection) inTransaction() bool {
 	return c.pgx != nil && !c.pgx.IsClosed() && c.pgx.PgConn().TxStatus() != 'I'
 }
 
-// release gives the connection back, as soon as what is under way is over. The caller does not
-// wait for that.
+// release returns the connection to the pool as soon as its statements have ended. It does not
+// block.
 func (c *connection) release() {
-	if c.left == nil && !c.inTransaction() {
+	if c.pending == nil && !c.inTransaction() {
 		c.giveBack()
 		return
 	}
-	c.server.left.Add(1)
+	c.server.pending.Add(1)
 	go func() {
-		defer c.server.left.Add(-1)
-		if c.left != nil {
-			<-c.left
+		defer c.server.pending.Add(-1)
+		if c.pending != nil {
+			<-c.pending
 		}
 		if c.inTransaction() && c.exchange([]statement{{text: `rollback`}}).err != nil {
 			_ = c.pgx.Close(c.ctx)
@@ -146,14 +145,13 @@ func (c *connection) release() {
 
 func (c *connection) giveBack() {
 	if c.sql != nil {
-		_ = c.sql.Close() // the pool drops a connection that is closed
+		_ = c.sql.Close() // the pool drops a connection whose pgx.Conn is closed
 	}
-	c.end()
+	c.cancel()
 	<-c.server.slots
 }
 
-// begin begins a transaction in which the settings of scope hold. It returns the
-// server's time.
+// begin begins a transaction with the settings of scope. It returns the server's time.
 func (c *connection) begin(ctx context.Context, scope Scope, readOnly bool) (now time.Time, err error) {
 	text := `begin`
 	if readOnly {
@@ -166,7 +164,7 @@ func (c *connection) begin(ctx context.Context, scope Scope, readOnly bool) (now
 	return results[1].now()
 }
 
-// settings returns the statement that sets what holds in a transaction, and returns the time.
+// settings returns a statement that applies the settings of a transaction and selects the time.
 func (s *Server) settings(scope Scope) statement {
 	all, durable := "off", "on"
 	if scope.AllTenants {
@@ -180,7 +178,7 @@ func (s *Server) settings(scope Scope) statement {
 		[]any{scope.Tenant, all, durable, milliseconds(s.o.Timeouts.Statement), milliseconds(s.o.Timeouts.Lock)}}
 }
 
-// now returns the server's time from the result of settings.
+// now returns the server's time from a result of settings.
 func (r result) now() (now time.Time, err error) {
 	return now, rowOf(r.rows(), nil).Scan(&now, nil, nil, nil, nil, nil)
 }
@@ -205,8 +203,7 @@ func (c *connection) query(ctx context.Context, query string, args []any) (Rows,
 	return results[0].rows(), nil
 }
 
-// once runs f in one transaction. A connection that was cut while nobody used it is replaced
-// by another, once: nothing has been done on it.
+// once runs f in one transaction, without repeating it.
 func (s *Server) once(ctx context.Context, db *DB, scope Scope, readOnly bool, f func(*Tx) error) error {
 	return s.onConnection(ctx, func(c *connection) (begun bool, err error) {
 		now, err := c.begin(ctx, scope, readOnly)
@@ -217,15 +214,15 @@ func (s *Server) once(ctx context.Context, db *DB, scope Scope, readOnly bool, f
 			return true, err
 		}
 		results, err := c.send(ctx, statement{text: `commit`})
-		if err == nil && results[0].tag.String() != "COMMIT" { // a statement had failed
+		if err == nil && results[0].tag.String() != "COMMIT" { // a statement has failed
 			err = pgx.ErrTxCommitRollback
 		}
 		return true, err
 	})
 }
 
-// onConnection runs f with a connection. If that was cut before f has done anything, f gets
-// another one, once.
+// onConnection runs f with a connection. If the connection turns out to be lost before f has
+// begun a transaction, because it was cut while idle, onConnection runs f with another one, once.
 func (s *Server) onConnection(ctx context.Context, f func(*connection) (begun bool, err error)) error {
 	for again := true; ; again = false {
 		c, err := s.acquire(ctx)
@@ -233,10 +230,10 @@ func (s *Server) onConnection(ctx context.Context, f func(*connection) (begun bo
 			return err
 		}
 		begun, err := f(c)
-		if err != nil && c.left == nil && c.inTransaction() {
-			_, _ = c.send(ctx, statement{text: `rollback`}) // or release does it
+		if err != nil && c.pending == nil && c.inTransaction() {
+			_, _ = c.send(ctx, statement{text: `rollback`}) // if this fails, release repeats it
 		}
-		late := err != nil && c.left != nil
+		late := err != nil && c.pending != nil
 		cut := err != nil && !late && c.pgx.IsClosed()
 		c.release()
 		switch {
@@ -249,6 +246,6 @@ func (s *Server) onConnection(ctx context.Context, f func(*connection) (begun bo
 	}
 }
 
-// errBusy is returned when others had all connections of this process for too long. It says
-// nothing of the server.
+// errBusy is returned when all connections of this process stay in use for too long. The server
+// may be fine.
 var errBusy = errors.New("all connections of this process to the database are in use")

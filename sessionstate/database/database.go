@@ -1,12 +1,12 @@
-// Package database opens the databases in which processes share state: a SQLite file for
-// those of one user, or a PostgreSQL database for those of many machines.
+// Package database opens the databases in which processes share state: a SQLite file for the
+// processes of one user, or a PostgreSQL database for those of many machines.
 //
-// A part of the program has a [Schema] of its own and uses it through a [DB], by the same
-// statements on both engines. [OpenFile] opens a file, [Connect] a PostgreSQL server, of which
-// [Server.Open] gives each part its DB; [Open] does either.
+// Each part of the program has its own [Schema] and uses it through a [DB], with the same
+// statements on both engines. [OpenFile] opens a file. [Connect] connects to a PostgreSQL
+// server, and [Server.Open] returns the DB of a part; [Open] does either.
 //
-// The package repairs nothing. A database that is damaged, of another version or away is an
-// error, and the caller decides what it does without.
+// The package repairs nothing. If a database is damaged, unavailable or of another version,
+// it returns an error, and the caller decides how to continue.
 package database
 
 import (
@@ -20,57 +20,59 @@ import (
 	"time"
 )
 
-// The errors that a caller may want to tell apart.
+// Errors that callers may need to distinguish.
 var (
-	// ErrVersion is returned for a database whose tables this program does not know, or not
-	// yet: see the text for what to do.
+	// ErrVersion is returned if this program cannot use the version of the tables. Its text
+	// says what to do.
 	ErrVersion = errors.New("the database has another version")
 	// ErrDown is returned while a server cannot be reached or does not answer in time. The
-	// caller does without it, and may try again: see [Server].
+	// caller continues without it, and may try again later: see [Server].
 	ErrDown = errors.New("the database is not available")
 )
 
-// A DB is the tables of one part of the program. It is safe for use by several goroutines.
+// A DB gives access to the tables of one part of the program. It is safe for use by several
+// goroutines.
 type DB struct {
-	// Clock is the clock that Now reads; nil stands for the one that the processes share. It is set
-	// before the first use.
+	// Clock is the clock that Now reads; nil stands for the one that the processes share. Set
+	// it before the first use.
 	Clock func() time.Time
 
 	sql    *sql.DB
 	server *Server // nil for a file
 	schema Schema
 
-	trace   func(statement string) // nil for nobody
-	rebound sync.Map               // statement to its form for the engine
-	version *sql.Stmt
-	alone   statements // of a file
+	trace    func(statement string) // may be nil
+	rebound  sync.Map               // of a server: statement to its form for PostgreSQL
+	prepared sync.Map               // of a file: statement to *sql.Stmt
+	version  *sql.Stmt              // of a file
 
 	checking sync.Mutex
-	checked  bool // the server has a version that can be used
+	checked  bool // this program can use the version on the server
 }
 
-// A Scope is what a transaction is about.
+// A Scope describes a transaction.
 type Scope struct {
-	// Tenant is whose rows the transaction sees; "" where there is one tenant.
+	// Tenant is the tenant whose rows the transaction sees; "" if there is only one.
 	Tenant string
-	// AllTenants has the transaction see the rows of every tenant.
+	// AllTenants makes the rows of all tenants visible.
 	AllTenants bool
-	// Relaxed does not wait until a change is on the disk: the last ones may be lost when the
-	// server's machine fails. A file is always like this.
+	// Relaxed does not wait until a change is on the disk: the last changes may be lost when
+	// the server's machine fails. Transactions on a file are always relaxed.
 	Relaxed bool
-	// Urgent asks a server also while it is thought to be away: nobody can try again later.
+	// Urgent uses a server even if it is considered unavailable, because the caller cannot try
+	// again later.
 	Urgent bool
 }
 
-// In runs f in a transaction and commits it, unless f returns an error. On a file it holds the
-// write lock, on a server it is READ COMMITTED. If it loses a race with another transaction it
-// runs again, so f must not rely on what it captured before.
+// In runs f in a transaction and commits it, unless f returns an error. On a file the
+// transaction holds the write lock, on a server it is READ COMMITTED. If it loses a race with
+// another transaction, In runs f again, so f must reset the variables that it captures.
 func (db *DB) In(ctx context.Context, s Scope, f func(*Tx) error) error {
-	return db.race(ctx, func() error { return db.transact(ctx, s, false, f) })
+	return db.retry(ctx, func() error { return db.transact(ctx, s, false, f) })
 }
 
-// race runs f again while it loses races with other transactions, which happens on a server only.
-func (db *DB) race(ctx context.Context, f func() error) error {
+// retry runs f again while it loses races with other transactions, which happens only on a server.
+func (db *DB) retry(ctx context.Context, f func() error) error {
 	var again time.Duration
 	if db.server != nil {
 		again = db.server.o.Timeouts.Again
@@ -83,15 +85,15 @@ func (db *DB) race(ctx context.Context, f func() error) error {
 	}
 }
 
-// Exec runs one statement in a transaction of its own, and returns how many rows it changed. That
-// takes a fraction of the time of [DB.In]: on a server it is one round trip.
+// Exec runs one statement in its own transaction, and returns how many rows it changed. It is
+// much faster than [DB.In]: on a server it takes one round trip.
 func (db *DB) Exec(ctx context.Context, s Scope, query string, args ...any) (int64, error) {
 	args = plain(args)
 	if db.server != nil {
 		r, _, err := db.single(ctx, s, query, args)
 		return r.tag.RowsAffected(), err
 	}
-	stmt, err := db.alone.get(ctx, db.sql, db.bind(query, args))
+	stmt, err := db.prepare(ctx, db.bind(query, args))
 	if err != nil {
 		return 0, err
 	}
@@ -102,15 +104,15 @@ func (db *DB) Exec(ctx context.Context, s Scope, query string, args ...any) (int
 	return result.RowsAffected()
 }
 
-// Row runs one statement that returns one row at most in a transaction of its own; on a server
-// that is one round trip.
+// Row runs one statement that returns at most one row in its own transaction. On a server it
+// takes one round trip.
 func (db *DB) Row(ctx context.Context, s Scope, query string, args ...any) Row {
 	args = plain(args)
 	if db.server != nil {
 		r, now, err := db.single(ctx, s, query, args)
 		return Row{r.rows(), err, db.now(now)}
 	}
-	stmt, err := db.alone.get(ctx, db.sql, db.bind(query, args))
+	stmt, err := db.prepare(ctx, db.bind(query, args))
 	if err != nil {
 		return rowOf(nil, err)
 	}
@@ -119,10 +121,26 @@ func (db *DB) Row(ctx context.Context, s Scope, query string, args ...any) Row {
 	return row
 }
 
-// single runs one statement on a server. It returns the server's time, too.
+// prepare returns a prepared statement of a file. SQLite takes longer to parse a statement than
+// to run it. There are few statements, because their texts are constants.
+func (db *DB) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if found, ok := db.prepared.Load(query); ok {
+		return found.(*sql.Stmt), nil
+	}
+	stmt, err := db.sql.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if first, ok := db.prepared.LoadOrStore(query, stmt); ok { // another goroutine was faster
+		return first.(*sql.Stmt), stmt.Close()
+	}
+	return stmt, nil
+}
+
+// single runs one statement on a server. It also returns the server's time.
 func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r result, now time.Time, err error) {
 	q := statement{db.bind(query, args), args}
-	err = db.race(ctx, func() error {
+	err = db.retry(ctx, func() error {
 		return db.server.guard(ctx, db, s, func(ctx context.Context) error {
 			return db.server.onConnection(ctx, func(c *connection) (bool, error) {
 				results, err := c.send(ctx, db.server.settings(s), q)
@@ -137,8 +155,8 @@ func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r 
 	return r, now, err
 }
 
-// View runs f, which changes nothing. On a file its statements do not wait for a writer and
-// may see the changes between them.
+// View runs f, which must not change anything. On a file its statements do not wait for a
+// writer, and a later one may see changes that an earlier one did not.
 func (db *DB) View(ctx context.Context, s Scope, f func(*Tx) error) error {
 	if db.server == nil {
 		return f(&Tx{ctx: ctx, db: db, to: sqlStatements{db.sql}})
@@ -161,8 +179,8 @@ func (db *DB) transact(ctx context.Context, s Scope, readOnly bool, f func(*Tx) 
 	return t.Commit()
 }
 
-// Close closes a file. A DB of a server is closed by [Server.Close]. A process that ends
-// without Close loses nothing.
+// Close closes a file. [Server.Close] closes the DBs of a server. A process that ends without
+// Close loses nothing.
 func (db *DB) Close() error {
 	if db.server != nil {
 		return nil
@@ -170,12 +188,12 @@ func (db *DB) Close() error {
 	return db.sql.Close()
 }
 
-// Shared reports whether processes of other machines use the database too.
+// Shared reports whether processes on other machines can use the database.
 func (db *DB) Shared() bool { return db.server != nil }
 
 // Version returns a number that changes when another process has changed the database. A
-// server does not say that; the number changes once in every, at another time in each process:
-// thousands of them must not ask at once.
+// server does not report changes, so there the number changes once per every, at a different
+// time in each process: thousands of processes must not ask at the same time.
 func (db *DB) Version(ctx context.Context, every time.Duration) (v int64, err error) {
 	if db.server != nil {
 		return time.Now().Add(db.server.phase).UnixNano() / int64(max(every, 1)), nil
@@ -184,15 +202,15 @@ func (db *DB) Version(ctx context.Context, every time.Duration) (v int64, err er
 	return v, err
 }
 
-// A Tx runs statements. Their parameters are ?1, ?2 and so on.
+// A Tx is a transaction. The placeholders in its statements are ?1, ?2 and so on.
 type Tx struct {
 	ctx context.Context
 	db  *DB
-	now time.Time // zero for that of this machine
+	now time.Time // of the server; zero for a file
 	to  runner
 }
 
-// A runner runs statements, which have the placeholders of the engine.
+// A runner runs statements with the placeholders of the engine.
 type runner interface {
 	exec(ctx context.Context, query string, args []any) (int64, error)
 	query(ctx context.Context, query string, args []any) (Rows, error)
@@ -204,7 +222,7 @@ func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	return t.to.exec(t.ctx, t.db.bind(query, args), args)
 }
 
-// Row runs a statement that returns one row at most.
+// Row runs a statement that returns at most one row.
 func (t *Tx) Row(query string, args ...any) Row { return rowOf(t.Rows(query, args...)) }
 
 // Rows runs a statement that returns rows.
@@ -213,8 +231,8 @@ func (t *Tx) Rows(query string, args ...any) (Rows, error) {
 	return t.to.query(t.ctx, t.db.bind(query, args), args)
 }
 
-// bind returns a statement with the placeholders of the engine. A statement has arguments of
-// the same types each time.
+// bind returns a statement with the placeholders of the engine. The arguments of a statement
+// must have the same types each time.
 func (db *DB) bind(query string, args []any) string {
 	if db.trace != nil {
 		db.trace(query)
@@ -230,9 +248,9 @@ func (db *DB) bind(query string, args []any) string {
 	return bound
 }
 
-// rebind writes ?1 as $1::bigint, and so on for other types: without a prepared statement
-// PostgreSQL is told of no argument what it is. No statement of the program has a question mark
-// in a text of its own.
+// rebind replaces ?1 with $1::bigint, and so on for other types: without a prepared statement
+// PostgreSQL does not know the types of the arguments. No statement of the program has a
+// question mark in a literal.
 func rebind(query string, args []any) string {
 	var pairs []string
 	for i := len(args); i > 0; i-- { // ?10 before ?1
@@ -248,8 +266,8 @@ func rebind(query string, args []any) string {
 	return strings.NewReplacer(pairs...).Replace(query)
 }
 
-// plain returns arguments of the types that both drivers know: pgx does not look through a
-// named type. What cannot be turned is left for the driver to refuse.
+// plain converts arguments to types that both drivers accept, because pgx does not accept named
+// types. It leaves arguments that it cannot convert, and the driver refuses them.
 func plain(args []any) []any {
 	all := make([]any, len(args))
 	for i, arg := range args {
@@ -262,11 +280,11 @@ func plain(args []any) []any {
 	return all
 }
 
-// Now returns the time by the clock that the processes share: a server's own, or that of this
-// machine. On a server it is when the transaction began.
+// Now returns the time of the clock that the processes share: the server's, or that of this
+// machine. On a server it is the time at which the transaction began.
 func (t *Tx) Now() time.Time { return t.db.now(t.now) }
 
-// now returns the time of the server, that of this machine if it is zero.
+// now returns the time of db.Clock, of the server, or of this machine if server is zero.
 func (db *DB) now(server time.Time) time.Time {
 	switch {
 	case db.Clock != nil:

@@ -18,20 +18,20 @@ import (
 
 // FileOptions are the options of [OpenFile].
 type FileOptions struct {
-	// Path is the file. If it does not exist, OpenFile creates it and its directory, for their
-	// owner alone.
+	// Path is the path of the file. If it does not exist, OpenFile creates it and its
+	// directory, accessible only to their owner.
 	Path string
-	// Wait is how long a statement waits while another process has the file locked.
+	// Wait is how long a statement waits while another process has locked the file.
 	Wait time.Duration
-	// Schema is the only one of the file.
+	// Schema is the only schema in the file.
 	Schema Schema
-	// LocalOnly refuses a file on a network file system, where SQLite's locks do not hold.
+	// LocalOnly refuses a file on a network file system, where SQLite's locks do not work.
 	LocalOnly bool
-	// Trace, if not nil, gets each statement before it runs.
+	// Trace, if not nil, is called with each statement before it runs.
 	Trace func(statement string)
 }
 
-// Open returns the tables of o.Schema: on the server, or in the file of o if server is nil.
+// Open opens the tables of o.Schema: on the server, or in the file of o if server is nil.
 func Open(ctx context.Context, server *Server, o FileOptions) (*DB, error) {
 	if server != nil {
 		return server.Open(o.Schema), nil
@@ -39,11 +39,11 @@ func Open(ctx context.Context, server *Server, o FileOptions) (*DB, error) {
 	return OpenFile(ctx, o)
 }
 
-// OpenFile opens the file of o, which several processes of a user may share, creates it if it
-// does not exist, and brings its tables to the version that this program knows. Many processes
-// may do so at once; one process opens a file once. The file is readable by its owner alone
-// and in WAL mode, so readers do not wait for a writer. An error means that the file cannot be
-// used, and names it.
+// OpenFile opens the file of o, which several processes of a user may share. It creates the
+// file if it does not exist, and migrates its tables to the version of this program. Many
+// processes may do so at once, but each process must open a file only once. The file is
+// readable by its owner alone and in WAL mode, so readers do not wait for a writer. An error
+// means that the file cannot be used, and names it.
 func OpenFile(ctx context.Context, o FileOptions) (*DB, error) {
 	err := makeFile(o.Path)
 	if err == nil && o.LocalOnly {
@@ -60,8 +60,8 @@ func OpenFile(ctx context.Context, o FileOptions) (*DB, error) {
 }
 
 // makeFile creates the file if it does not exist, readable by its owner alone: SQLite would
-// create one that others can read. It does not open a file that exists, as closing it
-// would release the locks that this process has on it (fcntl, POSIX).
+// make it readable by others. It does not open an existing file, because closing it would
+// release the locks that this process has on it (fcntl, POSIX).
 func makeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -69,7 +69,7 @@ func makeFile(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file") // to open a pipe may take for ever
+		return errors.New("it is no regular file") // opening a pipe may block for ever
 	case info.Mode().Perm()&0o077 != 0:
 		return os.Chmod(path, 0o600)
 	default:
@@ -80,8 +80,8 @@ func makeFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		// Another process was first; or this is a link that leads nowhere, where SQLite
-		// would make a file that others can read.
+		// Another process was faster. Or this is a dangling link: SQLite would create its
+		// target, readable by others.
 		_, err := os.Stat(path)
 		return err
 	}
@@ -91,7 +91,7 @@ func makeFile(path string) error {
 	return f.Close()
 }
 
-// connectFile opens the file and makes the tables that are missing.
+// connectFile opens the file and creates missing tables.
 func connectFile(ctx context.Context, o FileOptions) (*DB, error) {
 	steps, err := o.Schema.steps(sqliteEngine)
 	if err != nil {
@@ -102,7 +102,7 @@ func connectFile(ctx context.Context, o FileOptions) (*DB, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1) // one process does not compete with itself for the lock
-	err = prepare(ctx, db, o, steps)
+	err = initialize(ctx, db, o, steps)
 	opened := &DB{sql: db, schema: o.Schema, trace: o.Trace}
 	if err == nil {
 		opened.version, err = db.PrepareContext(ctx, `PRAGMA data_version`)
@@ -113,9 +113,9 @@ func connectFile(ctx context.Context, o FileOptions) (*DB, error) {
 	return opened, nil
 }
 
-// address returns the file as a URI for SQLite, with the settings of every connection. In
-// WAL mode synchronous=NORMAL loses the last changes when the machine crashes, and never
-// damages the file.
+// address returns the URI of the file for SQLite, with the settings of every connection. In WAL
+// mode synchronous=NORMAL may lose the last changes when the machine crashes, but never damages
+// the file.
 func address(path string, wait time.Duration) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -128,12 +128,12 @@ func address(path string, wait time.Duration) string {
 	return u.String()
 }
 
-// prepare sets WAL mode and makes the tables. While another process changes the mode,
-// SQLite returns "busy" without waiting, so prepare tries again until o.Wait is over. It
-// does not bound a slow disk.
-func prepare(ctx context.Context, db *sql.DB, o FileOptions, steps []string) error {
+// initialize sets WAL mode and creates the tables. While another process changes the mode,
+// SQLite returns "busy" without waiting, so initialize tries again for o.Wait. A slow disk may
+// make it take longer.
+func initialize(ctx context.Context, db *sql.DB, o FileOptions, steps []string) error {
 	for until := time.Now().Add(o.Wait); ; {
-		err := tryPrepare(ctx, db, o.Schema, steps)
+		err := tryInitialize(ctx, db, o.Schema, steps)
 		if !busy(err) || time.Now().After(until) {
 			return err
 		}
@@ -145,7 +145,7 @@ func prepare(ctx context.Context, db *sql.DB, o FileOptions, steps []string) err
 	}
 }
 
-func tryPrepare(ctx context.Context, db *sql.DB, s Schema, steps []string) error {
+func tryInitialize(ctx context.Context, db *sql.DB, s Schema, steps []string) error {
 	var found int
 	if err := db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&found); err != nil {
 		return err
@@ -153,8 +153,8 @@ func tryPrepare(ctx context.Context, db *sql.DB, s Schema, steps []string) error
 	if found >= len(steps) {
 		return Version{s.Name, found, len(steps)}.Err()
 	}
-	// The mode stays in the file. Where the file system has no shared memory SQLite
-	// keeps the old one, which is slower and as right.
+	// The mode is stored in the file. On a file system without shared memory SQLite keeps the
+	// old mode, which is slower but also correct.
 	var mode string
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
 		return err
@@ -162,7 +162,7 @@ func tryPrepare(ctx context.Context, db *sql.DB, s Schema, steps []string) error
 	return migrateFile(ctx, db, steps)
 }
 
-// migrateFile makes the tables, unless another process has done so meanwhile.
+// migrateFile creates the tables, unless another process has done so meanwhile.
 func migrateFile(ctx context.Context, db *sql.DB, steps []string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -184,7 +184,7 @@ func migrateFile(ctx context.Context, db *sql.DB, steps []string) error {
 	return tx.Commit()
 }
 
-// busy reports whether err says that another process has the file locked.
+// busy reports whether err means that another process has locked the file.
 func busy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY

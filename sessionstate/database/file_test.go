@@ -14,7 +14,7 @@ func tables(ddl string) Schema {
 	return Schema{Name: "test", Files: fstest.MapFS{"schema/1.sql": &fstest.MapFile{Data: []byte(ddl)}}}
 }
 
-// Of many that open a new file at the same time, one makes its tables.
+// If many processes open a new file at the same time, one of them creates the tables.
 func TestOpenAtOnce(t *testing.T) {
 	for range 20 {
 		o := FileOptions{Path: filepath.Join(t.TempDir(), "new", "x.db"), Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)}

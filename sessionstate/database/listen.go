@@ -9,16 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// channel is the one on which processes tell each other of changes.
+// channel is the PostgreSQL channel on which processes notify each other of changes.
 const channel = "attache"
 
-// checkEvery is how often a connection that hears nothing is tried: one that is dead and was
-// never closed looks like one on which nothing happens.
+// checkEvery is how often an idle connection is checked: a dead connection that was never
+// closed looks like an idle one.
 const checkEvery = time.Minute
 
-// Notify tells the processes that listen of a change, when the transaction is committed. It is
-// for what is rare and urgent: the server commits transactions that notify one after another.
-// On a file it does nothing.
+// Notify notifies listening processes of a change when the transaction is committed. Use it only
+// for rare and urgent changes, because the server commits notifying transactions one after
+// another. On a file it does nothing.
 func (t *Tx) Notify(payload string) error {
 	if t.db.server == nil {
 		return nil
@@ -27,53 +27,46 @@ func (t *Tx) Notify(payload string) error {
 	return err
 }
 
-// notices are those who want to hear of changes.
-type notices struct {
-	mu   sync.Mutex
-	next int
-	all  map[int]func(payload string)
+// listeners are the functions registered with [Server.OnNotice].
+type listeners struct {
+	mu  sync.Mutex
+	all map[*func(payload string)]bool
 }
 
-// OnNotice has f called with the payload of each notice that [Server.Listen] hears, and with ""
-// each time that it begins to hear: there may have been others before. f must not block. Notices
-// are hints, which can be lost. stop ends the calls.
+// OnNotice registers f to be called with the payload of each notice that [Server.Listen]
+// receives. f is also called with "" each time that Listen has connected, because notices may
+// have been lost before. Notices are hints. f must not block. stop removes f.
 func (s *Server) OnNotice(f func(payload string)) (stop func()) {
-	n := &s.notices
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.all == nil {
-		n.all = map[int]func(string){}
-	}
-	id := n.next
-	n.next++
-	n.all[id] = f
+	l := &s.listeners
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[&f] = true
 	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.all, id)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.all, &f)
 	}
 }
 
-func (n *notices) wanted() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.all) > 0
+func (l *listeners) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.all) == 0
 }
 
-func (n *notices) tell(payload string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, f := range n.all {
-		f(payload)
+func (l *listeners) notify(payload string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for f := range l.all {
+		(*f)(payload)
 	}
 }
 
-// Listen hears notices until ctx is done, on a connection of its own. pgbouncer carries none
-// in transaction mode. A connection that is lost is opened again after the pauses of the
-// breaker; whoever needs what notices tell of asks the database meanwhile. It returns at once
-// if nobody has called OnNotice before.
+// Listen receives notices until ctx is done, on its own connection. pgbouncer passes no notices
+// in transaction mode. Listen reopens a lost connection after the same pauses as the breaker;
+// meanwhile callers must ask the database. It returns immediately if nobody has called OnNotice.
 func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
-	if !s.notices.wanted() {
+	if s.listeners.empty() {
 		return
 	}
 	for pause, lost := firstOpen, false; ; pause = min(2*pause, s.breaker.longest) {
@@ -98,8 +91,8 @@ func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// listen hears notices until the connection is lost. It calls begun when it hears them.
-func (s *Server) listen(ctx context.Context, begun func()) error {
+// listen receives notices until the connection is lost. It calls connected when it has begun.
+func (s *Server) listen(ctx context.Context, connected func()) error {
 	conn, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
 		return err
@@ -109,28 +102,28 @@ func (s *Server) listen(ctx context.Context, begun func()) error {
 		defer cancel()
 		_ = conn.Close(end)
 	}()
-	ask := func() error { // it may be asked again
+	subscribe := func() error { // repeating it is allowed
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
 		defer cancel()
 		_, err := conn.Exec(limited, `LISTEN `+channel)
 		return err
 	}
-	if err := ask(); err != nil {
+	if err := subscribe(); err != nil {
 		return err
 	}
-	begun()
-	s.notices.tell("")
+	connected()
+	s.listeners.notify("")
 	for {
 		quiet, cancel := context.WithTimeout(ctx, s.checkEvery)
 		notice, err := conn.WaitForNotification(quiet)
 		cancel()
 		switch {
 		case err == nil:
-			s.notices.tell(notice.Payload)
+			s.listeners.notify(notice.Payload)
 		case ctx.Err() != nil || conn.IsClosed():
 			return err
-		default: // nothing was heard
-			if err := ask(); err != nil {
+		default: // idle: check the connection
+			if err := subscribe(); err != nil {
 				return err
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// What one process commits, another one hears of, although it asks for nothing; also after the
-// connection was cut or the server was killed.
+// A process receives notices of commits from other processes, even after the connection was cut
+// or the server was killed.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
@@ -34,7 +34,7 @@ func TestListen(t *testing.T) {
 	hears := func(want string) {
 		t.Helper()
 		if got := <-heard; got != want {
-			t.Errorf("heard %q, want %q", got, want)
+			t.Errorf("received %q, want %q", got, want)
 		}
 	}
 	send := func(payload string, undo error) {
@@ -54,7 +54,7 @@ func TestListen(t *testing.T) {
 	send("first", nil)
 	hears("first")
 	if a, b := <-other, <-other; a != "" || b != "first" {
-		t.Errorf("another one heard %q and %q", a, b)
+		t.Errorf("the other listener received %q and %q", a, b)
 	}
 	stop()
 	l.cut()
@@ -63,7 +63,7 @@ func TestListen(t *testing.T) {
 	hears("cut")
 	cluster.Kill()
 	cluster.Start()
-	for got := ""; got != "last"; { // what was sent before it listens again is lost
+	for got := ""; got != "last"; { // notices from before it listens again are lost
 		select {
 		case got = <-heard:
 			continue
@@ -73,13 +73,13 @@ func TestListen(t *testing.T) {
 		got = <-heard
 	}
 	if len(other) > 0 {
-		t.Errorf("after its end another one heard %q", <-other)
+		t.Errorf("the other listener received %q after stop", <-other)
 	}
 	cancel()
 	<-over1
 }
 
-// A connection over which nothing comes any more is given up.
+// A dead connection is replaced.
 func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 	l, over := newLink(t, cluster, cluster.Database())
 	timeouts := slow
@@ -104,12 +104,12 @@ func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 	<-heard
 }
 
-// Where nobody wants to hear of changes there is no connection.
+// Without a listener there is no connection.
 func TestListenForNobody(t *testing.T) {
 	connect(t, ServerOptions{URL: "postgres://u@127.0.0.1:1/d"}).Listen(t.Context(), slog.New(slog.DiscardHandler))
 }
 
-// A file is used by the processes of one machine, which see when it changes.
+// On a file, Notify does nothing: processes on the same machine see changes of the file.
 func TestNotifyOnFile(t *testing.T) {
 	db, err := OpenFile(t.Context(), FileOptions{Path: t.TempDir() + "/notes.db", Wait: time.Minute, Schema: notes(1)})
 	if err == nil {

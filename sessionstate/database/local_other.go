@@ -2,5 +2,5 @@
 
 package database
 
-// checkLocal accepts every file: only on Linux is the kind of a file system looked up.
+// checkLocal accepts every file: only on Linux attache can tell the kind of a file system.
 func checkLocal(string) error { return nil }

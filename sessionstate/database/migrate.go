@@ -2,6 +2,8 @@ package database
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -12,15 +14,15 @@ import (
 const migrationLock = 0x61747461636865 // "attache"
 
 const (
-	// migrationTime is how long a migration may take.
+	// migrationTime is the timeout of a migration.
 	migrationTime = 10 * time.Minute
-	// migrationWait is how long it waits for the transactions of others. Theirs wait for it
-	// meanwhile, so it gives up soon.
+	// migrationWait is how long a migration waits for transactions in progress. New ones wait
+	// for the migration meanwhile, so it gives up soon.
 	migrationWait = "5s"
 )
 
-// Migrate brings the tables of the parts to the version that this program knows, all of them or
-// none, and returns the versions there were. Of several callers one does it.
+// Migrate migrates the tables of all schemas, or none of them, to the version of this program.
+// It returns the versions from before. Only one of several concurrent callers migrates.
 func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrationTime)
 	defer cancel()
@@ -50,12 +52,8 @@ func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Versio
 }
 
 func (t *Tx) migrate(schema Schema) (Version, error) {
-	steps, err := schema.steps(postgresEngine)
-	if err != nil {
-		return Version{}, err
-	}
-	v := Version{Name: schema.Name, Knows: len(steps)}
-	if v.Has, err = t.schemaVersion(schema.Name); err != nil || v.Has >= v.Knows {
+	v, steps, err := t.schemaVersion(schema)
+	if err != nil || v.Has >= v.Knows {
 		return v, err
 	}
 	for _, step := range steps[v.Has:] {
@@ -67,26 +65,44 @@ func (t *Tx) migrate(schema Schema) (Version, error) {
 	return v, err
 }
 
-// Versions returns the versions of the tables of the parts.
-func (s *Server) Versions(ctx context.Context, schemas []Schema) (all []Version, err error) {
-	err = s.once(ctx, &DB{server: s}, Scope{}, true, func(t *Tx) error {
+// schemaVersion returns the version of the tables of schema on the server, and all steps to the
+// version of this program.
+func (t *Tx) schemaVersion(schema Schema) (v Version, steps []string, err error) {
+	if steps, err = schema.steps(postgresEngine); err != nil {
+		return v, nil, err
+	}
+	v = Version{Name: schema.Name, Knows: len(steps)}
+	var exists bool
+	if err := t.Row(`SELECT to_regclass('attache_schema') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+		return v, steps, err
+	}
+	err = t.Row(`SELECT version FROM attache_schema WHERE name = ?1`, schema.Name).Scan(&v.Has)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return v, steps, err
+}
+
+// Versions returns the versions of the tables of schemas.
+func (s *Server) Versions(ctx context.Context, schemas []Schema) ([]Version, error) {
+	return s.versions(ctx, &DB{server: s}, schemas)
+}
+
+func (s *Server) versions(ctx context.Context, db *DB, schemas []Schema) (all []Version, err error) {
+	err = s.once(ctx, db, Scope{}, true, func(t *Tx) error {
 		for _, schema := range schemas {
-			steps, err := schema.steps(postgresEngine)
+			v, _, err := t.schemaVersion(schema)
 			if err != nil {
 				return err
 			}
-			has, err := t.schemaVersion(schema.Name)
-			if err != nil {
-				return err
-			}
-			all = append(all, Version{Name: schema.Name, Has: has, Knows: len(steps)})
+			all = append(all, v)
 		}
 		return nil
 	})
 	return all, err
 }
 
-// Problems returns what is wrong with the server for attache's use, each with what to do.
+// Problems returns the reasons why attache should not use the server as it is, each with a remedy.
 func (s *Server) Problems(ctx context.Context, schemas []Schema) (all []string, err error) {
 	versions, err := s.Versions(ctx, schemas)
 	if err != nil {
@@ -111,8 +127,8 @@ func (s *Server) Problems(ctx context.Context, schemas []Schema) (all []string, 
 	return all, err
 }
 
-// connectionProblems says whether others on the network can read what is sent, or answer in the
-// place of the server.
+// connectionProblems reports whether others on the network can read the connection or
+// impersonate the server.
 func (s *Server) connectionProblems() []string {
 	host := s.config.Host
 	ip, err := netip.ParseAddr(host)
@@ -123,7 +139,7 @@ func (s *Server) connectionProblems() []string {
 	return []string{"the connection does not prove that the server is the right one: add sslmode=verify-full to store.url"}
 }
 
-// roleProblems says whether row level security holds for the role.
+// roleProblems reports whether the role bypasses row level security.
 func roleProblems(t *Tx) (all []string, err error) {
 	var name string
 	var super, bypass bool
@@ -134,7 +150,7 @@ func roleProblems(t *Tx) (all []string, err error) {
 	return all, err
 }
 
-// settingProblems says which settings of the server lose what was acknowledged, or refuse changes.
+// settingProblems reports settings with which the server loses committed changes or refuses them.
 func settingProblems(t *Tx) (all []string, err error) {
 	for _, setting := range []struct{ name, want, why string }{
 		{"default_transaction_read_only", "off", "the role may change nothing: set it to off for the role and the database"},
@@ -153,7 +169,7 @@ func settingProblems(t *Tx) (all []string, err error) {
 	return all, nil
 }
 
-// tableProblems says which tables lack row level security or rights.
+// tableProblems reports tables that lack row level security or privileges of the role.
 func tableProblems(t *Tx) (all []string, err error) {
 	rows, err := t.Rows(`SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
 			has_table_privilege(c.oid, 'SELECT') AND (c.relname = 'api_keys' -- which only attache key has to write

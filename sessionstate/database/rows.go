@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Rows are the rows that a statement returns, as [sql.Rows] has them.
+// Rows are the rows that a statement returns, like [sql.Rows].
 type Rows interface {
 	Next() bool
 	Scan(dest ...any) error
@@ -20,7 +20,7 @@ type Rows interface {
 	Close() error
 }
 
-// Collect runs a statement and returns what read makes of each row.
+// Collect runs a statement and returns the results of read for all rows.
 func Collect[T any](t *Tx, read func(row Rows) (T, error), query string, args ...any) (all []T, err error) {
 	rows, err := t.Rows(query, args...)
 	if err != nil {
@@ -44,13 +44,12 @@ type Row struct {
 	now  time.Time
 }
 
-// rowOf returns the first row of a result.
 func rowOf(rows Rows, err error) Row { return Row{rows: rows, err: err} }
 
-// Now returns the time at which a statement of [DB.Row] ran, as [Tx.Now] does.
+// Now returns the time at which a statement of [DB.Row] ran, like [Tx.Now].
 func (r Row) Now() time.Time { return r.now }
 
-// Scan copies the columns of the row to dest, and returns the error of the statement, or
+// Scan copies the columns of the row to dest. It returns the error of the statement, or
 // [sql.ErrNoRows].
 func (r Row) Scan(dest ...any) error {
 	if r.err != nil {
@@ -69,7 +68,7 @@ func (r Row) Scan(dest ...any) error {
 	return r.rows.Close()
 }
 
-// sqlStatements runs statements by database/sql.
+// sqlStatements is a runner with database/sql.
 type sqlStatements struct {
 	to interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
@@ -89,14 +88,14 @@ func (s sqlStatements) query(ctx context.Context, query string, args []any) (Row
 	return s.to.QueryContext(ctx, query, args...)
 }
 
-// A result is what a server answered to a statement.
+// A result is the answer of a server to a statement.
 type result struct {
 	tag    pgconn.CommandTag
 	fields []pgconn.FieldDescription
-	values [][][]byte // of each row, as they came
+	values [][][]byte // the raw values of each row
 }
 
-// readResult reads the answer to the next statement of a batch.
+// readResult reads the result of the next statement of a batch.
 func readResult(from pgx.BatchResults) (r result, err error) {
 	rows, err := from.Query()
 	if err != nil {
@@ -106,7 +105,7 @@ func readResult(from pgx.BatchResults) (r result, err error) {
 	for rows.Next() {
 		var row [][]byte
 		for _, v := range rows.RawValues() {
-			row = append(row, slices.Clone(v)) // of a nil, which is NULL, it is nil
+			row = append(row, slices.Clone(v)) // nil, which stands for NULL, stays nil
 		}
 		r.values = append(r.values, row)
 	}
@@ -116,10 +115,9 @@ func readResult(from pgx.BatchResults) (r result, err error) {
 	return r, rows.Err()
 }
 
-// rows returns the rows of r.
 func (r result) rows() Rows { return &resultRows{result: r, types: pgtype.NewMap()} }
 
-// resultRows are the rows of a result.
+// resultRows implements [Rows] for a result.
 type resultRows struct {
 	result
 	types *pgtype.Map
@@ -140,7 +138,7 @@ func (r *resultRows) Scan(dest ...any) error {
 	return pgx.ScanRow(r.types, r.fields, r.values[r.next-1], dest...)
 }
 
-// Err implements [Rows]: what failed has returned no rows.
+// Err implements [Rows]. A statement that fails has no result.
 func (r *resultRows) Err() error { return nil }
 
 // Close implements [Rows].

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// A Schema is the tables of one part of the program. Numbered files make them, and each file
-// changes the tables of the one before. N.sql runs on both engines; N.sqlite.sql or
+// A Schema defines the tables of one part of the program. Numbered files create them, and each
+// file changes the tables of the previous one. N.sql runs on both engines; N.sqlite.sql or
 // N.postgres.sql runs after it on one of them. The last number is the version.
 //
-// A file adds, and takes away only what the version before it does not use: a program works
+// A file removes only what the previous version of the program does not use: a program works
 // with its own version and with the next one.
 type Schema struct {
-	Name  string // of the part; [Migrate] notes its version by it
-	Files fs.FS  // a directory "schema"
+	Name  string // of the part; [Server.Migrate] stores its version under this name
+	Files fs.FS  // with a directory "schema"
 }
 
-// The engines, as the names of files have them.
+// The engines, as in the names of files.
 const (
 	sqliteEngine   = "sqlite"
 	postgresEngine = "postgres"
 )
 
-// steps returns what makes each version, the first at 0.
+// steps returns the statements for each version, those of version 1 first.
 func (s Schema) steps(engine string) ([]string, error) {
 	var all []string
 	for n := 1; ; n++ {
@@ -53,13 +53,13 @@ func (s Schema) steps(engine string) ([]string, error) {
 	return all, nil
 }
 
-// A Version is that of the tables of one part.
+// A Version describes the version of the tables of one part.
 type Version struct {
 	Name       string
-	Has, Knows int // of the database, of this program
+	Has, Knows int // versions of the database and of this program
 }
 
-// Err returns why this program cannot use tables of version v, nil if it can.
+// Err returns an error if this program cannot use the tables.
 func (v Version) Err() error {
 	switch {
 	case v.Has > v.Knows+1:

@@ -19,58 +19,58 @@ import (
 
 // ServerOptions are the options of [Connect].
 type ServerOptions struct {
-	// URL is the address, as libpq has it: postgres://user:password@host/database. A password
-	// that is not in it comes from where libpq finds it.
+	// URL is the address as in libpq: postgres://user:password@host/database. Without a
+	// password in it, the password comes from the same places as in libpq.
 	URL string
-	// Connections is how many there are at most; 0 stands for one.
+	// Connections is the maximum number of connections; 0 stands for one.
 	Connections int
-	// Timeouts bounds how long a transaction may take; zero fields stand for [DefaultTimeouts].
+	// Timeouts bounds the duration of transactions; zero fields stand for [DefaultTimeouts].
 	Timeouts Timeouts
-	// Tell is called when the server went away, with the reason, and when it is back, with nil.
+	// Tell, if not nil, is called with the reason when the server becomes unavailable, and with
+	// nil when it is available again.
 	Tell func(error)
-	// BreakerNow is the clock by which a server that was away is asked again; nil stands for
-	// time.Now.
+	// BreakerNow is the clock for the retries of an unavailable server; nil stands for time.Now.
 	BreakerNow func() time.Time
 }
 
-// Timeouts are how long the database may take.
+// Timeouts bound how long the database may take.
 type Timeouts struct {
 	Connect   time.Duration // to connect
 	Statement time.Duration // for one statement
-	Lock      time.Duration // to wait for a row that another transaction has; then it is tried again
-	All       time.Duration // for one transaction: a server that does not answer at all cannot keep the others
-	Answer    time.Duration // until a connection is closed whose caller did not wait for the answer
-	Again     time.Duration // how long a transaction is tried again that lost a race with another one
+	Lock      time.Duration // to wait for a row that another transaction has locked
+	All       time.Duration // for one transaction, even if the server does not answer at all
+	Answer    time.Duration // to close a connection whose caller did not wait for the answer
+	Again     time.Duration // to repeat a transaction that lost a race with another one
 }
 
-// DefaultTimeouts returns the timeouts that apply unless the caller sets others.
+// DefaultTimeouts returns the defaults of the timeouts.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second, Answer: 10 * time.Second, Again: 5 * time.Second}
 }
 
-// idleTime is how long a connection is kept that nobody uses: thousands of processes may share
-// a server.
+// idleTime is how long an idle connection stays open. It is short, because thousands of
+// processes may share a server.
 const idleTime = 10 * time.Second
 
-// A Server is a PostgreSQL database, for the whole process. It connects when something is asked
-// of it, and works through pgbouncer in transaction mode: what a transaction needs is set
-// within it.
+// A Server is the connection of the process to a PostgreSQL database. It connects on first use.
+// It works through pgbouncer in transaction mode, because each transaction sets what it needs.
 //
-// After two failures it does not ask the server for a while, and returns [ErrDown] at once.
+// After two failures it does not use the server for a while, and returns [ErrDown] immediately.
 type Server struct {
 	o       ServerOptions
 	sql     *sql.DB
 	config  *pgx.ConnConfig
 	breaker breaker
 	phase   time.Duration // see [DB.Version]
-	slots   chan struct{} // one for each connection that is used
-	left    atomic.Int64  // connections whose callers did not wait for the answer
+	slots   chan struct{} // one for each connection in use
+	pending atomic.Int64  // number of connections whose callers did not wait for the answer
 
-	notices    notices
+	listeners  listeners
 	checkEvery time.Duration // see [checkEvery]; tests shorten it
 }
 
-// CheckURL returns what is wrong with the address of a database, without a password in it.
+// CheckURL returns an error if the address of a database is invalid. The error contains no
+// password.
 func CheckURL(address string) error {
 	_, err := parseURL(address)
 	return err
@@ -85,13 +85,13 @@ func parseURL(address string) (*pgx.ConnConfig, error) {
 	if err == nil {
 		config, err = pgx.ParseConfig(address)
 	}
-	if err != nil { // its text has the address in it
+	if err != nil { // its text contains the address
 		return nil, errors.New("it is not the address of a PostgreSQL database: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")
 	}
 	return config, nil
 }
 
-// Connect prepares the use of a server. An error is a mistake in the URL.
+// Connect returns a Server without connecting to it yet. An error means that the URL is invalid.
 func Connect(o ServerOptions) (*Server, error) {
 	config, err := parseURL(o.URL)
 	if err != nil {
@@ -100,7 +100,7 @@ func Connect(o ServerOptions) (*Server, error) {
 	t, d := &o.Timeouts, DefaultTimeouts()
 	t.Connect, t.Statement, t.Lock = cmp.Or(t.Connect, d.Connect), cmp.Or(t.Statement, d.Statement), cmp.Or(t.Lock, d.Lock)
 	t.All, t.Answer, t.Again = cmp.Or(t.All, d.All), cmp.Or(t.Answer, d.Answer), cmp.Or(t.Again, d.Again)
-	// A prepared statement belongs to a connection, which pgbouncer gives to others.
+	// Prepared statements belong to a connection, and pgbouncer shares connections.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnectTimeout = o.Timeouts.Connect
 	config.RuntimeParams["application_name"] = "attache"
@@ -109,28 +109,29 @@ func Connect(o ServerOptions) (*Server, error) {
 	}
 	connections := max(o.Connections, 1)
 	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, phase: rand.N(time.Hour), slots: make(chan struct{}, connections), checkEvery: checkEvery}
-	// A process with many connections has many clients, who wait for it to ask again.
-	s.breaker = breaker{now: o.BreakerNow, tell: o.Tell, longest: longestOpen / time.Duration(connections)}
+	s.listeners.all = map[*func(string)]bool{}
+	// A process with many connections has many clients that wait for the next attempt.
+	s.breaker = breaker{now: o.BreakerNow, report: o.Tell, longest: longestOpen / time.Duration(connections)}
 	s.sql.SetMaxOpenConns(cap(s.slots))
 	s.sql.SetMaxIdleConns(cap(s.slots))
 	s.sql.SetConnMaxIdleTime(idleTime)
 	return s, nil
 }
 
-// Address returns where the database is, without a secret.
+// Address returns a description of the database without secrets.
 func (s *Server) Address() string {
 	return fmt.Sprintf("PostgreSQL database %q of %s:%d", s.config.Database, s.config.Host, s.config.Port)
 }
 
-// Open returns the tables of a part. It asks the server nothing; the first transaction checks
-// their version.
+// Open returns the tables of a part. It does not use the server; the first transaction checks
+// the version.
 func (s *Server) Open(schema Schema) *DB { return &DB{sql: s.sql, server: s, schema: schema} }
 
 // Close closes the connections.
 func (s *Server) Close() error { return s.sql.Close() }
 
-// guard runs f, which asks the server, unless that is known to be away, and notes whether the
-// server answered in time.
+// guard runs f, which uses the server, unless the breaker is open. It tells the breaker whether
+// the server answered in time.
 func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.Context) error) error {
 	if err := s.breaker.admit(); err != nil && !scope.Urgent {
 		return err
@@ -143,63 +144,41 @@ func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.
 	}
 	_, lost := errors.AsType[connectionError](err)
 	switch {
-	case ctx.Err() != nil && err != nil: // the caller's own
+	case ctx.Err() != nil && err != nil: // the caller gave up
 		s.breaker.abandon()
 		return err
-	case errors.Is(err, errBusy) && s.left.Load() == 0:
+	case errors.Is(err, errBusy) && s.pending.Load() == 0:
 		s.breaker.abandon()
 		return fmt.Errorf("%w: %w", ErrDown, err)
 	case errors.Is(err, errBusy) || lost || isUnable(err) || err != nil && inner.Err() != nil:
-		s.breaker.failed(err)
+		s.breaker.recordFailure(err)
 		return fmt.Errorf("%w: %w", ErrDown, err)
 	}
-	s.breaker.succeeded()
+	s.breaker.recordSuccess()
 	return err
 }
 
-// check checks the version of the tables of db once.
+// check checks the version of the tables of db until it is usable.
 func (s *Server) check(ctx context.Context, db *DB) error {
 	db.checking.Lock()
 	defer db.checking.Unlock()
 	if db.checked {
 		return nil
 	}
-	steps, err := db.schema.steps(postgresEngine)
-	if err != nil {
-		return err
-	}
-	var has int
-	err = s.once(ctx, db, Scope{}, true, func(t *Tx) (err error) {
-		has, err = t.schemaVersion(db.schema.Name)
-		return err
-	})
+	versions, err := s.versions(ctx, db, []Schema{db.schema})
 	if err == nil {
-		err = Version{db.schema.Name, has, len(steps)}.Err()
+		err = versions[0].Err()
 	}
 	db.checked = err == nil
 	return err
 }
 
-// schemaVersion returns the version of the tables of a part, 0 if there are none.
-func (t *Tx) schemaVersion(name string) (version int, err error) {
-	var there bool
-	if err := t.Row(`SELECT to_regclass('attache_schema') IS NOT NULL`).Scan(&there); err != nil || !there {
-		return 0, err
-	}
-	err = t.Row(`SELECT version FROM attache_schema WHERE name = ?1`, name).Scan(&version)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return version, err
-}
-
-// A connectionError is one of the connection: it is not known what the server did.
+// A connectionError is an error of the connection: it is unknown what the server has done.
 type connectionError struct{ error }
 
-// Unwrap returns the reason.
 func (e connectionError) Unwrap() error { return e.error }
 
-// isUnable reports whether the server said that it can do nothing now, or took too long.
+// isUnable reports whether the server cannot work now, or took too long.
 func isUnable(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -207,16 +186,16 @@ func isUnable(err error) bool {
 	}
 	switch e.Code {
 	case "57014", // a statement took longer than statement_timeout
-		"25006": // it is a replica, which takes no changes
+		"25006": // it is a read-only replica
 		return true
 	}
 	class := e.Code[:min(2, len(e.Code))]
 	return class == "08" || class == "53" || class == "57" // connection, resources, operator
 }
 
-// lostRace reports whether a transaction failed only since another one was faster.
+// lostRace reports whether a transaction failed only because another one was faster.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	// serialization, deadlock, lock_timeout, and that another one inserted the row
+	// serialization, deadlock, lock_timeout, and a row that another transaction has inserted
 	return ok && slices.Contains([]string{"40001", "40P01", "55P03", "23505"}, e.Code)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// notes is a schema with one table, in the given number of versions.
+// notes returns a schema with one table and the given number of versions.
 func notes(versions int) Schema {
 	files := fstest.MapFS{
 		"schema/1.sql": &fstest.MapFile{Data: []byte(`CREATE TABLE notes (tenant TEXT NOT NULL, id TEXT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (tenant, id))`)},
@@ -30,7 +30,7 @@ func notes(versions int) Schema {
 	return Schema{Name: "notes", Files: files}
 }
 
-// slow are timeouts that a machine that is slow does not reach.
+// slow are timeouts that are long enough for a slow machine.
 var slow = Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Answer: 2 * time.Minute, Again: 2 * time.Minute}
 
 func connect(t *testing.T, o ServerOptions) *Server {
@@ -71,7 +71,7 @@ func count(t *testing.T, db *DB, s Scope) (n int) {
 	return n
 }
 
-// TestServer runs the tests that do not stop their server on one.
+// TestServer runs the tests that can share a server.
 func TestServer(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	for name, test := range map[string]func(*testing.T, *pgtest.Cluster){
@@ -86,8 +86,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// Of many that migrate at once one does it. A program works with tables of its version and of
-// the next one, and says what to do about others.
+// Only one of many concurrent callers migrates. A program works with tables of its own version and
+// of the next one; for other versions the error says what to do.
 func testVersions(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	s := connect(t, ServerOptions{URL: url})
@@ -125,21 +125,21 @@ func testVersions(t *testing.T, cluster *pgtest.Cluster) {
 	}
 	broken := Schema{Name: "broken", Files: fstest.MapFS{"schema/1.sql": &fstest.MapFile{Data: []byte(`CREATE TABLE half (a TEXT); CREATE TABLE half (a TEXT)`)}}}
 	if _, err := s.Migrate(t.Context(), []Schema{broken}); err == nil {
-		t.Error("a migration that fails succeeded")
+		t.Error("a failing migration returned no error")
 	}
 	if v, err := s.Versions(t.Context(), []Schema{broken, notes(3)}); err != nil || v[0].Has != 0 || v[1].Has != 3 {
-		t.Errorf("after a migration that failed: %v, %v", v, err)
+		t.Errorf("after a failed migration: %v, %v", v, err)
 	}
 	if problems, err := s.Problems(t.Context(), []Schema{notes(3)}); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "fsync") {
-		t.Errorf("problems: %q, %v; want fsync alone, which is off for tests", problems, err)
+		t.Errorf("problems: %q, %v; want only fsync, which is off in tests", problems, err)
 	}
 	readOnly := connect(t, ServerOptions{URL: url + "&default_transaction_read_only=on"})
 	if problems, err := readOnly.Problems(t.Context(), []Schema{notes(3)}); err != nil || !strings.Contains(strings.Join(problems, "\n"), "default_transaction_read_only is on") {
-		t.Errorf("problems of a role that may change nothing: %q, %v", problems, err)
+		t.Errorf("problems of a read-only role: %q, %v", problems, err)
 	}
 }
 
-// A statement that forgets the tenant reads and changes nothing of another one.
+// A statement without a condition for the tenant does not read or change rows of other tenants.
 func testTenantsAreApart(t *testing.T, cluster *pgtest.Cluster) {
 	s := connect(t, ServerOptions{URL: cluster.Database()})
 	migrate(t, s, notes(1))
@@ -167,11 +167,11 @@ func testTenantsAreApart(t *testing.T, cluster *pgtest.Cluster) {
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "row-level security") {
-		t.Errorf("a row of another tenant is inserted: %v", err)
+		t.Errorf("a row of another tenant was inserted: %v", err)
 	}
 }
 
-// Two transactions that lock the same rows in another order both take place.
+// Two transactions that lock the same rows in different orders both succeed.
 func testRacesAreRunAgain(t *testing.T, cluster *pgtest.Cluster) {
 	o := slow
 	o.Lock = 50 * time.Millisecond
@@ -184,7 +184,7 @@ func testRacesAreRunAgain(t *testing.T, cluster *pgtest.Cluster) {
 		}
 	}
 	var wait sync.WaitGroup
-	both := make(chan struct{}) // closed when each has its first row
+	both := make(chan struct{}) // closed when each has locked its first row
 	var have sync.WaitGroup
 	have.Add(2)
 	go func() { have.Wait(); close(both) }()
@@ -224,12 +224,12 @@ type link struct {
 	accepted chan struct{} // one for each connection
 
 	mu    sync.Mutex
-	stall chan struct{} // not nil while nothing passes; closed when it does again
-	cutOn string        // what of the client's bytes cuts the connection before it passes
+	stall chan struct{} // not nil while the link is stalled; closed at the end of that
+	cutOn string        // bytes from the client that cut the connection
 	conns []net.Conn
 }
 
-// newLink returns a link to the socket of a server, and the URL of the database over it.
+// newLink returns a link to the socket of a server, and the URL of the database through it.
 func newLink(t *testing.T, c *pgtest.Cluster, url string) (*link, string) {
 	t.Helper()
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
@@ -281,7 +281,7 @@ func (l *link) copy(to, from net.Conn, fromClient bool) {
 	}
 }
 
-// cut cuts the connections there are.
+// cut cuts all connections.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -291,7 +291,7 @@ func (l *link) cut() {
 	l.conns = nil
 }
 
-// hold lets nothing pass until pass is called: the server is there and does not answer.
+// hold stalls the link until pass is called, like a server that does not answer.
 func (l *link) hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -307,7 +307,7 @@ func (l *link) pass() {
 	l.stall, l.cutOn = nil, ""
 }
 
-// A clock is a time that moves only when told to.
+// A clock is a clock that only pass moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -325,7 +325,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// What a connection can do to a transaction, and what the caller learns of it.
+// Each failure of a connection during a transaction has the right error.
 func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	direct := connect(t, ServerOptions{URL: url})
@@ -339,9 +339,9 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if n := count(t, direct.Open(notes(1)), Scope{}); n != rows {
-			t.Errorf("%s: there are %d rows, want %d", what, n, rows)
+			t.Errorf("%s: %d rows, want %d", what, n, rows)
 		}
-		s.breaker.succeeded()
+		s.breaker.recordSuccess()
 	}
 	check("at first", insert(t.Context(), db, "", "1"), false, 1)
 	l.cut()
@@ -361,8 +361,8 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 		t.Errorf("cut with the answer to a commit: %v", err)
 	}
 	l.pass()
-	s.breaker.succeeded()
-	// It is not known whether it took place, but it did or it did not.
+	s.breaker.recordSuccess()
+	// The transaction may have been committed or not, but not in part.
 	if err := insert(t.Context(), direct.Open(notes(1)), "", "5"); err != nil {
 		t.Fatal(err)
 	}
@@ -371,9 +371,9 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 	}
 }
 
-// Who does not wait for an answer leaves the connection to it, and the transaction is undone.
-// A connection that was closed would have pgbouncer close one, too, and so keep a server that is
-// slow busy with connecting. One that has not answered for long is replaced.
+// If a caller stops waiting, the connection stays open and the transaction is rolled back. If
+// attache closed the connection, pgbouncer would close one too, and a slow server would be busy
+// with connecting. A connection that has not answered for a long time is replaced.
 func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	direct := connect(t, ServerOptions{URL: url})
@@ -393,28 +393,28 @@ func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that left within a transaction: %v", err)
+		t.Errorf("a caller that gave up within a transaction: %v", err)
 	}
 	ctx, leave = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer leave()
 	if err := insert(ctx, db, "", "3"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a caller that left before it had the connection: %v", err)
+		t.Errorf("a caller that gave up before it had the connection: %v", err)
 	}
-	s.o.Timeouts.All = 50 * time.Millisecond // a server that keeps a connection for so long does not answer
+	s.o.Timeouts.All = 50 * time.Millisecond
 	for range openAfter {
 		_ = insert(t.Context(), db, "", "4")
 	}
 	s.o.Timeouts.All = slow.All
 	if s.breaker.admit() == nil {
-		t.Error("a server that does not answer is asked again and again")
+		t.Error("the breaker is closed although the server does not answer")
 	}
-	s.breaker.succeeded()
+	s.breaker.recordSuccess()
 	l.pass()
 	if err := insert(t.Context(), db, "", "5"); err != nil {
 		t.Errorf("when the server answers again: %v", err)
 	}
 	if n, connections := count(t, direct.Open(notes(1)), Scope{}), len(l.accepted); n != 2 || connections != 1 {
-		t.Errorf("there are %d rows, and there were %d connections; want 2 and 1", n, connections)
+		t.Errorf("%d rows and %d connections; want 2 and 1", n, connections)
 	}
 
 	s.o.Timeouts.Answer = 50 * time.Millisecond
@@ -433,13 +433,13 @@ func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
 	}
 }
 
-// What cannot be tried again later asks a server that is thought to be away.
+// An urgent transaction uses the server even if the breaker is open.
 func testUrgent(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	s := connect(t, ServerOptions{URL: url})
 	migrate(t, s, notes(1))
 	for range openAfter {
-		s.breaker.failed(errors.New("no answer"))
+		s.breaker.recordFailure(errors.New("no answer"))
 	}
 	for _, try := range []struct{ urgent, down bool }{{false, true}, {true, false}, {false, false}} {
 		err := s.Open(notes(1)).In(t.Context(), Scope{Urgent: try.urgent}, func(*Tx) error { return nil })
@@ -449,7 +449,7 @@ func testUrgent(t *testing.T, cluster *pgtest.Cluster) {
 	}
 }
 
-// A server that does not answer holds nobody up after two failures, and is asked again.
+// After two failures callers no longer wait for a server, and after a pause they try it again.
 func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	migrate(t, connect(t, ServerOptions{URL: url}), notes(1))
@@ -468,7 +468,7 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 	if err := try(); err != nil {
 		t.Fatal(err)
 	}
-	// The server hears and does not answer: the transaction itself has a limit.
+	// The server accepts connections but does not answer: the timeout of the transaction applies.
 	s.o.Timeouts.All = 100 * time.Millisecond
 	l.hold()
 	for range openAfter {
@@ -481,19 +481,19 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 	l.cut()
 	tries = 0
 	if err := try(); !errors.Is(err, ErrDown) || tries > 0 {
-		t.Errorf("after two failures the server was asked: %v", err)
+		t.Errorf("after two failures the server was used: %v", err)
 	}
 	time0.pass(firstOpen)
 	if err := try(); err != nil || tries != 1 {
 		t.Errorf("a second later: %v, after %d tries", err, tries)
 	}
-	// One that takes too long is as one that does not answer; it says so itself.
+	// A statement that the server cancels after its timeout counts as a failure too.
 	s.o.Timeouts.Statement = 50 * time.Millisecond
 	err := db.In(t.Context(), Scope{}, func(tx *Tx) error { return tx.Row(`SELECT pg_sleep(600)`).Scan(new(string)) })
 	if !errors.Is(err, ErrDown) || !strings.Contains(err.Error(), "statement timeout") {
 		t.Errorf("a statement that takes too long: %v", err)
 	}
-	// The caller's own end is no failure of the server.
+	// A caller that gives up is no failure of the server.
 	over1, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 {
@@ -502,46 +502,46 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 		}
 	}
 	if len(told) != 2 || told[0] || !told[1] {
-		t.Errorf("told %v, want once that it is away and once that it is back", told)
+		t.Errorf("reports: %v, want one failure and one recovery", told)
 	}
 }
 
-// While it is open, a breaker lets one caller try after 1, 2, … 30 s; that of a process with many
-// connections, which many wait for, sooner.
+// An open breaker admits one caller after 1, 2, … 30 s, and in a process with many connections
+// sooner, because more clients wait.
 func TestBreakerBacksOff(t *testing.T) {
 	for connections, waits := range map[int][]time.Duration{1: {1, 2, 4, 8, 16, 30, 30}, 10: {1, 2, 3, 3}} {
 		c := &clock{now: time.Unix(0, 0)}
 		b := &connect(t, ServerOptions{URL: "postgres://u@localhost/d", Connections: connections, BreakerNow: c.read}).breaker
 		for range openAfter {
-			b.failed(io.EOF)
+			b.recordFailure(io.EOF)
 		}
 		for _, wait := range waits {
 			c.pass(wait*time.Second - 1)
 			if b.admit() == nil {
-				t.Errorf("%d connections: a caller is let through before %d s", connections, wait)
+				t.Errorf("%d connections: a caller is admitted before %d s", connections, wait)
 			}
 			c.pass(1)
 			if b.admit() != nil || b.admit() == nil {
-				t.Errorf("%d connections: after %d s not exactly one caller is let through", connections, wait)
+				t.Errorf("%d connections: after %d s not exactly one caller is admitted", connections, wait)
 			}
-			b.failed(io.EOF)
+			b.recordFailure(io.EOF)
 		}
 		c.pass(longestOpen)
 		if b.admit() != nil {
-			t.Error("nobody is let through")
+			t.Error("no caller is admitted")
 		}
 		b.abandon()
 		if b.admit() != nil {
-			t.Error("after one gave up nobody is let through")
+			t.Error("after one gave up no caller is admitted")
 		}
-		b.succeeded()
+		b.recordSuccess()
 		if b.admit() != nil {
 			t.Error("it is open after a success")
 		}
 	}
 }
 
-// An address elsewhere is to be one that proves who it is.
+// A connection to another machine must verify the server's certificate.
 func TestConnectionProblems(t *testing.T) {
 	for url, ok := range map[string]bool{
 		"postgres:///d?host=/run": true, "postgres://u@localhost/d": true, "postgres://u@127.0.0.1/d": true, "postgres://u@[::1]/d": true,
@@ -554,7 +554,7 @@ func TestConnectionProblems(t *testing.T) {
 	}
 }
 
-// No error has the password in it.
+// No error contains the password.
 func TestURL(t *testing.T) {
 	for url, ok := range map[string]bool{
 		"postgres://u:hunter2@h/d": true, "postgresql://u:hunter2@h:5433/d?sslmode=require": true, "postgres:///d?host=/run": true,
@@ -570,8 +570,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// Thousands of processes that asked a server at the same moment every ten seconds would wait for
-// each other, fail, and think that it is away.
+// If thousands of processes used a server at the same moment every ten seconds, they would wait
+// for each other, time out, and open their breakers.
 func TestVersionChangesAtAnotherTimeInEachProcess(t *testing.T) {
 	const every = 10 * time.Second
 	quarters := map[time.Duration]bool{}
@@ -580,6 +580,6 @@ func TestVersionChangesAtAnotherTimeInEachProcess(t *testing.T) {
 		quarters[s.phase%every/(every/4)] = true
 	}
 	if len(quarters) != 4 {
-		t.Errorf("100 processes ask in %d quarters of the time between two looks", len(quarters))
+		t.Errorf("the versions of 100 processes change in %d quarters of the interval", len(quarters))
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// loopOver returns the id of the range of the loop that defines the identifier e, 0 if no loop
-// does.
+// loopOver returns the id of the range of the loop that defines the identifier e, or 0 if e is
+// not the variable of a loop.
 func loopOver(e ast.NavigableExpr) int64 {
 	for inner := e; ; {
 		outer, ok := inner.Parent()
@@ -27,7 +27,7 @@ func loopOver(e ast.NavigableExpr) int64 {
 	}
 }
 
-// isFilter reports whether a loop appends its own variable, so that it returns elements of its range.
+// isFilter reports whether the result of a loop consists of elements of its range.
 func isFilter(loop ast.ComprehensionExpr) bool {
 	step := loop.LoopStep()
 	if step.Kind() == ast.CallKind && step.AsCall().FunctionName() == operators.Conditional {
@@ -40,20 +40,20 @@ func isFilter(loop ast.ComprehensionExpr) bool {
 	return len(appended) == 1 && appended[0].Kind() == ast.IdentKind && appended[0].AsIdent() == loop.IterVar()
 }
 
-// element stands in a path for the elements of a list, or for members that are not named.
+// element stands in a path for all elements of a list, or for members with computed names.
 const element = "[]"
 
-// A chain is names that an expression reads one behind the other: an identifier and fields of it.
+// A chain is an identifier followed by the names of nested fields.
 type chain struct {
 	names []string
 	over  int64 // see loopOver
 }
 
-// chains are the longest chains, by the id of the part of the expression that they end in.
+// chains maps the id of an expression to the longest chain that ends there.
 type chains map[int64]chain
 
-// path returns where a chain leads. One that begins with the variable of a loop leads into the
-// elements of what that runs over.
+// path returns the path that a chain reads. If the chain begins with the variable of a loop, the
+// path begins with that of the loop's range.
 func (c chains) path(of chain) []string {
 	over, known := c[of.over]
 	if !known {
@@ -62,7 +62,7 @@ func (c chains) path(of chain) []string {
 	return slices.Concat(c.path(over), []string{element}, of.names[1:])
 }
 
-// field records that e is a field of the value that operand ends in.
+// field records that e is the field name of operand.
 func (c chains) field(e, operand ast.Expr, name string) {
 	if of, ok := c[operand.ID()]; ok {
 		delete(c, operand.ID())
@@ -70,7 +70,7 @@ func (c chains) field(e, operand ast.Expr, name string) {
 	}
 }
 
-// call records a field that is written as x["name"] or "name" in x.
+// call records a field that is read by x["name"] or "name" in x.
 func (c chains) call(e ast.Expr) {
 	args := e.AsCall().Args()
 	if len(args) != 2 {

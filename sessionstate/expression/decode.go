@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// maxDepth is how deep arguments may nest, as deep as a plain frame.
+	// maxDepth is the maximum nesting of arguments. It is the same as that of a plain frame.
 	maxDepth = 512
-	// maxValues bounds the values in arguments. Each takes some hundred bytes while
-	// an expression reads it, and a frame may hold 8 MiB of them.
+	// maxValues is the maximum number of values in arguments. Each takes some hundred bytes of
+	// memory, and a frame may have 8 MiB of values.
 	maxValues = 100_000
 )
 
-// A decoder makes CEL values of JSON that a scanner has accepted, so the JSON nests no
-// deeper than gjson can follow. Unlike encoding/json it distinguishes integers from
-// other numbers, bounds the number of values, and refuses two members of one name.
+// A decoder converts JSON to CEL values. Unlike encoding/json it distinguishes integers from
+// other numbers, bounds the number of values, and refuses duplicate members.
 type decoder struct{ values int }
 
-// decodeObject returns the members of a JSON object; empty input has none.
+// decodeObject returns the members of a JSON object; an empty input has none.
 func decodeObject(raw []byte) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
@@ -93,7 +92,7 @@ func (d *decoder) array(v gjson.Result, depth int) (l []ref.Val, ok bool) {
 	return l, ok
 }
 
-// text returns the content of a JSON string. A lone surrogate becomes U+FFFD; gjson
+// text returns the value of a JSON string. A lone surrogate becomes U+FFFD; gjson
 // would drop the character after it.
 func text(raw string) (s string, ok bool) {
 	if !strings.Contains(raw, `\`) {
@@ -103,8 +102,8 @@ func text(raw string) (s string, ok bool) {
 	return s, err == nil
 }
 
-// number returns an integer if 64 bits hold it, and any other number as a double. A
-// number too great for a double is an error.
+// number returns integers of up to 64 bits as integers, and all other numbers as doubles. A
+// number that is too large for a double is an error.
 func number(raw string) (ref.Val, bool) {
 	if !strings.ContainsAny(raw, ".eE") && raw != "-0" {
 		if i, err := strconv.ParseInt(raw, 10, 64); err == nil {

@@ -1,5 +1,5 @@
-// Package expression evaluates the expressions in attache's rules: values and
-// conditions that an operator writes about a session and a call.
+// Package expression evaluates the expressions in attache's rules: values and conditions that
+// depend on a session and a call.
 //
 //	when:  session.trust == "sandboxed" && !("admin" in principal.roles)
 //	when:  has(arguments.path) && !arguments.path.startsWith(session.workspace.path)
@@ -21,23 +21,21 @@
 //	arguments                                             of the call, an object
 //	server.name                                           a string
 //
-// A fact that is not known is an empty string or list and never an error; has()
-// reports whether it is known. An annotation that the server does not declare, or
-// declares with another type, has the default of the MCP specification, which is the
-// careful one: such a tool may write, may destroy, and reaches other systems. A server
-// can declare what it likes, so use annotations to forbid and never to allow.
+// An unknown fact is an empty string or list and never an error; has() reports whether a fact
+// is known. An annotation that the server does not declare, or declares with another type, has
+// the default of the MCP specification: such a tool may write, may destroy, and reaches other
+// systems. A server can declare anything, so use annotations to forbid and never to allow.
 //
 // The client chooses the arguments, so a member may be missing or of any type. Reading
-// a missing member is an error: test for it with has() or in. Integers are compared
-// exactly up to 64 bits. A JavaScript server rounds them beyond 2^53, so a rule should
+// a missing member is an error: test for it with has() or in. Comparisons of integers are
+// exact up to 64 bits. A JavaScript server rounds integers beyond 2^53, so a rule should
 // not depend on their last digits. Other numbers are IEEE doubles; a number outside
 // their range is an error.
 //
 // # What it costs
 //
-// [Compile] parses an expression once, checks the types, and refuses it if by CEL's
-// estimate it could take too long. A [Program] with a loop or a pattern stops at a
-// limit of cost and of time.
+// [Compile] parses an expression once, checks the types, and refuses it if CEL estimates that
+// it could take too long. A [Program] with a loop or a pattern has limits of cost and time.
 //
 // The CEL engine is set up when the first expression needs it. A plain path, a
 // string, and comparisons such as
@@ -45,11 +43,11 @@
 //	session.trust == "sandboxed"
 //	"admin" in principal.roles && server.name != "git"
 //
-// do not need it, neither to compile nor to evaluate.
+// need no engine, neither to compile nor to evaluate.
 //
 // # When an expression cannot be evaluated
 //
-// [Program.Eval] returns an error. A layer that enriches then leaves the message
-// unchanged; a layer that enforces refuses the call. The text of the error has no value
-// of a call or a session in it, so it may be logged.
+// [Program.Eval] returns an error. A layer that enriches then leaves the message unchanged; a
+// layer that enforces refuses the call. Errors contain no values of a call or session, so they
+// may be logged.
 package expression

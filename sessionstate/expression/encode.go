@@ -9,16 +9,16 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// encode returns v as JSON. An error is a number that JSON has no text for.
+// encode returns v as JSON. It fails for numbers that JSON cannot represent.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // nobody would recognise an address with its ampersands escaped
+	e.SetEscapeHTML(false) // keep & in URLs readable
 	err := e.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// native returns v as package json takes it. ok is false for what JSON has no value for.
+// native converts v to a value for encoding/json. ok is false if JSON cannot represent it.
 func native(v ref.Val) (_ any, ok bool) {
 	switch v := v.(type) {
 	case types.Null:

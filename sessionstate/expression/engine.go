@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	// maxSource is how long an expression may be, in bytes.
+	// maxSource is the maximum length of an expression in bytes.
 	maxSource = 16 << 10
-	// maxCost is what an evaluation may cost, in CEL's units: some ten
-	// milliseconds.
+	// maxCost is the maximum cost of an evaluation in CEL's units: some ten milliseconds.
 	maxCost = 1_000_000
-	// maxTime bounds an evaluation with loops. The session's messages wait for it.
+	// maxTime bounds an evaluation with loops, for which the session's messages wait.
 	maxTime = 50 * time.Millisecond
-	// checkEvery is the number of steps of a loop between two looks at the clock.
+	// checkEvery is the number of steps of a loop between two checks of the time.
 	checkEvery = 128
 )
 
-// A language is what expressions are compiled in.
+// A language is the CEL environment of expressions.
 type language struct {
 	env   *cel.Env
 	types [objects]*types.Type
 }
 
-// theLanguage is made for the first expression that is not simple, as that takes about
-// half a millisecond. It never changes.
+// theLanguage makes the language for the first expression that needs it, because that takes
+// about half a millisecond.
 var theLanguage = sync.OnceValues(newLanguage)
 
 func newLanguage() (*language, error) {
@@ -108,7 +107,7 @@ func compileCEL(src string, want Type) (*Program, error) {
 	return p, nil
 }
 
-// yields reports whether a result of type t can be what is wanted. The types of
+// yields reports whether an expression of type t can have a result of type want. The types of
 // arguments are known only at run time.
 func yields(t *types.Type, want Type) bool {
 	switch t.Kind() {
@@ -127,7 +126,7 @@ func yields(t *types.Type, want Type) bool {
 	return false
 }
 
-// typeName returns the name of a type for people.
+// typeName returns the name of a type for errors.
 func typeName(t *types.Type) string {
 	switch t.Kind() {
 	case types.BoolKind:
@@ -146,8 +145,8 @@ func typeName(t *types.Type) string {
 	return "a value of type " + t.String()
 }
 
-// checkCost refuses an expression that could cost too much for inputs of a usual size.
-// Larger inputs are bounded at run time.
+// checkCost returns an error if an expression could cost too much for inputs of usual size. At
+// run time, limits apply to larger inputs.
 func checkCost(l *language, checked *cel.Ast) error {
 	estimate, err := l.env.EstimateCost(checked, sizes{})
 	if err == nil && estimate.Max <= maxCost {
@@ -156,7 +155,7 @@ func checkCost(l *language, checked *cel.Ast) error {
 	return &Error{Line: 1, Column: 1, Problem: "the expression could take too long", Remedy: "use fewer loops within loops (all, exists, map, filter)"}
 }
 
-// sizes estimates how large inputs usually are at most.
+// sizes estimates the maximum size of usual inputs.
 type sizes struct{}
 
 // EstimateSize implements cost.Estimator.
@@ -179,9 +178,8 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// analyse returns what an expression reads, which arguments in particular, and whether
-// it can take longer than to look at each of its inputs once, because it has a loop or
-// matches a pattern.
+// analyse returns the inputs and arguments that an expression reads, and whether its evaluation
+// needs limits, because it has a loop or matches a pattern.
 func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
 	read := chains{}
 	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
@@ -242,9 +240,9 @@ func toValue(result ref.Val, want Type) (Value, error) {
 	return Value{}, ErrType
 }
 
-// decodedInputs holds what was decoded of Inputs so far.
+// decodedInputs caches the parts of Inputs that were decoded.
 type decodedInputs struct {
-	of      *Inputs // as Inputs may have been copied
+	of      *Inputs // detects a copy of Inputs
 	objects [objects]object
 
 	arguments   ref.Val
@@ -252,7 +250,7 @@ type decodedInputs struct {
 	annotErr    error
 }
 
-// makeObjects makes the objects of the inputs.
+// makeObjects makes the objects of the inputs, unless they exist.
 func (in *Inputs) makeObjects(t *[objects]*types.Type) {
 	d := &in.derived
 	if d.of == in {
@@ -266,7 +264,7 @@ func (in *Inputs) makeObjects(t *[objects]*types.Type) {
 
 func (in *Inputs) object(i int) *object { return &in.derived.objects[i] }
 
-// decodedArguments returns the arguments as a map, or an error as a value.
+// decodedArguments returns the arguments as a CEL map, or a CEL error.
 func (in *Inputs) decodedArguments() ref.Val {
 	d := &in.derived
 	if d.arguments == nil {
@@ -291,7 +289,7 @@ func (in *Inputs) decodedAnnotations() (map[string]ref.Val, error) {
 	return d.annotations, d.annotErr
 }
 
-// An activation gives CEL the values of the names in an expression.
+// An activation returns the values of the names in an expression.
 type activation Inputs
 
 // ResolveName implements cel.Activation.

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,10 +10,9 @@ import (
 	"cel.dev/cel-go/common"
 )
 
-// An Error says what is wrong with an expression, and what to do.
+// An Error is an error in an expression, with a remedy.
 type Error struct {
-	// Line and Column are the place in the expression, from 1; the column counts
-	// characters.
+	// Line and Column count from 1, columns in characters.
 	Line, Column int
 	Problem      string
 	Remedy       string
@@ -41,13 +41,10 @@ func mismatch(src, yields string, want Type) *Error {
 
 const aString = "a string"
 
-// compileError makes an Error of the first problem that CEL reports.
+// compileError returns an Error for the first problem that CEL reports.
 func compileError(src string, issues []*common.Error) *Error {
 	first := slices.MinFunc(issues, func(a, b *common.Error) int {
-		if d := a.Location.Line() - b.Location.Line(); d != 0 {
-			return d
-		}
-		return a.Location.Column() - b.Location.Column()
+		return cmp.Or(a.Location.Line()-b.Location.Line(), a.Location.Column()-b.Location.Column())
 	})
 	e := &Error{Line: max(1, first.Location.Line()), Column: max(1, first.Location.Column()+1), Problem: strings.TrimSpace(first.Message)}
 	e.Problem = strings.ReplaceAll(e.Problem, " (in container '')", "")
@@ -55,7 +52,7 @@ func compileError(src string, issues []*common.Error) *Error {
 	return e
 }
 
-// before returns the text of the expression up to a place.
+// before returns the part of a line of src before column.
 func before(src string, line, column int) string {
 	lines := strings.Split(src, "\n")
 	if line > len(lines) {
@@ -89,8 +86,7 @@ func remedy(problem, before string) string {
 
 func endsPath(r rune) bool { return r != '.' && r != '_' && (r >= 0x80 || !isLetter(byte(r))) }
 
-// compareField returns the remedy for an object where a value is needed, as in
-// server == "x".
+// compareField returns the remedy for an object in place of a value, as in server == "x".
 func compareField(problem string) string {
 	_, object, _ := strings.Cut(problem, typePrefix)
 	if end := strings.IndexFunc(object, endsPath); end >= 0 {
@@ -105,25 +101,24 @@ func compareField(problem string) string {
 
 const vocabulary = "an expression reads session, principal, tool, arguments and server; a text stands in quotes"
 
-// Errors of evaluation. Their texts hold no values, so they may be logged.
+// Errors of evaluation. They contain no values, so they may be logged.
 var (
-	// ErrMissing: a member or element was read that is not there.
+	// ErrMissing means that the expression reads a member or element that does not exist.
 	ErrMissing = errors.New("a member is read that is not there; test for it with has()")
-	// ErrType: a value is not of the type the expression needs.
+	// ErrType means that a value has a type that the expression cannot use.
 	ErrType = errors.New("a value is not of the type the expression needs")
-	// ErrCost: evaluation was stopped because it cost too much or took too long.
+	// ErrCost means that evaluation was stopped because it cost too much or took too long.
 	ErrCost = errors.New("evaluation takes too long for these arguments")
-	// ErrArguments: the arguments or annotations are not an object, have too many
-	// values, or a number out of range.
+	// ErrArguments means that the arguments or annotations are not an object, have too many
+	// values, or have a number out of range.
 	ErrArguments = errors.New("the JSON of the call cannot be read by an expression")
-	// ErrUnidentified: see [Program.Identified].
+	// ErrUnidentified is returned by [Program.Identified].
 	ErrUnidentified = errors.New("the caller's identity could not be looked up")
-	// ErrEvaluation: something else, such as a division by zero.
+	// ErrEvaluation is any other error, such as a division by zero.
 	ErrEvaluation = errors.New("the expression cannot be evaluated")
 )
 
-// evalError returns the error of this package for err, without the values that CEL puts
-// into its texts.
+// evalError returns the error of this package for err, without the values in CEL's errors.
 func evalError(err error) error {
 	for _, known := range []error{ErrArguments, ErrType, ErrMissing} {
 		if errors.Is(err, known) {

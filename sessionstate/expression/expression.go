@@ -27,21 +27,19 @@ func (t Type) String() string {
 	return "nothing"
 }
 
-// Inputs are what an expression can read. Each may be left out: a fact that is not
-// known is empty.
+// Inputs are the inputs of an expression. Each is optional: an unknown fact is empty.
 //
-// What is decoded of the raw JSON is kept in the Inputs, so that all rules of one call
-// decode it once, and only if one of them reads it. So Inputs are for one call and one
-// goroutine: make new ones for another call, or Clear them. The bytes and strings must
-// be valid during Eval only.
+// Inputs cache decoded JSON, so that all rules of a call decode it at most once. So use Inputs for
+// only one call and in one goroutine; make new ones for another call, or Clear them. The bytes
+// and strings need to be valid only during Eval.
 type Inputs struct {
 	Context *sessionstate.Context
-	// Tool is the tool's name as the server knows it.
+	// Tool is the server's name of the tool.
 	Tool string
-	// Annotations is the tool's member of that name in tools/list, an object.
+	// Annotations is the object "annotations" of the tool in tools/list.
 	Annotations []byte
-	// Arguments is the call's member of that name, an object. Its JSON must be
-	// valid, with no two members of one object equal.
+	// Arguments is the object "arguments" of the call. It must be valid JSON without duplicate
+	// members.
 	Arguments []byte
 	// Server is the server's name.
 	Server string
@@ -49,8 +47,7 @@ type Inputs struct {
 	derived decodedInputs
 }
 
-// Clear empties the inputs, including what was decoded. It costs less than to make new
-// ones.
+// Clear empties the inputs and their cache. It costs less than making new ones.
 func (in *Inputs) Clear() {
 	in.Context, in.Tool, in.Server = nil, "", ""
 	in.Annotations, in.Arguments = nil, nil
@@ -65,22 +62,22 @@ type Value struct {
 	JSON []byte // not to be written to
 }
 
-// A Program is a compiled expression. It may be used by several goroutines.
+// A Program is a compiled expression. It is safe for use by several goroutines.
 type Program struct {
 	source string
 	want   Type
 	uses   uses
-	simple *simpleExpression // not nil for what needs no engine
-	fixed  *Value            // not nil for what depends on no input
+	simple *simpleExpression // if the expression needs no engine
+	fixed  *Value            // if the expression depends on no input
 	engine *engine           // otherwise
 	last   memo
 
 	arguments [][]string // the paths that it reads; an empty path is all arguments
 
-	guards []guard // sides of a condition that may decide it without the engine
+	guards []guard // conditions that may decide the result without the engine
 }
 
-// Compile checks an expression that has to yield want. The error is an *[Error].
+// Compile compiles an expression with a result of type want. The error is an *[Error].
 func Compile(src string, want Type) (*Program, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, &Error{Line: 1, Column: 1, Problem: "the expression is empty", Remedy: "write " + want.String() + " or leave the key out"}
@@ -102,7 +99,7 @@ func Compile(src string, want Type) (*Program, error) {
 	return compileCEL(src, want)
 }
 
-// Eval evaluates the program. With an error, the Value is empty.
+// Eval evaluates the program. After an error the Value is empty.
 func (p *Program) Eval(in *Inputs) (Value, error) {
 	switch {
 	case p.want == Bool:
@@ -111,7 +108,7 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 	case p.fixed != nil:
 		return *p.fixed, nil
 	case p.simple != nil:
-		return p.simple.eval(in), nil // as fast as the memo
+		return p.simple.eval(in), nil // no slower than the memo
 	case !p.readsNoCall():
 		return p.engine.eval(in, p.want)
 	}
@@ -125,7 +122,7 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 	return v, err
 }
 
-// Holds reports whether a condition, which is a program of type Bool, is true.
+// Holds returns the result of a program of type Bool.
 func (p *Program) Holds(in *Inputs) (bool, error) {
 	switch {
 	case p.fixed != nil:
@@ -155,18 +152,18 @@ func (p *Program) decide(in *Inputs) (bool, error) {
 	return v.Bool, err
 }
 
-// readsNoCall reports whether the program reads nothing of a call, so that its result
-// is the same for all calls with one snapshot of the session.
+// readsNoCall reports whether the program reads nothing of a call, so that its result is the
+// same for all calls with the same snapshot of the session.
 func (p *Program) readsNoCall() bool { return p.uses&(usesTool|usesAnnotations|usesArguments) == 0 }
 
 // String returns the source.
 func (p *Program) String() string { return p.source }
 
-// Type returns what the expression yields.
+// Type returns the type of the result.
 func (p *Program) Type() Type { return p.want }
 
-// Path returns the expression if it is only a path, and "" otherwise. For a path of
-// sessionstate.KnownPaths, Lookup returns where the value is from.
+// Path returns the expression if it is only a path, and "" otherwise. For one of
+// [sessionstate.KnownPaths], Lookup returns the source of the value.
 func (p *Program) Path() string {
 	if p.simple != nil {
 		return p.simple.path()
@@ -180,8 +177,8 @@ func (p *Program) NeedsEngine() bool { return p.engine != nil }
 // UsesArguments reports whether the result can depend on the call's arguments.
 func (p *Program) UsesArguments() bool { return p.uses&usesArguments != 0 }
 
-// ReadsArgument reports whether the result can depend on the argument at that path, on
-// a part of it, or on an object that contains it.
+// ReadsArgument reports whether the program reads the argument at path, a part of it, or an
+// object that contains it.
 func (p *Program) ReadsArgument(path []string) bool {
 	return slices.ContainsFunc(p.arguments, func(read []string) bool {
 		n := min(len(read), len(path))
@@ -189,8 +186,8 @@ func (p *Program) ReadsArgument(path []string) bool {
 	})
 }
 
-// ArgumentNames returns the argument names that the expression reads, by depth
-// below the arguments. "[]" stands for the elements of a list, which is a depth of its own.
+// ArgumentNames returns the names of the arguments that the program reads, by depth below
+// "arguments". "[]" stands for the elements of a list, which have their own depth.
 func (p *Program) ArgumentNames() (names [][]string) {
 	for _, path := range p.arguments {
 		for depth, name := range path {
@@ -208,17 +205,17 @@ func (p *Program) ArgumentNames() (names [][]string) {
 // UsesAnnotations reports whether the result can depend on annotations.
 func (p *Program) UsesAnnotations() bool { return p.uses&usesAnnotations != 0 }
 
-// UsesPrincipal reports whether the result can depend on who calls: on the principal,
-// or on the session's trust, which a credential can set.
+// UsesPrincipal reports whether the result can depend on the caller: on the principal, or on the
+// session's trust, which a credential can set.
 func (p *Program) UsesPrincipal() bool { return p.uses&usesPrincipal != 0 }
 
-// ReadsPrincipal reports whether the expression reads a field of the principal. Without
-// a principal its result means nothing.
+// ReadsPrincipal reports whether the program reads a field of the principal. Without a principal
+// its result has no meaning.
 func (p *Program) ReadsPrincipal() bool { return p.uses&readsPrincipal != 0 }
 
-// Identified returns [ErrUnidentified] if the result can depend on who calls, and a credential
-// of the session could not be turned into a principal: the program would then decide as for
-// somebody else. A layer that enforces asks for it first.
+// Identified returns [ErrUnidentified] if the result can depend on the caller and the session's
+// credential was not identified, because the result would then be that for somebody else. A
+// layer that enforces must call it first.
 func (p *Program) Identified(c *sessionstate.Context) error {
 	if c != nil && c.Unidentified != nil && p.UsesPrincipal() {
 		return ErrUnidentified
@@ -226,8 +223,8 @@ func (p *Program) Identified(c *sessionstate.Context) error {
 	return nil
 }
 
-// UsesSession reports whether the result can differ between sessions; a program
-// that uses the principal does.
+// UsesSession reports whether the result can differ between sessions, which includes programs
+// that use the principal.
 func (p *Program) UsesSession() bool { return p.uses&(usesSession|usesPrincipal) != 0 }
 
 // uses is a set of inputs.
@@ -243,7 +240,7 @@ const (
 	readsPrincipal
 )
 
-// usesOf returns the inputs that a program depends on if it reads a path.
+// usesOf returns the inputs that a program uses if it reads path.
 func usesOf(path string) uses {
 	name, field, _ := strings.Cut(path, ".")
 	switch name {
@@ -267,7 +264,7 @@ func usesOf(path string) uses {
 	return 0
 }
 
-// text returns the string at a path, "" if it is not known.
+// text returns the string at path, "" if it is unknown.
 func (in *Inputs) text(path string) string {
 	switch path {
 	case "tool.name":
@@ -279,7 +276,7 @@ func (in *Inputs) text(path string) string {
 	return fact.Value
 }
 
-// list returns the strings at a path, none if they are not known.
+// list returns the list of strings at path, nil if it is unknown.
 func (in *Inputs) list(path string) []string {
 	if in.Context == nil || in.Context.Principal == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// inputs is a call in a session of which everything is known.
+// inputs returns a call in a session with all facts.
 func inputs() *Inputs {
 	fact := func(v string) sessionstate.Fact { return sessionstate.Fact{Value: v, Source: sessionstate.Operator} }
 	return &Inputs{
@@ -89,7 +89,7 @@ func TestBool(t *testing.T) {
 	}
 }
 
-// Nothing known: every fact reads as empty, and no condition on it is an error.
+// Unknown facts are empty, and no condition on them is an error.
 func TestNothingKnown(t *testing.T) {
 	for src, want := range map[string]bool{
 		`session.trust == ""`:                            true,
@@ -208,7 +208,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// What the client chose to send makes an error, and the error holds none of it.
+// Unsuitable arguments cause errors that do not quote them.
 func TestEvalErrors(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600)
 	many := `{"list":[` + strings.Repeat("0,", maxValues) + "0]}"
@@ -244,12 +244,12 @@ func TestEvalErrors(t *testing.T) {
 			t.Errorf("%s of %.40s: %v; want %v", test.src, test.arguments, err, test.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error gives away an argument: %v", test.src, err)
+			t.Errorf("%s: the error contains an argument: %v", test.src, err)
 		}
 	}
 }
 
-// The cost limit stops a loop by itself, however quick the machine is.
+// The cost limit alone stops a loop, even on a fast machine.
 func TestCostLimit(t *testing.T) {
 	p, err := Compile(`arguments.list.all(x, arguments.list.exists(y, x == y))`, Bool)
 	if err != nil {
@@ -262,7 +262,7 @@ func TestCostLimit(t *testing.T) {
 		}
 		in := &Inputs{Arguments: []byte(`{"list":[` + strings.Join(list, ",") + `]}`)}
 		in.makeObjects(p.engine.types)
-		_, _, err := p.engine.program.Eval((*activation)(in)) // without the limit on time
+		_, _, err := p.engine.program.Eval((*activation)(in)) // without the time limit
 		if err != nil {
 			err = evalError(err)
 		}
@@ -272,7 +272,7 @@ func TestCostLimit(t *testing.T) {
 	}
 }
 
-// What is simple must mean the same to the engine.
+// A simple expression has the same result with and without the engine.
 func TestSimpleAgreesWithCEL(t *testing.T) {
 	for _, src := range []string{
 		`session.trust == "direct"`, `session.trust != "direct"`, `!(session.trust != "direct")`,
@@ -336,7 +336,7 @@ func TestArgumentNames(t *testing.T) {
 		`arguments["a"][0].b == "x"`: "[[a] [[]] [b]]",
 		`arguments.a.exists(x, has(x.b) && x.c.all(y, y.d[0].e == "" && session.id != x.f))`: "[[a] [[]] [b c f] [[]] [d] [[]] [e]]",
 		`arguments.a.exists(k, k == "b")`: "[[a] [[]]]",
-		// A variable is that of the loop around it, however often its name is used.
+		// A variable belongs to the innermost loop that defines its name.
 		`arguments.a.all(x, x.b.all(x, x.c == 1) && x.b.all(x, x.c == 2) && x.b.all(x, x.c == 3) && x.b.all(x, x.c == 4))`: "[[a] [[]] [b] [[]] [c]]",
 		`arguments.a.all(x, x.b == 1) && arguments.c.all(x, x.d.e == 1)`:                                                   "[[a c] [[]] [b d] [e]]",
 		`arguments.a.filter(f, f.kind == "x").all(g, g.path.startsWith("/w"))`:                                             "[[a] [[]] [kind path]]",
@@ -410,7 +410,7 @@ func TestPathAndEngine(t *testing.T) {
 	}
 }
 
-// A copy of inputs that were used reads its own.
+// A copy of used inputs does not use the cache of the original.
 func TestCopiedInputs(t *testing.T) {
 	p, err := Compile(`session.id + string(arguments.n)`, Any)
 	if err != nil {
@@ -426,7 +426,7 @@ func TestCopiedInputs(t *testing.T) {
 	}
 }
 
-// Inputs that were cleared are like new ones.
+// Cleared inputs behave like new ones.
 func TestClear(t *testing.T) {
 	p, err := Compile(`principal.user + tool.name + server.name + string(arguments.n) + tool.annotations.title`, Any)
 	if err != nil {
@@ -438,7 +438,7 @@ func TestClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	if in.Clear(); !reflect.DeepEqual(in, new(Inputs)) {
-		t.Errorf("left: %+v", in)
+		t.Errorf("not cleared: %+v", in)
 	}
 	in.Arguments = []byte(`{"n":4}`)
 	if got, err := p.Eval(in); err != nil || string(got.JSON) != `"4"` {
@@ -446,7 +446,7 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// A result that is remembered is that of the same session and server.
+// A cached result is used only for the same session and server.
 func TestRemembered(t *testing.T) {
 	p, err := Compile(`principal.roles.exists(r, r == "admin") && server.name.startsWith("g")`, Bool)
 	if err != nil {
@@ -470,6 +470,6 @@ func TestRemembered(t *testing.T) {
 	}
 	tool, err := Compile(`tool.name.startsWith("g")`, Bool)
 	if err != nil || tool.readsNoCall() || !p.readsNoCall() {
-		t.Errorf("%v: what reads a call is remembered: %v; what does not: %v", err, tool.readsNoCall(), p.readsNoCall())
+		t.Errorf("%v: cached results of a program that reads a call: %v; of another: %v", err, tool.readsNoCall(), p.readsNoCall())
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Whatever an operator writes and a client sends: no panic, an error of a known
-// kind, JSON that is JSON, and a simple expression means what CEL means by it.
+// No expression and arguments cause a panic or an unknown error. Results are valid JSON, and
+// those of simple expressions are the same as in CEL.
 func FuzzExpression(f *testing.F) {
 	for _, src := range []string{
 		`session.trust == "direct"`, `!("admin" in principal.roles) && server.name != 'x'`, `"a"`, `principal.roles`,
@@ -19,7 +19,7 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(src, inputs().Arguments)
 	}
-	for _, n := range []int{64, 65, 500} { // as deep as it may nest, and as long as it may be
+	for _, n := range []int{64, 65, 500} { // around the limits of nesting and length
 		f.Add(strings.TrimSuffix(strings.Repeat(`"x" in principal.roles || `, n), " || "), []byte("{}"))
 		f.Add(strings.Repeat("(", n)+"session.id"+strings.Repeat(")", n), []byte("{}"))
 	}
@@ -31,7 +31,7 @@ func FuzzExpression(f *testing.F) {
 			if err != nil {
 				var e *Error
 				if !errors.As(err, &e) || e.Line < 1 || e.Column < 1 {
-					t.Fatalf("%q: %v is no Error with a place", src, err)
+					t.Fatalf("%q: %v is not an Error with a place", src, err)
 				}
 				continue
 			}
@@ -41,7 +41,7 @@ func FuzzExpression(f *testing.F) {
 			switch {
 			case err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrType) && !errors.Is(err, ErrCost) &&
 				!errors.Is(err, ErrArguments) && !errors.Is(err, ErrEvaluation):
-				t.Fatalf("%q: an error of no known kind: %v", src, err)
+				t.Fatalf("%q: an unknown error: %v", src, err)
 			case err == nil && want == Any && !json.Valid(got.JSON):
 				t.Fatalf("%q: not JSON: %s", src, got.JSON)
 			}
@@ -50,16 +50,16 @@ func FuzzExpression(f *testing.F) {
 			}
 			slow, err := compileCEL(src, want)
 			if err != nil {
-				t.Fatalf("%q is simple and no CEL: %v", src, err)
+				t.Fatalf("%q is simple, but not CEL: %v", src, err)
 			}
 			if by, err := slow.Eval(in); err != nil || by.Bool != got.Bool || string(by.JSON) != string(got.JSON) {
-				t.Fatalf("%q: %v, and by CEL %v, %v", src, got, by, err)
+				t.Fatalf("%q: %v, but with CEL %v, %v", src, got, by, err)
 			}
 		}
 	})
 }
 
-// The decoder reads what encoding/json reads, but for what it refuses.
+// The decoder agrees with encoding/json on all JSON that it accepts.
 func FuzzDecode(f *testing.F) {
 	f.Add(inputs().Arguments)
 	f.Add([]byte(` { "a" : [ -0 , 1.5e-3 , "\\\"" , { } ] } `))
@@ -68,7 +68,7 @@ func FuzzDecode(f *testing.F) {
 		members, err := decodeObject(raw)
 		var want map[string]any
 		if json.Unmarshal(raw, &want) != nil || want == nil || err != nil {
-			return // what is no JSON may be read in any way, as it never comes here
+			return // callers pass only valid JSON
 		}
 		if len(members) != len(want) {
 			t.Fatalf("%q: %d members, want %d", raw, len(members), len(want))

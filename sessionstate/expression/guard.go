@@ -9,10 +9,10 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// A guard is one side of an && at the top of a condition that can be evaluated without
-// the engine: it depends on the session only, or tests whether an argument is there. If
-// a guard is false the condition is false, even if another side is an error (CEL,
-// logical operators).
+// A guard is an operand of && at the top level of a condition that can be evaluated without
+// decoding the arguments: it depends only on the session, or tests whether an argument exists.
+// If a guard is false, the condition is false, even if another operand is an error (CEL, logical
+// operators).
 type guard struct {
 	program *Program // reads nothing of a call; nil if member is set
 	member  string   // an argument that has() tests for
@@ -32,7 +32,7 @@ func guardsOf(checked *ast.AST) (guards []guard) {
 	return guards
 }
 
-// conjuncts appends the sides of nested && to out.
+// conjuncts appends the operands of nested && to out.
 func conjuncts(out []ast.Expr, e ast.Expr) []ast.Expr {
 	if e.AsCall().FunctionName() != operators.LogicalAnd {
 		return append(out, e)
@@ -47,7 +47,7 @@ func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
 	if s := side.AsSelect(); s.IsTestOnly() && s.Operand().AsIdent() == "arguments" {
 		return guard{member: s.FieldName()}, true
 	}
-	// A side that cannot be written out, such as a loop, is no guard.
+	// An operand that has no source form, such as a loop, cannot be a guard.
 	src, err := cel.ExprToString(side, checked.SourceInfo())
 	if err != nil {
 		return guard{}, false
@@ -59,7 +59,7 @@ func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
 	return guard{program: p}, true
 }
 
-// fails reports whether the guard is surely false.
+// fails reports whether the guard is certainly false.
 func (g *guard) fails(in *Inputs) bool {
 	if g.program == nil {
 		return lacks(in.Arguments, g.member)
@@ -68,9 +68,9 @@ func (g *guard) fails(in *Inputs) bool {
 	return err == nil && !value
 }
 
-// lacks reports whether an object surely has no member of that name, because its text
-// contains neither the name nor \u, the only other spelling. A name with a slash, which
-// an expression can have in backticks, has a third one.
+// lacks reports whether an object certainly has no member called name, because its text contains
+// neither the name nor a \u escape. A name with a slash (in backticks in the expression) could
+// also be escaped differently.
 func lacks(object []byte, name string) bool {
 	return len(object) == 0 || object[0] == '{' && strings.IndexByte(name, '/') < 0 &&
 		!bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))

@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// TestGuards holds a condition's guards against the engine, for inputs that make
-// each side true, false or an error.
+// TestGuards compares a condition with guards with the engine, for inputs that make each operand
+// true, false or an error.
 func TestGuards(t *testing.T) {
 	ada := &sessionstate.Context{
 		Workspace: sessionstate.Fact{Value: "/src"},
@@ -57,8 +57,8 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// A literal that is taken for what it is means what the engine says it means, and
-// what may differ is left to the engine.
+// A literal has the same value with and without the engine. If CEL and JSON may differ, the
+// engine compiles it.
 func TestLiterals(t *testing.T) {
 	for src, taken := range map[string]bool{
 		`["agent"]`: true, ` [ "a" , [ 1 , -20, 0 ], true, null, "ä, [}" ] `: true, `[]`: true, `7`: true, `false`: true, `null`: true,
@@ -67,13 +67,13 @@ func TestLiterals(t *testing.T) {
 	} {
 		v, ok := parseLiteral(src)
 		if ok != taken {
-			t.Errorf("%s: taken %v", src, ok)
+			t.Errorf("%s: is a literal: %v", src, ok)
 		}
 		p, err := compileCEL(src, Any)
 		switch {
 		case !ok:
 		case err != nil:
-			t.Errorf("%s: the engine does not take it: %v", src, err)
+			t.Errorf("%s: the engine refuses it: %v", src, err)
 		case string(p.fixed.JSON) != string(v):
 			t.Errorf("%s: %s; the engine says %s", src, v, p.fixed.JSON)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A memo holds the last result of a program that reads nothing of a call. Most calls
-// have the same snapshot of the session, which is immutable, as the call before.
+// A memo caches the last result of a program that reads nothing of a call. Most calls have the
+// same immutable snapshot of the session as the previous call.
 type memo struct{ last atomic.Pointer[result] }
 
 type result struct {
@@ -16,7 +16,7 @@ type result struct {
 	value   Value
 }
 
-// get returns the result for inputs, nil if there is none yet.
+// get returns the cached result for in, nil if there is none.
 func (m *memo) get(in *Inputs) *Value {
 	last := m.last.Load()
 	if last == nil || last.context != in.Context || last.server != in.Server {

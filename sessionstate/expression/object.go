@@ -11,9 +11,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// An object is the value of a name such as session at run time: a path into the
-// inputs. Its fields are known when an expression is compiled, so a misspelt field is
-// an error of Compile.
+// An object is the run-time value of a name such as session. Its fields are known at compile
+// time, so Compile detects misspelt fields.
 type object struct {
 	in *Inputs
 	t  *types.Type
@@ -134,9 +133,8 @@ func annotationField(name string, t *types.Type) *types.FieldType {
 	}
 }
 
-// defaultAnnotation returns the default of an annotation that is not declared
-// (schema.ts, ToolAnnotations). destructiveHint has a meaning only for a tool that is
-// not read-only.
+// defaultAnnotation returns the default of an annotation (schema.ts, ToolAnnotations).
+// destructiveHint has a meaning only for tools that are not read-only.
 func defaultAnnotation(a map[string]ref.Val, name string) ref.Val {
 	switch name {
 	case "title":
@@ -147,7 +145,7 @@ func defaultAnnotation(a map[string]ref.Val, name string) ref.Val {
 	return types.Bool(name == "openWorldHint")
 }
 
-// A provider adds the objects' types to CEL's own.
+// A provider adds the types of objects to those of CEL.
 type provider struct {
 	types.Provider
 	fields map[string]map[string]*types.FieldType
@@ -170,7 +168,7 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return p.Provider.FindStructFieldType(name, field)
 }
 
-// fieldNames returns the fields of the object at a path, "" if there is none.
+// fieldNames returns the names of the fields of the object at path, "" if there is none.
 func fieldNames(path string) string {
 	_, fields := vocabularyOf()
 	return strings.Join(slices.Sorted(maps.Keys(fields[typePrefix+path])), ", ")

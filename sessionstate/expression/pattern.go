@@ -10,12 +10,11 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// notPattern begins the error for a pattern of matches that is not valid.
+// notPattern begins the error for an invalid pattern of matches.
 const notPattern = "the pattern is no regular expression: "
 
-// patterns checks the patterns of matches that are literals. CEL's own check does not
-// say what is wrong with a pattern, and checks the text instead of the pattern in
-// matches(text, pattern).
+// patterns checks the literal patterns of matches. CEL's own check does not return the reason,
+// and in matches(text, pattern) it checks the text instead of the pattern.
 type patterns struct{}
 
 // Name implements [cel.ASTValidator].

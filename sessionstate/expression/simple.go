@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// A simpleExpression is evaluated without the CEL engine: one path or string, or comparisons of
-// these joined by && or by ||. None of them can fail, so their order does not matter, as in CEL.
+// A simpleExpression is an expression that needs no CEL engine: one path or string, or
+// comparisons joined by && or by ||. These cannot fail, so their order does not matter, as in
+// CEL.
 type simpleExpression struct {
 	terms []term
 	or    bool
@@ -16,7 +17,7 @@ type term struct {
 	op   op
 	path string
 	text string
-	is   bool // the result that makes the term true
+	is   bool // false if the comparison is negated
 }
 
 type op uint8
@@ -24,12 +25,11 @@ type op uint8
 const (
 	opPath    op = iota + 1 // the value at path
 	opLiteral               // text
-	opEqual                 // the string at path is text
-	opMember                // text is in the list at path
+	opEqual                 // path == text
+	opMember                // text in path
 )
 
-// parseSimple returns nil for an expression that is not simple, or not valid. The engine
-// decides about it.
+// parseSimple returns nil if an expression is not simple or not valid. Then it is compiled by CEL.
 func parseSimple(src string) *simpleExpression {
 	r := reader{rest: src}
 	var s simpleExpression
@@ -56,7 +56,7 @@ func parseSimple(src string) *simpleExpression {
 	return &s
 }
 
-// A reader takes tokens from the front of an expression.
+// A reader reads tokens from the beginning of an expression.
 type reader struct{ rest string }
 
 func (r *reader) space() { r.rest = strings.TrimLeft(r.rest, " \t\r\n") }
@@ -72,8 +72,7 @@ func (r *reader) oneOf(tokens ...string) string {
 	return ""
 }
 
-// term takes one term. A negation within a negation is left to the engine, which bounds
-// how deep they nest.
+// term reads a term. It refuses nested negations: the engine bounds their depth.
 func (r *reader) term() (term, bool) {
 	if r.oneOf("!") == "" {
 		return r.plain()
@@ -89,7 +88,7 @@ func (r *reader) term() (term, bool) {
 	return t, true
 }
 
-// plain takes a term without negation.
+// plain reads a term without negation.
 func (r *reader) plain() (term, bool) {
 	if text, ok := r.literal(); ok {
 		if r.oneOf("in ", "in\t", "in\n") == "" {
@@ -110,7 +109,7 @@ func (r *reader) plain() (term, bool) {
 	return term{op: opEqual, path: path, text: text, is: compare == "=="}, ok && isTextPath(path)
 }
 
-// path takes a dotted path.
+// path reads a dotted path.
 func (r *reader) path() string {
 	r.space()
 	n := 0
@@ -125,7 +124,7 @@ func (r *reader) path() string {
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
-// literal takes a string without escapes in one line.
+// literal reads a string without escapes and line breaks.
 func (r *reader) literal() (string, bool) {
 	r.space()
 	if r.rest == "" || r.rest[0] != '"' && r.rest[0] != '\'' {
@@ -137,13 +136,13 @@ func (r *reader) literal() (string, bool) {
 	}
 	text, rest := r.rest[1:1+n], r.rest[n+2:]
 	if n == 0 && rest != "" && rest[0] == r.rest[0] {
-		return "", false // the opening of a string in three quotes
+		return "", false // the beginning of a triple-quoted string
 	}
 	r.rest = rest
 	return text, true
 }
 
-// check reports whether the expression yields want.
+// check returns an error unless the result of the expression can have the type want.
 func (s *simpleExpression) check(src string, want Type) error {
 	t := s.terms[0]
 	switch {
@@ -172,7 +171,7 @@ func (s *simpleExpression) uses() uses {
 	return u
 }
 
-// eval returns the value of an expression that is not a condition.
+// eval returns the value of the expression as JSON.
 func (s *simpleExpression) eval(in *Inputs) Value {
 	switch t := &s.terms[0]; {
 	case t.op == opLiteral:
@@ -202,8 +201,8 @@ func (t *term) holds(in *Inputs) bool {
 	return in.text(t.path) == t.text == t.is
 }
 
-// encoded returns a truth value, a text or a list of texts as JSON.
+// encoded returns a bool, a string or a list of strings as JSON.
 func encoded(v any) Value {
-	text, _ := encode(v) // fails for numbers alone
+	text, _ := encode(v) // fails only for numbers
 	return Value{JSON: text}
 }

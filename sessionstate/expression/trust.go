@@ -12,14 +12,13 @@ import (
 
 const trustPath = "session.trust"
 
-// isTrust reports whether session.trust can have the value text. It is empty if nothing
-// is known of the session.
+// isTrust reports whether session.trust can have the value text. It is "" if the trust is unknown.
 func isTrust(text string) bool {
 	return text == "" || text == sessionstate.NormalizeTrust(text)
 }
 
-// checkTrust returns an error for a comparison of session.trust with another word. Its result is
-// always the same, so a rule that should deny would never do so.
+// checkTrust returns an error if the expression compares session.trust with any other word. The
+// result would always be the same, so a rule that should deny would never do so.
 func checkTrust(checked *ast.AST) (found error) {
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		for _, word := range comparedWithTrust(e.AsCall()) {
@@ -33,7 +32,7 @@ func checkTrust(checked *ast.AST) (found error) {
 	return found
 }
 
-// comparedWithTrust returns what a call compares session.trust with.
+// comparedWithTrust returns the expressions that a call compares session.trust with.
 func comparedWithTrust(call ast.CallExpr) []ast.Expr {
 	if len(call.Args()) != 2 {
 		return nil

@@ -1,5 +1,5 @@
-// Package filelock locks files for one process at a time. The kernel frees a lock when
-// its holder dies, however that happens.
+// Package filelock locks files for one process at a time. The kernel releases a lock when its
+// holder ends in any way.
 package filelock
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld is returned by [Lock] when another process keeps the lock.
+// ErrHeld is returned by [Lock] if another process holds the lock until the timeout.
 var ErrHeld = errors.New("it is locked by another process")
 
-// poll is the longest time between two tries. A call to the kernel that waits for a
-// lock could not be ended.
-const poll = 10 * time.Millisecond
+// maxPause is the longest pause between two attempts. Lock polls because a system call that
+// waits for a lock cannot be interrupted.
+const maxPause = 10 * time.Millisecond
 
-// Lock locks the file, for which it waits until patience is over.
-func Lock(f *os.File, patience time.Duration) error {
-	deadline := time.Now().Add(patience)
-	for pause := time.Millisecond; ; pause = min(2*pause, poll) {
+// Lock locks the file. It waits for another holder at most for timeout.
+func Lock(f *os.File, timeout time.Duration) error {
+	deadline := time.Now().Add(timeout)
+	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
 		free, err := Try(f)
 		switch {
 		case err != nil:
@@ -35,9 +35,9 @@ func Lock(f *os.File, patience time.Duration) error {
 	}
 }
 
-// Discard removes the file of a lock that is held, and then frees the lock: nobody can lock the file
-// in between, and think that others see it. Windows removes no open file; there the lock is freed first,
-// and the file stays if another process has opened it meanwhile.
+// Discard removes the file of a held lock and then releases the lock. In this order no process
+// can lock a file that others no longer see. Windows cannot remove an open file, so there Discard
+// releases the lock first, and the file stays if another process has opened it meanwhile.
 func Discard(l *flock.Flock) {
 	err := os.Remove(l.Path())
 	_ = l.Unlock()

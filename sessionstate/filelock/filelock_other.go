@@ -4,8 +4,8 @@ package filelock
 
 import "os"
 
-// Try reports true. Here no lock ends with its holder, and one that outlives it would
-// stop others for ever.
+// Try returns true without locking. On this system no lock ends with its holder, so a lock
+// could block other processes for ever.
 func Try(*os.File) (bool, error) { return true, nil }
 
 // Unlock does nothing.

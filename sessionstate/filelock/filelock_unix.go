@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Try locks the file, and reports whether no other process holds the lock.
+// Try locks the file and returns true, or returns false if another process holds the lock.
 func Try(f *os.File) (bool, error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -22,5 +22,5 @@ func Try(f *os.File) (bool, error) {
 	}
 }
 
-// Unlock frees the lock.
+// Unlock releases the lock.
 func Unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

@@ -8,17 +8,17 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// An Identifier says whose a credential is. [Resolver], [Tokens] and what [Chain]
-// returns are Identifiers. Errors never contain the credential.
+// An Identifier returns the owner of a credential. [Resolver], [Tokens] and the result of
+// [Chain] are Identifiers. Errors never contain the credential.
 type Identifier interface {
 	Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error)
 }
 
 var _, _ Identifier = (*Resolver)(nil), (*Tokens)(nil)
 
-// Chain returns an Identifier that gives a credential to tokens if [LooksLikeToken], and to
-// keys otherwise. Either may be nil: such credentials are then refused with [ErrToken] or
-// [ErrUnknownKey]. A credential that one of them refuses is never given to the other.
+// Chain returns an Identifier that passes a credential to tokens if [LooksLikeToken], and to
+// keys otherwise. If that one is nil, the error is [ErrToken] or [ErrUnknownKey]. A credential
+// that one of them refuses is never passed to the other.
 func Chain(keys, tokens Identifier) Identifier { return chain{keys, tokens} }
 
 type chain struct{ keys, tokens Identifier }
@@ -36,9 +36,8 @@ func (c chain) Resolve(ctx context.Context, credential string) (*sessionstate.Pr
 	return c.keys.Resolve(ctx, credential)
 }
 
-// LooksLikeToken reports whether a credential is a token by its form: it has a dot, which no
-// API key has, or begins as the header of every token does. So a token that was cut off or
-// padded is refused as a token.
+// LooksLikeToken reports whether a credential has a dot, which no API key has, or begins like
+// the header of every token. So a truncated or padded token is refused as a token.
 func LooksLikeToken(credential string) bool {
 	return strings.Contains(credential, ".") || strings.HasPrefix(strings.TrimSpace(credential), "eyJ")
 }

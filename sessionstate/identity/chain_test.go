@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// A namedIdentifier answers every credential with its own name.
+// A namedIdentifier accepts every credential and returns its own name as the user.
 type namedIdentifier string
 
 func (n namedIdentifier) Resolve(context.Context, string) (*sessionstate.Principal, error) {
@@ -32,7 +32,7 @@ func TestChain(t *testing.T) {
 		{"eyJhbGciOiJub25lIn0.e30.c2ln", "token"},
 		{" eyJhbGciOiJub25lIn0.e30.c2ln\n", "token"},
 		{"eyJhbGciOiJub25lIn0.e30.", "token"},
-		{"a.b.c", "token"}, // whatever is wrong with it: no key has a dot
+		{"a.b.c", "token"}, // no key has a dot
 		{"aa.bb", "token"},
 		{"aa.bb.cc.dd", "token"},
 		{".bb.cc", "token"},
@@ -53,7 +53,7 @@ func TestChain(t *testing.T) {
 		if got := identity.LooksLikeToken(test.credential); got != (test.want == "token") {
 			t.Errorf("LooksLikeToken(%q) = %v", test.credential, got)
 		}
-		// What one refuses the other does not get, also where there is no other.
+		// A credential that one refuses is not passed to the other.
 		no := errors.New("no")
 		refused := identity.Chain(refusingIdentifier{no}, refusingIdentifier{no})
 		for _, c := range []identity.Identifier{refused, identity.Chain(nil, nil)} {

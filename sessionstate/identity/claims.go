@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,34 +9,29 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// Unread as the name of a claim says that the field is not taken from tokens.
+// Unread is the name of a claim for a field that tokens do not set.
 const Unread = "-"
 
-// Claims are the names of the claims that become the fields of a principal. An
-// empty name means the default; [Unread] leaves a field out.
+// Claims are the names of the claims that become the fields of a principal. An empty name means
+// the default; [Unread] omits a field.
 //
-// A name is looked for as it stands first, so a name with dots in it (as
-// "https://acme.example/tenant") works, and then as a path into nested claims
+// A name first means the claim of that exact name, so names with dots (such as
+// "https://acme.example/tenant") work, and then a path into nested claims
 // ("realm_access.roles").
 type Claims struct {
-	// User has to be in every token; the default is "sub".
-	User string
-	// Tenant is "org_id" by default.
-	Tenant string
-	// Email is "email" by default.
-	Email string
-	// Roles is "roles" by default: a list, or one text for one role.
-	Roles string
-	// Permissions is "permissions" by default: a list, or a text in which blanks
-	// stand between them, as in OAuth's "scope".
+	User   string // required in every token; the default is "sub"
+	Tenant string // the default is "org_id"
+	Email  string // the default is "email"
+	Roles  string // a list, or one string for one role; the default is "roles"
+	// Permissions is a list, or a string of words separated by spaces, as in OAuth's
+	// "scope"; the default is "permissions".
 	Permissions string
-	// Plan, Scope and Trust are not taken from tokens by default. Scope is the
-	// policy scope and has nothing to do with OAuth's. Who names Trust lets the
-	// issuer say "direct".
+	// Plan, Scope and Trust are not read from tokens by default. Scope is the policy scope and
+	// is unrelated to OAuth's. Naming Trust allows the issuer to set "direct".
 	Plan, Scope, Trust string
 }
 
-// Complete returns c with the defaults.
+// Complete returns c with defaults for empty names.
 func (c Claims) Complete() (Claims, error) {
 	for _, f := range []struct {
 		name             *string
@@ -50,18 +46,14 @@ func (c Claims) Complete() (Claims, error) {
 		{&c.Scope, "scope", Unread},
 		{&c.Trust, "trust", Unread},
 	} {
-		if *f.name == "" {
-			*f.name = f.byDefault
-		}
-		if !isWord(*f.name) {
+		if *f.name = cmp.Or(*f.name, f.byDefault); !isWord(*f.name) {
 			return Claims{}, fmt.Errorf("identity.jwt.claims.%s %.40q is no name of a claim: take line breaks, control characters and space around it out", f.field, *f.name)
 		}
 	}
 	return c, nil
 }
 
-// principal returns whom the verified claims name. kid is the key that vouches for
-// them.
+// principal returns the principal of verified claims. kid is the id of the key that signed them.
 func (c Claims) principal(claims map[string]any, kid string) (*sessionstate.Principal, error) {
 	r := claimReader{claims: claims}
 	p := &sessionstate.Principal{
@@ -72,15 +64,15 @@ func (c Claims) principal(claims map[string]any, kid string) (*sessionstate.Prin
 	if r.err != nil {
 		return nil, r.err
 	}
-	// A token that names nobody is most often one whose claims have other names.
+	// Usually the claims of such a token have other names.
 	if p.User == "" && c.User != Unread {
 		return nil, fmt.Errorf("%w: it has no claim %q: correct identity.jwt.claims.user", ErrToken, c.User)
 	}
 	return p, nil
 }
 
-// keyID is what a principal's facts are said to come from. It names the key and
-// not the token, so that a token which is renewed leaves the principal the same.
+// keyID returns the KeyID of a principal. It names the key and not the token, so that a renewed
+// token has the same principal.
 func keyID(kid string) string {
 	if kid == "" || !isWord(kid) {
 		return "jwt"
@@ -88,22 +80,15 @@ func keyID(kid string) string {
 	return "jwt:" + kid
 }
 
-// claimReader reads claims and keeps the first fault.
+// claimReader reads claims and records the first error.
 type claimReader struct {
 	claims map[string]any
 	err    error
 }
 
-// find returns the claim that name means, nil if there is none.
-func (r *claimReader) find(name string) any {
-	if name == Unread {
-		return nil
-	}
-	return lookUp(r.claims, name)
-}
-
-func lookUp(claims map[string]any, name string) any {
-	if value, ok := claims[name]; ok {
+// find returns the claim called name, nil if there is none or name is Unread.
+func find(claims map[string]any, name string) any {
+	if value, ok := claims[name]; ok && name != Unread {
 		return value
 	}
 	for i := range len(name) {
@@ -111,7 +96,7 @@ func lookUp(claims map[string]any, name string) any {
 			continue
 		}
 		if inner, ok := claims[name[:i]].(map[string]any); ok {
-			if value := lookUp(inner, name[i+1:]); value != nil {
+			if value := find(inner, name[i+1:]); value != nil {
 				return value
 			}
 		}
@@ -119,14 +104,14 @@ func lookUp(claims map[string]any, name string) any {
 	return nil
 }
 
-// text returns a claim that is text or a whole number.
+// text returns a claim that is a string or a whole number.
 func (r *claimReader) text(name string) string {
-	switch value := r.find(name).(type) {
+	switch value := find(r.claims, name).(type) {
 	case nil:
 	case string:
 		return r.word(name, value)
 	case json.Number:
-		// 1e3 and 1000 are one number and two texts, so only the plain way counts.
+		// 1e3 and 1000 are the same number but different strings, so accept only digits.
 		if s := value.String(); !strings.ContainsAny(s, ".eE") {
 			return r.word(name, s)
 		}
@@ -137,10 +122,10 @@ func (r *claimReader) text(name string) string {
 	return ""
 }
 
-// list returns a claim that is a list of texts, or a text that split takes apart.
+// list returns a claim that is a list of strings, or a string that split divides.
 func (r *claimReader) list(name string, split func(string) []string) []string {
 	var texts []string
-	switch value := r.find(name).(type) {
+	switch value := find(r.claims, name).(type) {
 	case nil:
 	case string:
 		texts = split(value)
@@ -166,7 +151,7 @@ func (r *claimReader) list(name string, split func(string) []string) []string {
 
 func oneWord(s string) []string { return []string{s} }
 
-// word returns s if it can be compared, written into a header and printed.
+// word returns s, which must be safe to compare, to print and to write into a header.
 func (r *claimReader) word(name, s string) string {
 	if !isWord(s) {
 		r.fail(name, "is longer than 1024 bytes, or has line breaks, control characters or space around it")

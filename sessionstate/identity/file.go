@@ -11,26 +11,26 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// A fileKind is a kind of file that decides who somebody is.
+// A fileKind is a kind of file that identifies callers.
 type fileKind struct {
 	rules   textfile.Rules
-	failure error  // what errors wrap
-	setting string // what names the file, for errors
-	missing string // what to do where there is none
+	failure error  // the error that all others wrap
+	setting string // the setting that names the file, for errors
+	missing string // the remedy if the file does not exist
 }
 
 var (
-	// keyFile has room for more than ten thousand keys. It may be a link, as mounted
-	// secrets are.
+	// keyFile may have more than ten thousand keys. It may be a link, because mounted secrets
+	// are links.
 	keyFile = fileKind{textfile.Rules{Max: 4 << 20, Closed: 0o077}, ErrFile, "identity.keys_file", "make it with attache key create"}
-	// keySetFile is public, but whoever can write it can be any principal. Its errors are
-	// wrapped by keyCache.
+	// keySetFile is public, but whoever can write it can be any principal. keyCache wraps its
+	// errors.
 	keySetFile  = textfile.Rules{Max: maxKeySetBytes, Closed: 0o022, Owned: true}
 	tokenFile   = fileKind{textfile.Rules{Max: maxTokenBytes, Closed: 0o077}, ErrTokenFile, "the path of the token file", "write it"}
 	sessionFile = fileKind{textfile.Rules{Max: 64 << 10, Closed: 0o077, NoLink: true, Owned: true}, ErrSessionFile, "the path of the session file", "write it"}
 )
 
-// read returns the content of file and what it was when it was opened.
+// read returns the content of file, and its FileInfo from before it was read.
 func (k fileKind) read(file string) ([]byte, fs.FileInfo, error) {
 	data, info, err := textfile.Read(file, k.rules)
 	if err != nil {
@@ -39,7 +39,7 @@ func (k fileKind) read(file string) ([]byte, fs.FileInfo, error) {
 	return data, info, nil
 }
 
-// error says what is wrong with file, and what to do.
+// error returns an error that says what is wrong with file and what to do.
 func (k fileKind) error(file string, err error) error {
 	var path *fs.PathError
 	switch errors.As(err, &path); {
@@ -53,8 +53,7 @@ func (k fileKind) error(file string, err error) error {
 	return fmt.Errorf("%w: %s %w", k.failure, file, err)
 }
 
-// content says what is wrong in the text of file: err, behind its place if it has
-// one.
+// content returns the error for err in the content of file, with its line and column if known.
 func (k fileKind) content(file string, err error) error {
 	var place *placeError
 	var syntax *textfile.SyntaxError
@@ -67,17 +66,17 @@ func (k fileKind) content(file string, err error) error {
 	return fmt.Errorf("%w: %s: %w", k.failure, file, err)
 }
 
-// lockPatience is how long to wait for another "attache key", which takes milliseconds.
-const lockPatience = 30 * time.Second
+// lockTimeout is how long to wait for another "attache key", which takes milliseconds.
+const lockTimeout = 30 * time.Second
 
-// lock waits until no other process or goroutine holds the lock on file. The file stays,
-// since to remove it would race with a process that waits for it.
+// lock waits until no other process or goroutine holds the lock on file. Unlocking does not
+// remove the file: that would race with a process that waits for the lock.
 func lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := filelock.Lock(f, lockPatience); err != nil {
+	if err := filelock.Lock(f, lockTimeout); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s: %w: another attache key is at work: try again", file, err)
 	}

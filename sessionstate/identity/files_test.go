@@ -18,7 +18,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// putOld writes file as it was an age ago by the file system's clock.
+// putOld writes file with a modification time of age ago.
 func putOld(t *testing.T, file, text string, age time.Duration) {
 	t.Helper()
 	put(t, file, text)
@@ -34,10 +34,10 @@ func TestTokenFile(t *testing.T) {
 		t.Helper()
 		got, gotErr := token()
 		if got != text || !errors.Is(gotErr, err) || !strings.Contains(fmt.Sprint(gotErr), says) {
-			t.Fatalf("got %q, %v; want %q, %v that says %q", got, gotErr, text, err, says)
+			t.Fatalf("got %q, %v; want %q, %v with %q", got, gotErr, text, err, says)
 		}
 		if strings.Contains(fmt.Sprint(gotErr), secret) {
-			t.Fatalf("the error tells the token: %v", gotErr)
+			t.Fatalf("the error contains the token: %v", gotErr)
 		}
 	}
 	want("", identity.ErrTokenFile, "write it or correct the path of the token file")
@@ -45,23 +45,23 @@ func TestTokenFile(t *testing.T) {
 	putOld(t, file, "\n first.a.b \r\n", time.Hour)
 	want("first.a.b", nil, "")
 	want("first.a.b", nil, "")
-	putOld(t, file, "second.a.b", time.Minute) // another time
+	putOld(t, file, "second.a.b", time.Minute) // with another time
 	want("second.a.b", nil, "")
 	putOld(t, file, "third.ab.b", 2*time.Hour)
 	want("third.ab.b", nil, "")
-	put(t, file, "fourth.a.b") // young, so looked at each time, although
+	put(t, file, "fourth.a.b") // so new that it is read each time
 	want("fourth.a.b", nil, "")
 	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, file, "fifth.ab.b") // neither size nor time tell
+	put(t, file, "fifth.ab.b") // with the same size and time
 	if err := os.Chtimes(file, time.Time{}, info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
 	want("fifth.ab.b", nil, "")
 
-	// By a new file in its place, as Kubernetes and careful people do.
+	// Replaced by a rename, as Kubernetes does it.
 	next := file + ".next"
 	putOld(t, next, "sixth.ab.b", 2*time.Hour)
 	if err := os.Rename(next, file); err != nil {
@@ -131,7 +131,7 @@ func TestTokenFileAtTheSameTime(t *testing.T) {
 	wg.Wait()
 }
 
-// full is a session file with everything in it.
+// full is a session file with all fields.
 var full = identity.SessionFile{
 	Principal: &sessionstate.Principal{
 		KeyID: "session file", User: "ada", Tenant: "acme", Email: "ada@acme.example", Roles: []string{"developer", "on call"},
@@ -159,11 +159,11 @@ func TestReadSessionFile(t *testing.T) {
 				"\"plan\": \"pro\", \"scope\": \"acme\\/platform\", \"trust\": \"Direct\", \"workspace\": \"" + path + "\", \"workspace_id\": \"ws-42\", \"session\": \"7c1f\"}\n", full,
 		},
 		{"YAML in braces", "{user: ada}", identity.SessionFile{Principal: ada}},
-		{"nothing but a session", "session: s", identity.SessionFile{Session: "s"}},
-		{"trust is nobody", "trust: total\n", identity.SessionFile{Trust: sessionstate.Sandboxed}},
+		{"only a session", "session: s", identity.SessionFile{Session: "s"}},
+		{"trust names nobody", "trust: total\n", identity.SessionFile{Trust: sessionstate.Sandboxed}},
 		{"null is absent", `{"user": "ada", "tenant": null, "roles": null, "permissions": [null, ""]}`, identity.SessionFile{Principal: ada}},
 		{"a digit in quotes", "user: \"007\"", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", User: "007"}}},
-		{"permissions alone", "permissions: [a]", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", Permissions: []string{"a"}}}},
+		{"only permissions", "permissions: [a]", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", Permissions: []string{"a"}}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestReadSessionFileRefuses(t *testing.T) {
 		{"line break", `{"user": "a\nb"}`, "1:10: has line breaks"},
 		{"line break in YAML", `user: "a\nb"`, "1:7: has line breaks"},
 		{"NUL", `{"session": "a\u0000"}`, "1:13: has line breaks, control characters"},
-		{"half a character", `{"user": "a\ud800"}`, "1:10: has line breaks, control characters, what is no character"},
+		{"incomplete character", `{"user": "a\ud800"}`, "1:10: has line breaks, control characters, what is no character"},
 		{"replacement character in a list", "roles: [\"\ufffd\"]", "1:9: has line breaks, control characters, what is no character"},
 		{"not UTF-8", "user: \xff", " is not UTF-8"},
 		{"relative", "workspace: src/api", "1:12: workspace is no absolute path: write it from the root on"},
@@ -222,7 +222,7 @@ func TestReadSessionFileRefuses(t *testing.T) {
 				t.Errorf("got %v; want an error that says %q", err, test.says)
 			}
 			if (got != identity.SessionFile{}) {
-				t.Errorf("something of it was returned: %+v", got)
+				t.Errorf("a part of it was returned: %+v", got)
 			}
 			quiet(t, "", err)
 		})
@@ -265,7 +265,7 @@ func TestReadSessionFileKind(t *testing.T) {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
-	// Only root can give files away; otherwise there is nothing to test with.
+	// Only root can change the owner of a file.
 	if os.Geteuid() == 0 {
 		if err := os.Chown(file, 12345, -1); err != nil {
 			t.Fatal(err)

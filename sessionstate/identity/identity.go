@@ -1,15 +1,13 @@
-// Package identity turns a credential, or a file that the host wrote, into the
-// principal it stands for.
+// Package identity returns the principal of a credential, or of a file that the host wrote.
 //
 //   - API keys: [Create], [List], [Revoke] and [Resolver], described below.
 //   - Tokens (JWT) of an issuer whose public keys are known: [Tokens].
-//   - [Chain] takes a credential for the one or the other by its form.
-//   - [TokenFile] is a credential in a file that is renewed from time to time.
-//   - [ReadSessionFile] reads who the host says the session acts for.
+//   - [Chain] passes a credential to one or the other by its form.
+//   - [TokenFile] reads a credential from a file that is renewed from time to time.
+//   - [ReadSessionFile] reads the principal that the host names for a session.
 //
-// API keys are kept in a file that holds their hashes, never the keys. [Create],
-// [List] and [Revoke] write and read that file for people; a [Resolver] answers,
-// on the path of a session, who a key belongs to:
+// The key file stores the hashes of API keys, never the keys. [Create], [List] and [Revoke]
+// write and read it for people; a [Resolver] returns the owner of a key during a session:
 //
 //	key, entry, err := identity.Create("keys.yaml", identity.Attributes{User: "ada", Tenant: "acme"}, "", 0, time.Now())
 //	// key is shown once: atk_x7k2m4qa_...
@@ -29,14 +27,13 @@
 //	    created: 2026-07-28T09:00:00Z
 //	    expires: 2027-07-28T09:00:00Z
 //
-// Besides those an entry may have email, plan, scope, trust and revoked. Times are
-// written as above or as a day, which means its beginning in UTC.
+// An entry may also have email, plan, scope, trust and revoked. A time is written as above or
+// as a day, which means its beginning in UTC.
 //
-// What the package does not do: it grants nothing. It says who a credential belongs
-// to and what the operator or the issuer says about them; one it does not know is
-// an error, and what follows from that is the caller's decision. No error contains
-// a credential, and none is kept in memory but the text of a token file. Signatures
-// are checked by golang-jwt; there is no cryptography here.
+// The package grants nothing. It returns the owner of a credential with the attributes that the
+// operator or the issuer gave them. An unknown credential is an error, and the caller decides
+// what follows. No error contains a credential, and of credentials only the content of a token
+// file stays in memory. golang-jwt checks the signatures; there is no cryptography here.
 package identity
 
 import (
@@ -58,20 +55,19 @@ var (
 	// ErrRevoked means that the key was revoked.
 	ErrRevoked = errors.New("API key was revoked")
 
-	// ErrFile means that the key file is missing, readable by others, or not a key file.
-	// Nobody can be identified until a person mends it; the text says how.
+	// ErrFile means that the key file is missing, readable by others, or not a key file. No key
+	// is accepted until a person repairs it; the text says how.
 	ErrFile = errors.New("key file cannot be used")
 
-	// ErrKeyStore means that the database with the keys does not say whose a key is. Nobody can
-	// be identified until it answers.
+	// ErrKeyStore means that the database with the keys does not answer. No key is accepted
+	// until it does.
 	ErrKeyStore = errors.New("API keys cannot be looked up")
 )
 
-// Attributes are what the operator writes down about the owner of a key. All may
-// be empty.
+// Attributes describe the owner of a key. All may be empty.
 type Attributes struct {
 	User, Tenant, Email string
-	// Roles and Permissions are words of the operator's own choosing.
+	// Roles and Permissions are names that the operator chooses.
 	Roles, Permissions []string
 	Plan               string
 	// Scope is the policy scope of sessions with this key.
@@ -80,19 +76,19 @@ type Attributes struct {
 	Trust string
 }
 
-// An Entry is what the file says of one key.
+// An Entry is the entry of one key in the key file.
 type Entry struct {
-	// ID names the key; it is part of it and no secret.
+	// ID names the key. It is a part of the key, but not secret.
 	ID string
 	// SHA256 is the hash of the whole key in hexadecimal.
 	SHA256 string
 	Attributes
-	// Created, Expires and Revoked are in UTC and in whole seconds; zero means not
-	// known, never, and not revoked.
+	// Created, Expires and Revoked are in UTC and in whole seconds; zero means unknown, never,
+	// and not revoked.
 	Created, Expires, Revoked time.Time
 }
 
-// Check returns why e does not hold at now: [ErrRevoked], [ErrExpired] or nil.
+// Check returns the reason why the key is not valid at now, [ErrRevoked] or [ErrExpired], or nil.
 func (e Entry) Check(now time.Time) error {
 	switch {
 	case !e.Revoked.IsZero():

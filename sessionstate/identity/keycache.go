@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,28 +17,31 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// keyCache holds the key set of an issuer and reads it when it is needed.
+// keyCache caches the key set of an issuer and reads it on demand.
 type keyCache struct {
 	name    string // for errors
-	hint    string // what to do when it cannot be read
+	hint    string // the remedy if the key set cannot be read
 	read    func(context.Context) ([]byte, error)
 	refresh time.Duration
 	timeout time.Duration
 	now     func() time.Time
-	kept    func(error) // see [TokenOptions]; may be nil
+	onStale func(error) // TokenOptions.Kept; may be nil
 
-	mu     sync.Mutex // guards what follows
-	set    *keySet    // the last that was read
-	readAt time.Time  // when the reading of set began
-	trying chan struct{}
-	tried  time.Time // when the last reading was over
-	err    error     // of the last reading
-	told   bool      // kept knows that set cannot be read again
+	mu       sync.Mutex // guards the fields below
+	set      *keySet
+	readAt   time.Time     // start of the read that returned set
+	reading  chan struct{} // closed at the end of the read in progress; nil if there is none
+	lastRead time.Time     // end of the last read, successful or not
+	err      error         // of the last read
+	reported bool          // onStale was called for set
 }
 
 // newKeyCache returns a cache for o.JWKS. It reads nothing.
 func newKeyCache(o TokenOptions) (*keyCache, error) {
-	c := &keyCache{name: o.JWKS, hint: "correct the file or identity.jwt.jwks", refresh: FileRefresh, timeout: o.Timeout, now: o.Now, kept: o.Kept}
+	c := &keyCache{
+		name: o.JWKS, hint: "correct the file or identity.jwt.jwks",
+		refresh: FileRefresh, timeout: cmp.Or(o.Timeout, DefaultTimeout), now: o.Now, onStale: o.Kept,
+	}
 	switch scheme, _, ok := strings.Cut(o.JWKS, "://"); {
 	case o.JWKS == "":
 		return nil, errors.New("identity.jwt.jwks is missing: write the file or https address of the issuer's key set")
@@ -60,18 +64,15 @@ func newKeyCache(o TokenOptions) (*keyCache, error) {
 			return data, err
 		}
 	}
-	if c.timeout <= 0 {
-		c.timeout = DefaultTimeout
-	}
 	return c, nil
 }
 
-// isScheme keeps paths with :// in them, however odd, files.
+// isScheme reports whether s can be the scheme of a URL. Paths may contain :// too.
 func isScheme(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !isKeyRune(r) && r != '+' && r != '.' })
 }
 
-// parseKeySetURL reads an address. Its errors do not repeat it.
+// parseKeySetURL parses the address of a key set. Its errors do not quote the address.
 func parseKeySetURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -87,7 +88,7 @@ func parseKeySetURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// noRedirects follows none, because only the configured address may give keys.
+// noRedirects refuses all redirects, because only the configured address may provide keys.
 func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, error) {
@@ -106,9 +107,8 @@ func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, 
 	return data, err
 }
 
-// get returns a key set that may be used. missed, if not nil, is the set in which
-// a key was not found: then another is asked for, unless one was just now, and the
-// error is that of asking.
+// get returns a usable key set. missed, if not nil, is a set that lacks a key: get then reads
+// the key set again, unless it was read within RetryAfter, and returns an error of that read.
 func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
 	c.mu.Lock()
 	now := c.now()
@@ -116,23 +116,23 @@ func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
 		defer c.mu.Unlock()
 		return c.set, nil
 	}
-	if !c.tried.IsZero() && isRecent(now, c.tried, RetryAfter) {
+	if !c.lastRead.IsZero() && isRecent(now, c.lastRead, RetryAfter) {
 		defer c.mu.Unlock()
 		return c.usableLocked(now, missed)
 	}
-	if c.trying == nil {
-		c.trying = make(chan struct{})
-		// It continues when the first caller gives up: others may wait for it.
-		go c.try(context.WithoutCancel(ctx), c.trying)
+	if c.reading == nil {
+		c.reading = make(chan struct{})
+		// The read continues if the first caller gives up, because others may wait for it.
+		go c.update(context.WithoutCancel(ctx), c.reading)
 	}
-	trying := c.trying
+	reading := c.reading
 	c.mu.Unlock()
 
-	// A file on a lost network disk does not know of time limits.
+	// Reading a file from a lost network disk ignores the timeout.
 	wait, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	select {
-	case <-trying:
+	case <-reading:
 	case <-wait.Done():
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -143,23 +143,23 @@ func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
 	return c.usableLocked(c.now(), missed)
 }
 
-// isRecent reports whether at is less than d before now. If the clock was set back, a time in
-// the future is not recent.
+// isRecent reports whether at is less than d before now. A time in the future, after the clock
+// was set back, is not recent.
 func isRecent(now, at time.Time, d time.Duration) bool {
 	age := now.Sub(at)
 	return age >= 0 && age < d
 }
 
-// usableLocked returns the last key set if it may serve. Whoever missed a key in
-// that very set is told why there is no newer one.
+// usableLocked returns the last key set if it may still be used. For a caller that missed a key
+// in this set it returns the reason why there is no newer one.
 func (c *keyCache) usableLocked(now time.Time, missed *keySet) (*keySet, error) {
 	failure := c.err
-	if c.trying != nil {
+	if c.reading != nil {
 		failure = fmt.Errorf("no answer within %v", c.timeout)
 	}
-	kept := c.set != nil && isRecent(now, c.readAt, c.refresh+KeepKeys)
+	usable := c.set != nil && isRecent(now, c.readAt, c.refresh+KeepKeys)
 	switch {
-	case kept && (failure == nil || c.set != missed):
+	case usable && (failure == nil || c.set != missed):
 		return c.set, nil
 	case failure == nil:
 		failure = errors.New("it was read too long ago")
@@ -167,9 +167,9 @@ func (c *keyCache) usableLocked(now time.Time, missed *keySet) (*keySet, error) 
 	return nil, fmt.Errorf("%w: %s: %w: %s", ErrKeySet, c.name, failure, c.hint)
 }
 
-// try reads the key set once. It runs in a goroutine of its own, for at most the timeout if the
-// source heeds one.
-func (c *keyCache) try(ctx context.Context, done chan struct{}) {
+// update reads the key set once and then closes done. It runs in its own goroutine, for at most
+// the timeout if the source respects one.
+func (c *keyCache) update(ctx context.Context, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	began := c.now()
@@ -182,27 +182,27 @@ func (c *keyCache) try(ctx context.Context, done chan struct{}) {
 		set, err = parseKeySet(data)
 	}
 	if err != nil {
-		c.tell(err)
+		c.reportStale(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.set, c.readAt, c.told = set, began, false
+		c.set, c.readAt, c.reported = set, began, false
 	}
-	c.err, c.tried, c.trying = err, c.now(), nil
+	c.err, c.lastRead, c.reading = err, c.now(), nil
 	close(done)
 }
 
-// tell reports to kept a reading that failed with err, if the last set now serves beyond its
-// time.
-func (c *keyCache) tell(err error) {
+// reportStale calls onStale with the error of a read if the last set is now used beyond its
+// refresh time.
+func (c *keyCache) reportStale(err error) {
 	c.mu.Lock()
 	now := c.now()
-	due := c.kept != nil && !c.told && c.set != nil &&
+	due := c.onStale != nil && !c.reported && c.set != nil &&
 		!isRecent(now, c.readAt, c.refresh) && isRecent(now, c.readAt, c.refresh+KeepKeys)
-	c.told = c.told || due
+	c.reported = c.reported || due
 	c.mu.Unlock()
 	if due {
-		c.kept(fmt.Errorf("%s: %w: %s", c.name, err, c.hint))
+		c.onStale(fmt.Errorf("%s: %w: %s", c.name, err, c.hint))
 	}
 }

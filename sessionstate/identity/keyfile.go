@@ -36,7 +36,7 @@ type keyYAML struct {
 	Revoked word      `yaml:"revoked,omitempty"`
 }
 
-// ownerYAML is what a key file or a session file says of somebody.
+// ownerYAML is the part about a person that key files and session files share.
 type ownerYAML struct {
 	User        word   `yaml:"user,omitempty"`
 	Tenant      word   `yaml:"tenant,omitempty"`
@@ -57,14 +57,14 @@ func (w ownerYAML) attributes() Attributes {
 
 const knownKeys = "id, sha256, user, tenant, email, roles, permissions, plan, scope, trust, created, expires, revoked"
 
-// word is a piece of text in the file and where it stands.
+// word is a string in the file with its place.
 type word struct {
 	text string
 	at   *token.Token
 }
 
-// UnmarshalYAML reads text that stands on one line. A number is not taken for
-// text: what YAML makes of 007 surprises people.
+// UnmarshalYAML reads a string of one line. It refuses numbers: the value that YAML gives 007
+// surprises people.
 func (w *word) UnmarshalYAML(n ast.Node) error {
 	s, ok := n.(*ast.StringNode)
 	if !ok {
@@ -77,8 +77,8 @@ func (w *word) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// MarshalYAML writes the text, in quotes where it is not plain. The library's own
-// judgement leaves .inf without.
+// MarshalYAML writes the string, in quotes unless it is plain. The library itself would not
+// quote .inf.
 func (w word) MarshalYAML() ([]byte, error) {
 	if isPlain(w.text) {
 		return []byte(w.text), nil
@@ -86,7 +86,7 @@ func (w word) MarshalYAML() ([]byte, error) {
 	return []byte(strconv.Quote(w.text)), nil
 }
 
-// isPlain reports whether s is text to every reader of YAML without quotes.
+// isPlain reports whether every YAML parser reads s without quotes as a string.
 func isPlain(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
@@ -102,16 +102,16 @@ func isPlain(s string) bool {
 	return true
 }
 
-// IsZero lets an empty word be left out.
+// IsZero makes omitempty omit an empty word.
 func (w word) IsZero() bool { return w.text == "" }
 
 // isWord reports whether s fits into one line, a header and a variable. It refuses U+FFFD: all
-// text that was not Unicode becomes that, so two different words may look the same.
+// bytes that are not UTF-8 become that, so two different words could become equal.
 func isWord(s string) bool {
-	return len(s) <= longestWord && !strings.ContainsRune(s, utf8.RuneError) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, unicode.IsControl)
+	return len(s) <= maxWordBytes && !strings.ContainsRune(s, utf8.RuneError) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// placeError is a mistake at a place in the file.
+// placeError is an error at a place in the file.
 type placeError struct {
 	at   *token.Token
 	text string
@@ -124,9 +124,9 @@ func (e *placeError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.at.Position.Line, e.at.Position.Column, e.text)
 }
 
-// parse reads the text of a key file. Its errors begin with the line and column
-// where there is one, and quote nothing of the file but words too short to be a
-// key: people do paste keys into the wrong place.
+// parse reads the content of a key file. Its errors begin with the line and column if they are
+// known, and quote only words of the file that are too short to be a key, because people paste
+// keys into the wrong place.
 func parse(data []byte) ([]Entry, error) {
 	var w keysYAML
 	if err := decode(data, &w, "keys at the top and in an entry "+knownKeys); err != nil {
@@ -139,7 +139,7 @@ func parse(data []byte) ([]Entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("entry %d: %w", i+1, err)
 		}
-		// Two entries of one key would leave open which of them holds.
+		// With two entries for one key it would be unclear which one counts.
 		if seen[e.ID] || seen[e.SHA256] {
 			return nil, &placeError{entry.ID.at, "this id or its sha256 is there already: take one of the entries out"}
 		}
@@ -149,17 +149,16 @@ func parse(data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// decode reads data, YAML, into v. known are the names it may have.
+// decode decodes the YAML in data into v. known lists the allowed names, for errors.
 func decode(data []byte, v any, known string) error {
 	content, err := textfile.ParseYAML(data)
-	if err != nil || content == nil { // nil: nothing but comments
+	if err != nil || content == nil { // nil: only comments
 		return err
 	}
 	return withPlace(yaml.NodeToValue(content, v, yaml.Strict()), known)
 }
 
-// withPlace rewrites an error of the library in attache's words. The library's error would quote
-// the file around the place.
+// withPlace replaces an error of the library, which would quote the file around the place.
 func withPlace(err error, known string) error {
 	var place *placeError
 	var unknown *yaml.UnknownFieldError
@@ -183,7 +182,7 @@ func withPlace(err error, known string) error {
 	return errors.New("it is not YAML that can be read: correct it")
 }
 
-// entry reads what is written of one key.
+// entry checks and converts the entry of one key.
 func (w keyYAML) entry() (e Entry, err error) {
 	e = Entry{ID: w.ID.text, SHA256: strings.ToLower(w.SHA256.text), Attributes: w.Owner.attributes()}
 	if e.ID == "" || strings.ContainsFunc(e.ID, func(r rune) bool { return !isKeyRune(r) }) {
@@ -211,7 +210,7 @@ func (w word) time() (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		t, err := time.Parse(layout, w.text)
 		t = t.UTC().Truncate(time.Second)
-		// Another year could not be read again once it is written in UTC.
+		// A year outside this range could not be read back after it is written in UTC.
 		if err == nil && t.Year() > 1 && t.Year() <= 9999 {
 			return t, nil
 		}
@@ -229,7 +228,7 @@ func texts(words []word) []string {
 	return all
 }
 
-// quote prints a word that may be a key by mistake.
+// quote quotes a word for an error, unless it is long enough to be a key.
 func quote(s string) string {
 	if len(s) > 20 {
 		return "(too long to be shown)"
@@ -237,7 +236,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// parseFile parses data, the text of file.
+// parseFile parses data, the content of file.
 func parseFile(file string, data []byte) ([]Entry, error) {
 	entries, err := parse(data)
 	if err != nil {
@@ -246,16 +245,15 @@ func parseFile(file string, data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// withEntries returns old, the text of a key file, with these entries in it. What it
-// returns reads back as them: a key file that cannot be read locks everybody out,
-// so the comments people wrote are given up first, and then the attempt.
+// withEntries returns old, the content of a key file, with its entries replaced. It checks that
+// the result reads back as entries, because an unreadable key file locks everybody out. If it
+// does not, withEntries tries without the comments of the file, and then returns an error.
 func withEntries(old []byte, entries []Entry) ([]byte, error) {
 	w := keysYAML{Keys: []keyYAML{}}
 	for _, e := range entries {
 		w.Keys = append(w.Keys, keyYAMLOf(e))
 	}
 	comments := make(yaml.CommentMap)
-	// old was read before, so the library can take it.
 	if err := yaml.UnmarshalWithOptions(old, new(keysYAML), yaml.CommentToMap(comments)); err != nil {
 		comments = nil
 	}

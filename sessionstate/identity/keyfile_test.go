@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// FuzzKeyFile reads any bytes as a key file. What is accepted can be written anew
-// and says the same; what is not is said in one printable line that quotes nothing
+// FuzzKeyFile parses any bytes as a key file. If they are accepted, writing the entries and
+// reading them back changes nothing. Otherwise the error is one printable line that quotes nothing
 // long enough to be a key.
 func FuzzKeyFile(f *testing.F) {
 	const sum = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -29,16 +29,16 @@ func FuzzKeyFile(f *testing.F) {
 		if err != nil {
 			text := err.Error()
 			if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("%q disturbs a terminal", text)
+				t.Errorf("%q is not printable", text)
 			}
 			if strings.Contains(text, "ABCDEFGHABCDEFGH") {
-				t.Errorf("%q tells a key", text)
+				t.Errorf("%q contains a key", text)
 			}
 			return
 		}
 		again, err := withEntries(data, entries)
 		if err != nil {
-			t.Fatalf("%q was read and cannot be written: %v", data, err)
+			t.Fatalf("%q was read, but cannot be written: %v", data, err)
 		}
 		back, err := parse(again)
 		if err != nil || !reflect.DeepEqual(back, entries) {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,21 +19,21 @@ import (
 )
 
 const (
-	// DefaultPrefix begins a key where no other is configured.
+	// DefaultPrefix is the prefix of keys unless another one is configured.
 	DefaultPrefix = "atk"
 
 	secretLength = 32 // characters of 5 bits
 	idLength     = 8
-	longestWord  = 1024
+	maxWordBytes = 1024
 )
 
-// Create makes a key for the owner that a describes, and adds its entry to file. It makes the
+// Create makes a key for the owner described by a, and adds its entry to file. It creates the
 // file and its directory if they are missing. The key is <prefix>_<id>_<32 random characters>;
-// an empty prefix means [DefaultPrefix]. Only this function returns the key: the file has its
-// hash. expiry counts from now; 0 means never.
+// an empty prefix means [DefaultPrefix]. The file stores only the hash, so the key cannot be
+// read again. expiry counts from now; 0 means never.
 //
-// An error wraps [ErrFile] if it is about the file; other errors are mistakes in the
-// arguments. In both cases no key was made.
+// Errors about the file wrap [ErrFile]; others are invalid arguments. After an error no key was
+// made.
 func Create(file string, a Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e Entry, err error) {
 	if key, e, err = NewKey(a, prefix, expiry, now); err != nil {
 		return "", Entry{}, err
@@ -54,17 +55,15 @@ func Create(file string, a Attributes, prefix string, expiry time.Duration, now 
 	return key, e, nil
 }
 
-// NewKey makes a key and its entry, which it puts nowhere. The arguments are those of [Create],
-// and an error is a mistake in them.
+// NewKey makes a key and its entry, but does not store them. The arguments are those of
+// [Create]; an error means that one of them is invalid.
 func NewKey(a Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e Entry, err error) {
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
+	prefix = cmp.Or(prefix, DefaultPrefix)
 	if err := errors.Join(CheckPrefix(prefix), checkAttributes(a), checkExpiry(expiry)); err != nil {
 		return "", Entry{}, err
 	}
 	now = now.UTC().Truncate(time.Second)
-	// Copies, which are nil where there is nothing, as they are read back.
+	// Empty lists become nil, as they are after the entry is read back.
 	a.Roles, a.Permissions = append([]string(nil), a.Roles...), append([]string(nil), a.Permissions...)
 	e = Entry{ID: strings.ToLower(rand.Text()[:idLength]), Attributes: a, Created: now}
 	if expiry > 0 {
@@ -76,8 +75,8 @@ func NewKey(a Attributes, prefix string, expiry time.Duration, now time.Time) (k
 	return key, e, nil
 }
 
-// List returns the entries of file in their order there. Its errors wrap [ErrFile], and
-// fs.ErrNotExist if there is no such file.
+// List returns the entries of file in order. Its errors wrap [ErrFile], and fs.ErrNotExist if
+// there is no such file.
 func List(file string) ([]Entry, error) {
 	data, _, err := keyFile.read(file)
 	if err != nil {
@@ -86,9 +85,8 @@ func List(file string) ([]Entry, error) {
 	return parseFile(file, data)
 }
 
-// Revoke revokes the key with the given id as of now. To revoke a key again is no error and
-// changes nothing. For an unknown id the error is [ErrUnknownKey]; other errors wrap
-// [ErrFile].
+// Revoke revokes the key with the given id as of now. Revoking a key again does nothing. For an
+// unknown id the error is [ErrUnknownKey]; other errors wrap [ErrFile].
 //
 // Sessions notice within the cache time of their [Resolver].
 func Revoke(file, id string, now time.Time) error {
@@ -107,10 +105,10 @@ func Revoke(file, id string, now time.Time) error {
 	})
 }
 
-// edit replaces the entries of file by what change makes of them. Of several
-// editors, in this process or others, one works at a time.
+// edit replaces the entries of file with the result of change. A lock excludes all other
+// editors in this and other processes.
 func edit(file string, change func([]Entry) ([]Entry, error)) error {
-	// A link is followed here, or the rename would put a file in its place.
+	// Follow a link first, or the rename would replace it with a file.
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		file = target
 	}
@@ -140,7 +138,8 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 	return nil
 }
 
-// CheckPrefix keeps keys to characters that survive every shell and header.
+// CheckPrefix returns an error unless prefix has only characters that are safe in shells and
+// headers.
 func CheckPrefix(prefix string) error {
 	if prefix == "" || len(prefix) > 32 || strings.ContainsFunc(prefix, func(r rune) bool { return !isKeyRune(r) && r != '_' }) {
 		return fmt.Errorf("%.40q is no prefix for keys: write at most 32 letters, digits, dashes and underscores, such as atk", prefix)
@@ -159,7 +158,7 @@ func checkExpiry(expiry time.Duration) error {
 	return nil
 }
 
-// checkAttributes says what of a could not be written down, or not be meant.
+// checkAttributes returns an error if a has a value that cannot be stored or makes no sense.
 func checkAttributes(a Attributes) error {
 	words := []string{a.User, a.Tenant, a.Email, a.Plan, a.Scope}
 	for _, word := range slices.Concat(words, a.Roles, a.Permissions) {

@@ -26,7 +26,7 @@ var ada = identity.Attributes{
 	Permissions: []string{"records:read", "records:write"}, Plan: "free", Scope: "acme/platform", Trust: "sandboxed",
 }
 
-// create makes a key that is valid for a year and fails the test if it cannot.
+// create makes a key that is valid for a year.
 func create(t *testing.T, file string, a identity.Attributes) (string, identity.Entry) {
 	t.Helper()
 	key, entry, err := identity.Create(file, a, "", 365*24*time.Hour, start)
@@ -45,7 +45,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// put writes a key file by hand.
+// put writes a file like a key file.
 func put(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -82,12 +82,12 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(text, "# API keys of attache") || strings.Count(text, "# API keys") != 1 {
-		t.Errorf("the file does not say once what it is:\n%s", text)
+		t.Errorf("the file does not have the header once:\n%s", text)
 	}
 	modes(t, filepath.Dir(file))
 }
 
-// modes sees that nothing in dir is open to others, and no temporary file left.
+// modes checks that nothing in dir is open to others and that no temporary file is left.
 func modes(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -136,11 +136,11 @@ func TestCreateRefuses(t *testing.T) {
 		})
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file was made: %v", err)
+		t.Errorf("a file was created: %v", err)
 	}
 }
 
-// Words that YAML would read as something else come back as they were.
+// Words that YAML could read as another type are read back unchanged.
 func TestCreateKeepsOddWords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	words := []string{
@@ -176,7 +176,7 @@ func TestCreateKeepsComments(t *testing.T) {
 	got := read(t, file)
 	for _, comment := range []string{"# API keys of attache", "# the platform team\n  - id: ", "user: ada # on leave\n"} {
 		if strings.Count(got, comment) != 1 {
-			t.Errorf("%q is not there once:\n%s", comment, got)
+			t.Errorf("%q is not in the file once:\n%s", comment, got)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestCreateAtTheSameTime(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			// A reader sees the file before or after, never half of it.
+			// A reader sees the file from before or after, never a part of it.
 			if _, err := identity.List(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
@@ -263,13 +263,13 @@ func TestListRefuses(t *testing.T) {
 		{"the key instead of its hash", "keys:\n  - id: a\n    sha256: " + pasted + "\n", ":3:13: sha256 is missing or is not 64 hexadecimal digits"},
 		{"no hash", "keys:\n  - id: a\n", ": entry 1: sha256 is missing"},
 		{"no id", "keys:\n  - sha256: " + sum + "\n", ": entry 1: id is missing"},
-		{"an id that is none", "keys:\n  - id: a_b\n    sha256: " + sum + "\n", ":2:9: id is missing or has other characters"},
+		{"an invalid id", "keys:\n  - id: a_b\n    sha256: " + sum + "\n", ":2:9: id is missing or has other characters"},
 		{"an empty entry", "keys:\n  -\n", ": entry 1: id is missing"},
 		{"an id twice", entry + strings.ReplaceAll(entry[6:], "9f", "9e"), ":4:9: this id or its sha256 is there already"},
 		{"a key twice", entry + "  - id: b\n    sha256: " + strings.ToUpper(sum) + "\n", ":4:9: this id or its sha256"},
 		{"a number for text", entry + "    user: 42\n", ":4:11: text is expected here: put it in quotes"},
 		{"text for a list", entry + "    roles: admin\n", ":4:12: a list is expected here: write it as [one, two]"},
-		{"no time", entry + "    expires: tomorrow\n", ":4:14: is no time: write it like"},
+		{"an invalid time", entry + "    expires: tomorrow\n", ":4:14: is no time: write it like"},
 		{"the time that means never", entry + "    expires: 0001-01-01\n", ":4:14: is no time"},
 		{"a time that is of year 10000 in UTC", entry + "    expires: 9999-12-31T23:59:59-12:00\n", ":4:14: is no time"},
 		{"a time that is of year 1 in UTC", entry + "    expires: 0002-01-01T00:00:00+12:00\n", ":4:14: is no time"},
@@ -277,7 +277,7 @@ func TestListRefuses(t *testing.T) {
 		{"a key of the mapping twice", entry + "    user: a\n    user: b\n", `:5:5: "user" is there twice: take one out`},
 		{"two documents", entry + "---\n" + entry, ":5:1: a second document begins here"},
 		{"a list", "- id: a\n", ":1:1: something else is expected here"},
-		{"no YAML", "keys: [" + pasted + "\n", ":1:7: is not YAML that can be read"},
+		{"not YAML", "keys: [" + pasted + "\n", ":1:7: is not YAML that can be read"},
 		{"not UTF-8", "keys: [\"\xff\"]\n", ":1:9: is not UTF-8"},
 		{"line break in a word", entry + "    user: \"a\\nb\"\n", ":4:11: has line breaks"},
 		{"nested deep", "keys: " + strings.Repeat("[", 100<<10), ":1:38: is nested more than 32 deep"},
@@ -293,10 +293,10 @@ func TestListRefuses(t *testing.T) {
 				t.Errorf("got %v, %v; want an error that says %q", entries, err, test.says)
 			}
 			if strings.Contains(fmt.Sprint(err), pasted[13:]) || strings.Contains(fmt.Sprint(err), "\n") {
-				t.Errorf("the error tells too much: %v", err)
+				t.Errorf("the error contains too much: %v", err)
 			}
 			if _, _, err := identity.Create(file, ada, "", 0, start); !errors.Is(err, identity.ErrFile) || read(t, file) != test.text {
-				t.Errorf("Create touched a file it cannot read: %v", err)
+				t.Errorf("Create changed a file that it cannot read: %v", err)
 			}
 		})
 	}
@@ -311,7 +311,7 @@ func TestListAccepts(t *testing.T) {
 		{"nothing", "", nil},
 		{"comments", "# none yet\n", nil},
 		{"no keys", "keys: []\n", nil},
-		{"nothing after keys", "keys:\n", nil},
+		{"an empty value of keys", "keys:\n", nil},
 		{
 			"written by hand", "\ufeffkeys:\r\n- {id: A-1, sha256: " + strings.ToUpper(sum) + ", created: 2026-07-28, expires: \"2026-07-28T11:30:00.5+02:00\"}\r\n",
 			[]identity.Entry{{ID: "A-1", SHA256: sum, Created: start.Add(-9 * time.Hour), Expires: start.Add(30 * time.Minute)}},
@@ -336,7 +336,7 @@ func TestListAccepts(t *testing.T) {
 
 func TestFileOpenToOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there are no such modes")
+		t.Skip("this system has no such modes")
 	}
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	_, entry := create(t, file, ada)

@@ -16,31 +16,31 @@ import (
 const (
 	maxKeySetBytes = 1 << 20
 	maxKeys        = 100
-	// RFC 7518, section 3.3, asks for 2048 bits; beyond 8192 one signature takes
-	// long enough to be a weapon.
+	// RFC 7518, section 3.3, requires 2048 bits. Beyond 8192, checking a signature takes so
+	// long that it could be used for an attack.
 	minRSABits, maxRSABits = 2048, 8192
 )
 
 var (
 	rsaAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}
-	// algorithms are those of public keys: none and the shared secrets (HS256, ...)
-	// are not among them.
+	// algorithms are the accepted algorithms. They use public keys: neither none nor those with
+	// shared secrets (HS256, ...) are accepted.
 	algorithms = append([]string{"ES256", "ES384", "ES512", "EdDSA"}, rsaAlgorithms...)
 )
 
-// keySet is an issuer's key set. It does not change.
+// keySet is the key set of an issuer. It is immutable.
 type keySet struct{ keys []verifyKey }
 
-// verifyKey is a public key and the algorithms that it may be used with, which
-// the key decides and never the token.
+// verifyKey is a public key with its allowed algorithms. The key determines these, never the
+// token.
 type verifyKey struct {
 	id         string
 	algorithms []string
 	key        jwt.VerificationKey
 }
 
-// find returns the keys that may have signed a token with that key id and
-// algorithm: those of the id, or all if the token names none.
+// find returns the keys that may have signed a token with the given key id and algorithm: the
+// keys with this id, or all keys if the token names none.
 func (s *keySet) find(kid, algorithm string) (jwt.VerificationKeySet, error) {
 	var found jwt.VerificationKeySet
 	known := false
@@ -64,9 +64,8 @@ func (s *keySet) find(kid, algorithm string) (jwt.VerificationKeySet, error) {
 	return found, fmt.Errorf("%w: have a new one issued, or see whether identity.jwt.jwks is this issuer's", ErrTokenKey)
 }
 
-// parseKeySet reads a JSON Web Key Set. Keys that are not for checking signatures,
-// or of a kind that is not known, are passed over, as RFC 7517, section 5, asks.
-// Errors quote nothing of data.
+// parseKeySet parses a JSON Web Key Set. It skips keys that are not for signatures or of an
+// unknown kind, as RFC 7517, section 5, requires. Errors quote nothing of data.
 func parseKeySet(data []byte) (*keySet, error) {
 	var document struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -86,8 +85,8 @@ func parseKeySet(data []byte) (*keySet, error) {
 	return set, nil
 }
 
-// parseKey reads the public part of a key. A panic of the library is one more key
-// that cannot be read: it must not end the proxy.
+// parseKey parses the public part of a key. If the library panics, the key is invalid; the
+// proxy must continue.
 func parseKey(raw []byte) (k verifyKey, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -101,32 +100,32 @@ func parseKey(raw []byte) (k verifyKey, ok bool) {
 	if m.USE != "" && m.USE != jwkset.UseSig || m.KEYOPS != nil && !slices.Contains(m.KEYOPS, jwkset.KeyOpsVerify) {
 		return verifyKey{}, false
 	}
-	// Only what is public is passed on: no secrets, and no certificates, whose
-	// address might be asked.
+	// Pass on only the public key: no secrets, and no certificates, because the library might
+	// fetch their address.
 	public := jwkset.JWKMarshal{KTY: m.KTY, CRV: m.CRV, X: m.X, Y: m.Y, N: m.N, E: m.E}
 	if public.KTY == jwkset.KtyOKP {
-		public.ALG = jwkset.AlgEdDSA // which the library takes for granted there
+		public.ALG = jwkset.AlgEdDSA // required by the library
 	}
 	jwk, err := jwkset.NewJWKFromMarshal(public, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
 	if err != nil {
 		return verifyKey{}, false
 	}
-	admitted := admittedBy(jwk.Key())
+	allowed := algorithmsOf(jwk.Key())
 	if m.ALG != "" {
-		admitted = slices.DeleteFunc(admitted, func(a string) bool { return a != string(m.ALG) && (a != "EdDSA" || m.ALG != "Ed25519") })
+		allowed = slices.DeleteFunc(allowed, func(a string) bool { return a != string(m.ALG) && (a != "EdDSA" || m.ALG != "Ed25519") })
 	}
-	return verifyKey{id: m.KID, algorithms: admitted, key: jwk.Key()}, len(admitted) > 0
+	return verifyKey{id: m.KID, algorithms: allowed, key: jwk.Key()}, len(allowed) > 0
 }
 
-// admittedBy returns the algorithms of a key's kind.
-func admittedBy(key any) []string {
+// algorithmsOf returns the algorithms that key may be used with.
+func algorithmsOf(key any) []string {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits >= minRSABits && bits <= maxRSABits {
 			return slices.Clone(rsaAlgorithms)
 		}
 	case *ecdsa.PublicKey:
-		// RFC 7518, section 3.4: each curve has its one hash.
+		// RFC 7518, section 3.4: each curve has exactly one hash.
 		switch key.Curve.Params().BitSize {
 		case 256:
 			return []string{"ES256"}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -15,20 +16,20 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// DefaultCache is how long a key file that was read is relied on.
+// DefaultCache is the default of [Options].Cache.
 const DefaultCache = time.Minute
 
 // Options are the options of [New].
 type Options struct {
 	// File is the path of the key file.
 	File string
-	// Cache is how long a file that was read is relied on, and so the time within
-	// which a revoked key stops to work; 0 means [DefaultCache].
+	// Cache is how long the content of the file is used before the file is read again. A
+	// revoked key stops working within this time. 0 means [DefaultCache].
 	Cache time.Duration
-	// Kept, if not nil, is called when the file has changed and can no longer be parsed, with
-	// the reason, once for each reason. The keys that were read before stay valid until the
-	// file can be parsed again, at most for Keep. Without Kept, nobody is identified
-	// meanwhile. A file that is missing or open to others identifies nobody in any case.
+	// Kept, if not nil, is called with the reason when the file has changed and can no longer
+	// be parsed, once for each reason. The keys that were read before stay valid until the
+	// file can be parsed again, but at most for Keep. Without Kept, no key is valid meanwhile.
+	// If the file is missing or open to others, no key is valid in any case.
 	Kept func(error)
 	// Keep bounds how long a revoked key stays valid while the file cannot be parsed; 0 means
 	// ten times Cache.
@@ -37,24 +38,20 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Resolver finds the owner of a key. It is safe for use by several goroutines, and keeps
+// A Resolver finds the owner of a key. It is safe for use by several goroutines, and stores
 // only hashes of keys.
 type Resolver struct {
-	file  string
-	cache time.Duration
-	kept  func(error)
-	keep  time.Duration
-	now   func() time.Time
+	o Options
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	keys     []key
-	info     fs.FileInfo // of the file when it was read; nil before that
+	info     fs.FileInfo // of the file when it was read; nil before the first successful read
 	readAt   time.Time
-	told     string    // why the file of now is not the one in force
-	brokenAt time.Time // when that was first found
+	reported string    // the parse error that was reported to Kept; "" if the file is valid
+	brokenAt time.Time // time of the first parse error
 }
 
-// key is an entry made ready for Resolve.
+// key is an entry, prepared for Resolve.
 type key struct {
 	sum       [sha256.Size]byte
 	entry     Entry
@@ -63,25 +60,20 @@ type key struct {
 
 // New returns a Resolver for o.File. The first Resolve reads the file.
 func New(o Options) *Resolver {
-	if o.Cache <= 0 {
-		o.Cache = DefaultCache
-	}
+	o.Cache = cmp.Or(o.Cache, DefaultCache)
+	o.Keep = cmp.Or(o.Keep, 10*o.Cache)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Keep <= 0 {
-		o.Keep = 10 * o.Cache
-	}
-	return &Resolver{file: o.File, cache: o.Cache, kept: o.Kept, keep: o.Keep, now: o.Now}
+	return &Resolver{o: o}
 }
 
 // Resolve returns the owner of the key. The errors are [ErrUnknownKey], [ErrExpired],
-// [ErrRevoked] and [ErrFile], each with a reason, and ctx's own; none contains the credential.
-// A file that can no longer be read identifies nobody once the cache time is over, not even
-// the owners that it identified before.
+// [ErrRevoked] and [ErrFile], each with a reason, and the context's error; none contains the
+// credential. If the file can no longer be read, all keys become invalid after the cache time.
 //
-// If a key is not among those that were read and the file has changed, the file is read again
-// immediately, so a new key works without delay.
+// If the key is unknown and the file has changed, Resolve reads the file again immediately, so
+// that a new key works without delay.
 func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -89,8 +81,8 @@ func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstat
 	sum := sha256.Sum256([]byte(strings.TrimSpace(credential)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.now()
-	fresh := r.info != nil && now.Sub(r.readAt) < r.cache
+	now := r.o.Now()
+	fresh := r.info != nil && now.Sub(r.readAt) < r.o.Cache
 	found := r.findLocked(sum)
 	if !fresh || found == nil && r.changedLocked() {
 		if err := r.readLocked(now); err != nil {
@@ -99,7 +91,7 @@ func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstat
 		found = r.findLocked(sum)
 	}
 	if found == nil {
-		return nil, fmt.Errorf("%w: it is not in %s: make one with attache key create", ErrUnknownKey, r.file)
+		return nil, fmt.Errorf("%w: it is not in %s: make one with attache key create", ErrUnknownKey, r.o.File)
 	}
 	if err := found.entry.Check(now); err != nil {
 		return nil, err
@@ -107,16 +99,16 @@ func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstat
 	return found.principal, nil
 }
 
-// Refresh reads the file now, for a caller who knows that it has changed. The error is that of
-// [Resolver.Resolve].
+// Refresh reads the file immediately, for a caller that knows that it has changed. The error is
+// that of [Resolver.Resolve].
 func (r *Resolver) Refresh() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.readLocked(r.now())
+	return r.readLocked(r.o.Now())
 }
 
-// findLocked returns the key with that hash, nil if there is none. It compares
-// with all of them, each in constant time, so how long it takes tells nothing.
+// findLocked returns the key with the given hash, nil if there is none. It compares the hash
+// with all keys in constant time, so that its duration reveals nothing.
 func (r *Resolver) findLocked(sum [sha256.Size]byte) *key {
 	var found *key
 	for i := range r.keys {
@@ -127,58 +119,52 @@ func (r *Resolver) findLocked(sum [sha256.Size]byte) *key {
 	return found
 }
 
-// changedLocked reports whether the file is another than the one that was read.
-// A file that cannot be looked at is: reading it will say why.
+// changedLocked reports whether the file has changed since it was read. It returns true if the
+// file cannot be examined: reading it then returns the reason.
 func (r *Resolver) changedLocked() bool {
-	info, err := os.Stat(r.file)
-	return err != nil || !os.SameFile(info, r.info) || info.Size() != r.info.Size() || !info.ModTime().Equal(r.info.ModTime())
+	info, err := os.Stat(r.o.File)
+	return err != nil || !isUnchanged(r.info, info)
 }
 
-// readLocked reads the file. After an error nothing of an earlier reading is left.
+// readLocked reads the file. After an error no keys are left.
 func (r *Resolver) readLocked(now time.Time) error {
 	before := r.info
 	r.info = nil
-	// Looked at before it is read: a change in between is then seen as one.
-	info, err := os.Stat(r.file)
-	if err != nil {
-		r.keys = nil
-		return keyFile.error(r.file, err)
-	}
-	data, _, err := keyFile.read(r.file)
+	data, info, err := keyFile.read(r.o.File)
 	if err != nil {
 		r.keys = nil
 		return err
 	}
-	entries, err := parseFile(r.file, data)
+	entries, err := parseFile(r.o.File, data)
 	switch {
 	case err == nil:
-		r.take(entries)
-		r.told = ""
-	case before == nil || r.kept == nil:
+		r.setKeysLocked(entries)
+		r.reported = ""
+	case before == nil || r.o.Kept == nil:
 		r.keys = nil
 		return err
 	default:
-		if r.told == "" {
+		if r.reported == "" {
 			r.brokenAt = now
 		}
-		if now.Sub(r.brokenAt) >= r.keep {
+		if now.Sub(r.brokenAt) >= r.o.Keep {
 			r.keys = nil
-			return fmt.Errorf("%w: the keys read before held for %v and do not any more", err, r.keep)
+			return fmt.Errorf("%w: the keys read before held for %v and do not any more", err, r.o.Keep)
 		}
-		if r.told != err.Error() {
-			r.told = err.Error()
-			r.kept(err)
+		if r.reported != err.Error() {
+			r.reported = err.Error()
+			r.o.Kept(err)
 		}
 	}
 	r.info, r.readAt = info, now
 	return nil
 }
 
-func (r *Resolver) take(entries []Entry) {
+func (r *Resolver) setKeysLocked(entries []Entry) {
 	r.keys = nil
 	for _, e := range entries {
 		k := key{entry: e, principal: e.Principal()}
-		_, _ = hex.Decode(k.sum[:], []byte(e.SHA256)) // it was checked when it was read
+		_, _ = hex.Decode(k.sum[:], []byte(e.SHA256)) // checked by keyYAML.entry
 		r.keys = append(r.keys, k)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// A resolverTest is a resolver with a file, and a clock that the test sets.
+// A resolverTest is a Resolver with a file and a clock for tests.
 type resolverTest struct {
 	*identity.Resolver
 	t    *testing.T
@@ -32,7 +32,7 @@ func newResolverTest(t *testing.T) *resolverTest {
 	return r
 }
 
-// want resolves key, which is to give err, and sees that no error tells the key.
+// want checks that resolving key returns err, and that the error does not contain the key.
 func (r *resolverTest) want(key string, err error) *sessionstate.Principal {
 	r.t.Helper()
 	p, got := r.Resolve(r.t.Context(), key)
@@ -40,7 +40,7 @@ func (r *resolverTest) want(key string, err error) *sessionstate.Principal {
 		r.t.Fatalf("got %v, %v; want %v", p, got, err)
 	}
 	if secret := key[strings.LastIndex(key, "_")+1:]; len(secret) == 32 && strings.Contains(fmt.Sprintf("%v %+v %#v", got, got, r.Resolver), secret) {
-		r.t.Fatalf("the key is told: %v", got)
+		r.t.Fatalf("the error contains the key: %v", got)
 	}
 	return p
 }
@@ -59,7 +59,7 @@ func TestResolve(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if r.want(" "+key+"\n", nil) != got {
-		t.Error("the same key gave another principal")
+		t.Error("the same key has another principal")
 	}
 	if r.want(bob, nil).User != "bob" {
 		t.Error("keys are mixed up")
@@ -103,7 +103,7 @@ func TestResolveRevoked(t *testing.T) {
 	r.want(key, identity.ErrRevoked)
 }
 
-// A new key works at once: its owner tries it the moment it is made.
+// A new key works immediately, because its owner tries it at once.
 func TestResolveNewKey(t *testing.T) {
 	r := newResolverTest(t)
 	old, _ := create(t, r.file, ada)
@@ -115,8 +115,8 @@ func TestResolveNewKey(t *testing.T) {
 	r.want(old, nil)
 }
 
-// The file is read when the cache time is over or it has changed, not before:
-// this change cannot be seen from outside.
+// The file is read only if the cache time is over or it has changed: a change that keeps size and
+// time is not detected before.
 func TestResolveReadsSeldom(t *testing.T) {
 	r := newResolverTest(t)
 	key, entry := create(t, r.file, ada)
@@ -134,12 +134,12 @@ func TestResolveReadsSeldom(t *testing.T) {
 	r.want(key, nil)
 	r.now = start.Add(identity.DefaultCache)
 	r.want(key, identity.ErrUnknownKey)
-	// From now on the key is not among those read, so a change is looked for.
+	// The key is unknown, so the file is checked for changes.
 	put(t, r.file, text+"# changed\n")
 	r.want(key, nil)
 }
 
-// Nobody is identified by a file that is gone or open to others.
+// If the file is missing or open to others, no key is valid.
 func TestResolveFileLost(t *testing.T) {
 	r := newResolverTest(t)
 	r.want("atk_a_b", identity.ErrFile)
@@ -246,8 +246,8 @@ func Example() {
 	// true
 }
 
-// A file that people broke while it is in use keeps the keys that were in it, and
-// says so once. One that is gone, or open to others, keeps nobody.
+// If the file becomes invalid, its last keys stay valid, which is reported once. If it is missing
+// or open to others, they do not.
 func TestResolveKeepsTheLastKeys(t *testing.T) {
 	r := newResolverTest(t)
 	var told []error
@@ -268,7 +268,7 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 		}
 	}
 	rewrite("keys: [", 0o600)
-	r.want(key, identity.ErrFile) // it was never read well
+	r.want(key, identity.ErrFile) // the file was never valid
 	rewrite(string(good), 0o600)
 	r.want(key, nil)
 	for range 2 {
@@ -278,7 +278,7 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 	if len(told) != 1 || !errors.Is(told[0], identity.ErrFile) {
 		t.Errorf("told %v", told)
 	}
-	// A key may have been taken back just before the mistake, so that is not for ever.
+	// A key may have been revoked with the same edit, so this ends after Keep.
 	r.now = r.now.Add(10 * identity.DefaultCache)
 	for range 2 {
 		rewrite("keys: {", 0o600)
@@ -297,7 +297,7 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 	if err := identity.Revoke(r.file, entry.ID, r.now); err != nil {
 		t.Fatal(err)
 	}
-	r.want(key, nil) // it is relied on for the cache time
+	r.want(key, nil) // within the cache time
 	if err := r.Refresh(); err != nil {
 		t.Fatal(err)
 	}

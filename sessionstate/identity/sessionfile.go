@@ -13,25 +13,23 @@ import (
 )
 
 // ErrSessionFile means that the session file is missing, may be read or written by others, or
-// is not a session file. Nothing in it is used, and the session has no principal, until
-// whoever writes the file mends it; the text says how.
+// is not a session file. None of it is used, and the session has no principal, until the program
+// that writes the file corrects it; the text says how.
 var ErrSessionFile = errors.New("session file cannot be used")
 
-// A SessionFile is the content of a session file. All fields but one may be empty.
+// A SessionFile is the content of a session file. At least one field is set.
 type SessionFile struct {
-	// Principal is who the session acts for, nil if the file names nobody: trust
-	// alone is nobody. Its KeyID is "session file".
+	// Principal is the person for whom the session acts, nil if the file names nobody; trust
+	// alone names nobody. Its KeyID is "session file".
 	Principal *sessionstate.Principal
-	// Trust is "direct", "sandboxed" or empty, for sessions with and without a
-	// principal.
+	// Trust is "direct", "sandboxed" or empty, with or without a principal.
 	Trust string
 	// Workspace is an absolute path, WorkspaceID the durable id of the workspace,
 	// and Session the session key.
 	Workspace, WorkspaceID, Session string
 }
 
-// ReadSessionFile reads the file in which the host that starts attache says whose
-// session it is:
+// ReadSessionFile reads the file in which the host that starts attache describes the session:
 //
 //	user: ada
 //	tenant: acme
@@ -45,16 +43,16 @@ type SessionFile struct {
 //	workspace_id: ws-42
 //	session: 7c1f
 //
-// in YAML or the same in JSON, read strictly: a name that is not known, one twice
-// and a number for text are errors. An unknown word for trust means sandboxed.
+// in YAML or JSON. It reads the file strictly: unknown names, duplicate names and numbers in
+// place of strings are errors. An unknown word for trust means sandboxed.
 //
-// Whoever can write the file can be any principal, so it must be a regular file and
-// not a symbolic link, belong to the user attache runs as or to root, be closed to
-// group and others, and have at most 64 KiB. (Windows has no such modes: there the
-// directory has to keep others out.) It is read once; call again to read it again.
+// Whoever can write the file can be any principal. So it must be a regular file and not a
+// symbolic link, belong to root or to the user who runs attache, be closed to group and others,
+// and have at most 64 KiB. (Windows has no such modes: there the directory must keep others
+// out.)
 //
-// Errors wrap [ErrSessionFile], and fs.ErrNotExist where there is no such file;
-// none quotes the values in it.
+// Errors wrap [ErrSessionFile], and fs.ErrNotExist if there is no such file; none quotes the
+// values in it.
 func ReadSessionFile(path string) (SessionFile, error) {
 	data, _, err := sessionFile.read(path)
 	if err != nil {
@@ -77,7 +75,7 @@ type sessionYAML struct {
 
 const knownSession = "user, tenant, email, roles, permissions, plan, scope, trust, workspace, workspace_id, session"
 
-// parseSession reads the text of a session file.
+// parseSession parses the content of a session file.
 func parseSession(data []byte) (SessionFile, error) {
 	if text := bytes.TrimPrefix(data, []byte("\ufeff")); json.Valid(text) {
 		data = jsonAsYAML(text)
@@ -89,11 +87,11 @@ func parseSession(data []byte) (SessionFile, error) {
 	return w.session()
 }
 
-// jsonStrings matches the strings of a JSON text.
+// jsonStrings matches the strings in JSON.
 var jsonStrings = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
 
-// jsonAsYAML returns JSON, which is valid, as YAML: but for some escapes in strings, and tabs
-// between them, it is YAML already.
+// jsonAsYAML converts valid JSON to YAML. Only some escapes in strings, and tabs between
+// strings, are not YAML already.
 func jsonAsYAML(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
 	return jsonStrings().ReplaceAllFunc(text, func(raw []byte) []byte {
@@ -103,7 +101,7 @@ func jsonAsYAML(text []byte) []byte {
 	})
 }
 
-// session checks what was written and returns it.
+// session checks and converts the content of the file.
 func (w sessionYAML) session() (SessionFile, error) {
 	s := SessionFile{
 		Trust:     sessionstate.NormalizeTrust(w.Owner.Trust.text),
@@ -117,7 +115,7 @@ func (w sessionYAML) session() (SessionFile, error) {
 	case p.User+p.Tenant+p.Email+p.Plan+p.Scope != "" || p.Roles != nil || p.Permissions != nil:
 		s.Principal = p
 	case s == SessionFile{}:
-		// Most often one that was read while it was being written.
+		// Usually the file is being written at this moment.
 		return SessionFile{}, errors.New("it says nothing: write at least one of " + knownSession)
 	}
 	return s, nil

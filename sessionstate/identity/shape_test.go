@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// What is no token is refused before any key set is asked for.
+// A malformed token is refused without reading the key set.
 func TestTokenShape(t *testing.T) {
 	const good = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
 	tokens, err := identity.NewTokens(identity.TokenOptions{Issuer: "i", Audience: "a", JWKS: t.TempDir() + "/none.json"})
@@ -33,6 +33,6 @@ func TestTokenShape(t *testing.T) {
 		}
 	}
 	if _, err := identity.Chain(nil, tokens).Resolve(t.Context(), good); !errors.Is(err, identity.ErrKeySet) {
-		t.Errorf("one of the right shape: %v", err)
+		t.Errorf("a token of the right form: %v", err)
 	}
 }

@@ -11,21 +11,20 @@ import (
 	"unicode"
 )
 
-// ErrTokenFile means that the token file is missing, readable by others, or has no token in
-// it. Nobody can be identified by it until whoever writes it mends it; the text says how.
+// ErrTokenFile means that the token file is missing, readable by others, or contains no token.
+// It identifies nobody until the program that writes it corrects it; the text says how.
 var ErrTokenFile = errors.New("token file cannot be used")
 
-// settled is the age from which a file that looks unchanged is unchanged: some
-// file systems count time in steps of two seconds.
-const settled = 3 * time.Second
+// settleTime is the age of a file after which a later write changes its modification time:
+// some file systems store times in steps of two seconds.
+const settleTime = 3 * time.Second
 
 // TokenFile returns a function that returns the token (or key) in the file at path, without
-// space around it. The function looks at the file each time and reads it again when it was
-// replaced or has changed, so a renewed token takes effect. After an error it returns nothing
-// of an earlier reading.
+// surrounding space. The function reads the file again when it has changed, so a renewed token
+// takes effect. After an error it forgets the old token.
 //
 // The file must be readable by its owner alone. A symbolic link is followed, because mounted
-// secrets are links. Renew the file by renaming a new one into its place: a file that is
+// secrets are links. To renew the token, rename a new file into its place: a file that is
 // written in place may be read half. Errors wrap [ErrTokenFile], and fs.ErrNotExist if there
 // is no such file; no error contains the token. The function is safe for use by several
 // goroutines.
@@ -34,13 +33,13 @@ func TokenFile(path string) func() (string, error) {
 	return t.token
 }
 
-// A cachedTokenFile is a token file and the token last read from it.
+// A cachedTokenFile is a token file with the token last read from it.
 type cachedTokenFile struct {
 	path string
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	text string
-	info fs.FileInfo // of the file when it was read; nil if it is to be read
+	info fs.FileInfo // of the file when it was read; nil if text must not be used
 }
 
 func (t *cachedTokenFile) token() (string, error) {
@@ -61,15 +60,15 @@ func (t *cachedTokenFile) token() (string, error) {
 	case strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }):
 		return "", fmt.Errorf("%w: %s has something else than one token in it: leave only the token", ErrTokenFile, t.path)
 	}
-	// The clock of the file system counts here, so none is injected.
-	if age := time.Since(info.ModTime()); age > settled {
+	// The modification time comes from the system's clock, so compare it with that.
+	if age := time.Since(info.ModTime()); age > settleTime {
 		t.text, t.info = text, info
 	}
 	return text, nil
 }
 
-// isUnchanged reports whether b is what a was. The mode counts: a file that was
-// opened to others is to be refused.
+// isUnchanged reports whether a file has not changed between a and b. The mode counts, because
+// a file that was opened to others must be refused.
 func isUnchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// The errors of [Tokens.Resolve]. The caller treats the session as one without a
-// principal and says so once; the text says what a person can do. None contains
-// the token or anything that stands in it.
+// The errors of [Tokens.Resolve]. The session then has no principal, and the caller reports
+// this once; the text says what to do. None contains the token or a part of it.
 var (
 	// ErrToken means that the token cannot be parsed, lacks a required claim, or has one of
 	// the wrong type. The issuer or the configured names of claims must change.
@@ -26,54 +25,51 @@ var (
 	// ErrTokenExpired means that the token is past its expiry. Its owner needs a new one.
 	ErrTokenExpired = errors.New("token has expired")
 
-	// ErrTokenNotYetValid means that the token becomes valid later, or says that it was issued
-	// later. Most often a clock is wrong.
+	// ErrTokenNotYetValid means that the token's start of validity or its time of issue is in
+	// the future. Usually a clock is wrong.
 	ErrTokenNotYetValid = errors.New("token is not valid yet")
 
-	// ErrIssuer means that another issuer than the configured one made the token.
+	// ErrIssuer means that the token is not from the configured issuer.
 	ErrIssuer = errors.New("token is from another issuer")
 
-	// ErrAudience means that the token was made for another audience. Whoever sent it may have
+	// ErrAudience means that the token was issued for another audience. The sender may have
 	// received it elsewhere.
 	ErrAudience = errors.New("token is for another audience")
 
-	// ErrAlgorithm means that the token is unsigned, signed with a shared secret, or signed in
-	// a way that its key does not allow. No honest issuer makes one.
+	// ErrAlgorithm means that the token is unsigned, signed with a shared secret, or signed
+	// with an algorithm that its key does not allow. No honest issuer makes such a token.
 	ErrAlgorithm = errors.New("token is not signed in a way that is accepted")
 
-	// ErrTokenKey means that the issuer's key set has no key of the token's name, also after
-	// it was read again.
+	// ErrTokenKey means that the issuer's key set, even after it was read again, lacks the key
+	// that the token names.
 	ErrTokenKey = errors.New("token is signed by an unknown key")
 
-	// ErrSignature means that the token was changed, or made by somebody without the key that
-	// it names.
+	// ErrSignature means that the token was changed, or was not signed with the key that it
+	// names.
 	ErrSignature = errors.New("signature of the token is wrong")
 
-	// ErrKeySet means that the issuer's key set cannot be read, and that no earlier one may
-	// still be used. No token can be checked until that is mended; [Tokens] keeps trying.
+	// ErrKeySet means that the issuer's key set cannot be read and the previous one is too old.
+	// No token can be checked until it can be read; [Tokens] keeps trying.
 	ErrKeySet = errors.New("key set for tokens cannot be used")
 )
 
 const (
-	// DefaultLeeway is how far the clocks of the issuer and of this machine may be
-	// apart.
+	// DefaultLeeway is the default of [TokenOptions].Leeway.
 	DefaultLeeway = 30 * time.Second
-	// MaxLeeway is the most that may be configured: a longer one would keep
-	// expired tokens alive.
+	// MaxLeeway is the longest leeway: a longer one would keep expired tokens valid.
 	MaxLeeway = 5 * time.Minute
-	// Refresh is how long a key set from a URL is relied on before it is read again, and so the
-	// time within which a key that was withdrawn stops to count.
+	// Refresh is how long a key set from a URL is used before it is read again. A key that the
+	// issuer withdraws stops working within this time.
 	Refresh = 15 * time.Minute
-	// FileRefresh is how long a key set from a file is relied on.
+	// FileRefresh is how long a key set from a file is used before it is read again.
 	FileRefresh = time.Minute
-	// DefaultTimeout is how long Resolve waits for a key set.
+	// DefaultTimeout is the default of [TokenOptions].Timeout.
 	DefaultTimeout = 2 * time.Second
-	// KeepKeys is for how long, beyond the refresh time, the last key set that was
-	// read serves while it cannot be read again. After that no token is accepted.
+	// KeepKeys is how long, beyond the refresh time, the last key set is used if it cannot be
+	// read again. After that no token is accepted.
 	KeepKeys = time.Hour
-	// RetryAfter is the least time between two readings of a key set, also when
-	// they fail or when tokens name keys that are not in it. Tokens with made-up
-	// keys cause no more requests than that.
+	// RetryAfter is the minimum time between two reads of a key set, even if they fail or
+	// tokens name unknown keys. So tokens with invented keys cause few requests.
 	RetryAfter = 10 * time.Second
 
 	maxTokenBytes = 32 << 10
@@ -82,46 +78,46 @@ const (
 // TokenOptions are the options of [NewTokens]. Issuer, Audience and JWKS are
 // required.
 type TokenOptions struct {
-	// Issuer is what the claim "iss" has to be, to the letter.
+	// Issuer is the exact value of the claim "iss".
 	Issuer string
-	// Audience is what the claim "aud" has to be or contain: the name under which
+	// Audience must be equal to the claim "aud" or an element of it. It is the name by which
 	// the issuer knows this use of attache.
 	Audience string
-	// JWKS is where the issuer's public keys are: the path of a file, or an https
+	// JWKS is the location of the issuer's public keys: the path of a file, or an https
 	// address (http only to this machine).
 	JWKS string
-	// Claims says which claims become which fields of the principal.
+	// Claims maps claims to the fields of the principal.
 	Claims Claims
-	// Leeway is how far the clocks may be apart, at most [MaxLeeway]; 0 means
-	// [DefaultLeeway], and a negative one that they must agree.
+	// Leeway is the allowed difference between the clocks of the issuer and this machine, at
+	// most [MaxLeeway]; 0 means [DefaultLeeway], and a negative value none.
 	Leeway time.Duration
 	// Timeout is how long Resolve waits for a key set; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Kept, if not nil, is called when the key set could not be read again and the last one is
-	// used beyond its refresh time, with the reason, once for each outage. Keys that the
-	// issuer withdrew meanwhile still count. It is called on a goroutine of its own.
+	// Kept, if not nil, is called once for each outage, with the reason, when the key set
+	// cannot be read and the last one is used beyond its refresh time. Keys that the issuer
+	// withdrew meanwhile still work. It is called on another goroutine.
 	Kept func(error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Client asks for the key set; nil means one that keeps no connections. Only
-	// its Transport is used: redirects are not followed and no cookies are kept.
+	// Client requests the key set; nil means one that keeps no connections. Only its
+	// Transport is used: redirects are not followed and no cookies are stored.
 	Client *http.Client
 }
 
-// Tokens finds the owner of a token (JWT). It is safe for use by several goroutines. It keeps
-// no token, but the SHA-256 and the content of those that were accepted. It starts nothing when it is
-// made, and has a goroutine only while a key set is being read.
+// Tokens finds the owner of a token (JWT). It is safe for use by several goroutines. It stores
+// the SHA-256 and the claims of accepted tokens, but no token. It has a goroutine only while it
+// reads a key set.
 type Tokens struct {
 	issuer, audience string
 	claims           Claims
 	parser           *jwt.Parser
-	validator        *jwt.Validator // of the same claims as the parser
+	validator        *jwt.Validator // checks the same claims as parser
 	keys             *keyCache
-	checked          checked
+	cache            tokenCache
 }
 
-// NewTokens returns a Tokens for o. It reads nothing; the first Resolve does. An
-// error is a mistake in o.
+// NewTokens returns a Tokens for o. It reads nothing; the first Resolve does. An error means
+// that o is invalid.
 func NewTokens(o TokenOptions) (*Tokens, error) {
 	switch {
 	case o.Issuer == "":
@@ -158,19 +154,18 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	}, nil
 }
 
-// nameEd25519 has the library know EdDSA under the name that RFC 9864 gives it with
-// that curve, which is the only one the library has.
+// nameEd25519 registers EdDSA with the library also under Ed25519, its name in RFC 9864 with
+// the only curve that the library supports.
 var nameEd25519 = sync.OnceFunc(func() {
 	jwt.RegisterSigningMethod("Ed25519", func() jwt.SigningMethod { return jwt.SigningMethodEdDSA })
 })
 
 // Resolve returns the principal of the token. The errors are those above, each with a reason,
-// and ctx's own. It reads the key set, from the network or the disk, only if there is none yet, if
-// it is too old, or if it lacks the token's key. It waits for that at most as long as the
-// timeout.
+// and the context's error. Resolve reads the key set, from the network or the disk, only if
+// there is none yet, if it is too old, or if it lacks the token's key, and waits for it at most
+// until the timeout.
 //
-// The principal holds at this moment only: call Resolve again soon to notice that the token
-// has expired.
+// The principal is valid only now: call Resolve again soon, because the token expires.
 func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Principal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -179,20 +174,20 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	if len(token) > maxTokenBytes {
 		return nil, fmt.Errorf("%w: it has more than 32 KiB: have a shorter one issued", ErrToken)
 	}
-	seen := t.checked.get(token)
-	if seen == nil && t.malformed(token) {
-		return nil, errMalformed // no key set is asked for so far
+	cached := t.cache.get(token)
+	if cached == nil && t.malformed(token) {
+		return nil, errMalformed // without reading the key set
 	}
 	set, err := t.keys.get(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	if seen != nil && seen.set == set && t.validator.Validate(seen.claims) == nil {
-		return copied(seen.principal), nil
+	if cached != nil && cached.set == set && t.validator.Validate(cached.claims) == nil {
+		return clonePrincipal(cached.principal), nil
 	}
 	claims, kid, err := t.verify(token, set)
-	// The issuer may have a new key. A token that does not name its key shows that
-	// only by its signature.
+	// The issuer may have a new key. If the token does not name its key, a wrong signature is
+	// the only sign of that.
 	if errors.Is(err, ErrTokenKey) || errors.Is(err, ErrSignature) && kid == "" {
 		newer, failure := t.keys.get(ctx, set)
 		switch {
@@ -210,49 +205,49 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	}
 	p, err := t.claims.principal(claims, kid)
 	if err == nil {
-		t.checked.add(token, &checkedToken{set, validated(claims), copied(p)})
+		t.cache.add(token, &cachedToken{set, validatedClaims(claims), clonePrincipal(p)})
 	}
 	return p, err
 }
 
-// malformed reports whether text does not have the form of a token. The library's decoder ignores
-// line breaks.
+// malformed reports whether text does not have the form of a token. The library ignores line
+// breaks, so malformed looks for them.
 func (t *Tokens) malformed(text string) bool {
 	_, _, err := t.parser.ParseUnverified(text, jwt.MapClaims{})
 	return errors.Is(err, jwt.ErrTokenMalformed) || strings.ContainsAny(text, "\r\n")
 }
 
-// errMalformed is returned for what is no token at all.
+// errMalformed is returned for credentials that do not have the form of a token.
 var errMalformed = fmt.Errorf("%w: it is no signed JWT: give the whole token, three parts with dots between them, without quotes or a word in front", ErrToken)
 
-// CheckKeys returns the reason why the key set of the issuer cannot be read, nil if it can.
+// CheckKeys returns an error if the issuer's key set cannot be read.
 func (t *Tokens) CheckKeys(ctx context.Context) error {
 	_, err := t.keys.get(ctx, nil)
 	return err
 }
 
-// verify checks the signature of token against set and then its claims. kid is the
-// name of the key in the token, which is to be believed only without an error.
+// verify checks the signature of token against set and then its claims. kid is the key id in
+// the token. Do not trust it if there is an error.
 func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid string, err error) {
-	var asked bool
-	var refused error // why there is no key for the token
+	var called bool
+	var keyErr error // why there is no key for the token
 	claims = jwt.MapClaims{}
 	_, err = t.parser.ParseWithClaims(token, claims, func(token *jwt.Token) (any, error) {
 		var keys jwt.VerificationKeySet
-		asked = true
-		if kid, refused = checkHeader(token.Header); refused == nil {
-			keys, refused = set.find(kid, token.Method.Alg())
+		called = true
+		if kid, keyErr = checkHeader(token.Header); keyErr == nil {
+			keys, keyErr = set.find(kid, token.Method.Alg())
 		}
-		return keys, refused
+		return keys, keyErr
 	})
 	switch {
-	case err == nil && misshapen(claims) == "":
+	case err == nil && typeFault(claims) == "":
 		return claims, kid, nil
-	case refused != nil:
-		return nil, kid, refused
+	case keyErr != nil:
+		return nil, kid, keyErr
 	case errors.Is(err, jwt.ErrTokenMalformed):
 		return nil, kid, errMalformed
-	case !asked:
+	case !called: // the library refuses the algorithm before it asks for the key
 		return nil, kid, fmt.Errorf("%w: have it signed with an RSA, ECDSA or Ed25519 key", ErrAlgorithm)
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
 		return nil, kid, fmt.Errorf("%w: have a new token issued", ErrSignature)
@@ -260,16 +255,16 @@ func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid st
 	return nil, kid, t.claimsError(claims, err)
 }
 
-// claimsError puts what the library found in the claims into our words. Of several
-// faults it says the one to be mended first.
+// claimsError returns attache's error for an error of the library in the claims. Of several
+// faults it reports the one to correct first.
 func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer), claims["iss"] == nil, claims["iss"] == "":
 		return fmt.Errorf("%w: have it issued by %q or correct identity.jwt.issuer", ErrIssuer, t.issuer)
 	case errors.Is(err, jwt.ErrTokenInvalidAudience), claims["aud"] == nil:
 		return fmt.Errorf("%w: have it issued for %q or correct identity.jwt.audience", ErrAudience, t.audience)
-	case misshapen(claims) != "":
-		return fmt.Errorf("%w: its claim %s: have a new one issued", ErrToken, misshapen(claims))
+	case typeFault(claims) != "":
+		return fmt.Errorf("%w: its claim %s: have a new one issued", ErrToken, typeFault(claims))
 	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
 		return fmt.Errorf("%w: it has no expiry (exp): have one issued that ends", ErrToken)
 	case errors.Is(err, jwt.ErrTokenExpired):
@@ -280,9 +275,9 @@ func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 	return fmt.Errorf("%w: its claims do not hold: have a new one issued", ErrToken)
 }
 
-// misshapen returns which of the claims that decide whether a token holds is not
-// what it has to be, and why; "" if all are. A claim that is not there is for others.
-func misshapen(claims jwt.MapClaims) string {
+// typeFault returns the first of the claims that decide whether a token is valid that has a
+// wrong type, with the reason; "" if there is none. It ignores missing claims.
+func typeFault(claims jwt.MapClaims) string {
 	for _, name := range []string{"exp", "nbf", "iat"} {
 		if value, there := claims[name]; there && !isTime(value) {
 			return name + " is no number of seconds since 1970 (milliseconds are a thousand times too many)"
@@ -297,9 +292,9 @@ func misshapen(claims jwt.MapClaims) string {
 	return ""
 }
 
-// isTime refuses times after the year 9999. They are milliseconds taken for
-// seconds, which never end, or more than fits into a clock, which the library
-// turns into something else on each kind of machine.
+// isTime reports whether value is a number of seconds up to the year 9999. Larger numbers are
+// milliseconds in place of seconds, with which a token would never expire, or overflow, which
+// the library converts differently on each kind of machine.
 func isTime(value any) bool {
 	n, ok := value.(json.Number)
 	if !ok {
@@ -309,15 +304,15 @@ func isTime(value any) bool {
 	return err == nil && seconds >= 0 && seconds <= 253402300799
 }
 
-// checkHeader reads the name of the key in a token's header, "" if there is none,
-// and refuses what the rest of the header would have us understand.
+// checkHeader returns the key id in a token's header, "" if there is none. It refuses critical
+// extensions and other types of tokens.
 func checkHeader(header map[string]any) (kid string, err error) {
 	if _, ok := header["crit"]; ok {
-		// RFC 7515, section 4.1.11: what is not understood there must be refused.
+		// RFC 7515, section 4.1.11: unknown critical extensions must be refused.
 		return "", fmt.Errorf("%w: it has critical extensions, of which none is known: have one issued without", ErrToken)
 	}
 	if typ, ok := header["typ"]; ok && !isTokenType(typ) {
-		// RFC 8725, section 3.11: an issuer signs other things with the same key.
+		// RFC 8725, section 3.11: an issuer signs other kinds of tokens with the same key.
 		return "", fmt.Errorf("%w: it is of another type than JWT or at+jwt: give the access or identity token", ErrToken)
 	}
 	value, ok := header["kid"]

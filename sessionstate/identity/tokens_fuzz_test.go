@@ -28,9 +28,8 @@ func isTokenError(err error) bool {
 	return false
 }
 
-// FuzzToken resolves any text. Whom it identifies must be in a token that was
-// signed here, and what is refused is said with one of the errors and without a
-// word of the token.
+// FuzzToken resolves any text. A principal must be from a token that was signed here. Otherwise
+// the error is one of the documented ones, without any part of the token.
 func FuzzToken(f *testing.F) {
 	file := filepath.Join(f.TempDir(), "jwks.json")
 	if err := os.WriteFile(file, []byte(keySetOf(fixed.jwk(nil))), 0o600); err != nil {
@@ -40,8 +39,7 @@ func FuzzToken(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	// Keys are new each run, so a header and claims of good tokens are given and
-	// signed here, too, beside what the fuzzer makes of whole tokens.
+	// The fuzzer changes whole tokens, and also headers and claims, which are then signed here.
 	good := fixed.token(claims(nil), nil)
 	f.Add(good)
 	f.Add("..")
@@ -63,8 +61,8 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzClaims signs any claims. It must not matter what an issuer writes: what is
-// accepted can be put into a header and a variable.
+// FuzzClaims signs any claims. If they are accepted, the fields of the principal are safe for a
+// header and a variable.
 func FuzzClaims(f *testing.F) {
 	file := filepath.Join(f.TempDir(), "jwks.json")
 	if err := os.WriteFile(file, []byte(keySetOf(fixed.jwk(nil))), 0o600); err != nil {
@@ -101,7 +99,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// FuzzSessionFile reads any bytes as a session file.
+// FuzzSessionFile parses any bytes as a session file.
 func FuzzSessionFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "user: ada\n", `{"user":"ada","roles":["a"]}`, "{user: ada}", "user: &a b\ntenant: *a\n", "<<: {user: a}\n", "roles: [[a]]", "user: |\n  a\n",
@@ -134,7 +132,7 @@ func FuzzSessionFile(f *testing.F) {
 	})
 }
 
-// FuzzKeySet reads any bytes as a key set, which no token fits.
+// FuzzKeySet parses any bytes as a key set, which verifies no token.
 func FuzzKeySet(f *testing.F) {
 	f.Add([]byte(keySetOf(fixed.jwk(nil))))
 	for _, seed := range []string{`{"keys":[]}`, `{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}`, `{"keys":[{"kty":"RSA","n":"AA","e":"AQAB"}]}`, `{"keys":[{"kty":"OKP","crv":"X25519","x":"AA"}]}`, "[]", "{"} {

@@ -39,17 +39,17 @@ import (
 const (
 	issuer   = "https://issuer.example/"
 	audience = "attache"
-	secret   = "s3cretClaimValue" // stands in tokens and never in an error
+	secret   = "s3cretClaimValue" // is in tokens and must never be in an error
 )
 
-// signer is a private key with its name.
+// signer is a private key with its id.
 type signer struct {
 	kid    string
 	method jwt.SigningMethod
 	key    crypto.Signer
 }
 
-// fixed is the same key in every process, as fuzzing needs it.
+// fixed is the same key in every process, which fuzzing needs.
 var fixed = signer{"ed", jwt.SigningMethodEdDSA, ed25519.NewKeyFromSeed([]byte("a seed that is no secret of ours"))}
 
 var keyring = sync.OnceValue(func() map[string]signer {
@@ -88,7 +88,7 @@ func (s signer) jwk(extra map[string]any) map[string]any {
 	return members
 }
 
-// token signs claims; a header member of nil is left out.
+// token signs claims. A nil member of the header is omitted.
 func (s signer) token(claims, header map[string]any) string {
 	token := jwt.NewWithClaims(s.method, jwt.MapClaims(claims))
 	token.Header["kid"] = s.kid
@@ -104,7 +104,7 @@ func (s signer) token(claims, header map[string]any) string {
 	return text
 }
 
-// signed returns any text as the claims of a token of the fixed key.
+// signed returns a token with any text as its claims, signed by the fixed key.
 func signed(text string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	unsigned := encode([]byte(`{"alg":"EdDSA","kid":"ed"}`)) + "." + encode([]byte(text))
@@ -128,7 +128,7 @@ func allKeys() string {
 	return keySetOf(ring["rsa"].jwk(nil), ring["ec256"].jwk(nil), ring["ec384"].jwk(nil), ring["ec521"].jwk(nil), ring["ed"].jwk(nil))
 }
 
-// claims are good ones with some replaced; nil takes one out.
+// claims returns valid claims with some replaced; nil removes a claim.
 func claims(changed map[string]any) map[string]any {
 	c := map[string]any{
 		"iss": issuer, "aud": audience, "exp": start.Add(time.Hour).Unix(), "iat": start.Unix(), "nbf": start.Unix(),
@@ -143,7 +143,7 @@ func claims(changed map[string]any) map[string]any {
 	return c
 }
 
-// A tokensTest is a Tokens with a key set in a file, and a clock that the test sets.
+// A tokensTest is a Tokens with a key set in a file and a clock for tests.
 type tokensTest struct {
 	*identity.Tokens
 	t    *testing.T
@@ -171,7 +171,7 @@ func newTokensTest(t *testing.T, keys string, change func(*identity.TokenOptions
 func (g *tokensTest) at(now time.Time)       { g.now.Store(now.UnixNano()) }
 func (g *tokensTest) later(by time.Duration) { g.now.Add(int64(by)) }
 
-// want resolves token, which is to give err, and sees that no error tells of it.
+// want checks that resolving token returns err, and that the error contains no part of the token.
 func (g *tokensTest) want(token string, err error) *sessionstate.Principal {
 	g.t.Helper()
 	p, got := g.Resolve(g.t.Context(), token)
@@ -182,12 +182,12 @@ func (g *tokensTest) want(token string, err error) *sessionstate.Principal {
 	return p
 }
 
-// quiet fails if err, in one line and without a piece of token in it, is not.
+// quiet checks that err is one line and contains no part of token.
 func quiet(t *testing.T, token string, err error) {
 	t.Helper()
 	text := fmt.Sprintf("%v", err)
 	if strings.ContainsAny(text, "\n\r\x1b") || strings.Contains(text, secret) {
-		t.Errorf("the error tells too much: %q", text)
+		t.Errorf("the error contains too much: %q", text)
 	}
 	for _, part := range strings.Split(token, ".") {
 		if len(part) > 8 && strings.Contains(text, part[:8]) {
@@ -224,7 +224,7 @@ func TestTokensAlgorithms(t *testing.T) {
 	}
 }
 
-// forged returns a token with any header, signed with nothing or a shared secret.
+// forged returns a token with any header, unsigned or signed with a shared secret.
 func forged(header map[string]any, hmacKey []byte) string {
 	method := jwt.SigningMethod(jwt.SigningMethodNone)
 	var key any = jwt.UnsafeAllowNoneSignatureType
@@ -240,7 +240,7 @@ func forged(header map[string]any, hmacKey []byte) string {
 	return text
 }
 
-// rehead puts another header before a token.
+// rehead replaces the header of a token.
 func rehead(token, header string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + token[strings.Index(token, "."):]
 }
@@ -269,12 +269,12 @@ func TestTokensRefuseSignatures(t *testing.T) {
 		{"none in capitals", rehead(parts[0]+"."+parts[1]+".", `{"alg":"NONE","kid":"rsa"}`), identity.ErrAlgorithm},
 		{"no algorithm", rehead(good, `{"kid":"rsa"}`), identity.ErrAlgorithm},
 		{"algorithm that is a number", rehead(good, `{"alg":256,"kid":"rsa"}`), identity.ErrAlgorithm},
-		{"algorithm nobody knows", rehead(good, `{"alg":"`+secret+`","kid":"rsa"}`), identity.ErrAlgorithm},
+		{"unknown algorithm", rehead(good, `{"alg":"`+secret+`","kid":"rsa"}`), identity.ErrAlgorithm},
 		{"public key as a shared secret", forged(map[string]any{"kid": "rsa"}, public), identity.ErrAlgorithm},
 		{"public key bytes as a shared secret", forged(map[string]any{"kid": "ed"}, ring["ed"].key.Public().(ed25519.PublicKey)), identity.ErrAlgorithm},
 		{"the id of a key of another kind", wrongAlg.token(claims(nil), nil), identity.ErrAlgorithm},
-		{"signature taken off", parts[0] + "." + parts[1] + ".", identity.ErrSignature},
-		{"claims of another", parts[0] + "." + other[1] + "." + parts[2], identity.ErrSignature},
+		{"signature removed", parts[0] + "." + parts[1] + ".", identity.ErrSignature},
+		{"claims of another token", parts[0] + "." + other[1] + "." + parts[2], identity.ErrSignature},
 		{"another's key under a known id", stranger.token(claims(nil), nil), identity.ErrSignature},
 		{"another's key without an id", stranger.token(claims(nil), noKid), identity.ErrSignature},
 		{"another's key in the token", stranger.token(claims(nil), map[string]any{"jwk": stranger.jwk(nil), "jku": "http://127.0.0.1:1/" + secret, "x5u": "http://127.0.0.1:1/"}), identity.ErrSignature},
@@ -289,8 +289,8 @@ func TestTokensRefuseSignatures(t *testing.T) {
 		{"two parts", parts[0] + "." + parts[1], identity.ErrToken},
 		{"five parts", good + ".a.b", identity.ErrToken},
 		{"padding", parts[0] + "." + parts[1] + "." + parts[2] + "=", identity.ErrToken},
-		{"no base64", parts[0] + "." + parts[1] + "!." + parts[2], identity.ErrToken},
-		{"no JSON", "aGFsbG8." + parts[1] + "." + parts[2], identity.ErrToken},
+		{"not base64", parts[0] + "." + parts[1] + "!." + parts[2], identity.ErrToken},
+		{"not JSON", "aGFsbG8." + parts[1] + "." + parts[2], identity.ErrToken},
 		{"null", rehead(good, "null"), identity.ErrAlgorithm},
 		{"too long", ring["rsa"].token(claims(map[string]any{"x": strings.Repeat("x", 32<<10)}), nil), identity.ErrToken},
 	}
@@ -319,14 +319,14 @@ func TestTokensClaims(t *testing.T) {
 		{"another audience", map[string]any{"aud": secret}, identity.ErrAudience},
 		{"other audiences", map[string]any{"aud": []string{"a", "Attache"}}, identity.ErrAudience},
 		{"one of the audiences", map[string]any{"aud": []string{"a", audience}}, nil},
-		{"one of the audiences behind an empty one", map[string]any{"aud": []string{"", audience}}, nil},
+		{"one of the audiences after an empty one", map[string]any{"aud": []string{"", audience}}, nil},
 		{"no audience", map[string]any{"aud": nil}, identity.ErrAudience},
 		{"empty audience", map[string]any{"aud": []string{}}, identity.ErrToken},
 		{"audience of the wrong type", map[string]any{"aud": 1}, identity.ErrToken},
 		{"no expiry", map[string]any{"exp": nil}, identity.ErrToken},
 		{"expiry as text", map[string]any{"exp": "2030-01-01"}, identity.ErrToken},
 		{"expiry null", map[string]any{"exp": json.RawMessage("null")}, identity.ErrToken},
-		{"expiry without measure", map[string]any{"exp": json.RawMessage("1e400")}, identity.ErrToken},
+		{"overflowing expiry", map[string]any{"exp": json.RawMessage("1e400")}, identity.ErrToken},
 		{"expiry in milliseconds", map[string]any{"exp": start.Add(time.Hour).UnixMilli()}, identity.ErrToken},
 		{"negative expiry", map[string]any{"exp": -1}, identity.ErrToken},
 		{"just expired", map[string]any{"exp": at(-leeway)}, identity.ErrTokenExpired},
@@ -341,7 +341,7 @@ func TestTokensClaims(t *testing.T) {
 		{"no user", map[string]any{"sub": nil}, identity.ErrToken},
 		{"empty user", map[string]any{"sub": ""}, identity.ErrToken},
 		{"user that is an object", map[string]any{"sub": map[string]any{"a": secret}}, identity.ErrToken},
-		{"user that is no Unicode", map[string]any{"sub": json.RawMessage(`"a\ud800"`)}, identity.ErrToken},
+		{"user that is not Unicode", map[string]any{"sub": json.RawMessage(`"a\ud800"`)}, identity.ErrToken},
 		{"tenant with a line break", map[string]any{"org_id": secret + "\nx"}, identity.ErrToken},
 		{"tenant with space", map[string]any{"org_id": " " + secret}, identity.ErrToken},
 		{"tenant that is true", map[string]any{"org_id": true}, identity.ErrToken},
@@ -360,7 +360,7 @@ func TestTokensClaims(t *testing.T) {
 	}
 }
 
-// An error names the claim that is to be mended, and says how it is written.
+// An error names the claim to correct, and its type.
 func TestTokensNameTheClaim(t *testing.T) {
 	inMilliseconds := start.Add(time.Hour).UnixMilli()
 	const seconds = "is no number of seconds since 1970 (milliseconds are a thousand times too many)"
@@ -399,7 +399,7 @@ func TestTokensLeeway(t *testing.T) {
 	}
 }
 
-// A client sends its token with each request. The signature is checked once for each key set.
+// A client sends its token with each request. The signature is checked only once per key set.
 func TestTokensAreRemembered(t *testing.T) {
 	g := newTokensTest(t, allKeys(), nil)
 	token := keyring()["rsa"].token(claims(nil), nil)
@@ -410,7 +410,7 @@ func TestTokensAreRemembered(t *testing.T) {
 	remembered := testing.AllocsPerRun(100, func() { g.want(token, nil) })
 	changed := token[:len(token)-4] + "AAAA"
 	if refused := testing.AllocsPerRun(100, func() { g.want(changed, identity.ErrSignature) }); remembered > refused/4 {
-		t.Errorf("%v allocations for a token that was accepted, %v for one that is checked", remembered, refused)
+		t.Errorf("%v allocations for a cached token, %v for one that is checked", remembered, refused)
 	}
 }
 
@@ -523,12 +523,12 @@ func TestKeySetChoosesKeys(t *testing.T) {
 		{"of an algorithm of another kind", keySetOf(ring["rsa"].jwk(map[string]any{"alg": "HS256"})), ring["rsa"], identity.ErrTokenKey},
 		{"Ed25519 by its new name", keySetOf(ring["ed"].jwk(map[string]any{"alg": "Ed25519"})), ring["ed"], nil},
 		{"too short", keySetOf(weak.jwk(nil)), weak, identity.ErrTokenKey},
-		{"beside what is unknown", keySetOf(bad, map[string]any{"kty": "AKP"}, map[string]any{"kty": "oct", "k": "AA", "kid": "ed"}, map[string]any{"kty": 1}, ring["ed"].jwk(nil)), ring["ed"], nil},
-		{"two of one name", keySetOf(ring["rsa2"].jwk(nil), ring["rsa"].jwk(nil)), ring["rsa"], nil},
+		{"next to unknown keys", keySetOf(bad, map[string]any{"kty": "AKP"}, map[string]any{"kty": "oct", "k": "AA", "kid": "ed"}, map[string]any{"kty": 1}, ring["ed"].jwk(nil)), ring["ed"], nil},
+		{"two with the same id", keySetOf(ring["rsa2"].jwk(nil), ring["rsa"].jwk(nil)), ring["rsa"], nil},
 		{"with another's certificate address", keySetOf(ring["ed"].jwk(map[string]any{"x5u": "http://127.0.0.1:1/"})), ring["ed"], nil},
 		{"with its private half", keySetOf(ring["ed"].jwk(map[string]any{"d": "AA"})), ring["ed"], nil},
 		{"no keys", `{"keys": []}`, ring["ed"], identity.ErrTokenKey},
-		{"no set", `{}`, ring["ed"], identity.ErrKeySet},
+		{"not a key set", `{}`, ring["ed"], identity.ErrKeySet},
 		{"null", `null`, ring["ed"], identity.ErrKeySet},
 		{"a page", "<html>" + secret, ring["ed"], identity.ErrKeySet},
 		{"too many", `{"keys":[{}` + strings.Repeat(",{}", 100) + `]}`, ring["ed"], identity.ErrKeySet},
@@ -541,7 +541,7 @@ func TestKeySetChoosesKeys(t *testing.T) {
 	}
 }
 
-// RFC 9864 calls EdDSA with Ed25519 by the name of the curve. It is that and no more.
+// In RFC 9864, EdDSA with Ed25519 has the name of the curve.
 func TestTokensNewName(t *testing.T) {
 	ring := keyring()
 	g := newTokensTest(t, allKeys(), nil)
@@ -561,7 +561,7 @@ func TestKeySetFile(t *testing.T) {
 	}
 	g.want(token, identity.ErrKeySet)
 	put(t, g.file, allKeys())
-	g.want(token, identity.ErrKeySet) // not again so soon
+	g.want(token, identity.ErrKeySet) // not read again so soon
 	g.later(identity.RetryAfter)
 	g.want(token, nil)
 
@@ -579,7 +579,7 @@ func TestKeySetFile(t *testing.T) {
 	}
 }
 
-// keyServer serves a key set that can be changed and counts who asked for it.
+// keyServer serves a key set that can be changed, and counts requests.
 type keyServer struct {
 	*httptest.Server
 	asked atomic.Int64
@@ -604,7 +604,7 @@ func newKeyServer(t *testing.T, body string) *keyServer {
 func (s *keyServer) want(t *testing.T, asked int64) {
 	t.Helper()
 	if got := s.asked.Load(); got != asked {
-		t.Errorf("the server was asked %d times, want %d", got, asked)
+		t.Errorf("the server got %d requests, want %d", got, asked)
 	}
 }
 
@@ -631,7 +631,7 @@ func TestKeySetRotation(t *testing.T) {
 	g.want(old, nil)
 	server.want(t, 2)
 
-	// Tokens of made-up keys cause one question each time, at most.
+	// Tokens with invented keys cause at most one request each time.
 	unknown := ring["ed"]
 	for i := range 10 {
 		unknown.kid = fmt.Sprint(i)
@@ -644,7 +644,7 @@ func TestKeySetRotation(t *testing.T) {
 	}
 	server.want(t, 3)
 
-	// A key that is withdrawn counts until the set is read again.
+	// A withdrawn key works until the set is read again.
 	server.body.Store(keySetOf(ring["ed"].jwk(nil)))
 	g.later(identity.Refresh - 1)
 	g.want(old, nil)
@@ -654,7 +654,7 @@ func TestKeySetRotation(t *testing.T) {
 	server.want(t, 4)
 }
 
-// A token that does not name its key shows a rotation by its signature alone.
+// If a token does not name its key, only its signature shows a rotation.
 func TestKeySetRotationWithoutIDs(t *testing.T) {
 	ring := keyring()
 	server := newKeyServer(t, keySetOf(ring["rsa"].jwk(map[string]any{"kid": ""})))
@@ -687,7 +687,7 @@ func TestKeySetUnreachable(t *testing.T) {
 	g.want(token, nil)
 	server.want(t, 7)
 
-	// Later the last key set serves, for a bounded time, and new keys are unknown.
+	// Later the last key set is used for a bounded time, and new keys are unknown.
 	server.code.Store(503)
 	g.later(identity.Refresh)
 	g.want(token, nil)
@@ -716,8 +716,8 @@ func TestKeySetUnreachable(t *testing.T) {
 	quiet(t, token, err)
 }
 
-// While the last key set serves because it cannot be read again, keys that were
-// withdrawn count: whoever runs attache is told, once for each outage.
+// While the last key set is used because it cannot be read again, withdrawn keys still work. This
+// is reported once for each outage.
 func TestKeySetKept(t *testing.T) {
 	var told []string
 	g := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) {
@@ -753,7 +753,7 @@ func TestKeySetKept(t *testing.T) {
 	outage()
 	wantTold(2)
 
-	// A set that is too old serves nobody, which the error says.
+	// A set that is too old is not used, which the error says.
 	put(t, g.file, allKeys())
 	g.later(identity.RetryAfter)
 	g.want(token, nil)
@@ -765,8 +765,8 @@ func TestKeySetKept(t *testing.T) {
 	wantTold(2)
 }
 
-// A server that does not answer costs each caller the timeout at most, and one
-// that is given up by its caller goes on for the others.
+// If the server does not answer, each caller waits at most for the timeout. A request whose caller
+// gives up continues for the others.
 func TestKeySetSlow(t *testing.T) {
 	release := make(chan struct{})
 	arrived := make(chan struct{}, 10)

@@ -1,9 +1,9 @@
-// Package keystore keeps API keys in a database that several machines share: the entries of a
-// key file, with the hash of each key.
+// Package keystore stores API keys in a database that several machines share. It stores the
+// same entries as a key file, with the hash of each key.
 //
-// A [Store] reads and changes them for people, a [Resolver] says whose a key is. A key belongs
-// to a tenant, which is known only once the key was found; so a look-up sees all tenants, and
-// nothing else does it but the commands of the operator.
+// A [Store] reads and changes the keys for people, and a [Resolver] finds the owner of a key. A
+// key belongs to a tenant, but the tenant is unknown until the key is found. So look-ups, and
+// the commands of the operator, see the keys of all tenants.
 package keystore
 
 import (
@@ -28,21 +28,20 @@ var files embed.FS
 // Schema returns the table of keys.
 func Schema() database.Schema { return database.Schema{Name: "keys", Files: files} }
 
-// Notice is what other processes hear of when keys have changed; see [database.Tx.Notify].
+// Notice is the payload of the notification of changed keys; see [database.Tx.Notify].
 const Notice = "keys"
 
-// A Store keeps the keys. It is safe for use by several processes and goroutines.
+// A Store is a table of keys. It is safe for use by several processes and goroutines.
 type Store struct{ db *database.DB }
 
-// New returns the keys in db, which was opened with [Schema].
+// New returns the Store in db, which must be opened with [Schema].
 func New(db *database.DB) *Store { return &Store{db} }
 
-// everyone is the scope of a look-up by hash or id.
-var everyone = database.Scope{AllTenants: true}
+var allTenants = database.Scope{AllTenants: true}
 
 const columns = `tenant, hash, id, owner, email, roles, permissions, plan, scope, trust, created, expires, revoked`
 
-// Create makes a key for an owner, as [identity.Create] does in a file.
+// Create makes a key for an owner, like [identity.Create].
 func (s *Store) Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e identity.Entry, err error) {
 	if key, e, err = identity.NewKey(a, prefix, expiry, now); err != nil {
 		return "", identity.Entry{}, err
@@ -54,9 +53,9 @@ func (s *Store) Create(ctx context.Context, a identity.Attributes, prefix string
 	return key, e, nil
 }
 
-// change runs f in a transaction, and tells other processes that keys have changed.
+// change runs f in a transaction, and notifies other processes of the change.
 func (s *Store) change(ctx context.Context, f func(*database.Tx) error) error {
-	return s.db.In(ctx, everyone, func(tx *database.Tx) error {
+	return s.db.In(ctx, allTenants, func(tx *database.Tx) error {
 		if err := f(tx); err != nil {
 			return err
 		}
@@ -66,7 +65,7 @@ func (s *Store) change(ctx context.Context, f func(*database.Tx) error) error {
 
 // List returns the keys of all tenants, the oldest first.
 func (s *Store) List(ctx context.Context) (all []identity.Entry, err error) {
-	err = s.db.View(ctx, everyone, func(tx *database.Tx) (err error) {
+	err = s.db.View(ctx, allTenants, func(tx *database.Tx) (err error) {
 		all, err = list(tx)
 		return err
 	})
@@ -78,7 +77,7 @@ func list(tx *database.Tx) ([]identity.Entry, error) {
 	return database.Collect(tx, read, `SELECT `+columns+` FROM api_keys ORDER BY created, id`)
 }
 
-// Revoke revokes the key with an id as of now, as [identity.Revoke] does in a file.
+// Revoke revokes the key with the given id as of now, like [identity.Revoke].
 func (s *Store) Revoke(ctx context.Context, id string, now time.Time) error {
 	return s.change(ctx, func(tx *database.Tx) error {
 		for {
@@ -94,25 +93,25 @@ func (s *Store) Revoke(ctx context.Context, id string, now time.Time) error {
 			case err != nil || revoked != "":
 				return err
 			}
-			// An import has just brought the key: each statement sees what is committed by then.
+			// Another transaction has inserted the key between the two statements.
 		}
 	})
 }
 
-// Counts are how many keys an import added, changed and found as they were.
+// Counts are the numbers of keys that an import added, changed and found unchanged.
 type Counts struct{ Added, Changed, Same int }
 
 // Any reports whether there is a key, revoked or not.
-func (s *Store) Any(ctx context.Context) (there bool, err error) {
-	err = s.db.View(ctx, everyone, func(tx *database.Tx) error {
-		return tx.Row(`SELECT EXISTS (SELECT 1 FROM api_keys)`).Scan(&there)
+func (s *Store) Any(ctx context.Context) (exists bool, err error) {
+	err = s.db.View(ctx, allTenants, func(tx *database.Tx) error {
+		return tx.Row(`SELECT EXISTS (SELECT 1 FROM api_keys)`).Scan(&exists)
 	})
-	return there, err
+	return exists, err
 }
 
-// Import brings entries of a key file into the database, all of them or none. An entry that is
-// there is changed to what the file says, but a key that was revoked stays revoked. Keys that
-// the file does not have stay.
+// Import copies the entries of a key file into the database, all of them or none. It updates
+// existing entries from the file, but a revoked key stays revoked. Keys that are not in the
+// file stay unchanged.
 func (s *Store) Import(ctx context.Context, entries []identity.Entry) (n Counts, err error) {
 	err = s.change(ctx, func(tx *database.Tx) error {
 		all, err := list(tx)
@@ -125,7 +124,7 @@ func (s *Store) Import(ctx context.Context, entries []identity.Entry) (n Counts,
 	return n, err
 }
 
-// importEntries writes what is not in all as it is in entries.
+// importEntries writes the entries that are not in all or differ there.
 func importEntries(tx *database.Tx, all, entries []identity.Entry) (n Counts, err error) {
 	byHash, byID := make(map[string]*identity.Entry, len(all)), make(map[string]*identity.Entry, len(all))
 	for i := range all {
@@ -154,12 +153,12 @@ func importEntries(tx *database.Tx, all, entries []identity.Entry) (n Counts, er
 	if err := write(tx, "", added...); err != nil {
 		return Counts{}, err
 	}
-	return n, write(tx, replacing, changed...)
+	return n, write(tx, onConflictUpdate, changed...)
 }
 
-// find returns the entry of the key with a hash, nil if there is none.
+// find returns the entry of the key with the given hash, nil if there is none.
 func (s *Store) find(ctx context.Context, hash string) (found *identity.Entry, err error) {
-	err = s.db.View(ctx, everyone, func(tx *database.Tx) error {
+	err = s.db.View(ctx, allTenants, func(tx *database.Tx) error {
 		found = nil
 		e, err := scan(tx.Row(`SELECT `+columns+` FROM api_keys WHERE hash = ?1`, hash).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -171,21 +170,21 @@ func (s *Store) find(ctx context.Context, hash string) (found *identity.Entry, e
 	return found, err
 }
 
-// replacing has an insertion change the rows of keys that are there. The statement itself keeps a
-// revocation: another process may have committed one after the row was read.
-const replacing = ` ON CONFLICT (hash) DO UPDATE SET
+// onConflictUpdate makes an INSERT update the rows of existing keys. It keeps a revocation that
+// another process may have committed after this one read the row.
+const onConflictUpdate = ` ON CONFLICT (hash) DO UPDATE SET
 	tenant = excluded.tenant, id = excluded.id, owner = excluded.owner, email = excluded.email, roles = excluded.roles,
 	permissions = excluded.permissions, plan = excluded.plan, scope = excluded.scope, trust = excluded.trust,
 	created = excluded.created, expires = excluded.expires,
 	revoked = CASE WHEN api_keys.revoked = '' THEN excluded.revoked ELSE api_keys.revoked END`
 
-// writeAtOnce is how many keys one statement writes: a transaction with one statement for each
-// of thousands would take longer than the database is given.
-const writeAtOnce = 100
+// writeBatch is the number of keys that one statement writes: with one statement for each of
+// thousands of keys, a transaction would exceed the timeout of the database.
+const writeBatch = 100
 
-// write inserts keys; conflict says what to do about those that are there.
-func write(tx *database.Tx, conflict string, entries ...identity.Entry) error {
-	for some := range slices.Chunk(entries, writeAtOnce) {
+// write inserts keys; onConflict is the clause for existing ones.
+func write(tx *database.Tx, onConflict string, entries ...identity.Entry) error {
+	for some := range slices.Chunk(entries, writeBatch) {
 		var rows []string
 		var args []any
 		for _, e := range some {
@@ -199,7 +198,7 @@ func write(tx *database.Tx, conflict string, entries ...identity.Entry) error {
 			}
 			rows, args = append(rows, "("+strings.Join(places, ", ")+")"), append(args, row...)
 		}
-		if _, err := tx.Exec(`INSERT INTO api_keys (`+columns+`) VALUES `+strings.Join(rows, ", ")+conflict, args...); err != nil {
+		if _, err := tx.Exec(`INSERT INTO api_keys (`+columns+`) VALUES `+strings.Join(rows, ", ")+onConflict, args...); err != nil {
 			return err
 		}
 	}
@@ -234,13 +233,13 @@ func scan(into func(...any) error) (e identity.Entry, err error) {
 	return e, nil
 }
 
-// words returns a JSON array, null for none: it is read back as it was.
+// words returns list as JSON. A nil list becomes null and is read back as nil.
 func words(list []string) string {
-	data, _ := json.Marshal(list) // texts are always valid
+	data, _ := json.Marshal(list) // never fails for strings
 	return string(data)
 }
 
-// text returns a time as the database has it.
+// text returns the form of a time in the database.
 func text(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -17,12 +17,12 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// suite is what holds on both engines. open returns another store of the same keys.
+// suite has the tests for both engines. open returns another store with the same keys.
 var suite = []struct {
 	name string
 	test func(t *testing.T, open func() *Store)
 }{
-	{"an entry comes back as it was", testRoundTrip},
+	{"an entry is read back unchanged", testRoundTrip},
 	{"revoke", testRevoke},
 	{"import", testImport},
 	{"several import at once", testImportAtOnce},
@@ -46,12 +46,7 @@ func TestOnSQLite(t *testing.T) {
 
 func TestOnPostgreSQL(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
-	made := cluster.Database()
-	first := databasetest.Connect(t, made)
-	if _, err := first.Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
-		t.Fatal(err)
-	}
-	_ = first.Close()
+	made := databasetest.Migrate(t, cluster.Database(), Schema())
 	for _, test := range suite {
 		t.Run(test.name, func(t *testing.T) {
 			url := cluster.Copy(made)
@@ -65,21 +60,21 @@ func TestOnPostgreSQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.db.In(t.Context(), everyone, func(tx *database.Tx) error {
-			_, err := tx.Exec(`REVOKE INSERT, UPDATE, DELETE ON api_keys FROM attache`) // who owns it here
+		err = s.db.In(t.Context(), allTenants, func(tx *database.Tx) error {
+			_, err := tx.Exec(`REVOKE INSERT, UPDATE, DELETE ON api_keys FROM attache`) // the owner in this test
 			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if found, err := s.find(t.Context(), e.SHA256); err != nil || found == nil {
-			t.Errorf("it finds %v, %v", found, err)
+			t.Errorf("find = %v, %v", found, err)
 		}
 		if err := s.Revoke(t.Context(), e.ID, start); err == nil {
-			t.Error("it revokes a key")
+			t.Error("it can revoke a key")
 		}
 		if problems, err := server.Problems(t.Context(), []database.Schema{Schema()}); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "api_keys") }) {
-			t.Errorf("attache store check says %q, %v", problems, err)
+			t.Errorf("Problems = %q, %v", problems, err)
 		}
 	})
 	testRevokeBesideImport(t, func() string { return cluster.Copy(made) })
@@ -91,7 +86,7 @@ var (
 	ada   = identity.Attributes{User: "ada", Tenant: "acme", Email: "ada@acme.example", Roles: []string{"dev", `"quoted"`}, Permissions: []string{"records:read"}, Plan: "pro", Scope: "acme/x", Trust: "sandboxed"}
 )
 
-// An entry comes back as it was, with every field and with none.
+// Entries with all fields and with none are read back unchanged.
 func testRoundTrip(t *testing.T, open func() *Store) {
 	s := open()
 	if any, err := s.Any(t.Context()); any || err != nil {
@@ -123,7 +118,7 @@ func testRevoke(t *testing.T, open func() *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // again is no error and changes nothing
+	for range 2 { // repeating it is no error and changes nothing
 		if err := s.Revoke(t.Context(), e.ID, start.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +132,7 @@ func testRevoke(t *testing.T, open func() *Store) {
 	}
 }
 
-// An import can be done again, changes what the file changed, and brings back no revoked key.
+// An import can be repeated, updates changed entries, and does not restore revoked keys.
 func testImport(t *testing.T, open func() *Store) {
 	s := open()
 	_, first, _ := identity.NewKey(ada, "", time.Hour, start)
@@ -163,7 +158,7 @@ func testImport(t *testing.T, open func() *Store) {
 	second.Revoked = start
 	doImport(Counts{Changed: 1, Same: 1}, moved, second)
 
-	// Nothing of a file with a mistake is imported.
+	// If one entry is invalid, nothing is imported.
 	_, third, _ := identity.NewKey(ada, "", 0, start)
 	_, stranger, _ := identity.NewKey(ada, "", 0, start)
 	stranger.ID = second.ID
@@ -171,11 +166,11 @@ func testImport(t *testing.T, open func() *Store) {
 		t.Errorf("an id of another key: %v", err)
 	}
 	if all, err := s.List(t.Context()); err != nil || len(all) != 2 {
-		t.Errorf("there are %d keys, %v", len(all), err)
+		t.Errorf("%d keys, %v", len(all), err)
 	}
 }
 
-// A large file takes few statements, as each is a round trip to a server.
+// A large file takes few statements, because each is a round trip to a server.
 func TestImportTakesFewStatements(t *testing.T) {
 	statements := 0
 	db, err := database.OpenFile(t.Context(), database.FileOptions{
@@ -186,7 +181,7 @@ func TestImportTakesFewStatements(t *testing.T) {
 	}
 	defer db.Close()
 	var entries []identity.Entry
-	for range 2*writeAtOnce + 1 {
+	for range 2*writeBatch + 1 {
 		_, e, _ := identity.NewKey(ada, "", 0, start)
 		entries = append(entries, e)
 	}
@@ -202,7 +197,7 @@ func TestImportTakesFewStatements(t *testing.T) {
 		}
 	}
 	if all, err := s.List(t.Context()); err != nil || len(all) != len(entries) || all[len(all)-1].Plan != "free" {
-		t.Errorf("there are %d keys, %v", len(all), err)
+		t.Errorf("%d keys, %v", len(all), err)
 	}
 }
 
@@ -234,7 +229,7 @@ func testImportAtOnce(t *testing.T, open func() *Store) {
 	}
 }
 
-// A revocation beside an import of the same key: the key is revoked, or the error says that it is not.
+// After a revocation during an import of the same key, the key is revoked, or there is an error.
 func testRevokeBesideImport(t *testing.T, newDatabase func() string) {
 	changes := map[string]struct {
 		change func(*identity.Entry)
@@ -273,8 +268,8 @@ func testRevokeBesideImport(t *testing.T, newDatabase func() string) {
 	}
 }
 
-// revokeBeforeWrite revokes the key with an id when an import of e has read the keys and has not
-// changed them yet.
+// revokeBeforeWrite revokes a key after an import of e has read the keys and before it changes
+// them.
 func revokeBeforeWrite(t *testing.T, importer, revoker *Store, e identity.Entry, id string) error {
 	var revoked error
 	var n Counts
@@ -288,13 +283,13 @@ func revokeBeforeWrite(t *testing.T, importer, revoker *Store, e identity.Entry,
 		return err
 	})
 	if err != nil || n != (Counts{Changed: 1}) {
-		t.Errorf("the import says %+v, %v", n, err)
+		t.Errorf("Import = %+v, %v", n, err)
 	}
 	return revoked
 }
 
-// revokeBeforeCommit revokes the key with an id when an import of e has changed the key and has
-// not ended: the revocation waits for it.
+// revokeBeforeCommit revokes a key after an import of e has changed it and before the import
+// commits: the revocation waits for that.
 func revokeBeforeCommit(t *testing.T, importer, revoker *Store, e identity.Entry, id string) error {
 	revoked := make(chan error, 1)
 	err := importer.change(t.Context(), func(tx *database.Tx) error {
@@ -316,12 +311,12 @@ func revokeBeforeCommit(t *testing.T, importer, revoker *Store, e identity.Entry
 		return nil
 	})
 	if err != nil {
-		t.Errorf("the import says %v", err)
+		t.Errorf("Import: %v", err)
 	}
 	return <-revoked
 }
 
-// The role of attache sees keys of other tenants only in a scope that says so.
+// The role of attache sees keys of other tenants only with AllTenants.
 func testTenants(t *testing.T, s *Store) {
 	if _, _, err := s.Create(t.Context(), ada, "", 0, start); err != nil {
 		t.Fatal(err)

@@ -17,45 +17,45 @@ import (
 )
 
 const (
-	// maxAnswers bounds the cache: anybody may ask for a key that does not exist.
+	// maxAnswers bounds the cache, because clients can send keys that do not exist.
 	maxAnswers = 10_000
-	// maxLookups is how many look-ups are under way at once, so that others of the process
-	// find a connection to the database.
+	// maxLookups is the maximum number of simultaneous look-ups. It leaves connections to the
+	// database for other parts of the process.
 	maxLookups = 4
-	// lookupTime bounds a look-up. The database gives up sooner when it is asked.
+	// lookupTime is the timeout of a look-up, which includes waiting for a slot.
 	lookupTime = 3 * time.Second
 )
 
-// A Resolver says whose a key is. It asks the database at most once in its cache time for each
-// key, known or not, and keeps only hashes of keys. While the database does not answer,
-// an answer holds until its time is over, and then nobody is identified.
+// A Resolver finds the owner of a key. It asks the database at most once per cache time for each
+// key, known or not, and stores only hashes of keys. While the database does not answer, cached
+// answers stay valid until their cache time is over, and then no key is accepted.
 type Resolver struct {
 	*answers
 	cache time.Duration
 }
 
-// answers are what the database said, for several Resolvers.
+// answers are cached answers of the database, shared by several Resolvers.
 type answers struct {
 	find    func(ctx context.Context, hash string) (*identity.Entry, error)
 	now     func() time.Time
 	lookups singleflight.Group // by hash
 	slots   chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	byHash map[string]answer
-	round  int // of Refresh
+	round  int // number of calls of Refresh
 }
 
-// An answer is what the database said of one key.
+// An answer is the answer of the database for one key.
 type answer struct {
 	entry     *identity.Entry // nil for an unknown key
 	principal *sessionstate.Principal
-	at        time.Time
-	round     int // when it was asked for
+	at        time.Time // time of the question
+	round     int       // answers.round at that time
 }
 
-// NewResolver returns a Resolver for the keys of s, whose answers hold for cache. A nil clock
-// stands for time.Now.
+// NewResolver returns a Resolver for the keys of s that caches answers for the given time. A nil
+// clock stands for time.Now.
 func NewResolver(s *Store, cache time.Duration, now func() time.Time) *Resolver {
 	if now == nil {
 		now = time.Now
@@ -63,11 +63,11 @@ func NewResolver(s *Store, cache time.Duration, now func() time.Time) *Resolver 
 	return &Resolver{&answers{find: s.find, now: now, slots: make(chan struct{}, maxLookups), byHash: map[string]answer{}}, cache}
 }
 
-// For returns a Resolver that shares the answers of r and relies on each for cache.
+// For returns a Resolver that shares the answers of r, but with another cache time.
 func (r *Resolver) For(cache time.Duration) *Resolver { return &Resolver{r.answers, cache} }
 
-// Refresh asks the database again for each key: an answer of before holds only while the
-// database cannot be asked.
+// Refresh makes the Resolver ask the database again for each key. Until then, earlier answers
+// are used only if the database does not answer.
 func (r *Resolver) Refresh() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *Resolver) Refresh() {
 }
 
 // Resolve implements [identity.Identifier]. The errors are those of [identity.Resolver], and
-// [identity.ErrKeyStore] if the database does not say whose the key is.
+// [identity.ErrKeyStore] if the database does not answer.
 func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstat
 	return nil, fmt.Errorf("%w: %w: see whether store.url is right and the database answers (attache store status)", identity.ErrKeyStore, err)
 }
 
-// known returns the answer there is for a key, whether it still holds, and whether the database
-// need not be asked again.
+// known returns the cached answer for a key, whether it is still usable, and whether it is from
+// after the last Refresh.
 func (r *Resolver) known(hash string) (a answer, usable, current bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +108,8 @@ func (r *Resolver) known(hash string) (a answer, usable, current bool) {
 	return a, ok && age >= 0 && age < r.cache, a.round == r.round
 }
 
-// lookUp asks the database. Of several callers for one key one asks, and it goes on when its
-// caller gives up.
+// lookUp asks the database. Simultaneous callers share one look-up for a key, which continues
+// when its caller gives up.
 func (r *Resolver) lookUp(ctx context.Context, hash string) (answer, error) {
 	done := r.lookups.DoChan(hash, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
@@ -133,7 +133,7 @@ func (r *Resolver) lookUp(ctx context.Context, hash string) (answer, error) {
 
 func (r *Resolver) ask(ctx context.Context, hash string) (answer, error) {
 	r.mu.Lock()
-	a := answer{at: r.now(), round: r.round} // before it is asked: a later change is then seen
+	a := answer{at: r.now(), round: r.round} // before the question, so that no later change is missed
 	r.mu.Unlock()
 	var err error
 	if a.entry, err = r.find(ctx, hash); err != nil {
@@ -150,10 +150,10 @@ func (r *Resolver) ask(ctx context.Context, hash string) (answer, error) {
 	return a, nil
 }
 
-// hasRoomLocked keeps the cache within its bound. Unknown keys go first, which a client may make
-// up, and none of them takes the place of a known one.
+// hasRoomLocked reports whether the answer for hash may be cached. If the cache is full, it
+// removes all unknown keys, which clients can invent, and only for a known key all others.
 func (r *Resolver) hasRoomLocked(hash string, known bool) bool {
-	if _, there := r.byHash[hash]; there || len(r.byHash) < maxAnswers {
+	if _, ok := r.byHash[hash]; ok || len(r.byHash) < maxAnswers {
 		return true
 	}
 	maps.DeleteFunc(r.byHash, func(_ string, a answer) bool { return a.entry == nil })
@@ -163,7 +163,7 @@ func (r *Resolver) hasRoomLocked(hash string, known bool) bool {
 	return len(r.byHash) < maxAnswers
 }
 
-// owner returns whose the key is at a time.
+// owner returns the owner of the key, or an error if the key is not valid at now.
 func (a answer) owner(now time.Time) (*sessionstate.Principal, error) {
 	if a.entry == nil {
 		return nil, errUnknown
@@ -174,7 +174,6 @@ func (a answer) owner(now time.Time) (*sessionstate.Principal, error) {
 	return a.principal, nil
 }
 
-// errUnknown wraps [identity.ErrUnknownKey].
 var errUnknown = fmt.Errorf("%w: it is not in the shared database: make one with attache key create, or bring a key file there with attache key import", identity.ErrUnknownKey)
 
 var _ identity.Identifier = (*Resolver)(nil)

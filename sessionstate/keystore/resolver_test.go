@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// A fake is a database of keys that can be away, and counts how often it is asked.
+// A fake is a database of keys that can be unavailable, and counts look-ups.
 type fake struct {
 	mu     sync.Mutex
 	byHash map[string]identity.Entry
@@ -61,9 +61,8 @@ func (f *fake) put(e identity.Entry) {
 	f.byHash[e.SHA256] = e
 }
 
-// Both kinds of answers hold for the cache time, and then the database is asked again. While
-// it does not answer, they hold to the end of that time, and then nobody is identified: a
-// revoked key stays revoked, an unknown one unknown.
+// Answers for known and unknown keys are used for the cache time, and then the database is asked
+// again. While it does not answer, no key is accepted after that time.
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(fake)
@@ -76,7 +75,7 @@ func TestCache(t *testing.T) {
 			t.Helper()
 			p, err := r.Resolve(t.Context(), key)
 			if !errors.Is(err, want) || (err == nil) != (p != nil) || f.asked != asked {
-				t.Errorf("Resolve = %v, %v after %d questions; want %v after %d", p, err, f.asked, want, asked)
+				t.Errorf("Resolve = %v, %v after %d look-ups; want %v after %d", p, err, f.asked, want, asked)
 			}
 			if p != nil && p.KeyID != entry.ID {
 				t.Errorf("the key is %s's, want %s's", p.KeyID, entry.ID)
@@ -100,7 +99,7 @@ func TestCache(t *testing.T) {
 		f.put(entry)
 		resolve(good, identity.ErrRevoked, 6)
 
-		// After Refresh an old answer holds only where there is no new one.
+		// After Refresh an old answer is used only if the database does not answer.
 		entry.Revoked = time.Time{}
 		f.put(entry)
 		resolve(good, identity.ErrRevoked, 6)
@@ -111,17 +110,17 @@ func TestCache(t *testing.T) {
 		resolve(good, nil, 8)
 		resolve(good, nil, 8)
 
-		// Another time, the same answers.
+		// Another cache time, the same answers.
 		time.Sleep(time.Second)
 		short := r.For(time.Second)
 		if _, err := short.Resolve(t.Context(), good); err != nil || f.asked != 9 {
-			t.Errorf("with a shorter time: %v after %d questions", err, f.asked)
+			t.Errorf("with a shorter cache time: %v after %d look-ups", err, f.asked)
 		}
 		resolve(good, nil, 9)
 	})
 }
 
-// An expiry takes effect though the answer is cached.
+// A key expires even if the answer is cached.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(fake)
@@ -139,8 +138,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// Many callers for one key ask once. One that gives up does not wait, and the others get the
-// answer; a database that never answers keeps nobody.
+// Simultaneous callers for one key cause one look-up. If one of them gives up, the others still
+// get the answer. If the database never answers, the look-up times out.
 func TestOneQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{block: make(chan struct{})}
@@ -169,7 +168,7 @@ func TestOneQuestion(t *testing.T) {
 			}
 		}
 		if f.asked != 1 {
-			t.Errorf("the database was asked %d times", f.asked)
+			t.Errorf("%d look-ups", f.asked)
 		}
 		f.block = make(chan struct{})
 		begun := time.Now()
@@ -179,7 +178,7 @@ func TestOneQuestion(t *testing.T) {
 	})
 }
 
-// Made-up keys do not fill the memory, nor take the place of known ones.
+// Invented keys do not fill the memory or displace known keys.
 func TestFlood(t *testing.T) {
 	f := new(fake)
 	key, _ := f.add()
@@ -191,7 +190,7 @@ func TestFlood(t *testing.T) {
 		_, _ = r.Resolve(t.Context(), fmt.Sprint(i))
 	}
 	if n := len(r.byHash); n > maxAnswers {
-		t.Errorf("%d answers are kept", n)
+		t.Errorf("%d answers are cached", n)
 	}
 	f.away = true
 	if _, err := r.Resolve(t.Context(), key); err != nil {

@@ -1,12 +1,12 @@
-// Package ratestore keeps the token buckets of rates in a database that many processes share.
+// Package ratestore stores the token buckets of rates in a database that many processes share.
 //
 // [Store] implements [sessionstate.Lender]: a process borrows a few tokens and spends them
-// without asking again. In each span of time no more tokens are lent than the bucket holds
-// and gains, so all processes together exceed the limit by what they hold at its beginning.
+// without asking again. In any period the store lends at most the tokens that the bucket holds
+// and gains, so all processes together exceed the limit at most by the tokens that they hold at
+// its beginning.
 //
-// A row has the time at which its bucket is full again, by the clock of the database. A bucket
-// that is full needs no row. The tokens of a process that died are not lent again; the bucket
-// fills as if they had been spent.
+// A row stores the time at which its bucket is full again, by the clock of the database. A full
+// bucket needs no row. The tokens of a process that died count as spent.
 package ratestore
 
 import (
@@ -29,12 +29,11 @@ func Schema() database.Schema { return database.Schema{Name: "rates", Files: fil
 // A Store lends tokens. It is safe for use by several processes and goroutines.
 type Store struct{ db *database.DB }
 
-// New returns the buckets in db, which was opened with [Schema].
+// New returns the Store in db, which must be opened with [Schema].
 func New(db *database.DB) *Store { return &Store{db: db} }
 
-// One loan of sweepEvery removes at most sweepAtOnce rows, so the rows of buckets that nobody
-// uses become fewer wherever buckets are used.
-const sweepEvery, sweepAtOnce = 100, 200
+// One of sweepEvery loans removes up to sweepBatch rows of full buckets.
+const sweepEvery, sweepBatch = 100, 200
 
 // Lend implements [sessionstate.Lender].
 func (s *Store) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.Demand) (loan sessionstate.Loan, err error) {
@@ -46,12 +45,12 @@ func (s *Store) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.
 		return sessionstate.Loan{}, fmt.Errorf("asking for tokens of a rate: %w", err)
 	}
 	if rand.N(sweepEvery) == 0 {
-		_ = s.sweep(ctx) // another loan sweeps again
+		_ = s.sweep(ctx) // if it fails, another loan sweeps
 	}
 	return loan, nil
 }
 
-// in runs f in a transaction that need not be on the disk when it is over.
+// in runs f in a transaction that need not be on the disk when in returns.
 func (s *Store) in(ctx context.Context, scope database.Scope, f func(tx *database.Tx, now time.Time) error) error {
 	scope.Relaxed = true
 	return s.db.In(ctx, scope, func(tx *database.Tx) error {
@@ -59,7 +58,7 @@ func (s *Store) in(ctx context.Context, scope database.Scope, f func(tx *databas
 	})
 }
 
-// lend reads the row of a bucket, which it locks, and writes it back.
+// lend locks and reads the row of a bucket, and writes it back.
 func lend(tx *database.Tx, b sessionstate.Bucket, d sessionstate.Demand, now time.Time) (sessionstate.Loan, error) {
 	var r row
 	err := tx.Row(`INSERT INTO rate_buckets (tenant, bucket, full_at, minute, processes, earlier) VALUES (?1, ?2, 0, 0, 0, 0)
@@ -74,21 +73,21 @@ func lend(tx *database.Tx, b sessionstate.Bucket, d sessionstate.Demand, now tim
 	return loan, err
 }
 
-// A row is what the database has of a bucket.
+// A row is the state of a bucket: see schema/1.sql.
 type row struct{ fullAt, minute, processes, earlier int64 }
 
-// longest bounds how long a bucket takes to fill, so that its times can be computed.
-const longest = 100 * 365 * 24 * time.Hour
+// maxFillTime bounds the time in which a bucket fills, so that no computation overflows.
+const maxFillTime = 100 * 365 * 24 * time.Hour
 
-// lend takes tokens from the bucket. A clock that was set back leaves it empty at worst.
+// lend removes tokens from the bucket. If the clock was set back, the bucket is at worst empty.
 func (r *row) lend(b sessionstate.Bucket, d sessionstate.Demand, now time.Time) sessionstate.Loan {
 	at := now.UnixNano()
-	every := min(max(int64(b.Every), 1), int64(longest))
-	burst := min(max(int64(b.Burst), 1), int64(longest)/every)
+	every := min(max(int64(b.Every), 1), int64(maxFillTime))
+	burst := min(max(int64(b.Burst), 1), int64(maxFillTime)/every)
 	back := min(max(int64(d.Back), 0), burst)
-	emptyAt := at + burst*every // the time to fill an empty bucket, from now
-	fullAt := min(max(min(r.fullAt, emptyAt)-back*every, at), emptyAt)
-	tokens := min(max(int64(d.Want), 0), (emptyAt-fullAt)/every)
+	latest := at + burst*every // fullAt of an empty bucket
+	fullAt := min(max(min(r.fullAt, latest)-back*every, at), latest)
+	tokens := min(max(int64(d.Want), 0), (latest-fullAt)/every)
 	r.fullAt = fullAt + tokens*every
 	r.count(d, now.Unix()/60)
 	return sessionstate.Loan{
@@ -97,7 +96,7 @@ func (r *row) lend(b sessionstate.Bucket, d sessionstate.Demand, now time.Time) 
 	}
 }
 
-// count counts the process that asks, once in each minute.
+// count counts each process that borrows once per minute.
 func (r *row) count(d sessionstate.Demand, minute int64) {
 	if r.minute != minute {
 		if r.earlier = 0; r.minute == minute-1 {
@@ -110,12 +109,13 @@ func (r *row) count(d sessionstate.Demand, minute int64) {
 	}
 }
 
-// sweep removes rows of buckets that have been full for two minutes: nobody counts processes by
-// them any more. The condition is there twice, as a row may be used while it waits for it.
+// sweep removes rows of buckets that have been full for two minutes, after which their counts of
+// processes are out of date. It checks the condition twice, because a row may be used while it
+// waits for the row.
 func (s *Store) sweep(ctx context.Context) error {
 	return s.in(ctx, database.Scope{AllTenants: true}, func(tx *database.Tx, now time.Time) error {
 		_, err := tx.Exec(`DELETE FROM rate_buckets WHERE full_at <= ?1 AND (tenant, bucket) IN
-			(SELECT tenant, bucket FROM rate_buckets WHERE full_at <= ?1 LIMIT ?2)`, now.Add(-2*time.Minute).UnixNano(), sweepAtOnce)
+			(SELECT tenant, bucket FROM rate_buckets WHERE full_at <= ?1 LIMIT ?2)`, now.Add(-2*time.Minute).UnixNano(), sweepBatch)
 		return err
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// A clock is what the processes of a test share.
+// A clock is the clock of all processes in a test.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -34,17 +34,17 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// suite is what holds on both engines. open returns the store of another process.
+// suite has the tests for both engines. open returns the store of another process.
 var suite = []struct {
 	name string
 	test func(t *testing.T, c *clock, open func() *Store)
 }{
-	{"what is lent and given back", testLend},
+	{"tokens are lent and returned", testLend},
 	{"buckets are apart", testApart},
 	{"processes are counted", testProcesses},
 	{"several ask at once", testAtOnce},
 	{"rows of full buckets are removed", testSweep},
-	{"an hour of processes that call", testHour},
+	{"the limit over an hour", testHour},
 }
 
 func TestOnSQLite(t *testing.T) {
@@ -68,7 +68,7 @@ func TestOnSQLite(t *testing.T) {
 func TestOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
-	made := migrated(t, cluster)
+	made := databasetest.Migrate(t, cluster.Database(), Schema())
 	for _, test := range suite {
 		t.Run(test.name, func(t *testing.T) {
 			url := cluster.Copy(made)
@@ -96,7 +96,8 @@ func TestOnPostgreSQL(t *testing.T) {
 	})
 }
 
-// A database that is away is ErrDown, and one without the table says what to do.
+// If the database is unavailable, the error is ErrDown. If it lacks the table, the error says what
+// to do.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
@@ -104,23 +105,12 @@ func TestAway(t *testing.T) {
 	if _, err := s.Lend(t.Context(), bucket, sessionstate.Demand{Want: 1}); !errors.Is(err, database.ErrVersion) {
 		t.Errorf("without the table: %v", err)
 	}
-	s = New(databasetest.Connect(t, migrated(t, cluster)).Open(Schema()))
+	s = New(databasetest.Connect(t, databasetest.Migrate(t, cluster.Database(), Schema())).Open(Schema()))
 	borrow(t, s, bucket, sessionstate.Demand{Want: 1})
 	cluster.Kill()
 	if _, err := s.Lend(t.Context(), bucket, sessionstate.Demand{Want: 1}); !errors.Is(err, database.ErrDown) {
-		t.Errorf("while it is away: %v", err)
+		t.Errorf("while the database is unavailable: %v", err)
 	}
-}
-
-func migrated(t *testing.T, cluster *pgtest.Cluster) (url string) {
-	t.Helper()
-	url = cluster.Database()
-	server := databasetest.Connect(t, url)
-	if _, err := server.Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
-		t.Fatal(err)
-	}
-	_ = server.Close()
-	return url
 }
 
 func newClock() *clock { return &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
@@ -148,14 +138,14 @@ func testLend(t *testing.T, c *clock, open func() *Store) {
 		full       time.Duration
 	}{
 		{"a full bucket", one, 4, 0, 0, 4, 4 * time.Second},
-		{"what is left", two, 9, 0, 0, 6, 10 * time.Second},
+		{"the remaining tokens", two, 9, 0, 0, 6, 10 * time.Second},
 		{"nothing", one, 1, 0, 0, 0, 10 * time.Second},
 		{"half a token", one, 1, 0, time.Second / 2, 0, 9500 * time.Millisecond},
 		{"a token", one, 1, 0, time.Second / 2, 1, 10 * time.Second},
-		{"only back", two, 0, 3, 0, 0, 7 * time.Second},
-		{"what came back", one, 9, 0, 0, 3, 10 * time.Second},
+		{"only a return", two, 0, 3, 0, 0, 7 * time.Second},
+		{"the returned tokens", one, 9, 0, 0, 3, 10 * time.Second},
 		{"after a day", one, 0, 0, 24 * time.Hour, 0, 0},
-		{"back into a full bucket", two, 20, 5, 0, 10, 10 * time.Second},
+		{"a return into a full bucket", two, 20, 5, 0, 10, 10 * time.Second},
 		{"a clock set back", one, 1, 0, -time.Hour, 0, 10 * time.Second},
 		{"and a second later", one, 1, 0, time.Second, 1, 10 * time.Second},
 	} {
@@ -194,7 +184,7 @@ func testProcesses(t *testing.T, c *clock, open func() *Store) {
 		t.Helper()
 		loan := borrow(t, p.s, bucket, sessionstate.Demand{Want: 1, Counted: p.counted})
 		if p.counted = loan.Counted; loan.Processes != want {
-			t.Errorf("there are %d processes, want %d", loan.Processes, want)
+			t.Errorf("%d processes, want %d", loan.Processes, want)
 		}
 	}
 	ask(all[0], 1)
@@ -202,7 +192,7 @@ func testProcesses(t *testing.T, c *clock, open func() *Store) {
 	ask(all[0], 2)
 	ask(all[2], 3)
 	c.pass(time.Minute)
-	ask(all[0], 3) // the others were there a minute ago
+	ask(all[0], 3) // the others borrowed in the previous minute
 	ask(all[1], 3)
 	c.pass(time.Minute)
 	ask(all[0], 2)
@@ -256,13 +246,13 @@ func testSweep(t *testing.T, c *clock, open func() *Store) {
 			return tx.Row(`SELECT count(*) FROM rate_buckets`).Scan(&n)
 		})
 		if err != nil || n != step.want {
-			t.Errorf("after %v there are %d rows, %v; want %d", step.wait, n, err, step.want)
+			t.Errorf("after %v: %d rows, %v; want %d", step.wait, n, err, step.want)
 		}
 	}
 }
 
-// In an hour of processes that borrow, give back and die, no span of time has more tokens lent
-// and not given back than the bucket holds and gains in it.
+// In an hour in which processes borrow, return tokens and die, no period has more tokens lent and
+// not returned than the bucket holds and gains.
 func testHour(t *testing.T, c *clock, open func() *Store) {
 	random := rand.New(rand.NewPCG(13, 8))
 	type event struct {

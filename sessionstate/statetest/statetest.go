@@ -1,5 +1,5 @@
-// Package statetest holds the suite that every [sessionstate.Turns] passes. Its own test
-// calls [Run] with a function that makes an empty one:
+// Package statetest is the test suite for implementations of [sessionstate.Turns]. The test of
+// an implementation calls [Run] with a function that makes an empty one:
 //
 //	func TestTurns(t *testing.T) {
 //		statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
@@ -20,11 +20,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A New makes empty Turns that read the time from now and from nowhere else. It releases
-// what they hold with t.Cleanup.
+// A New makes empty Turns whose only clock is now. It releases their resources with t.Cleanup.
 type New func(t *testing.T, now func() time.Time) sessionstate.Turns
 
-// Run runs the suite. Each part gets Turns of its own.
+// Run runs the suite. Each part gets new Turns.
 func Run(t *testing.T, newTurns New) {
 	parts := []struct {
 		name string
@@ -36,14 +35,14 @@ func Run(t *testing.T, newTurns New) {
 		{"an open turn is free again", openTurn},
 		{"a seen turn is closed", seenTurn},
 		{"an unseen turn is free again and counted", unseenTurn},
-		{"settling counts without holding", settleUnheld},
+		{"settling without holding counts", settleUnheld},
 		{"a turn that is not settled is free after its lease", leaseExpires},
-		{"a late holder does not open what is closed", lateHolder},
-		{"sweep forgets idle keys", sweepIdle},
-		{"sweep keeps what is used or held", sweepKeeps},
-		{"a key that was unused for a time is free", unusedKey},
+		{"a late holder does not reopen a closed turn", lateHolder},
+		{"a sweep removes idle keys", sweepIdle},
+		{"a sweep keeps used and held keys", sweepKeeps},
+		{"an idle key is free", unusedKey},
 		{"keys are any text", anyKey},
-		{"mistakes are errors", mistakes},
+		{"invalid arguments are errors", mistakes},
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
@@ -53,13 +52,13 @@ func Run(t *testing.T, newTurns New) {
 	}
 }
 
-// clock is a time that moves only when told to.
+// clock is a clock that only advance moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// Now is the clock that the Turns are given.
+// Now returns the time of the clock.
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,14 +71,14 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// subject are the Turns under test, with its clock.
+// subject has the Turns under test and their clock.
 type subject struct {
 	t     *testing.T
 	clock *clock
 	turns sessionstate.Turns
 }
 
-// take asks for the turn of key and fails the test if the answer is another.
+// take calls Take and fails the test if the result is not want.
 func (s *subject) take(key string, want bool) {
 	s.t.Helper()
 	got, _, err := s.turns.Take(s.t.Context(), key, 0)
@@ -103,7 +102,7 @@ func (s *subject) sweep(idle time.Duration, want int) {
 	}
 }
 
-// unusedKey: a key that was unused for a time is free, swept or not, unless it is held.
+// unusedKey checks that an idle key is free, swept or not, unless it is held.
 func unusedKey(t *testing.T, s *subject) {
 	take := func(want bool, wantUnseen int) {
 		t.Helper()
@@ -125,7 +124,7 @@ func unusedKey(t *testing.T, s *subject) {
 	take(true, 0)
 	s.clock.advance(30 * time.Second)
 	if mine, _, err := s.turns.Take(t.Context(), "a", time.Second); mine || err != nil {
-		t.Fatalf("a turn that is held is given to another: %v", err)
+		t.Fatalf("a held turn was given to another caller: %v", err)
 	}
 }
 
@@ -236,7 +235,7 @@ func lateHolder(_ *testing.T, s *subject) {
 	s.take("a", true)
 	s.clock.advance(2 * sessionstate.Lease)
 	s.take("a", true)
-	s.settle("a", sessionstate.Seen) // by the first, or the second: it was carried
+	s.settle("a", sessionstate.Seen) // by one of the two holders
 	s.settle("a", sessionstate.Open) // by the other
 	s.take("a", false)
 	s.settle("a", sessionstate.Unseen)
@@ -261,22 +260,22 @@ func sweepIdle(_ *testing.T, s *subject) {
 
 func sweepKeeps(_ *testing.T, s *subject) {
 	s.take("held", true)
-	s.take("told no", true)
-	s.settle("told no", sessionstate.Seen)
+	s.take("refused", true)
+	s.settle("refused", sessionstate.Seen)
 	s.take("unseen", true)
 	s.settle("unseen", sessionstate.Unseen)
 	s.sweep(0, 2)
 	s.take("held", false)
 
-	s.take("told no", true)
-	s.settle("told no", sessionstate.Seen)
+	s.take("refused", true)
+	s.settle("refused", sessionstate.Seen)
 	for range 5 {
 		s.clock.advance(40 * time.Minute)
-		s.take("told no", false)
+		s.take("refused", false)
 		s.settle("held", sessionstate.Seen)
 		s.sweep(time.Hour, 0)
 	}
-	s.take("told no", false)
+	s.take("refused", false)
 	s.take("held", false)
 }
 
@@ -305,7 +304,7 @@ func mistakes(t *testing.T, s *subject) {
 	}
 	s.take("a", true)
 	if err := s.turns.Settle(t.Context(), "a", sessionstate.Unseen+1); err == nil {
-		t.Error("Settle with an unknown outcome is no error")
+		t.Error("Settle accepts an unknown outcome")
 	}
 	s.take("a", false)
 

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Limits bound what a session may start. They are the operator's.
+// Limits are the operator's limits for starting sessions.
 type Limits struct {
-	MaxChildren int           // running at once, of one session
-	MaxSpawned  int           // in a session's life
-	MaxDepth    int           // a person's session has depth 0
-	MaxSessions int           // running at once, in a workspace
-	SpawnEvery  time.Duration // between two, of one session
+	MaxChildren int           // running children of a session
+	MaxSpawned  int           // children in the whole life of a session
+	MaxDepth    int           // depth of a session that may start others; a person's session has depth 0
+	MaxSessions int           // running sessions in a workspace
+	SpawnEvery  time.Duration // minimum time between two children of a session
 }
 
-// DefaultLimits returns the limits that hold where the operator says nothing.
+// DefaultLimits returns the limits that apply unless the operator sets others.
 func DefaultLimits() Limits {
 	return Limits{MaxChildren: 10, MaxSpawned: 100, MaxDepth: 2, MaxSessions: 50, SpawnEvery: time.Second}
 }
@@ -28,14 +28,14 @@ type Child struct {
 	Trust        string // may lower the parent's
 	SpawnKey     string // "" for none: see [Store.Create]
 	Message      string // the first message
-	// Key is the session key of the child, Token what it proves itself with, and
-	// AgentSession the id by which its program knows it, "" if that comes later.
+	// Key is the session key of the child, Token the secret that authenticates it, and
+	// AgentSession the id that its program uses for the session, "" if not yet known.
 	Key, Token, AgentSession string
 }
 
 // Create creates a child of parent, with its first message and its first run, in the state
-// [Starting]. Where parent created one with the same SpawnKey before, that one is returned,
-// and made is false. A limit that is reached is a [Refusal].
+// [Starting]. If parent has already created a child with the same SpawnKey, Create returns that
+// one, and made is false. If a limit is reached, the error is a [Refusal].
 func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (child *Session, made bool, err error) {
 	err = s.in(ctx, parent.Tenant, func(t *tx) error {
 		child, made = nil, false
@@ -69,7 +69,7 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 	return child, made && err == nil, err
 }
 
-// spawned returns the child that parent created with a key, nil if there is none.
+// spawned returns the child that parent has created with key, nil if there is none.
 func (t *tx) spawned(parent Ref, key string) (*Session, error) {
 	child, err := scan(t.Row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.parent = ?3 AND s.spawn_key = ?4`,
 		t.now, parent.Tenant, parent.ID, key), t.now)
@@ -79,8 +79,8 @@ func (t *tx) spawned(parent Ref, key string) (*Session, error) {
 	return child, err
 }
 
-// takeSlots takes what a run of a new child needs of the limits. A time of the last
-// creation that lies ahead was written before the clock was set back.
+// takeSlots counts a new child and its run against the limits. It ignores a last_spawn in the
+// future, which was written before the clock was set back.
 func (t *tx) takeSlots(parent Ref, l Limits) error {
 	n, err := t.Exec(`UPDATE sessions SET children = children + 1, spawned = spawned + 1, last_spawn = ?3
 		WHERE tenant = ?1 AND id = ?2 AND ended IS NULL AND children < ?4 AND spawned < ?5 AND depth < ?6
@@ -99,7 +99,7 @@ func (t *tx) takeSlots(parent Ref, l Limits) error {
 	return t.takeRoom(parent.Tenant, workspace, l)
 }
 
-// takeRoom takes the place of one running session in a workspace.
+// takeRoom counts a running session against the limit of a workspace.
 func (t *tx) takeRoom(tenant, workspace string, l Limits) error {
 	if _, err := t.Exec(`INSERT INTO workspaces (tenant, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING`, tenant, workspace); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (t *tx) takeRoom(tenant, workspace string, l Limits) error {
 	return err
 }
 
-// whyNoChild says which limit parent has reached.
+// whyNoChild returns the error for the limit that parent has reached.
 func (t *tx) whyNoChild(parent Ref, l Limits) error {
 	var children, spawned, depth int
 	var last int64
@@ -133,7 +133,7 @@ func (t *tx) whyNoChild(parent Ref, l Limits) error {
 	return tooFast("1 session per "+every(l.SpawnEvery), time.Duration(last-t.now)+l.SpawnEvery)
 }
 
-// every returns a duration in words: "second", "5s".
+// every formats a duration for "1 session per ...": "second", "5s".
 func every(d time.Duration) string {
 	if d == time.Second {
 		return "second"

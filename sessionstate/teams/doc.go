@@ -1,17 +1,17 @@
-// Package teams keeps the sessions of a user's agents and the messages between them, in
-// a SQLite file that all of the user's processes share. It knows no JSON-RPC.
+// Package teams stores the sessions of agents and the messages between them, in a SQLite file
+// that all processes of a user share, or in PostgreSQL. It does not depend on JSON-RPC.
 //
-// A session is registered by [Store.Attach], which proves who the caller is, and is alive
-// while one of its processes renews its lease. [Store.Create] makes a child session,
-// [Store.Send] puts a message into a session's mailbox, and [Store.Take] and [Store.Settle]
-// get messages out of it. A session that attache started also has runs: [Store.EndRun]
-// ends one, gives back what it took of the limits, and reports to the parent, exactly once.
+// [Store.Attach] authenticates the caller and registers its session, which is alive while one
+// of its processes renews its lease. [Store.Create] creates a child session, [Store.Send] puts
+// a message into a session's mailbox, and [Store.Take] and [Store.Settle] remove messages from
+// it. A session that attache started also has runs: [Store.EndRun] ends a run, releases its
+// share of the limits, and reports to the parent, exactly once.
 //
-// Limits are counters on rows that conditional updates change, so they hold exactly however
-// many processes compete, and no reader can see them exceeded. Every method is one
-// transaction: a process that is killed leaves all of a change or nothing.
+// Limits are counters in rows, changed by conditional updates. So they are exact however many
+// processes compete, and no reader sees them exceeded. Every method is one transaction, so a
+// process that is killed leaves no partial change.
 //
-// A message is delivered at least once. Whoever takes messages holds the session's inbox for
-// [InboxLease], so they come in order, and says afterwards what became of them. If it dies in
-// between, the messages are taken again and say so ([Message.Again]).
+// A message is delivered at least once. A process that takes messages holds the session's inbox
+// for [InboxLease], so messages stay in order, and settles them afterwards. If it dies before
+// that, the messages are taken again and marked ([Message.Again]).
 package teams

@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// openQuick opens the tables of a server, which is asked again soon after it was away.
+// openQuick opens the tables of a server with short retries.
 func openQuick(t *testing.T, url string) *teams.Store {
 	t.Helper()
 	begun := time.Now()
@@ -22,8 +22,8 @@ func openQuick(t *testing.T, url string) *teams.Store {
 	return openServer(t, database.ServerOptions{URL: url, BreakerNow: quick}, nil)
 }
 
-// PostgreSQL is killed in the middle of 1,000 messages: each one that was acknowledged is in its
-// mailbox, and none is there twice, although its sender tries again what failed.
+// PostgreSQL is killed while 1,000 messages are sent. Each acknowledged message is in its mailbox,
+// and none twice, although senders repeat failed calls.
 func testServerKilledWhileSending(t *testing.T, cluster *pgtest.Cluster, url string) {
 	const targets, senders, killAfter, waitAfter = 20, 50, 300, 600
 	s := openQuick(t, url)
@@ -62,7 +62,7 @@ func testServerKilledWhileSending(t *testing.T, cluster *pgtest.Cluster, url str
 				switch n := count.Add(1); {
 				case n == killAfter:
 					close(due)
-				case n > waitAfter: // however quick the senders are, it is killed among them
+				case n > waitAfter: // so that fast senders are not done before the kill
 					<-killed
 				}
 			}
@@ -85,19 +85,19 @@ func testServerKilledWhileSending(t *testing.T, cluster *pgtest.Cluster, url str
 		}
 		for _, m := range taking.Messages {
 			if acknowledged[m.ID] != target {
-				t.Errorf("message %s of session %s was not acknowledged, or is there twice", m.ID, target.ID)
+				t.Errorf("message %s of session %s was not acknowledged, or is a duplicate", m.ID, target.ID)
 			}
 			delete(acknowledged, m.ID)
 			found++
 		}
 	}
 	if len(acknowledged) > 0 {
-		t.Errorf("%d messages that were acknowledged are lost; %d are there", len(acknowledged), found)
+		t.Errorf("%d acknowledged messages are lost; %d exist", len(acknowledged), found)
 	}
 }
 
-// While the server is away what needs it is refused with one text, and what has it not is as
-// before; when it is back all goes on.
+// While the server is unavailable, all calls that need it are refused with the same text. After
+// that, they work again.
 func testServerAway(t *testing.T, cluster *pgtest.Cluster, url string) {
 	s := openQuick(t, url)
 	me, other := person(t, s, "me"), person(t, s, "other")
@@ -131,6 +131,6 @@ func testServerAway(t *testing.T, cluster *pgtest.Cluster, url string) {
 	}
 	taking, err := s.Take(t.Context(), other, teams.TakeOption{Limit: teams.ReadLimit})
 	if err != nil || len(taking.Messages) != 1 {
-		t.Errorf("after it is back: %+v, %v", taking, err)
+		t.Errorf("after the restart: %+v, %v", taking, err)
 	}
 }

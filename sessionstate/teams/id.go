@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// crockford has no letter that is taken for another or for a digit.
+// crockford is the alphabet of Crockford's base 32, which has no characters that look alike.
 const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// handleLength is how many characters follow the prefix of a handle: 60 bits.
+// handleLength is the number of characters after the prefix of a handle: 60 bits.
 const handleLength = 12
 
-// newHandle returns a random handle with a prefix: models copy short ids better than UUIDs.
+// newHandle returns a random id with a prefix. It is short, because models copy short ids more
+// reliably than UUIDs.
 func newHandle(prefix string) string {
 	var random [handleLength]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -29,8 +30,8 @@ func IsHandle(s string) bool {
 	return ok && len(rest) == handleLength && strings.Trim(rest, crockford) == ""
 }
 
-// digest returns the form in which a secret or a text is kept where only equality counts.
-func digest(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+// digest returns the hash of a string of which the database needs only equality.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }

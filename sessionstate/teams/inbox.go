@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// Mail returns the number of the last message that waits and that a tool result could carry, 0
-// if there is none. It takes some microseconds in a file.
+// Mail returns the sequence number of the last queued message that a tool result could carry, 0
+// if there is none. In a file it takes some microseconds.
 func (s *Store) Mail(ctx context.Context, ref Ref) (last int64, err error) {
 	err = s.db.Row(ctx, database.Scope{Tenant: ref.Tenant, Relaxed: true}, `SELECT seq FROM messages
 		WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND announced = 0 ORDER BY seq DESC LIMIT 1`, ref.Tenant, ref.ID).Scan(&last)
@@ -22,40 +22,39 @@ func (s *Store) Mail(ctx context.Context, ref Ref) (last int64, err error) {
 	return last, unavailable(err)
 }
 
-// How much a taker takes at once, in characters.
+// Limits for the length of messages, in characters.
 const (
-	// CarryLimit is for a tool result that carries messages in front of what it says.
+	// CarryLimit is the total for a tool result that carries messages before its own content.
 	CarryLimit = 16_000
-	// ReadLimit is for an agent that reads its messages.
+	// ReadLimit is the total for an agent that reads its messages.
 	ReadLimit = 60_000
-	// cutAt is how much is shown of a message that is longer than a result may carry.
+	// cutAt is the length of the shown part of a message that is too long for a tool result.
 	cutAt = 500
 )
 
 // A TakeOption says how to take messages.
 type TakeOption struct {
-	// Limit is how many characters to take at most; the first message is taken whatever
-	// its length.
+	// Limit is the maximum total of characters. The first message may be longer.
 	Limit int
-	// Cut cuts a message that is longer than Limit, and does not show it again: an agent
-	// reads the rest with read_messages.
+	// Cut cuts messages longer than Limit, and does not return them again: an agent reads the
+	// rest with read_messages.
 	Cut bool
-	// Peek leaves the messages as they are.
+	// Peek returns messages without taking them.
 	Peek bool
 }
 
-// A Taking is messages that were taken and not yet settled.
+// A Taking has messages that were taken and are not yet settled.
 type Taking struct {
 	Messages  []Message
-	Remaining int // that wait behind these
+	Remaining int // number of queued messages after these
 
 	ref   Ref
 	owner string
 }
 
-// Take takes the messages of a session, in order. It returns none if there are none,
-// or if another taker has the inbox. What is taken must be settled within [InboxLease], or
-// it is taken again. Nothing taken by Peek is to be settled.
+// Take takes the queued messages of a session, in order. It returns none if another taker holds
+// the inbox. The caller must settle the messages within [InboxLease], or another caller may take
+// them again. Do not settle messages taken with Peek.
 func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking, err error) {
 	taking = &Taking{ref: ref, owner: newHandle("take_")}
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
@@ -71,16 +70,16 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 		if err := t.collect(taking, o); err != nil || o.Peek {
 			return err
 		}
-		if len(taking.Messages) == 0 { // all that waits was announced
+		if len(taking.Messages) == 0 { // all queued messages were announced
 			_, err := t.Exec(`UPDATE sessions SET inbox_until = 0 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID)
 			return err
 		}
-		return t.note(taking)
+		return t.countTry(taking)
 	})
 	return taking, err
 }
 
-// collect reads the messages into taking, as many as o admits.
+// collect reads as many messages into taking as o allows.
 func (t *tx) collect(taking *Taking, o TakeOption) error {
 	all, err := database.Collect(t.Tx, scanMessage, `SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
 			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id
@@ -119,8 +118,8 @@ func scanMessage(row database.Rows) (m Message, err error) {
 	return m, err
 }
 
-// note writes down that the messages of taking were taken once more.
-func (t *tx) note(taking *Taking) error {
+// countTry increments the number of times that the messages of taking were taken.
+func (t *tx) countTry(taking *Taking) error {
 	for _, m := range taking.Messages {
 		if _, err := t.Exec(`UPDATE messages SET tries = tries + 1 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`,
 			taking.ref.Tenant, taking.ref.ID, m.seq); err != nil {
@@ -130,30 +129,30 @@ func (t *tx) note(taking *Taking) error {
 	return nil
 }
 
-// An Outcome says what became of messages that were taken.
+// An Outcome is the result of delivering messages that were taken.
 type Outcome uint8
 
 const (
-	// NotSent: nothing was written. The messages are as if they had not been taken.
+	// NotSent means that nothing was written. The messages stay queued.
 	NotSent Outcome = iota
-	// Arrived: the messages were written where the client shows them to the model.
+	// Arrived means that the messages were written where the client shows them to the model.
 	Arrived
-	// Unsure: they were written where the client may not show them. They come again, until
-	// that has happened three times.
+	// Unsure means that they were written where the client may not show them. They are
+	// delivered again, up to three times in total.
 	Unsure
 )
 
-// maxUnsure is how often messages are carried where the client may not show them.
+// maxUnsure is how often a message is delivered where the client may not show it.
 const maxUnsure = 3
 
-// Settle says what became of messages. It counts also if the inbox was lost meanwhile. by is
-// the process that carried them.
+// Settle records the outcome for messages, even if another taker holds the inbox by now. by is
+// the process that delivered them.
 func (s *Store) Settle(ctx context.Context, taking *Taking, o Outcome, by string) error {
 	if len(taking.Messages) == 0 {
 		return nil
 	}
 	return s.in(context.WithoutCancel(ctx), taking.ref.Tenant, func(t *tx) error {
-		// The session's row is locked before its messages, here as everywhere.
+		// Every transaction locks a session's row before its messages.
 		_, err := t.Exec(`UPDATE sessions SET inbox_until = CASE WHEN inbox_owner = ?3 THEN 0 ELSE inbox_until END WHERE tenant = ?1 AND id = ?2`,
 			taking.ref.Tenant, taking.ref.ID, taking.owner)
 		if err != nil {
@@ -172,7 +171,7 @@ func (s *Store) Settle(ctx context.Context, taking *Taking, o Outcome, by string
 	})
 }
 
-// settle settles one message and returns 1 if it is not in the mailbox any more by that.
+// settle settles one message and returns 1 if that removes it from the mailbox.
 func (t *tx) settle(ref Ref, m Message, o Outcome, by string) (int64, error) {
 	const this = ` WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`
 	switch {
@@ -189,9 +188,9 @@ func (t *tx) settle(ref Ref, m Message, o Outcome, by string) (int64, error) {
 	return t.Exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this, ref.Tenant, ref.ID, m.seq, t.now, by)
 }
 
-// MarkSeen notes that a client has sent a request after messages were carried to it.
+// MarkSeen records that a client has sent a request after messages were delivered to it.
 func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
-	return s.soon(ctx, taking.ref.Tenant, func(t *tx) error {
+	return s.relaxed(ctx, taking.ref.Tenant, func(t *tx) error {
 		for _, m := range taking.Messages {
 			if _, err := t.Exec(`UPDATE messages SET state = 'seen', seen = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'carried'`,
 				taking.ref.Tenant, taking.ref.ID, m.seq, t.now); err != nil {
@@ -202,7 +201,8 @@ func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
 	})
 }
 
-// Receipts returns what became of the messages that a session sent, each change once.
+// Receipts returns the new states of the messages that a session has sent. It returns each
+// change once.
 func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error) {
 	read := func(row database.Rows) (r Receipt, err error) {
 		var at int64
@@ -210,7 +210,7 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 		r.At = time.Unix(0, at).UTC()
 		return r, err
 	}
-	err = s.soon(ctx, ref.Tenant, func(t *tx) error {
+	err = s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		all, err = database.Collect(t.Tx, read, `UPDATE messages SET reported = state
 			WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported
 			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID)
@@ -220,11 +220,12 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 	return all, err
 }
 
-// ClaimWake reports whether the session is to be woken by the caller now: messages wait for
-// longer than after, none of its processes had a call for as long, and nobody woke it within
-// every.
+// ClaimWake returns the number of queued messages, and how many of them are from the parent, if
+// the caller must wake the session now. Otherwise it returns 0. A session must be woken if
+// messages have waited for longer than after, none of its processes has had a call for that
+// time, and nobody has woken it within every.
 func (s *Store) ClaimWake(ctx context.Context, ref Ref, after, every time.Duration) (count int, fromParent int, err error) {
-	err = s.soon(ctx, ref.Tenant, func(t *tx) error {
+	err = s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		count, fromParent = 0, 0
 		n, err := t.Exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0 AND (woken <= ?3 - ?4 OR woken > ?3 + ?4)
 			AND EXISTS (SELECT 1 FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 - ?5)

@@ -6,29 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// A Filter says which sessions to list.
+// A Filter selects the sessions to list.
 type Filter struct {
-	Active     bool   // only those that are active
-	Agent      string // only those of this template; "" for all
-	ChildrenOf string // only those that this session created; "" for all
-	Limit      int    // at most 100; 0 stands for that
-	Cursor     string // where a list before ended; "" for the beginning
+	Active     bool   // only active sessions
+	Agent      string // only sessions of this template; "" for all
+	ChildrenOf string // only children of this session; "" for all
+	Limit      int    // at most MaxListed; 0 stands for MaxListed
+	Cursor     string // from an earlier list; "" for the beginning
 }
 
-// MaxListed is how many sessions a list has at most.
+// MaxListed is the maximum number of sessions in a list.
 const MaxListed = 100
 
-// ErrCursor is returned for a cursor that List did not make.
+// ErrCursor is returned for an invalid cursor.
 const ErrCursor = Refusal("cursor is not one that list_workspace_sessions returned")
 
-// List returns the sessions of the workspace of me that me may see, the youngest first, and
-// the cursor of the rest, "" if there is none. A sandboxed session sees no direct one but its
-// own parent, and of that no title.
+// List returns the sessions in the workspace of me that me may see, the newest first, and a
+// cursor for the rest, "" if there is none. A sandboxed session sees no direct session except
+// its own parent, whose title it does not see.
 func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session, cursor string, err error) {
 	if f.Limit <= 0 || f.Limit > MaxListed {
 		f.Limit = MaxListed
@@ -44,7 +43,7 @@ func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session
 	return sessions, cursor, err
 }
 
-// list returns the sessions before one, by when and as what it was created.
+// list returns the sessions that come after the one created at before with the id beforeID.
 func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*Session, cursor string, err error) {
 	read := func(row database.Rows) (*Session, error) {
 		var veiled bool
@@ -80,7 +79,7 @@ func readCursor(cursor string) (created int64, id string, err error) {
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {
-		_, err = fmt.Fscanf(strings.NewReader(string(text)), "%d %s", &created, &id)
+		_, err = fmt.Sscanf(string(text), "%d %s", &created, &id)
 	}
 	if err != nil || !IsHandle(id) {
 		return 0, "", ErrCursor
@@ -88,8 +87,8 @@ func readCursor(cursor string) (created int64, id string, err error) {
 	return created, id, nil
 }
 
-// Agents returns the sessions that attache started, for people: of all tenants and
-// workspaces, the youngest first.
+// Agents returns the sessions that attache started, of all tenants and workspaces, the newest
+// first.
 func (s *Store) Agents(ctx context.Context) (sessions []*Session, err error) {
 	err = s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) error {
 		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.run > 0 ORDER BY s.created DESC, s.id DESC LIMIT 1000`, t.now)
@@ -98,8 +97,7 @@ func (s *Store) Agents(ctx context.Context) (sessions []*Session, err error) {
 	return sessions, err
 }
 
-// Resumable returns the sessions of a workspace whose runs are over and for which messages
-// wait.
+// Resumable returns the sessions of a workspace that have queued messages and whose runs are over.
 func (s *Store) Resumable(ctx context.Context, tenant, workspace string) (sessions []*Session, err error) {
 	err = s.view(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *tx) error {
 		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.workspace = ?3 AND s.ended IS NULL
@@ -109,10 +107,9 @@ func (s *Store) Resumable(ctx context.Context, tenant, workspace string) (sessio
 	return slices.DeleteFunc(sessions, func(s *Session) bool { return s.Attached }), err
 }
 
-// sessions returns the sessions that a statement selects.
 func (t *tx) sessions(query string, args ...any) ([]*Session, error) {
 	return database.Collect(t.Tx, func(row database.Rows) (*Session, error) { return scan(row, t.now) }, query, args...)
 }
 
-// IsGone reports whether err says that a session is not registered any more.
+// IsGone reports whether err means that a session is no longer registered.
 func IsGone(err error) bool { return errors.Is(err, errNoSession) }

@@ -2,31 +2,31 @@ package teams
 
 import "time"
 
-// A Kind says what a message is.
+// A Kind is a kind of messages.
 type Kind string
 
 // The kinds.
 const (
-	// First is the message that a session was created with.
+	// First is the first message of a created session.
 	First Kind = "initial"
-	// Text is what one agent wrote to another.
+	// Text is a message from one agent to another.
 	Text Kind = "message"
-	// Result tells a session how a run of one that it created ended.
+	// Result reports the end of a child's run to the parent.
 	Result Kind = "result"
-	// Notice tells a sender of a message that will not arrive.
+	// Notice reports to the sender that a message will not arrive.
 	Notice Kind = "notice"
 )
 
 // The states of a message.
 const (
 	Queued        = "queued"        // it waits in the mailbox
-	Carried       = "carried"       // its bytes went to the client
+	Carried       = "carried"       // its bytes were written to the client
 	Seen          = "seen"          // the client has sent a request after that
 	Expired       = "expired"       // nobody took it in time
 	Undeliverable = "undeliverable" // its session was ended
 )
 
-// A Relation is what a sender is to the receiver, according to the registry.
+// A Relation is the relation of a sender to the receiver, according to the registry.
 type Relation string
 
 // The relations.
@@ -36,7 +36,7 @@ const (
 	FromPeer   Relation = "same workspace"
 )
 
-// A Message is one that was taken from a mailbox.
+// A Message is a message that was taken from a mailbox.
 type Message struct {
 	ID       string
 	From     string // the handle of the sender
@@ -47,16 +47,15 @@ type Message struct {
 	Kind     Kind
 	Body     string
 	Sent     time.Time
-	// Again says that the message was taken before, and that it is not known whether it
-	// arrived.
+	// Again reports whether the message was taken before and may already have arrived.
 	Again bool
-	// Cut says that Body is only the beginning: the rest is for read_messages.
+	// Cut reports whether Body is only the beginning: read_messages returns the rest.
 	Cut bool
 
 	seq int64
 }
 
-// A Receipt is what became of a message.
+// A Receipt is a change of the state of a message.
 type Receipt struct {
 	ID    string    `json:"message_id"`
 	To    string    `json:"session_id"`

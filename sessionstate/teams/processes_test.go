@@ -15,31 +15,30 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A role is what a process of a test does with the file. It prints a line for each thing
-// that it has done.
+// A role is the work of a process in a test. It prints a line for each step.
 type role func(t *testing.T, s *teams.Store, arg string)
 
 func roles() map[string]role {
 	return map[string]role{"create": createAs, "send": sendAs, "take": takeAs}
 }
 
-// TestAsProcess is not a test: it is what the processes run that tests start.
+// TestAsProcess is not a test, but the program of the processes that tests start.
 func TestAsProcess(t *testing.T) {
 	path := os.Getenv("TEAMS_TEST_FILE")
 	if path == "" {
 		t.Skip("for processes of other tests")
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the test says go
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test closes the gate's pipe
 	roles()[os.Getenv("TEAMS_TEST_ROLE")](t, openAt(t, path, fast), os.Getenv("TEAMS_TEST_ARG"))
 }
 
-// fast is a clock on which a lease is over in a tenth of its time.
+// fast is a clock with ten times the normal speed, so that leases expire earlier.
 func fast() time.Time {
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return begun.Add(10 * time.Since(begun))
 }
 
-// A process is one that a test started.
+// A process is a process that a test started.
 type process struct {
 	cmd *exec.Cmd
 	out *bufio.Scanner
@@ -61,7 +60,7 @@ func start(t *testing.T, stdin *os.File, path, role, arg string) *process {
 	return &process{cmd, bufio.NewScanner(out)}
 }
 
-// lines returns what the process printed to its end with the given first word.
+// lines waits for the end of the process and returns its lines with the given first word.
 func (p *process) lines(t *testing.T, word string) (all []string) {
 	t.Helper()
 	for p.out.Scan() {
@@ -77,13 +76,13 @@ func (p *process) lines(t *testing.T, word string) (all []string) {
 	return all
 }
 
-// newFile returns a function that returns the path of a file that is not there yet.
+// newFile returns a function that returns the path of a new file.
 func newFile(t *testing.T) func() string {
 	dir, n := t.TempDir(), 0
 	return func() string { n++; return filepath.Join(dir, "new", fmt.Sprint(n), "teams.db") }
 }
 
-// gate returns what processes wait at, and what opens it.
+// gate returns the stdin at which processes wait, and a function that lets them run.
 func gate(t *testing.T) (stdin *os.File, open func()) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -93,8 +92,8 @@ func gate(t *testing.T) (stdin *os.File, open func()) {
 	return r, func() { _, _ = r.Close(), w.Close() }
 }
 
-// Limits hold over processes that compete: of 30 creations of 10 processes under one parent
-// 10 succeed, of 10 within a second one, and of ten parents' all.
+// Limits are exact if 10 processes compete: of 30 children of one parent 10 are created, of 10
+// children within a second one, and of children of ten parents all.
 func TestLimitsOverProcesses(t *testing.T) { t.Parallel(); testLimitsOverProcesses(t, newFile(t)) }
 
 func testLimitsOverProcesses(t *testing.T, at func() string) {
@@ -134,8 +133,8 @@ func testLimitsOverProcesses(t *testing.T, at func() string) {
 	}
 }
 
-// person registers a session. Where so many processes compete for two processors the file
-// may be locked for longer than a call waits: the process tries again, as an agent would.
+// person registers a session. With so many processes on two processors, the file may be locked for
+// longer than a call waits, so person tries again like an agent.
 func person(t *testing.T, s *teams.Store, key string) teams.Ref {
 	t.Helper()
 	for {
@@ -177,8 +176,8 @@ func createAs(t *testing.T, s *teams.Store, arg string) {
 	}
 }
 
-// 1,000 messages of 5 senders to one session. Two processes take some and are killed before they
-// settle them; then 5 others take all: none is lost, and one that came twice says so.
+// 5 senders send 1,000 messages to one session. Two processes take some and are killed before they
+// settle them; then 5 others take all. None is lost, and those taken twice are marked.
 func TestTakersOverProcesses(t *testing.T) { t.Parallel(); testTakersOverProcesses(t, newFile(t)) }
 
 func testTakersOverProcesses(t *testing.T, at func() string) {
@@ -197,7 +196,7 @@ func testTakersOverProcesses(t *testing.T, at func() string) {
 	}
 	release()
 	killed := map[string]bool{}
-	for _, v := range victims { // the second one gets those of the first one when its lease is over
+	for _, v := range victims { // the second one waits for the end of the first one's lease
 		for v.out.Scan() && v.out.Text() != "holding" {
 			if id, holds := strings.CutPrefix(v.out.Text(), "got "); holds {
 				killed[strings.Fields(id)[0]] = true
@@ -206,7 +205,7 @@ func testTakersOverProcesses(t *testing.T, at func() string) {
 		_ = v.cmd.Process.Kill()
 		_ = v.cmd.Wait()
 	}
-	releaseTakers() // a taker that was slow would lose its lease to a victim
+	releaseTakers() // not earlier, or a slow taker would lose its lease to a victim
 	var sent []string
 	for _, p := range senders {
 		sent = append(sent, p.lines(t, "sent")...)
@@ -242,19 +241,19 @@ func testTakersOverProcesses(t *testing.T, at func() string) {
 		case first[id] == 0 && !again[id]:
 			t.Errorf("message %s is lost", id)
 		case first[id] > 1:
-			t.Errorf("message %s was carried %d times as if for the first time", id, first[id])
+			t.Errorf("message %s was taken %d times without the mark", id, first[id])
 		case killed[id] && (first[id] > 0 || !again[id]):
-			t.Errorf("message %s, which a killed process had, is not marked", id)
+			t.Errorf("message %s, which a killed process had taken, is not marked", id)
 		}
 	}
 	if len(killed) == 0 {
-		t.Error("no killed process had a message")
+		t.Error("no killed process had taken a message")
 	}
 }
 
 const messagesSent = 1000
 
-// sendAs sends 200 messages, three of each session, as many as one may send to another in ten seconds.
+// sendAs sends 200 messages, three from each session, which is the limit for ten seconds.
 func sendAs(t *testing.T, s *teams.Store, arg string) {
 	target := person(t, s, "target")
 	var from teams.Ref
@@ -277,8 +276,7 @@ func sendAs(t *testing.T, s *teams.Store, arg string) {
 	}
 }
 
-// takeAs takes messages until the test has seen that none is left, or takes some and holds
-// them until it is killed.
+// takeAs takes messages until none is left, or takes some and holds them until it is killed.
 func takeAs(t *testing.T, s *teams.Store, arg string) {
 	target := person(t, s, "target")
 	for {
@@ -297,7 +295,7 @@ func takeAs(t *testing.T, s *teams.Store, arg string) {
 		if err != nil && !errors.Is(err, teams.ErrUnavailable) {
 			t.Fatal(err)
 		}
-		if err != nil || len(taking.Messages) == 0 { // another has the inbox
+		if err != nil || len(taking.Messages) == 0 { // another process holds the inbox
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}

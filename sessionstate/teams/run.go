@@ -15,16 +15,16 @@ const (
 	runFailed   = "failed"
 )
 
-// A RunRef names a run of a session that attache started.
+// A RunRef identifies a run of a session that attache started.
 type RunRef struct {
 	Ref
 	Run int
 }
 
-// BeginRun makes a session that is over begin a further run, and returns its number. It
-// returns 0 where there is nothing to begin: the session's run is not over, a process of it is
-// alive, no message waits, the session or its parent was ended, or a limit is reached. Of many
-// callers at most one begins. key and token are as in [Child]: those of the run before are gone.
+// BeginRun begins another run of a session whose last run is over, and returns its number. It
+// returns 0 if the last run is not over, if a process of the session is alive, if no message is
+// queued, if the session or its parent was ended, or if a limit is reached. At most one of many
+// callers begins a run. key and token replace those in [Child].
 func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits, key, token string) (run int, err error) {
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		run = 0
@@ -41,7 +41,7 @@ func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits, key, token stri
 			return err
 		}
 		if n == 0 {
-			return errFull // undone
+			return errFull // undoes the first statement
 		}
 		found, err := t.session(ref)
 		if err == nil {
@@ -56,11 +56,11 @@ func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits, key, token stri
 	return run, err
 }
 
-// errFull undoes the beginning of a run that a limit forbids.
+// errFull means that the parent of a run has ended or has reached its limit.
 const errFull = Refusal("full")
 
-// MarkRunning says that the agent of a run was started. agentSession is the id by which its
-// program knows the session, "" if that is not new.
+// MarkRunning records that the agent of a run was started. agentSession is the id that its
+// program uses for the session, "" if it is unchanged.
 func (s *Store) MarkRunning(ctx context.Context, r RunRef, agentSession string) error {
 	return s.in(ctx, r.Tenant, func(t *tx) error {
 		_, err := t.Exec(`UPDATE sessions SET run_state = 'running', run_until = ?4, agent_session = coalesce(nullif(?5, ''), agent_session)
@@ -70,15 +70,15 @@ func (s *Store) MarkRunning(ctx context.Context, r RunRef, agentSession string) 
 	})
 }
 
-// A RunView is what a supervisor has to know while its agent runs.
+// A RunView tells a supervisor whether its agent must end.
 type RunView struct {
-	Over       bool // the session was ended, or the run is another's: the agent has to go
-	ParentOver bool // the parent was ended, or is gone for a while
+	Over       bool // the session was ended, or this run is no longer the current one
+	ParentOver bool // the parent was ended, or has been gone for ParentGone
 }
 
 // RenewRun renews the lease of a run.
 func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
-	err = s.soon(ctx, r.Tenant, func(t *tx) error {
+	err = s.relaxed(ctx, r.Tenant, func(t *tx) error {
 		v = RunView{}
 		n, err := t.Exec(`UPDATE sessions SET run_until = ?4, seen = ?5 WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
 			r.Tenant, r.ID, r.Run, t.now+int64(Lease), t.now)
@@ -95,18 +95,18 @@ func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
 	return v, err
 }
 
-// An Ending is how a run ended.
+// An Ending is the result of a run.
 type Ending struct {
 	Failed     bool
 	ExitStatus int
-	CostUSD    string // as the agent's program said it
+	CostUSD    string // as reported by the agent's program
 	Report     string // for the parent
 }
 
-// EndRun ends a run: what it took of the limits is given back, and the parent gets a message
-// of the kind [Result]. Of many callers exactly one does that, and gets true. A run
-// that counted as lost, as its supervisor could not reach the database for longer than a lease,
-// is told of once more, as it ended.
+// EndRun ends a run: it releases the run's share of the limits and sends the parent a message of
+// the kind [Result]. Exactly one of many callers does that, and gets true. If the run counts as
+// lost, because its supervisor could not reach the database for longer than a lease, EndRun
+// corrects the result and reports once more.
 func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err error) {
 	err = s.in(context.WithoutCancel(ctx), r.Tenant, func(t *tx) error {
 		mine, err = t.endRun(r, e)
@@ -118,7 +118,7 @@ func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err 
 	return mine && err == nil, err
 }
 
-// correctLost writes how a run ended that counts as lost: endLost has set its lease to 0.
+// correctLost corrects the result of a run that counts as lost: endLost has set its lease to 0.
 func (t *tx) correctLost(r RunRef, e Ending) (bool, error) {
 	n, err := t.Exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, run_until = ?7
 		WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state = 'failed' AND run_until = 0`,
@@ -134,7 +134,7 @@ func (t *tx) correctLost(r RunRef, e Ending) (bool, error) {
 	return err == nil, err
 }
 
-// state returns the state of a run that ended so.
+// state returns the state of a run with this ending.
 func (e *Ending) state() string {
 	if e.Failed {
 		return runFailed
@@ -163,9 +163,9 @@ func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
 	return err == nil, err
 }
 
-// End ends a session that the session by created, itself or through others, and the sessions
-// that it created. What waits for them will not arrive. Ending a session twice is no
-// error. It returns the sessions that were ended; the supervisors end their agents.
+// End ends a descendant of the session by, with all descendants of that. Their queued messages
+// become undeliverable. Ending a session twice is no error. End returns the sessions that were
+// ended; the supervisors end their agents.
 func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err error) {
 	err = s.in(ctx, by.Tenant, func(t *tx) error {
 		var mine bool
@@ -185,7 +185,7 @@ func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err
 	return ended, err
 }
 
-// EndByOperator ends a session and those that it created, whoever created it.
+// EndByOperator ends any session and all its descendants.
 func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err error) {
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		ended, err = t.endTree(ref)
@@ -221,7 +221,7 @@ func (t *tx) endTree(root Ref) ([]string, error) {
 	return ended, nil
 }
 
-// A waitingMessage is a message in a mailbox that may not arrive.
+// A waitingMessage is a message in a mailbox.
 type waitingMessage struct {
 	to       Ref
 	seq      int64
@@ -229,7 +229,7 @@ type waitingMessage struct {
 	kind     Kind
 }
 
-// waiting returns the messages that the condition where picks out.
+// waiting returns the messages that match the clause where.
 func (t *tx) waiting(where string, args ...any) ([]waitingMessage, error) {
 	return database.Collect(t.Tx, func(row database.Rows) (m waitingMessage, err error) {
 		err = row.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.kind)
@@ -237,8 +237,7 @@ func (t *tx) waiting(where string, args ...any) ([]waitingMessage, error) {
 	}, `SELECT tenant, to_session, seq, id, from_session, kind FROM messages`+where, args...)
 }
 
-// giveUp takes a message out of its mailbox, if it still waits there, and tells the session that
-// wrote it.
+// giveUp removes a message from its mailbox, if it is still there, and notifies its sender.
 func (t *tx) giveUp(m waitingMessage, state, why string) error {
 	if _, err := t.Exec(`UPDATE sessions SET seen = seen WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil { // locks the mailbox
 		return err

@@ -11,9 +11,9 @@ import (
 
 // The limits on messages.
 const (
-	maxQueued    = 50 // unread, of one target
-	perMinute    = 10 // of one sender to one target
-	perBurst     = 3  // of one sender to one target, within burstTime
+	maxQueued    = 50 // unread messages of a target
+	perMinute    = 10 // from one sender to one target
+	perBurst     = 3  // from one sender to one target, within burstTime
 	burstTime    = 10 * time.Second
 	sameTextTime = 10 * time.Minute
 )
@@ -23,21 +23,21 @@ type Draft struct {
 	To      string // the handle of the target
 	Body    string
 	SendKey string // "" for none: see [Store.Send]
-	// AnswerParent lets a sandboxed session write to the one that created it.
+	// AnswerParent allows a sandboxed session to write to its parent.
 	AnswerParent bool
 }
 
-// A SentMessage is a message that is in its target's mailbox.
+// A SentMessage is a message that Send has put into a mailbox.
 type SentMessage struct {
 	ID      string
 	Target  *Session
 	Expires time.Time
 }
 
-// Send puts a message of the session from into the mailbox of its target. Where from sent
-// one with the same SendKey there before, that one is returned. mayReceive says who
-// may write to whom. Whatever the reason is, a target that may not be written to is [ErrTarget],
-// by the same statements, so that neither the text nor the time tells which.
+// Send puts a message from the session from into the mailbox of its target. If from has already
+// sent a message with the same SendKey to the target, Send returns that one. If from must not
+// write to the target (see mayReceive), the error is [ErrTarget] for every reason, after the same
+// statements, so that neither the text nor the time reveals the reason.
 func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *SentMessage, err error) {
 	err = s.in(ctx, from.Tenant, func(t *tx) error {
 		to := Ref{from.Tenant, d.To}
@@ -46,7 +46,7 @@ func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *SentMessage,
 		if err != nil || known != nil {
 			return err
 		}
-		// From here on no other message comes into the mailbox: what is counted holds.
+		// This locks the mailbox, so the counts below cannot change.
 		n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND queued < ?5 AND `+mayReceive,
 			to.Tenant, to.ID, from.ID, d.AnswerParent, maxQueued)
 		if err != nil {
@@ -75,13 +75,13 @@ func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *SentMessage,
 	return sent, err
 }
 
-// mayReceive is the condition that the session ?3 may write to a row of sessions. ?4 lets a
-// sandboxed session answer the one that created it.
+// mayReceive is the SQL condition that the session ?3 may write to a row of sessions. ?4 allows a
+// sandboxed session to answer its parent.
 const mayReceive = `ended IS NULL AND id <> ?3 AND EXISTS (SELECT 1 FROM sessions me
 	WHERE me.tenant = ?1 AND me.id = ?3 AND me.ended IS NULL AND me.workspace = sessions.workspace
 		AND (me.trust = 'direct' OR sessions.trust = 'sandboxed' OR ?4 AND sessions.id = me.parent))`
 
-// sentBefore returns the message that from sent with the key of d, nil if there is none.
+// sentBefore returns the message that from has sent with the key of d, nil if there is none.
 func (t *tx) sentBefore(from Ref, d Draft) (*SentMessage, error) {
 	if d.SendKey == "" {
 		return nil, nil
@@ -107,7 +107,7 @@ func (t *tx) sent(to Ref, id string) (*SentMessage, error) {
 	return &SentMessage{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
 }
 
-// flood refuses what one sender sends to one target too often.
+// flood returns a refusal if one sender sends to one target too often.
 func (t *tx) flood(from, to Ref, body string) error {
 	var same, minute, burst int
 	var minuteFirst, burstFirst sql.NullInt64
@@ -130,7 +130,7 @@ func (t *tx) flood(from, to Ref, body string) error {
 	return nil
 }
 
-// A letter is a message on its way into a mailbox.
+// A letter is a message that is not yet in a mailbox.
 type letter struct {
 	from string // the handle of the sender
 	kind Kind
@@ -138,9 +138,9 @@ type letter struct {
 	key  string // "" for none
 }
 
-// deliver puts a message of attache's own into a mailbox, which no limit bounds: a result
-// is always delivered, also one with bytes that PostgreSQL would not keep. A
-// session that is not there or was ended gets none.
+// deliver puts a message from attache into a mailbox. No limit applies, so that every result
+// arrives. deliver replaces bytes that PostgreSQL does not accept. It does nothing if the session
+// does not exist or was ended.
 func (t *tx) deliver(to Ref, l letter) error {
 	n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
 	if err != nil || n == 0 {
@@ -151,7 +151,7 @@ func (t *tx) deliver(to Ref, l letter) error {
 	return err
 }
 
-// put inserts a message for a session whose count of unread messages has it already.
+// put inserts a message. The caller has already increased the session's number of queued messages.
 func (t *tx) put(to Ref, l letter) (id string, err error) {
 	var seq int64
 	err = t.Row(`UPDATE sessions SET next_seq = next_seq + 1 WHERE tenant = ?1 AND id = ?2 RETURNING next_seq`, to.Tenant, to.ID).Scan(&seq)

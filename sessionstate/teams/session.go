@@ -10,54 +10,54 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// A Ref names a session: its tenant, "" where there is one, and its handle.
+// A Ref identifies a session: its tenant, "" if there is only one, and its handle.
 type Ref struct{ Tenant, ID string }
 
-// A State says what a session is doing.
+// A State is the state of a session.
 type State string
 
 // The states. A session is active in the first three.
 const (
-	Starting State = "starting" // created, its agent does not run yet
+	Starting State = "starting" // created, but its agent does not run yet
 	Working  State = "working"  // it has made a call within [BusyFor], or its agent runs
-	Idle     State = "idle"     // it is alive and has made no call for a while
-	Gone     State = "gone"     // no process of it renews its lease
-	Finished State = "finished" // its agent's run is over
-	Failed   State = "failed"   // its agent's run failed
-	Ended    State = "ended"    // it was ended, and takes no messages
+	Idle     State = "idle"     // it is alive, but has made no call within [BusyFor]
+	Gone     State = "gone"     // none of its processes is alive
+	Finished State = "finished" // its agent's run has ended
+	Failed   State = "failed"   // its agent's run has failed
+	Ended    State = "ended"    // it was ended and receives no messages
 )
 
-// A Session is what the registry knows of a session.
+// A Session is a session in the registry.
 type Session struct {
 	Ref
 	Workspace, Trust, Title, Agent string
 	Parent, CreatedBy              string // Parent is a handle, "" for none
 	Depth, Children                int
 	State                          State
-	ParentOver                     bool // its run is over, and so is the session that created it
+	ParentOver                     bool // its run is over, and its parent has ended
 	Attached                       bool // one of its processes is alive
-	Wakes                          bool // one of them can wake it
+	Wakes                          bool // one of these processes can wake it
 	Run                            int
-	AgentSession                   string // the id by which the agent's program knows the session
+	AgentSession                   string // the id that the agent's program uses for the session
 	ExitStatus                     int
 	CostUSD                        string
 	Created, LastActive            time.Time
 	Queued                         int
 }
 
-// Active reports whether the session works or can be expected to.
+// Active reports whether the session is in one of the active states.
 func (s *Session) Active() bool {
 	return s.State == Starting || s.State == Working || s.State == Idle
 }
 
-// columns are what scan reads, for time ?1.
+// columns are the columns that scan reads, at time ?1.
 var columns = `s.tenant, s.id, s.workspace, s.trust, s.title, s.agent, s.parent, s.created_by, s.depth, s.children,
 	s.run, s.run_state, s.run_until, coalesce(s.agent_session, ''), s.exit_status, s.cost_usd, s.created, s.seen, s.ended IS NOT NULL, s.queued,
 	s.run_state IN ('finished', 'failed') AND (SELECT ` + parentOver + ` FROM (SELECT 1 AS one) AS one LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent),
 	(SELECT max(a.called) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `),
 	(SELECT max(a.wakes) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `)`
 
-// scan reads a session from a row of columns, and what the row has behind them into more.
+// scan reads a session from a row of columns, and the columns after them into more.
 func scan(row interface{ Scan(...any) error }, now int64, more ...any) (*Session, error) {
 	var s Session
 	var runState string
@@ -87,28 +87,28 @@ func scan(row interface{ Scan(...any) error }, now int64, more ...any) (*Session
 	case runState == runFinished:
 		s.State = Finished
 	case runState != "":
-		s.State = Failed // also of a run that is lost and not yet swept
+		s.State = Failed // or lost and not yet swept
 	default:
 		s.State = Gone
 	}
 	return &s, nil
 }
 
-// A Claim is what a process says of the session that it is of.
+// A Claim is the statement of a process about its session.
 type Claim struct {
 	Tenant string
-	// Key is the session key. Conversation says that the host wrote it into the request's
-	// _meta, where no variable of an agent's reaches: it may then also be the id by which
-	// an agent's program knows a session that attache started.
+	// Key is the session key. Conversation means that it comes from the request's _meta, which
+	// only the host can write and no environment variable of an agent. Then the key may also be
+	// the AgentSession of a session that attache started.
 	Key          string
 	Conversation bool
-	// Token proves a session that attache started.
+	// Token authenticates a session that attache started.
 	Token string
-	// Workspace is the id of the workspace; without one only a session that is registered
-	// already can be attached to.
+	// Workspace is the id of the workspace. Without one, only a registered session can be
+	// attached to.
 	Workspace string
-	// Trust, Owner and Title are of a session that is not registered yet. The lowest trust
-	// that any of its processes had holds.
+	// Trust, Owner and Title describe a session that is not registered yet. Later claims can
+	// only lower the trust.
 	Trust, Owner, Title string
 }
 
@@ -121,9 +121,8 @@ type Attachment struct {
 	Wakes    bool // the process can wake the session
 }
 
-// Attach registers the session of c, if it is not known, and the process that serves it.
-// It returns [ErrNoContext] for a session that is not known and has no workspace,
-// and [ErrUnproved].
+// Attach registers the session of c, unless it is registered, and the process that serves it.
+// The error is [ErrNoContext] if the session is unknown and has no workspace, or [ErrUnproved].
 func (s *Store) Attach(ctx context.Context, c Claim, a Attachment) (*Session, error) {
 	var found *Session
 	wakes := 0
@@ -147,7 +146,7 @@ func (s *Store) Attach(ctx context.Context, c Claim, a Attachment) (*Session, er
 	return found, err
 }
 
-// claim returns the session that c is of, registered if it was not.
+// claim returns the session of c, and registers it if necessary.
 func (t *tx) claim(c Claim) (Ref, error) {
 	ref := Ref{Tenant: c.Tenant}
 	key, alias := digest(c.Key), ""
@@ -175,7 +174,7 @@ func (t *tx) claim(c Claim) (Ref, error) {
 	return ref, err
 }
 
-// lowest returns a level of trust, sandboxed where it is not said.
+// lowest normalises a trust level; "" means sandboxed.
 func lowest(trust string) string {
 	if sessionstate.NormalizeTrust(trust) == sessionstate.Direct {
 		return sessionstate.Direct
@@ -183,7 +182,7 @@ func lowest(trust string) string {
 	return sessionstate.Sandboxed
 }
 
-// register makes the row of a session that a person began.
+// register creates the row of a session that a person began.
 func (t *tx) register(c Claim, key string) (Ref, error) {
 	ref := Ref{c.Tenant, newHandle("ses_")}
 	if c.Workspace == "" || c.Key == "" {
@@ -195,7 +194,7 @@ func (t *tx) register(c Claim, key string) (Ref, error) {
 	return ref, err
 }
 
-// Session returns what is known of a session.
+// Session returns a session of the registry.
 func (s *Store) Session(ctx context.Context, ref Ref) (*Session, error) {
 	var found *Session
 	err := s.view(ctx, database.Scope{Tenant: ref.Tenant}, func(t *tx) (err error) {
@@ -213,18 +212,18 @@ func (t *tx) session(ref Ref) (*Session, error) {
 	return found, err
 }
 
-// A Renewal is what a process says when it renews its lease.
+// A Renewal renews the lease of a process.
 type Renewal struct {
 	Instance string
-	// Host, if not "", renews the leases of all processes of the session there.
+	// Host, if not "", also renews the leases of the session's other processes on that host.
 	Host string
-	// Called is when the process had its last call.
+	// Called is the time of the last call.
 	Called time.Time
 }
 
-// Renew renews the lease of a process.
+// Renew renews a lease.
 func (s *Store) Renew(ctx context.Context, ref Ref, r Renewal) error {
-	return s.soon(ctx, ref.Tenant, func(t *tx) error {
+	return s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		n, err := t.Exec(`UPDATE attachments SET until = ?5, called = CASE WHEN instance = ?3 AND called < ?6 THEN ?6 ELSE called END
 			WHERE tenant = ?1 AND session = ?2 AND (instance = ?3 OR host = ?4 AND ?4 <> '')`,
 			ref.Tenant, ref.ID, r.Instance, r.Host, t.now+int64(Lease), r.Called.UnixNano())
@@ -240,7 +239,7 @@ func (s *Store) Renew(ctx context.Context, ref Ref, r Renewal) error {
 
 // Detach removes a process that no longer serves a session.
 func (s *Store) Detach(ctx context.Context, ref Ref, instance string) error {
-	return s.soon(ctx, ref.Tenant, func(t *tx) error {
+	return s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		_, err := t.Exec(`DELETE FROM attachments WHERE tenant = ?1 AND session = ?2 AND instance = ?3`, ref.Tenant, ref.ID, instance)
 		if err == nil {
 			_, err = t.Exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)

@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// Why a session may not be written to, or not be ended, shows neither in the words nor in the
-// work: the same statements run, whichever the reason is, so the time does not tell.
+// Neither the text nor the duration of a refusal reveals its reason: the same statements run for
+// every reason.
 func TestRefusalsTakeTheSameStatements(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { now = now.Add(11 * time.Second); return now }
@@ -78,8 +78,8 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 
 func rand12() string { return newHandle("") }
 
-// What is over is found by indexes: with the messages of a million sessions a day a statement that
-// reads a table takes longer than it may.
+// The sweep uses indexes: with the messages of a million sessions a day, a statement that scans a
+// table would exceed its timeout.
 func TestSweepReadsNoTable(t *testing.T) {
 	var heard []string
 	db, err := database.OpenFile(t.Context(), database.FileOptions{
@@ -107,7 +107,7 @@ func TestSweepReadsNoTable(t *testing.T) {
 					return err
 				}
 				plans++
-				// Attachments are those of live processes, and few.
+				// There are few attachments, because only live processes have one.
 				if strings.HasPrefix(detail, "SCAN ") && !strings.Contains(detail, "attachments") && !strings.Contains(detail, " USING ") {
 					t.Errorf("%s: %s", statement, detail)
 				}
@@ -119,6 +119,6 @@ func TestSweepReadsNoTable(t *testing.T) {
 		}
 	}
 	if plans < 10 {
-		t.Errorf("there are %d steps in the plans of %d statements", plans, len(heard))
+		t.Errorf("%d steps in the plans of %d statements", plans, len(heard))
 	}
 }

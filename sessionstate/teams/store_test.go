@@ -1,7 +1,6 @@
 package teams_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,12 +20,12 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestPostgreSQL runs everything on one PostgreSQL: the suite of TestStore, also through pgbouncer
-// in transaction mode, which gives a connection to another client after each transaction.
+// TestPostgreSQL runs all tests on one PostgreSQL. It also runs the suite through pgbouncer in
+// transaction mode, which may give a connection to another client after each transaction.
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
-	at := func() string { return migrated(t, cluster.Database()) }
+	at := func() string { return databasetest.Migrate(t, cluster.Database(), teams.Schema()) }
 	suite := func(t *testing.T, over func(database string) string) {
 		made := at()
 		runSuite(t, func(t *testing.T, now func() time.Time) *teams.Store {
@@ -48,18 +47,7 @@ func TestPostgreSQL(t *testing.T) {
 	t.Run("ServerAway", func(t *testing.T) { testServerAway(t, cluster, at()) })
 }
 
-// migrated makes the tables in a database.
-func migrated(t *testing.T, url string) string {
-	t.Helper()
-	server := databasetest.Connect(t, url)
-	if _, err := server.Migrate(context.Background(), []database.Schema{teams.Schema()}); err != nil {
-		t.Fatal(err)
-	}
-	_ = server.Close()
-	return url
-}
-
-// openURL opens the tables of a server to the end of the test.
+// openURL opens the tables of a server until the end of the test.
 func openURL(t *testing.T, url string, now func() time.Time) *teams.Store {
 	t.Helper()
 	return openServer(t, database.ServerOptions{URL: url}, now)
@@ -74,7 +62,7 @@ func openServer(t *testing.T, o database.ServerOptions, now func() time.Time) *t
 	return s
 }
 
-// openAt opens the store at a path or a URL to the end of the test.
+// openAt opens the store at a path or a URL until the end of the test.
 func openAt(t *testing.T, at string, now func() time.Time) *teams.Store {
 	t.Helper()
 	if strings.Contains(at, "://") {
@@ -83,7 +71,7 @@ func openAt(t *testing.T, at string, now func() time.Time) *teams.Store {
 	return open(t, at, now)
 }
 
-// open opens a store to the end of the test.
+// open opens a store until the end of the test.
 func open(t *testing.T, path string, now func() time.Time) *teams.Store {
 	t.Helper()
 	s, err := teams.Open(t.Context(), teams.Options{Path: path, Now: now})

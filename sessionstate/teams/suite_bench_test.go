@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A bench is a store, its clock, and what makes a test short.
+// A bench has a store, its clock, and helpers for tests.
 type bench struct {
 	*testing.T
 	*teams.Store
@@ -25,7 +25,7 @@ func (b *bench) now() time.Time {
 	return b.clock
 }
 
-// pass moves the clock.
+// pass advances the clock.
 func (b *bench) pass(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +63,7 @@ func (b *bench) claim(c teams.Claim) *teams.Session {
 
 var attachment = teams.Attachment{Instance: "one", Server: "git", Host: "here", PID: 1}
 
-// child creates a child, whose run goes on, and waits out the rate limit.
+// child creates a child that keeps running, and waits for the rate limit.
 func (b *bench) child(parent teams.Ref, trust string) teams.Ref {
 	b.Helper()
 	b.pass(time.Second)
@@ -86,7 +86,7 @@ func (b *bench) session(ref teams.Ref) *teams.Session {
 	return s
 }
 
-// write sends a message and waits out the limits on messages.
+// write sends a message and waits for the limits on messages.
 func (b *bench) write(from, to teams.Ref, body string) {
 	b.Helper()
 	b.pass(11 * time.Second)

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// The child has the workspace of its parent, and at most its trust.
+// A child has the workspace of its parent and at most its trust.
 func createInherits(b *bench) {
 	for _, row := range [][3]string{
 		{"direct", "direct", "direct"}, {"direct", "sandboxed", "sandboxed"},
@@ -24,7 +24,7 @@ func createInherits(b *bench) {
 	}
 }
 
-// Each limit has its text.
+// Each limit has its own text.
 func createLimits(b *bench) {
 	l := teams.Limits{MaxChildren: 2, MaxSpawned: 4, MaxDepth: 2, MaxSessions: 5}
 	create := func(parent teams.Ref) (teams.Ref, error) {
@@ -47,7 +47,7 @@ func createLimits(b *bench) {
 	_, err = create(grandchild)
 	b.refused(err, "Too deep: sessions started by sessions may not start more")
 
-	for _, r := range []teams.Ref{one, two} { // who has ended frees its place
+	for _, r := range []teams.Ref{one, two} { // an ended session frees its place
 		_, err = b.EndRun(b.Context(), teams.RunRef{Ref: r, Run: 1}, teams.Ending{})
 		b.check(err)
 	}
@@ -63,7 +63,7 @@ func createLimits(b *bench) {
 	b.check(err)
 	_, err = create(other)
 	b.refused(err, "Spawn limit reached (5 sessions in this workspace)")
-	b.same(b.session(other).Children, 1) // what was taken before is given back
+	b.same(b.session(other).Children, 1) // the refused creation has changed nothing
 	_, err = create(b.person("elsewhere", "direct"))
 	b.check(err)
 
@@ -72,7 +72,7 @@ func createLimits(b *bench) {
 	b.refused(err, "Spawn limit reached (4 sessions in the life of one)")
 }
 
-// Create, create at once: error, a second later: works.
+// A second child is refused immediately after the first, and created a second later.
 func createRate(b *bench) {
 	parent := b.person("w", "direct")
 	_, _, err := b.Create(b.Context(), parent, b.newChild("direct"), teams.DefaultLimits())
@@ -85,7 +85,8 @@ func createRate(b *bench) {
 	b.check(err)
 }
 
-// Ten parents at once all succeed, thirty tries of one give ten, and ten within a second one.
+// Ten parents at once all succeed; thirty attempts of one parent create ten children, and ten
+// attempts within a second create one.
 func createAtOnce(b *bench) {
 	try := func(n int, parent func(i int) teams.Ref, l teams.Limits) (made int) {
 		results := make(chan error)
@@ -120,7 +121,7 @@ func createAtOnce(b *bench) {
 	b.same(try(30, func(int) teams.Ref { return two }, l), 10)
 }
 
-// A child that is asked for again with the same key is made once.
+// Repeated calls with the same key create one child.
 func createKey(b *bench) {
 	parent := b.person("w", "direct")
 	c := b.newChild("direct")
@@ -135,11 +136,11 @@ func createKey(b *bench) {
 	other, _, err := b.Create(b.Context(), b.person("w", "direct"), func() teams.Child { c := b.newChild("direct"); c.SpawnKey = "retry"; return c }(), teams.DefaultLimits())
 	b.check(err)
 	if other.ID == first.ID {
-		b.Error("the key of another parent gave the same session")
+		b.Error("the key of another parent returned the same session")
 	}
 }
 
-// Whoever ends a run first gives the slot back and reports, and nobody else.
+// Only the first of several callers that end a run releases the slot and reports.
 func slotsComeBackOnce(b *bench) {
 	parent := b.person("w", "direct")
 	keeps := b.child(parent, "direct")
@@ -165,13 +166,12 @@ func slotsComeBackOnce(b *bench) {
 	messages := b.take(parent).Messages
 	if len(messages) != 1 || messages[0].Kind != teams.Result || messages[0].Body != "done" ||
 		messages[0].From != run.ID || messages[0].Relation != teams.FromChild || messages[0].Trust != "sandboxed" {
-		b.Errorf("the parent was told %+v", messages)
+		b.Errorf("the parent got %+v", messages)
 	}
 	b.same(b.session(keeps).State, teams.Starting)
 }
 
-// What an agent's program wrote is reported whatever its bytes are: PostgreSQL keeps only UTF-8
-// without NUL.
+// A report arrives whatever its bytes are, although PostgreSQL accepts only UTF-8 without NUL.
 func reportOfAnyBytes(b *bench) {
 	parent := b.person("w", "direct")
 	_, err := b.EndRun(b.Context(), teams.RunRef{Ref: b.child(parent, "direct"), Run: 1}, teams.Ending{Report: "a\x00b\xff\xfec\n"})
@@ -179,8 +179,8 @@ func reportOfAnyBytes(b *bench) {
 	b.same(b.read(parent), []string{"a\ufffdb\ufffdc\n"})
 }
 
-// A run whose supervisor is gone is failed, once, by whoever sees it. If the supervisor was
-// only cut off from the database, what it says later counts, once.
+// A run whose supervisor is gone fails exactly once. If the supervisor only lost the connection to
+// the database, its later result counts, also once.
 func lostRun(b *bench) {
 	parent := b.person("w", "direct")
 	lost, kept := teams.RunRef{Ref: b.child(parent, "direct"), Run: 1}, teams.RunRef{Ref: b.child(parent, "direct"), Run: 1}
@@ -196,11 +196,11 @@ func lostRun(b *bench) {
 	b.same([]any{b.session(lost.Ref).State, b.session(kept.Ref).State, b.session(parent).Children}, []any{teams.Failed, teams.Starting, 1})
 	told := b.read(parent)
 	if len(told) != 1 || !strings.HasPrefix(told[0], "lost: ") {
-		b.Errorf("the parent was told %q", told)
+		b.Errorf("the parent got %q", told)
 	}
 	v, err := b.RenewRun(b.Context(), lost)
 	b.check(err)
-	b.same(v.Over, true) // its supervisor, if it comes back, has to stop
+	b.same(v.Over, true) // if its supervisor continues, it must stop the agent
 	for _, first := range []bool{true, false} {
 		mine, err := b.EndRun(b.Context(), lost, teams.Ending{Report: "late"})
 		b.check(err)
@@ -209,7 +209,7 @@ func lostRun(b *bench) {
 	b.same([]any{b.session(lost.Ref).State, b.session(parent).Children, b.read(parent)}, []any{teams.Finished, 1, []string{"late"}})
 }
 
-// A run that is over is followed by at most one other, which counts as a child again.
+// After a run at most one other begins, which counts as a running child again.
 func resume(b *bench) {
 	parent := b.person("w", "direct")
 	child := b.child(parent, "direct")
@@ -220,7 +220,7 @@ func resume(b *bench) {
 		return run
 	}
 	b.write(parent, child, "more")
-	b.same(begin(), 0) // it runs
+	b.same(begin(), 0) // it is running
 	_, err := b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{})
 	b.check(err)
 	b.same(b.session(parent).Children, 0)
@@ -241,5 +241,5 @@ func resume(b *bench) {
 	b.read(child)
 	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 2}, teams.Ending{})
 	b.check(err)
-	b.same(begin(), 0) // no message waits
+	b.same(begin(), 0) // no message is queued
 }

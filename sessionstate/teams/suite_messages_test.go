@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Who may write to whom, over all pairs of trust and relation.
+// whoMayWrite tests all combinations of trust and relation.
 func whoMayWrite(b *bench) {
 	for _, fromTrust := range []string{"direct", "sandboxed"} {
 		for _, toTrust := range []string{"direct", "sandboxed"} {
@@ -36,8 +36,8 @@ func whoMayWrite(b *bench) {
 	}
 }
 
-// pair makes two sessions, of which the second is something to the first. It reports false
-// for a pair that cannot be: a child has at most its parent's trust.
+// pair makes two sessions with a relation. It returns false if the pair is impossible, because a
+// child has at most its parent's trust.
 func (b *bench) pair(relation, fromTrust, toTrust string) (from, to teams.Ref, possible bool) {
 	switch relation {
 	case "parent":
@@ -66,7 +66,7 @@ func (b *bench) pair(relation, fromTrust, toTrust string) (from, to teams.Ref, p
 	return b.person("w", fromTrust), b.person("w", toTrust), true
 }
 
-// A sender that writes too often is refused, with a text.
+// Each limit for a sender that writes too often has its own text.
 func sendLimits(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	n := 0
@@ -105,7 +105,7 @@ func sendLimits(b *bench) {
 	b.check(send())
 }
 
-// A message that is sent again with the same key is there once.
+// A message that is sent twice with the same key is in the mailbox once.
 func sendKey(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	d := teams.Draft{To: to.ID, Body: "hello", SendKey: "k"}
@@ -154,7 +154,7 @@ func takeInOrder(b *bench) {
 
 	first := b.take(to)
 	b.same(len(first.Messages), 3)
-	b.same(len(b.take(to).Messages), 0) // another has the inbox
+	b.same(len(b.take(to).Messages), 0) // another taker holds the inbox
 	b.write(from, to, "four")
 	b.settle(first, teams.Arrived)
 	b.same(b.read(to), []string{"four"})
@@ -166,7 +166,7 @@ func takeInOrder(b *bench) {
 	b.same([]any{second.Messages[0].Body, second.Messages[0].Again}, []any{"five", false})
 }
 
-// A result carries as many messages as it has room for, and cuts one that alone is too long.
+// A tool result carries as many messages as fit, and cuts a message that is too long on its own.
 func takeWhatFits(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	long := strings.Repeat("ü", teams.CarryLimit+1)
@@ -184,7 +184,7 @@ func takeWhatFits(b *bench) {
 	b.same([]any{len(first.Messages), first.Messages[1].Cut, first.Messages[1].Body, first.Remaining}, []any{2, true, strings.Repeat("ü", 500), 1})
 	second := carry()
 	b.same([]any{len(second.Messages), second.Messages[0].Body, second.Remaining}, []any{1, half + "2", 0})
-	b.same(len(carry().Messages), 0) // what was announced is not announced again
+	b.same(len(carry().Messages), 0) // a cut message is not carried again
 	newest, err := b.Mail(b.Context(), to)
 	b.check(err)
 	b.same(newest, int64(0))
@@ -196,7 +196,7 @@ func takeWhatFits(b *bench) {
 	b.same(b.session(to).Queued, 0)
 }
 
-// What a taker that died has not settled comes again, and says so.
+// Messages that a dead taker has not settled are taken again and marked.
 func takenAgain(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
@@ -210,7 +210,7 @@ func takenAgain(b *bench) {
 	b.same(len(b.take(to).Messages), 0)
 }
 
-// A message that may not have been shown comes three times, and then not again.
+// A message that the client may not have shown is delivered three times.
 func unsure(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
@@ -222,7 +222,7 @@ func unsure(b *bench) {
 	b.same([]any{len(b.take(to).Messages), b.session(to).Queued}, []any{0, 0})
 }
 
-// The sender learns each change once.
+// The sender gets each change once.
 func receipts(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	got := func() (states []string) {
@@ -244,7 +244,7 @@ func receipts(b *bench) {
 	b.same(got(), []string{"seen"})
 }
 
-// A sender is told unasked of what will not arrive.
+// A sender gets a notice of a message that will not arrive.
 func expiry(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
@@ -255,7 +255,7 @@ func expiry(b *bench) {
 	}
 	told := b.take(from).Messages
 	if len(told) != 1 || told[0].Kind != teams.Notice || !strings.Contains(told[0].Body, "did not arrive") {
-		b.Errorf("the sender was told %+v", told)
+		b.Errorf("the sender got %+v", told)
 	}
 	all, err := b.Store.Receipts(b.Context(), from)
 	b.check(err)

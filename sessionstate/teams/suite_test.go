@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// runSuite runs what holds for every database. open opens a new, empty store with a clock.
+// runSuite runs the tests for all databases. open opens a new, empty store with a clock.
 func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams.Store) {
 	for _, test := range []struct {
 		name string
@@ -52,7 +52,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 	}
 }
 
-// A session is one across the processes that know its key.
+// All processes with the same key share a session.
 func attach(b *bench) {
 	c := teams.Claim{Key: "k", Workspace: "w", Trust: "direct", Title: "claude-code in shop"}
 	first := b.claim(c)
@@ -71,13 +71,13 @@ func attach(b *bench) {
 	_, err = b.Attach(b.Context(), teams.Claim{Key: "unknown"}, attachment)
 	b.refused(err, "Session context not available")
 	if known := b.claim(teams.Claim{Key: "k", Trust: "direct"}); known.ID != first.ID || known.Workspace != "w" {
-		b.Errorf("a process without a workspace is of %+v", known)
+		b.Errorf("a process without a workspace has the session %+v", known)
 	}
 	b.same(b.claim(teams.Claim{Key: "k", Workspace: "w", Trust: "sandboxed"}).Trust, "sandboxed")
-	b.same(b.claim(teams.Claim{Key: "k", Workspace: "w", Trust: "direct"}).Trust, "sandboxed") // only down
+	b.same(b.claim(teams.Claim{Key: "k", Workspace: "w", Trust: "direct"}).Trust, "sandboxed") // trust is only lowered
 }
 
-// A spawned session is proved by its token, or known by what its host wrote into _meta.
+// A spawned session is authenticated by its token, or by the id that its host writes into _meta.
 func proof(b *bench) {
 	parent := b.person("w", "direct")
 	b.pass(time.Second)
@@ -92,16 +92,16 @@ func proof(b *bench) {
 	}
 	proved := b.claim(teams.Claim{Key: c.Key, Token: c.Token, Workspace: "elsewhere", Trust: "direct"})
 	if proved.ID != child.ID || proved.Trust != "sandboxed" || proved.Workspace != "w" {
-		b.Errorf("proved as %+v", proved)
+		b.Errorf("authenticated as %+v", proved)
 	}
 	b.check(b.MarkRunning(b.Context(), teams.RunRef{Ref: child.Ref, Run: 1}, "thread-1"))
 	b.same(b.claim(teams.Claim{Key: "thread-1", Conversation: true, Trust: "direct"}).ID, child.ID)
 	if other := b.claim(teams.Claim{Key: "thread-1", Workspace: "w", Trust: "direct"}); other.ID == child.ID {
-		b.Error("a variable with the id of an agent's program makes a session that of the agent")
+		b.Error("a session key from a variable claims the session of an agent")
 	}
 }
 
-// A process renews the leases of its session on its own host, too, and on no other.
+// A process can renew the leases of all processes of its session on its own host, but on no other.
 func onHosts(b *bench) {
 	claim := teams.Claim{Key: "on hosts", Workspace: "w", Trust: "direct"}
 	ref := b.claim(claim).Ref
@@ -125,7 +125,7 @@ func onHosts(b *bench) {
 	state(teams.Gone)
 }
 
-// A session works after a call, is idle later, and is gone when nothing renews it.
+// A session is working after a call, idle later, and gone when no process renews its lease.
 func states(b *bench) {
 	ref := b.person("w", "direct")
 	b.same(b.session(ref).State, teams.Working)
@@ -139,7 +139,7 @@ func states(b *bench) {
 	b.check(b.Detach(b.Context(), ref, "one"))
 	b.same(b.session(ref).State, teams.Gone)
 	if err := b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}); !teams.IsGone(err) {
-		b.Errorf("renewing a lease that is not there: %v", err)
+		b.Errorf("renewing a lease that does not exist: %v", err)
 	}
 	onHosts(b)
 
@@ -157,7 +157,7 @@ func states(b *bench) {
 	b.same([]any{s.ExitStatus, s.CostUSD, s.Active()}, []any{3, "0.02", false})
 }
 
-// A session ends those that it created, and no others.
+// A session can end its descendants and no others.
 func end(b *bench) {
 	parent := b.person("w", "direct")
 	child := b.child(parent, "direct")
@@ -183,7 +183,7 @@ func end(b *bench) {
 	b.same(v.Over, true)
 	told := b.take(stranger).Messages
 	if len(told) != 1 || told[0].Kind != teams.Notice {
-		b.Errorf("the sender was told %+v", told)
+		b.Errorf("the sender got %+v", told)
 	}
 	_, err = b.Send(b.Context(), parent, teams.Draft{To: child.ID, Body: "hello"})
 	b.refused(err, "Cannot send message to session")
@@ -192,7 +192,7 @@ func end(b *bench) {
 	b.same([]any{mine, b.read(parent)}, []any{true, []string{"ended"}})
 }
 
-// A session is over for those that it created when it was gone for ten minutes.
+// A session is over for its children after it has been gone for ten minutes.
 func parentOver(b *bench) {
 	key := teams.Claim{Key: "person", Workspace: "w", Trust: "direct"}
 	person, agent := b.claim(key).Ref, b.child(b.person("w", "direct"), "direct")
@@ -211,7 +211,7 @@ func parentOver(b *bench) {
 	b.pass(teams.ParentGone)
 	_, err := b.RenewRun(b.Context(), teams.RunRef{Ref: agent, Run: 1})
 	b.check(err)
-	b.same(over(), []teams.RunView{gone, there}) // an agent that runs is there without a process of attache
+	b.same(over(), []teams.RunView{gone, there}) // a running agent is not gone, even without a process of attache
 	b.claim(key)
 	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: agent, Run: 1}, teams.Ending{})
 	b.check(err)
@@ -221,7 +221,7 @@ func parentOver(b *bench) {
 	b.pass(time.Second)
 	b.same(over(), []teams.RunView{there, gone})
 
-	b.same(b.session(ofAgent.Ref).ParentOver, false) // it runs, and goes on or not by its template
+	b.same(b.session(ofAgent.Ref).ParentOver, false) // it is running, and its template decides whether it continues
 	for _, run := range []teams.RunRef{ofPerson, ofAgent} {
 		_, err := b.EndRun(b.Context(), run, teams.Ending{})
 		b.check(err)
@@ -232,7 +232,7 @@ func parentOver(b *bench) {
 	b.same([]any{b.session(person).State, b.session(ofPerson.Ref).ParentOver}, []any{teams.Ended, true})
 }
 
-// Who sees which sessions, and the filters.
+// list tests which sessions a session sees, and the filters.
 func list(b *bench) {
 	direct := b.person("w", "direct")
 	sandboxed := b.child(direct, "sandboxed")
@@ -257,8 +257,8 @@ func list(b *bench) {
 	for _, limit := range []int{0, 1, 2, 3, 100} {
 		b.same(got(direct, teams.Filter{Limit: limit}), all)
 	}
-	b.same(got(sandboxed, teams.Filter{}), all)      // its own parent
-	b.same(got(grandchild, teams.Filter{}), all[:2]) // nothing direct
+	b.same(got(sandboxed, teams.Filter{}), all)      // including its own parent
+	b.same(got(grandchild, teams.Filter{}), all[:2]) // no direct session
 	b.same(got(direct, teams.Filter{ChildrenOf: direct.ID}), all[1:2])
 	b.same(got(direct, teams.Filter{Agent: "reviewer"}), all[:2])
 	b.same(got(direct, teams.Filter{Agent: "other"}), []string(nil))
@@ -269,7 +269,7 @@ func list(b *bench) {
 	b.refused(err, teams.ErrCursor.Error())
 }
 
-// A session is woken when a message waits and no call comes for it.
+// A session is woken if a message waits and the session has had no call.
 func wake(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	claim := func() int {
@@ -280,7 +280,7 @@ func wake(b *bench) {
 	b.write(from, to, "one")
 	b.same(claim(), 0)
 	b.pass(5 * time.Second)
-	b.check(b.Renew(b.Context(), to, teams.Renewal{Instance: attachment.Instance, Called: b.now()})) // it has a call
+	b.check(b.Renew(b.Context(), to, teams.Renewal{Instance: attachment.Instance, Called: b.now()})) // after a call
 	b.same(claim(), 0)
 	b.pass(5 * time.Second)
 	b.same([]any{claim(), claim()}, []any{1, 0})
@@ -291,7 +291,7 @@ func wake(b *bench) {
 	b.same(claim(), 0)
 }
 
-// What was taken before the clock was set back is free again.
+// Leases from before the clock was set back are not valid.
 func clockSetBack(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
@@ -305,7 +305,7 @@ func clockSetBack(b *bench) {
 	b.check(err)
 }
 
-// What is over is forgotten, and nothing else.
+// A sweep deletes everything that is over, and nothing else.
 func sweep(b *bench) {
 	parent := b.person("w", "direct")
 	child := b.child(parent, "direct")
@@ -320,11 +320,11 @@ func sweep(b *bench) {
 	}
 	b.same(b.session(parent).State, teams.Working)
 	if _, err := b.Session(b.Context(), child); !teams.IsGone(err) {
-		b.Errorf("the child is kept: %v", err)
+		b.Errorf("the child was not deleted: %v", err)
 	}
 	b.pass(24 * time.Hour)
 	b.check(b.Store.Sweep(b.Context(), time.Hour))
 	b.same(b.session(parent).State, teams.Ended)
 	b.claim(teams.Claim{Key: "key 1", Workspace: "w", Trust: "direct"})
-	b.same(b.session(parent).State, teams.Working) // a person's session comes back
+	b.same(b.session(parent).State, teams.Working) // a person can resume an ended session
 }

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Each statement of the program names the tenant whose rows it is about. Those for all
-// tenants are listed here, and run in a scope that says so.
+// Every statement has a condition for the tenant. The exceptions, which run with AllTenants, are
+// counted here.
 func TestStatementsNameTheTenant(t *testing.T) {
 	forAll := map[string]int{
-		"keystore.go": 5, // whose a key is, is known when it is found; attache key, for the operator
-		"sweep.go":    4, // what is over is forgotten whosever it is
+		"keystore.go": 5, // look-ups of keys, and attache key for the operator
+		"sweep.go":    4, // a sweep covers all tenants
 		"list.go":     1, // attache agents, for the operator
-		"run.go":      1, // its callers say which messages
+		"run.go":      1, // its callers add the condition
 	}
 	statement := regexp.MustCompile(`^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH RECURSIVE)\s`)
 	named := regexp.MustCompile(`tenant = \?\d|\(tenant, `)
@@ -52,12 +52,12 @@ func TestStatementsNameTheTenant(t *testing.T) {
 				return !isText
 			}
 			if strings.Contains(text, "attache_schema") || text == "SELECT 1" || strings.Contains(text, "pg_") || strings.Contains(text, "set_config") || strings.Contains(text, "current_setting") {
-				return false // no rows of a tenant
+				return false // a table without tenants
 			}
 			if seen++; !named.MatchString(text) {
 				without[filepath.Base(file)]++
 				if without[filepath.Base(file)] > forAll[filepath.Base(file)] {
-					t.Errorf("%s: a statement does not name the tenant: %.200s", file, text)
+					t.Errorf("%s: a statement has no condition for the tenant: %.200s", file, text)
 				}
 			}
 			return false
@@ -68,7 +68,7 @@ func TestStatementsNameTheTenant(t *testing.T) {
 	}
 }
 
-// text returns the constant parts of an expression that is a text, and whether it is one.
+// text returns the constant parts of a string expression, and whether e is one.
 func text(e ast.Expr, constants map[string]ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

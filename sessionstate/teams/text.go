@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what an agent writes, in characters.
+// Limits on the texts of agents, in characters.
 const (
 	MaxTitle   = 200
 	MaxFirst   = 10_000
@@ -16,8 +16,8 @@ const (
 	maxName    = 64
 )
 
-// CheckTitle checks the title of a session, which other models are shown: letters and digits
-// of any script, space, "_" and "-".
+// CheckTitle checks the title of a session, which is shown to other models: it allows letters and
+// digits of any script, space, "_" and "-".
 func CheckTitle(title string) error {
 	if n := utf8.RuneCountInString(title); n == 0 || n > MaxTitle {
 		return Refusal("Session title must be 1-200 characters")
@@ -41,8 +41,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckMessage returns text as it is kept, with line feeds alone as line ends, or why it
-// cannot be sent. name is what the caller knows the text as.
+// CheckMessage returns text with \n as the only line ending, or an error if the text cannot be
+// sent. name is the name of the text for the error.
 func CheckMessage(name, text string, limit int) (string, error) {
 	switch n := utf8.RuneCountInString(text); {
 	case n == 0:

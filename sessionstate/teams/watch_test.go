@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Of the processes of a session one asks, the others do when it tells them to, and one of them
-// follows it when it ends.
+// One process of a session asks, the others ask only when it tells them to, and when it ends, one
+// of them takes over.
 func TestWatch(t *testing.T) {
 	now := time.Now()
 	dir, ref := filepath.Join(t.TempDir(), "watches"), teams.Ref{ID: "ses_000000000000"}

@@ -6,16 +6,15 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The parser calls itself for each level of nesting: a file of brackets alone would
-// exhaust the stack, which ends the process, and 60 KB of them took 6 GB. A mapping
-// of very many keys takes minutes.
+// The parser recurses for each level of nesting: a file of only brackets would exhaust the stack
+// and end the process; 60 KB of them took 6 GB. A mapping with very many keys takes minutes.
 const (
 	maxDepth = 32
 	maxKeys  = 1000
 )
 
-// guard looks at the tokens of a file before the parser does. It returns the token
-// at which the file must not be parsed, and why; nil if it may be.
+// guard checks the tokens of a file before the parser reads them. It returns the first token
+// that is not allowed, with the reason, or nil if the tokens can be parsed.
 func guard(tokens token.Tokens) (*token.Token, string) {
 	var open levels
 	for i, t := range tokens {
@@ -46,18 +45,17 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 	return nil, ""
 }
 
-// levels are the collections that are open at a token, outermost first.
+// levels are the open collections at a token, outermost first.
 type levels []level
 
-// level is a collection in brackets, or one told by its column.
+// level is a collection in brackets, or one defined by its indentation.
 type level struct {
 	flow   bool
 	column int
 	keys   int
 }
 
-// at returns the levels at an entry in column. Within brackets columns mean
-// nothing.
+// at returns the levels at an entry in column. Within brackets columns have no meaning.
 func (l levels) at(column int) levels {
 	for len(l) > 0 && !l[len(l)-1].flow && l[len(l)-1].column > column {
 		l = l[:len(l)-1]

@@ -1,11 +1,9 @@
 package textfile
 
-import (
-	"strings"
-)
+import "strings"
 
-// Nearest returns the one of words that word was probably meant to be, empty if none is
-// made from it with at most limit characters inserted, removed, replaced or swapped.
+// Nearest returns the one of words for which word is probably a typing error: the one with the
+// smallest distance of at most limit, or "" if there is none.
 func Nearest(word string, words []string, limit int) string {
 	best := ""
 	for _, w := range words {
@@ -16,11 +14,11 @@ func Nearest(word string, words []string, limit int) string {
 	return best
 }
 
-// distance returns how many characters have to be inserted, removed, replaced or
-// swapped with their neighbour to make b of a.
+// distance returns how many bytes must be inserted, removed, replaced or swapped with their
+// neighbour to turn a into b. Strings of more than 100 bytes have nothing in common.
 func distance(a, b string) int {
 	if len(a) > 100 || len(b) > 100 {
-		return max(len(a), len(b)) // too long to compare: nothing in common
+		return max(len(a), len(b))
 	}
 	var before []int
 	row := make([]int, len(b)+1)

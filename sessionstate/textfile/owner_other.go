@@ -4,5 +4,5 @@ package textfile
 
 import "io/fs"
 
-// isOurs is not known here: the directory has to keep others out.
+// isOurs returns true: on this system the directory has to keep others out.
 func isOurs(fs.FileInfo) bool { return true }

@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Opening a named pipe would wait for a writer for ever.
+// Opening a named pipe would block for ever.
 func TestReadNamedPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

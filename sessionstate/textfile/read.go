@@ -14,51 +14,50 @@ import (
 
 var (
 	// ErrDirectory is returned for a directory, and ErrNotRegular for a pipe, socket
-	// or device. The caller says which setting names the file.
+	// or device. The caller adds the setting that names the file.
 	ErrDirectory  = errors.New("is a directory")
 	ErrNotRegular = errors.New("is not a regular file")
 	// ErrTooLarge is returned for a file of more than [Rules].Max bytes.
 	ErrTooLarge = errors.New("is too large")
 )
 
-// Rules say what a file has to be, beyond regular.
+// Rules are requirements for a file. It must also be regular.
 type Rules struct {
-	// Max is how many bytes the file may have.
+	// Max is the maximum size in bytes.
 	Max int64
 	// Closed are the permission bits that must not be set. Windows has no such
 	// bits: there the directory has to keep others out.
 	Closed fs.FileMode
-	// NoLink refuses a symbolic link; otherwise it is followed.
+	// NoLink refuses symbolic links; otherwise they are followed.
 	NoLink bool
 	// Owned refuses a file that belongs neither to this user nor to root.
 	Owned bool
 }
 
-// Read returns the content of the file at path and what the file was when it was
-// opened. An error is the system's, an [*fs.PathError], or says what the rules do
-// not allow, without the path, so that it can follow it: "is a symbolic link: ...".
+// Read returns the content of the file at path, and its FileInfo from before it was read. An
+// error is an [*fs.PathError] of the system or a broken rule. The latter does not contain the
+// path, so that it can follow the path: "is a symbolic link: ...".
 func Read(path string, r Rules) ([]byte, fs.FileInfo, error) {
-	look := os.Stat
+	stat := os.Stat
 	if r.NoLink {
-		look = os.Lstat
+		stat = os.Lstat
 	}
-	return r.read(path, look, os.Open)
+	return r.read(path, stat, os.Open)
 }
 
-// ReadIn is [Read] for a file in a directory. A link that leads out of the directory
-// is not followed.
+// ReadIn is [Read] for a file in a directory. It does not follow links out of the directory.
 func ReadIn(dir *os.Root, name string, r Rules) ([]byte, fs.FileInfo, error) {
-	look := dir.Stat
+	stat := dir.Stat
 	if r.NoLink {
-		look = dir.Lstat
+		stat = dir.Lstat
 	}
-	return r.read(name, look, dir.Open)
+	return r.read(name, stat, dir.Open)
 }
 
-func (r Rules) read(path string, look func(string) (fs.FileInfo, error), open func(string) (*os.File, error)) ([]byte, fs.FileInfo, error) {
-	// Opening a named pipe waits for a writer, so look first, and again at what was
-	// opened.
-	before, err := look(path)
+func (r Rules) read(path string, stat func(string) (fs.FileInfo, error), open func(string) (*os.File, error)) ([]byte, fs.FileInfo, error) {
+	// Opening a named pipe waits for a writer, so check the file before opening it, and again
+	// after that.
+	before, err := stat(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,19 +65,19 @@ func (r Rules) read(path string, look func(string) (fs.FileInfo, error), open fu
 		return nil, nil, err
 	}
 	f, err := open(path)
-	for pause := time.Millisecond; busy(err) && pause < patience; pause *= 2 {
+	for pause := time.Millisecond; busy(err) && pause < maxPause; pause *= 2 {
 		time.Sleep(pause)
 		f, err = open(path)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = f.Close() }() // it is only read
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.NoLink && !os.SameFile(before, info) { // a mounted secret, a link, may turn to its next version
+	if r.NoLink && !os.SameFile(before, info) { // a link, such as a mounted secret, may change its target
 		return nil, nil, errors.New("was replaced while it was opened: try again")
 	}
 	if err := r.check(path, info); err != nil {
@@ -94,17 +93,16 @@ func (r Rules) read(path string, look func(string) (fs.FileInfo, error), open fu
 	return data, info, nil
 }
 
-// patience bounds the pauses of a reader before a file that is being replaced.
-const patience = 100 * time.Millisecond
+// maxPause bounds the pauses while another process replaces the file.
+const maxPause = 100 * time.Millisecond
 
-// busy reports whether err may be for a file that another process replaces at this moment, which no
-// reader sees on Unix.
+// busy reports whether err may mean that another process is replacing the file. On Unix this
+// does not happen.
 func busy(err error) bool {
 	return robustio.IsEphemeralError(err) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// check refuses what is no regular file, and a file that is not as private as the
-// rules want it.
+// check returns an error unless the file is regular and as private as the rules require.
 func (r Rules) check(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	switch {
@@ -126,7 +124,7 @@ func (r Rules) check(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n >= 1<<20:

@@ -8,9 +8,9 @@ import (
 	"github.com/rogpeppe/go-internal/robustio"
 )
 
-// Replace writes data to the file at path, for its owner alone, in one step: a reader, and
-// a machine that fails, find the old content or the new one. It makes the directory, closed
-// to others, if there is none.
+// Replace atomically writes data to the file at path, with access for its owner alone: readers
+// see the old or the new content, even after the machine fails. It creates a missing directory,
+// closed to others.
 func Replace(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -27,7 +27,7 @@ func Replace(path string, data []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	if d, err := os.Open(dir); err == nil { // so that the new name lasts; not every system can do that
+	if d, err := os.Open(dir); err == nil { // make the new name durable, if the system can do that
 		_ = d.Sync()
 		_ = d.Close()
 	}

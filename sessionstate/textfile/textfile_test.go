@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 		rules      textfile.Rules
 		want       string // the error, "" for none
 	}{
-		{"as it is", file, textfile.Rules{Max: 4}, ""},
+		{"valid", file, textfile.Rules{Max: 4}, ""},
 		{"one byte too many", file, textfile.Rules{Max: 3}, "is too large: it has more than 3 bytes"},
 		{"a directory", dir, textfile.Rules{Max: 4}, "is a directory"},
 		{"ours", file, textfile.Rules{Max: 4, Owned: true}, ""},
@@ -66,13 +66,13 @@ func TestRead(t *testing.T) {
 		})
 	}
 	if _, _, err := textfile.Read(filepath.Join(dir, "none"), textfile.Rules{Max: 4}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }
 
 func TestParseYAML(t *testing.T) {
 	const anchors = "anchors, aliases, tags, directives and ? keys are not read: write the value out, in quotes if it is text"
-	tests := map[string]string{ // what the error is; the content in one line where there is none
+	tests := map[string]string{ // to the error, or to the content in one line
 		"":                            "",
 		"# c\n":                       "",
 		"---\n...\n":                  "",
@@ -113,7 +113,7 @@ func TestParseYAML(t *testing.T) {
 	}
 }
 
-// The parser would end the process, or take minutes, on some of these.
+// Some of these would make the parser crash the process or take minutes.
 func TestParseHostileYAML(t *testing.T) {
 	var keys strings.Builder
 	for i := range 10_000 {
@@ -131,9 +131,9 @@ func TestParseHostileYAML(t *testing.T) {
 	}
 }
 
-// tellsWord reports whether a text has more than 20 bytes in a row of a word of data.
+// tellsWord reports whether text contains more than 20 consecutive bytes of a word in data.
 func tellsWord(text string, data []byte) bool {
-	text = strings.ReplaceAll(text, `"`, " ") // around what is quoted
+	text = strings.ReplaceAll(text, `"`, " ") // the quotes around words
 	for _, word := range strings.Fields(string(data)) {
 		for i := 21; i <= len(word); i++ {
 			if strings.Contains(text, word[i-21:i]) {
@@ -144,8 +144,8 @@ func tellsWord(text string, data []byte) bool {
 	return false
 }
 
-// FuzzParseYAML gives any bytes to the parser. What it says is one printable line
-// with a place in the file, and tells nothing long enough to be a secret.
+// FuzzParseYAML parses any bytes. An error is one printable line with a place in the file, and
+// quotes nothing long enough to be a secret.
 func FuzzParseYAML(f *testing.F) {
 	for _, seed := range []string{
 		"", "a: b", "a: |2+\n  x\n", "a:\n\t- b\n", "\"a\\x\": b\n", "{a: {b: [c]}}", "- - - a", "? a\n: b", "a\nb: c", "\ufeff---\r\na: b\r\n...\r\n",
@@ -161,7 +161,7 @@ func FuzzParseYAML(f *testing.F) {
 		}
 		var at *textfile.SyntaxError
 		if !errors.As(err, &at) || at.Line < 0 || at.Column < 0 || at.Line > 2+strings.Count(strings.ReplaceAll(string(data), "\r", "\n"), "\n") {
-			t.Errorf("%v is at no place in %q", err, data)
+			t.Errorf("%v has no place in %q", err, data)
 		}
 		if text := err.Error(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || tellsWord(text, data) {
 			t.Errorf("%q", text)

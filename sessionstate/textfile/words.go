@@ -6,9 +6,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// joinWords puts words with a colon in them together again. In a list within
-// braces, {require: [records:read]}, the lexer takes the colon for that of a key,
-// which it is only with a blank behind it (YAML 1.2.2, 7.3.3).
+// joinWords rejoins words that contain a colon. In a list within braces,
+// {require: [records:read]}, the lexer interprets the colon as the end of a key, although no
+// space follows it (YAML 1.2.2, 7.3.3).
 func joinWords(tokens token.Tokens) token.Tokens {
 	var out token.Tokens
 	var open []token.Type // brackets
@@ -31,8 +31,7 @@ func joinWords(tokens token.Tokens) token.Tokens {
 	return out
 }
 
-// oneWord reports whether three tokens are two words with a colon and no blank
-// between them.
+// oneWord reports whether three tokens are two words with only a colon between them.
 func oneWord(left, colon, right *token.Token) bool {
 	return isWord(left) && colon.Type == token.MappingValueType && isWord(right) &&
 		left.Position.Line == right.Position.Line &&

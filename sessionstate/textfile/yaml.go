@@ -17,17 +17,16 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A SyntaxError says where a text cannot be read as YAML, and why.
+// A SyntaxError is an error in YAML.
 type SyntaxError struct {
-	// Line and Column count from 1, columns in characters. They are 0 when the
-	// place is not known.
+	// Line and Column count from 1, columns in characters. They are 0 if the place is unknown.
 	Line, Column int
 	// Text says what is wrong and what to do, in printable characters. It quotes
 	// nothing of the file that is long enough to be a secret.
 	Text string
 }
 
-// Error returns the text behind its place.
+// Error returns the text after its place.
 func (e *SyntaxError) Error() string {
 	if e.Line == 0 {
 		return e.Text
@@ -35,18 +34,17 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text)
 }
 
-// ParseYAML returns the content of the one document in data, nil if there is none.
-// Anchors, aliases, tags and directives are refused, and so is what is nested deeper
-// than a person would write it. A key that is there twice is left to the caller. An
-// error is a [*SyntaxError].
+// ParseYAML returns the content of the only document in data, nil if it is empty. It refuses
+// anchors, aliases, tags, directives and deep nesting. The caller must check for duplicate
+// keys. Errors are of type [*SyntaxError].
 func ParseYAML(data []byte) (content ast.Node, err error) {
 	defer func() {
-		// The parser has panicked on malformed text before (its issues 191, 439, 479).
+		// The parser sometimes panicked on malformed text (its issues 191, 439, 479).
 		if recover() != nil {
 			content, err = nil, &SyntaxError{Text: "is not YAML that can be read: correct it"}
 		}
 	}()
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors of Windows write it
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // written by some editors on Windows
 	if err := checkText(data); err != nil {
 		return nil, err
 	}
@@ -74,8 +72,7 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 	return content, nil
 }
 
-// Start returns the token that n begins with; the library counts a mapping from its
-// first colon.
+// Start returns the first token of n. In the library, a mapping starts at its first colon.
 func Start(n ast.Node) *token.Token {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -91,7 +88,7 @@ func Start(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// checkText refuses what is not plain text in UTF-8.
+// checkText refuses bytes that are not UTF-8, and control characters.
 func checkText(data []byte) error {
 	for i := 0; i < len(data); {
 		c, n := utf8.DecodeRune(data[i:])
@@ -111,8 +108,7 @@ func checkText(data []byte) error {
 	return nil
 }
 
-// syntaxError puts an error of the parser into our words. Its own quotes the file
-// around the place.
+// syntaxError replaces an error of the parser, which quotes the file around the place.
 func syntaxError(err error) error {
 	var at interface {
 		GetMessage() string
@@ -126,7 +122,7 @@ func syntaxError(err error) error {
 	case strings.Contains(message, "\t"):
 		return errorAt(t, "a tab is not for indenting in YAML: write spaces")
 	case t != nil && (message == "unexpected key name" || message == "non-map value is specified"):
-		// A line without a colon, of which the first message takes the next to be part.
+		// A line without a colon. For the first message the token includes the next line.
 		key, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
 		return errorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon behind it: write one, and its value")
 	}
@@ -139,7 +135,7 @@ func syntaxError(err error) error {
 	return errorAt(t, "is not YAML that can be read ("+printable(message)+"): correct it here or just before")
 }
 
-// quoted matches what the parser quotes of the file.
+// quoted matches the parts of the file that the parser quotes.
 var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
 
 // errorAt returns an error at a token.
@@ -151,7 +147,7 @@ func errorAt(t *token.Token, text string) *SyntaxError {
 	return e
 }
 
-// quoteShort quotes a word that is too short to be a key or token, also with its escapes.
+// quoteShort quotes a word if it is too short to be a key or token, and else returns "this".
 func quoteShort(s string) string {
 	if q := strconv.Quote(s); len(q) <= len(`""`)+20 {
 		return q
@@ -159,7 +155,7 @@ func quoteShort(s string) string {
 	return "this"
 }
 
-// printable returns s without what moves a cursor or splits a line.
+// printable replaces the characters of s that a terminal does not print.
 func printable(s string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {

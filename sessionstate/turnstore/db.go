@@ -1,6 +1,7 @@
 package turnstore
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"time"
@@ -15,36 +16,35 @@ var files embed.FS
 // Schema returns the table of turns.
 func Schema() database.Schema { return database.Schema{Name: "turns", Files: files} }
 
-// DefaultWait is how long a method waits while another process has the file locked. One
-// statement takes well under a millisecond; a new file takes a few synchronous writes.
+// DefaultWait is the default of [Options].Wait. A statement takes well under a millisecond, and
+// a new file a few synchronous writes.
 const DefaultWait = time.Second
 
 // Options are the options of [Open].
 type Options struct {
-	// Server has the table, where several machines share it; nil for a file.
+	// Server is the server with the table, if several machines share it; nil for a file.
 	Server *database.Server
-	// Path is the file. If it does not exist, Open creates it and its directory, for their
-	// owner alone.
+	// Path is the path of the file. If it does not exist, Open creates it and its directory,
+	// accessible only to their owner.
 	Path string
-	// Wait is how long to wait for a lock; 0 stands for [DefaultWait].
+	// Wait is how long to wait while another process has locked the file; 0 stands for
+	// [DefaultWait].
 	Wait time.Duration
-	// Now is the clock; nil stands for the one of the database.
+	// Now is the clock; nil stands for that of the database.
 	Now func() time.Time
 }
 
-// A DB keeps the turns of all tenants. Several processes, and several goroutines of each,
-// may use one database at once; one process opens it once.
+// A DB stores the turns of all tenants. Several processes and goroutines may use a database at
+// the same time, but each process must open it only once.
 type DB struct {
 	db  *database.DB
-	max int // how many keys of a tenant Sweep leaves; 0 for all
+	max int // maximum number of keys per tenant after Sweep; 0 for no limit
 }
 
 // Open opens the database of o. Many processes may create a file at once. An error means that
-// the file cannot be used, and names it. A server is not asked yet.
+// the file cannot be used, and names it. Open does not use the server yet.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	if o.Wait <= 0 {
-		o.Wait = DefaultWait
-	}
+	o.Wait = cmp.Or(o.Wait, DefaultWait)
 	db, err := database.Open(ctx, o.Server, database.FileOptions{Path: o.Path, Wait: o.Wait, Schema: Schema()})
 	if err != nil {
 		return nil, err
@@ -60,5 +60,5 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 // Close closes the file. A process that ends without Close loses nothing.
 func (d *DB) Close() error { return d.db.Close() }
 
-// Of returns the turns of a tenant, "" where there is one tenant.
+// Of returns the turns of a tenant, "" if there is only one.
 func (d *DB) Of(tenant string) *Turns { return &Turns{d, tenant} }

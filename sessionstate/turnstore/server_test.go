@@ -17,19 +17,16 @@ import (
 func TestTurnsOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
-	url := cluster.Database()
+	url := databasetest.Migrate(t, cluster.Database(), Schema())
 	connect := func(t *testing.T) *database.Server {
 		t.Helper()
 		cluster.Empty(url)
 		return databasetest.Connect(t, url)
 	}
-	if _, err := connect(t).Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
-		t.Fatal(err)
-	}
 	statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
 		return opened(t, Options{Server: connect(t), Now: now})
 	})
-	t.Run("more sessions than a process has", func(t *testing.T) {
+	t.Run("more sessions than the limit of a file", func(t *testing.T) {
 		server := connect(t)
 		var inserted int
 		err := cluster.Ask(filepath.Base(strings.Split(url, "?")[0]), `WITH all_turns AS (INSERT INTO turns (tenant, key, used, closed)
@@ -39,7 +36,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		}
 		s := openedDB(t, Options{Server: server})
 		if n, err := s.Of("").Sweep(t.Context(), time.Hour); n != 0 || err != nil {
-			t.Errorf("Sweep = %d, %v; want the turns of all %d sessions kept", n, err, inserted)
+			t.Errorf("Sweep = %d, %v; want all %d turns to stay", n, err, inserted)
 		}
 	})
 	t.Run("a backlog is swept in parts", func(t *testing.T) {

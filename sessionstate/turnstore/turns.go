@@ -14,24 +14,24 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// Turns keeps the turns of a tenant.
+// Turns gives access to the turns of a tenant.
 type Turns struct {
 	db     *DB
 	tenant string
 }
 
-// in runs f in a transaction that need not be on the disk when it is over.
+// in runs f in a transaction that need not be on the disk when in returns.
 func (t *Turns) in(ctx context.Context, f func(tx *database.Tx, now int64) error) error {
 	return t.db.db.In(ctx, database.Scope{Tenant: t.tenant, Relaxed: true}, func(tx *database.Tx) error {
 		return f(tx, tx.Now().UnixNano())
 	})
 }
 
-// held is the condition that a turn is held at ?1. A turn that would be held for longer
-// than twice the lease, ?2, was taken before the clock was set back, and is free. One
-// lease would be too little: a process that waits for the lock has read the clock before
-// the process that it waits for.
-const held = `(turns.held_until > ?1 AND turns.held_until <= ?1 + 2 * ?2)`
+// isHeld is the SQL condition that a turn is held at time ?1. If the turn ends more than two
+// leases (?2) after that, it was taken before the clock was set back, and is free. A limit of
+// one lease would be too short: while a process waits for the lock, another one may take the
+// turn with a later time.
+const isHeld = `(turns.held_until > ?1 AND turns.held_until <= ?1 + 2 * ?2)`
 
 // Take implements [sessionstate.Turns].
 func (t *Turns) Take(ctx context.Context, key string, idle time.Duration) (mine bool, unseen int, err error) {
@@ -47,7 +47,7 @@ func (t *Turns) Take(ctx context.Context, key string, idle time.Duration) (mine 
 		taken := tx.Row(`INSERT INTO turns (tenant, key, used, held_until) VALUES (?4, ?3, ?1, ?1 + ?2)
 			ON CONFLICT (tenant, key) DO UPDATE SET used = ?1, held_until = ?1 + ?2, closed = 0,
 				deferred = CASE WHEN turns.used <= ?5 THEN 0 ELSE turns.deferred END
-			WHERE (turns.closed = 0 OR turns.used <= ?5) AND NOT `+held+`
+			WHERE (turns.closed = 0 OR turns.used <= ?5) AND NOT `+isHeld+`
 			RETURNING deferred`,
 			now, int64(sessionstate.Lease), digest(key), t.tenant, before)
 		switch err := taken.Scan(&unseen); {
@@ -58,7 +58,7 @@ func (t *Turns) Take(ctx context.Context, key string, idle time.Duration) (mine 
 			return err
 		}
 		used := tx.Row(`UPDATE turns SET used = ?1 WHERE tenant = ?3 AND key = ?2 RETURNING deferred`, now, digest(key), t.tenant)
-		if err := used.Scan(&unseen); !errors.Is(err, sql.ErrNoRows) { // it may be swept meanwhile
+		if err := used.Scan(&unseen); !errors.Is(err, sql.ErrNoRows) { // the row may have been swept
 			return err
 		}
 		return nil
@@ -69,7 +69,7 @@ func (t *Turns) Take(ctx context.Context, key string, idle time.Duration) (mine 
 	return mine, unseen, nil
 }
 
-// Settle implements [sessionstate.Turns]. It settles even when ctx is over.
+// Settle implements [sessionstate.Turns]. It settles even if ctx is done.
 func (t *Turns) Settle(ctx context.Context, key string, o sessionstate.Outcome) error {
 	if key == "" {
 		return sessionstate.ErrNoKey
@@ -97,23 +97,23 @@ func (t *Turns) Settle(ctx context.Context, key string, o sessionstate.Outcome) 
 	return nil
 }
 
-// sweepAtOnce is how many turns of a server one transaction forgets, and sweepRounds how many
-// transactions there are at most in one sweep. Each has to be short: see [database.Timeouts].
-const sweepAtOnce, sweepRounds = 200, 10
+// On a server, one transaction of a sweep removes at most sweepBatch turns, and a sweep has at
+// most sweepRounds transactions. Each has to be short: see [database.Timeouts].
+const sweepBatch, sweepRounds = 200, 10
 
-// Sweep implements [sessionstate.Turns]. In a file it also forgets the keys of the tenant that are
-// more than [sessionstate.DefaultMax], those longest unused first. A server has the sessions of
-// many machines, which may be more at once, and is swept by each of them, a bounded number of
-// turns at a time.
+// Sweep implements [sessionstate.Turns]. In a file it also removes the least recently used keys
+// of the tenant if there are more than [sessionstate.DefaultMax]. A server has no such limit,
+// because it has the sessions of many machines. All of them sweep it, so each removes only a
+// bounded number of turns.
 func (t *Turns) Sweep(ctx context.Context, idle time.Duration) (total int, err error) {
-	forget, rounds := t.forgetInFile, 1
+	sweep, rounds := t.sweepFile, 1
 	if t.db.max == 0 {
-		forget, rounds = t.forgetOnServer, sweepRounds
+		sweep, rounds = t.sweepServer, sweepRounds
 	}
-	n := int64(sweepAtOnce)
-	for round := 0; round < rounds && n == sweepAtOnce; round++ {
+	n := int64(sweepBatch)
+	for round := 0; round < rounds && n == sweepBatch; round++ {
 		err := t.in(ctx, func(tx *database.Tx, now int64) (err error) {
-			n, err = forget(tx, now, now-int64(idle))
+			n, err = sweep(tx, now, now-int64(idle))
 			return err
 		})
 		if err != nil {
@@ -124,17 +124,17 @@ func (t *Turns) Sweep(ctx context.Context, idle time.Duration) (total int, err e
 	return total, nil
 }
 
-func (t *Turns) forgetInFile(tx *database.Tx, now, before int64) (int64, error) {
-	return tx.Exec(`DELETE FROM turns WHERE tenant = ?5 AND NOT `+held+` AND (used <= ?3
+func (t *Turns) sweepFile(tx *database.Tx, now, before int64) (int64, error) {
+	return tx.Exec(`DELETE FROM turns WHERE tenant = ?5 AND NOT `+isHeld+` AND (used <= ?3
 		OR used < (SELECT min(kept.used) FROM (SELECT used FROM turns WHERE tenant = ?5 ORDER BY used DESC LIMIT ?4) AS kept))`,
 		now, int64(sessionstate.Lease), before, t.db.max, t.tenant)
 }
 
-// forgetOnServer has its condition twice, as a turn may be taken while it waits for the row.
-func (t *Turns) forgetOnServer(tx *database.Tx, now, before int64) (int64, error) {
-	const due = `tenant = ?4 AND used <= ?3 AND NOT ` + held
+// sweepServer checks its condition twice, because a turn may be taken while it waits for the row.
+func (t *Turns) sweepServer(tx *database.Tx, now, before int64) (int64, error) {
+	const due = `tenant = ?4 AND used <= ?3 AND NOT ` + isHeld
 	return tx.Exec(`DELETE FROM turns WHERE `+due+` AND key IN (SELECT key FROM turns WHERE `+due+` LIMIT ?5)`,
-		now, int64(sessionstate.Lease), before, t.tenant, sweepAtOnce)
+		now, int64(sessionstate.Lease), before, t.tenant, sweepBatch)
 }
 
 // digest returns the form of a key in the database.

@@ -29,7 +29,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// opened opens a database to the end of the test.
+// opened opens a database until the end of the test.
 func opened(t *testing.T, o Options) *Turns {
 	return openedDB(t, o).Of("")
 }
@@ -51,7 +51,7 @@ func take(t *testing.T, s *Turns, key string, want bool) {
 	}
 }
 
-// other is another program that has the file open.
+// other opens the file like another program.
 func other(t *testing.T, path string, statements ...string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(1000)")
@@ -68,8 +68,8 @@ func other(t *testing.T, path string, statements ...string) *sql.DB {
 	return db
 }
 
-// Processes that start at the same time: one of them makes the file, and one of them
-// gets each turn. Another is killed in the midst of it.
+// If many processes start at the same time, one of them creates the file, and each turn goes to
+// one of them, although another process is killed meanwhile.
 func TestProcessesShareAFile(t *testing.T) {
 	t.Parallel()
 	if path := os.Getenv("TURNSTORE_TEST_FILE"); path != "" {
@@ -104,7 +104,7 @@ func TestProcessesShareAFile(t *testing.T) {
 			all, outs = append(all, cmd), append(outs, out)
 		}
 		_ = gate.Close()
-		_ = start.Close() // now
+		_ = start.Close() // starts them
 		if _, err := said.ReadByte(); err != nil {
 			t.Fatal(err)
 		}
@@ -128,13 +128,13 @@ func TestProcessesShareAFile(t *testing.T) {
 	}
 }
 
-// processKeys is how many turns the processes fight for.
+// processKeys is the number of turns for which the processes compete.
 const processKeys = 50
 
-// takeAsProcess is one of the processes. The victim takes turns of its own until it is
+// takeAsProcess is the program of the processes. The victim takes its own turns until it is
 // killed.
 func takeAsProcess(t *testing.T, path string) {
-	_, _ = io.Copy(io.Discard, os.Stdin) // the gate
+	_, _ = io.Copy(io.Discard, os.Stdin) // wait for the start
 	s := opened(t, Options{Path: path, Wait: time.Minute})
 	for i := 0; os.Getenv("TURNSTORE_TEST_ROLE") == "victim"; i++ {
 		take(t, s, fmt.Sprint("victim ", i), true)
@@ -153,7 +153,7 @@ func takeAsProcess(t *testing.T, path string) {
 	}
 }
 
-// What is kept outlives the process, whether it closed the file or not.
+// Turns outlive the process, whether it closed the file or not.
 func TestReopened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "turns.db")
 	first := opened(t, Options{Path: path})
@@ -162,7 +162,7 @@ func TestReopened(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := first.Settle(over, "given", sessionstate.Seen); err != nil {
-		t.Errorf("Settle with a context that is over: %v", err)
+		t.Errorf("Settle with a cancelled context: %v", err)
 	}
 
 	second := opened(t, Options{Path: path, Now: func() time.Time { return time.Now().Add(sessionstate.Lease) }})
@@ -174,7 +174,7 @@ func TestReopened(t *testing.T) {
 	take(t, opened(t, Options{Path: path}), "given", false)
 }
 
-// A file that cannot be used is an error that names it, and stays as it is.
+// If a file cannot be used, the error names it, and it stays unchanged.
 func TestUnusable(t *testing.T) {
 	path := func(t *testing.T) string { return filepath.Join(t.TempDir(), "turns.db") }
 	tests := []struct {
@@ -188,14 +188,14 @@ func TestUnusable(t *testing.T) {
 			return filepath.Join(dir, "turns.db")
 		}, "turns.db cannot be used: "},
 		{"it is a directory", func(t *testing.T) string { return t.TempDir() }, "it is no regular file"},
-		{"it is a link that leads nowhere", func(t *testing.T) string {
+		{"it is a dangling link", func(t *testing.T) string {
 			file := path(t)
 			if err := os.Symlink("nowhere.db", file); err != nil {
-				t.Skip("no links here:", err)
+				t.Skip("links are not supported:", err)
 			}
 			return file
 		}, "no such file"},
-		{"it is something else", func(t *testing.T) string {
+		{"it is no database", func(t *testing.T) string {
 			file := path(t)
 			write(t, file, bytes.Repeat([]byte("no database\n"), 1000))
 			return file
@@ -224,7 +224,7 @@ func TestUnusable(t *testing.T) {
 		}, "malformed"},
 		{"its directory cannot be written", func(t *testing.T) string {
 			if os.Geteuid() == 0 || runtime.GOOS == "windows" {
-				t.Skip("a mode does not keep this user out")
+				t.Skip("modes do not apply to this user")
 			}
 			dir := t.TempDir()
 			if err := os.Chmod(dir, 0o500); err != nil {
@@ -232,12 +232,12 @@ func TestUnusable(t *testing.T) {
 			}
 			return filepath.Join(dir, "turns.db")
 		}, "permission denied"},
-		{"another program has it locked, new", func(t *testing.T) string {
+		{"another program has locked it, new", func(t *testing.T) string {
 			file := path(t)
 			other(t, file, `BEGIN EXCLUSIVE`)
 			return file
 		}, "locked"},
-		{"another program has it locked", func(t *testing.T) string {
+		{"another program has locked it", func(t *testing.T) string {
 			file := path(t)
 			_ = opened(t, Options{Path: file}).db.Close()
 			other(t, file, `BEGIN IMMEDIATE`)
@@ -254,7 +254,7 @@ func TestUnusable(t *testing.T) {
 				_, _, err = s.Of("").Take(t.Context(), "a", 0)
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error is %v; want %q in it", err, test.want)
+				t.Errorf("the error is %v; want it to contain %q", err, test.want)
 			}
 			if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
 				t.Error("the file has changed")
@@ -278,7 +278,7 @@ func pragma(t *testing.T, s *Turns, statement string) error {
 	})
 }
 
-// A full disk is an error, and what was kept before holds.
+// A full disk is an error, and earlier changes stay.
 func TestDiskFull(t *testing.T) {
 	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db")})
 	take(t, s, "a", true)
@@ -299,17 +299,16 @@ func TestDiskFull(t *testing.T) {
 	take(t, s, "b", true)
 }
 
-// Wait is for a lock alone: where nobody has one, a disk or a machine that is slow does
-// not make a file one that cannot be used.
+// Wait applies only to locks: without a lock, a slow disk or machine causes no error.
 func TestSlowIsNotLocked(t *testing.T) {
 	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Wait: time.Nanosecond})
 	take(t, s, "a", true)
 }
 
-// Nobody else may read which sessions there were, or say that a turn was taken.
+// No other user may read or change the file.
 func TestModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes mean nothing here")
+		t.Skip("this system has no modes")
 	}
 	dir := filepath.Join(t.TempDir(), "state", "attache")
 	path := filepath.Join(dir, "turns.db")
@@ -321,7 +320,7 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode().Perm(), err, want)
 		}
 		if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte("session-1")) {
-			t.Errorf("%s has the key in it", name)
+			t.Errorf("%s contains the key", name)
 		}
 	}
 	if err := errors.Join(s.db.Close(), os.Chmod(path, 0o644)); err != nil {
@@ -350,8 +349,8 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// A turn that was taken before the clock was set back is free when it would be held for
-// longer than two leases, and no sooner; what was given stays given.
+// A turn that was taken before the clock was set back is free if it would be held for longer than
+// two leases, but not otherwise; a turn that was settled as Seen stays closed.
 func TestClockSetBack(t *testing.T) {
 	tests := []struct {
 		name string
@@ -392,7 +391,7 @@ func TestIsBounded(t *testing.T) {
 		}
 	}
 	if n, err := s.Sweep(t.Context(), time.Hour); n != 2 || err != nil {
-		t.Errorf("Sweep = %d, %v; want the 2 longest unused forgotten", n, err)
+		t.Errorf("Sweep = %d, %v; want the 2 least recently used removed", n, err)
 	}
 	take(t, s, "2", false)
 	take(t, s, "1", true)

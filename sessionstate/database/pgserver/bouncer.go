@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// bouncerKeeper ends pgbouncer when its stdin ends. $1 is the program, $2 its configuration, $3
-// its socket.
+// bouncerKeeper is a script that runs pgbouncer until its stdin ends. $1 is the program, $2 its
+// configuration, $3 its socket.
 const bouncerKeeper = `ulimit -n "$(ulimit -Hn)"
 "$1" "$2" >/dev/null 2>&1 & pid=$!
 until [ -S "$3" ]; do kill -0 $pid || exit 1; sleep 0.05; done
@@ -20,11 +20,11 @@ exec >/dev/null
 read -r word
 kill -KILL $pid`
 
-// A Bouncer is a pgbouncer in transaction mode before a cluster.
+// A Bouncer is a pgbouncer in transaction mode in front of a cluster.
 type Bouncer struct{ dir string }
 
-// Bouncer starts a pgbouncer, which ends with the cluster. It has at most so many connections
-// to a database.
+// Bouncer starts a pgbouncer with at most the given number of connections to each database. It
+// ends with the cluster.
 func (c *Cluster) Bouncer(connections int) (*Bouncer, error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cluster) Bouncer(connections int) (*Bouncer, error) {
 	}
 	b := &Bouncer{c.dir}
 	users, file, socket := filepath.Join(c.dir, "users"), filepath.Join(c.dir, "pgbouncer.ini"), filepath.Join(c.dir, ".s.PGSQL.6432")
-	if err := os.WriteFile(users, []byte(`"attache" ""`+"\n"), 0o644); err != nil { // the user of the cluster reads them
+	if err := os.WriteFile(users, []byte(`"attache" ""`+"\n"), 0o644); err != nil { // readable by the user of the cluster
 		return nil, err
 	}
 	if err := os.WriteFile(file, fmt.Appendf(nil, `[databases]
@@ -63,7 +63,7 @@ func (b *Bouncer) pidFile() string { return filepath.Join(b.dir, "pgbouncer.pid"
 // PID returns the id of the process.
 func (b *Bouncer) PID() (int, error) { return readPID(b.pidFile()) }
 
-// URL returns what the URL of a database is over the bouncer.
+// URL returns the URL of a database through the bouncer.
 func (b *Bouncer) URL(database string) (string, error) {
 	u, err := url.Parse(database)
 	if err != nil {

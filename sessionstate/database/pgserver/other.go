@@ -1,4 +1,4 @@
 //go:build !unix
 
-// Package pgserver starts PostgreSQL, where that can be done.
+// Package pgserver starts PostgreSQL on Unix.
 package pgserver

@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package pgserver starts PostgreSQL and pgbouncer for tests and measurements: a cluster in a
-// temporary directory, which is reached by a socket there alone, and which ends with the
-// process that started it, however that ends.
+// temporary directory, which can be reached only through a socket there. It ends with the
+// process that started it, even if that is killed.
 package pgserver
 
 import (
@@ -26,7 +26,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// ErrMissing is returned where a program is not installed. The text says which.
+// ErrMissing is returned if a program is not installed. Its text says which.
 var ErrMissing = errors.New("a program is not installed")
 
 // Options are the options of [New].
@@ -34,28 +34,28 @@ type Options struct {
 	Getenv func(string) string // os.Getenv
 	// Settings are arguments of the server: "-c name=value" for each.
 	Settings string
-	// Parent is where the directory of the cluster is made, as for os.MkdirTemp.
+	// Parent is the directory for that of the cluster, as in os.MkdirTemp.
 	Parent string
 }
 
-// A Cluster is a PostgreSQL server of its own.
+// A Cluster is a PostgreSQL server with its own data directory.
 type Cluster struct {
 	o       Options
 	dir     string
 	bin     string
 	as      *syscall.Credential // nil for the user of this process
-	run     *running
-	bouncer *running
-	n       atomic.Int64 // databases made
+	server  *process
+	bouncer *process
+	n       atomic.Int64 // number of databases made
 }
 
-// running is one life of a server.
-type running struct {
+// A process is a script that runs a server until its stdin ends.
+type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 }
 
-// keeper is the script that keeps the server: it ends it when its stdin ends.
+// keeper is the script that runs PostgreSQL.
 //
 //go:embed keeper.sh
 var keeper string
@@ -70,7 +70,7 @@ func New(o Options) (*Cluster, error) {
 	if c.as, err = unprivileged(); err != nil {
 		return nil, err
 	}
-	if c.dir, err = os.MkdirTemp(o.Parent, "attache-pg-"); err != nil { // short: a socket is in it
+	if c.dir, err = os.MkdirTemp(o.Parent, "attache-pg-"); err != nil { // short, because it contains a socket
 		return nil, err
 	}
 	if c.as != nil {
@@ -113,8 +113,8 @@ func find(getenv func(string) string) string {
 	return filepath.Dir(all[len(all)-1])
 }
 
-// unprivileged returns whom PostgreSQL runs as where this process is root's, for whom it
-// refuses to.
+// unprivileged returns a user for PostgreSQL if this process runs as root, as which PostgreSQL
+// refuses to run.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -133,20 +133,17 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }
 
-// Start starts the server, which was killed or did not run yet, and waits until it answers.
-func (c *Cluster) Start() error {
-	run, err := c.keep(keeper, c.bin, c.dir, c.o.Settings)
-	if err != nil {
+// Start starts the server, for the first time or after Kill, and waits until it answers.
+func (c *Cluster) Start() (err error) {
+	if c.server, err = c.keep(keeper, c.bin, c.dir, c.o.Settings); err != nil {
 		log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
 		return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, log)
 	}
-	c.run = run
 	return nil
 }
 
-// keep runs a script that runs a server until the script's input ends, and waits until the
-// server answers.
-func (c *Cluster) keep(script string, args ...string) (*running, error) {
+// keep starts a script that runs a server, and waits until the server answers.
+func (c *Cluster) keep(script string, args ...string) (*process, error) {
 	cmd := c.command("sh", append([]string{"-c", script, "keeper"}, args...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -159,20 +156,20 @@ func (c *Cluster) keep(script string, args ...string) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &running{cmd, stdin}
+	p := &process{cmd, stdin}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err == nil && line != "ready\n" {
 		err = fmt.Errorf("its script printed %q", line)
 	}
 	if err != nil {
-		r.end("")
+		p.end("")
 		return nil, err
 	}
-	return r, nil
+	return p, nil
 }
 
-// command returns a command that runs as the user of the cluster, apart from the signals of a
-// terminal.
+// command returns a command that runs as the user of the cluster, in its own process group, so
+// that signals from a terminal do not reach it.
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = c.dir
@@ -181,33 +178,33 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// stop ends the server and waits for its end. The word says how: see keeper.sh.
+// stop ends the server, if it runs. For the word see keeper.sh.
 func (c *Cluster) stop(word string) {
-	if c.run == nil {
+	if c.server == nil {
 		return
 	}
-	c.run.end(word)
-	c.run = nil
+	c.server.end(word)
+	c.server = nil
 }
 
-// end ends a server and waits for its end.
-func (r *running) end(word string) {
-	_, _ = io.WriteString(r.stdin, word)
-	_ = r.stdin.Close()
-	_ = r.cmd.Wait()
+// end ends a server and waits until it has ended.
+func (p *process) end(word string) {
+	_, _ = io.WriteString(p.stdin, word)
+	_ = p.stdin.Close()
+	_ = p.cmd.Wait()
 }
 
 // Kill kills the server with SIGKILL.
 func (c *Cluster) Kill() { c.stop("kill\n") }
 
-// Database makes an empty database, and returns its URL for a role that owns it and has no
-// other rights.
+// Database creates an empty database, and returns its URL for a role that owns it and has no
+// other privileges.
 func (c *Cluster) Database() (string, error) {
 	name := fmt.Sprintf("d%d", c.n.Add(1))
 	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache`)
 }
 
-// Copy makes a copy of a database, which nobody uses, and returns its URL as Database does.
+// Copy copies a database that nobody is using, and returns the URL of the copy, like Database.
 func (c *Cluster) Copy(of string) (string, error) {
 	u, err := url.Parse(of)
 	if err != nil {
@@ -217,7 +214,7 @@ func (c *Cluster) Copy(of string) (string, error) {
 	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache TEMPLATE `+filepath.Base(u.Path))
 }
 
-// Empty removes all rows from the tables of a database, but keeps the versions of the tables.
+// Empty removes all rows from the tables of a database except those with the tables' versions.
 func (c *Cluster) Empty(database string) error {
 	u, err := url.Parse(database)
 	if err != nil {
@@ -230,16 +227,16 @@ func (c *Cluster) Empty(database string) error {
 // Socket returns the path of the socket of the server.
 func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
 
-// Dir returns the directory of the socket, which the user of the cluster can write to.
+// Dir returns the directory of the socket. The user of the cluster can write to it.
 func (c *Cluster) Dir() string { return c.dir }
 
-// URL returns the URL of a database for a role. The role postgres may do everything.
+// URL returns the URL of a database for a role. The role postgres is the administrator.
 func (c *Cluster) URL(database, role string) string {
 	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{"host": {c.dir}, "user": {role}}.Encode()}
 	return u.String()
 }
 
-// PID returns the id of the process that has those of the connections as its children.
+// PID returns the id of the server's main process, whose children serve the connections.
 func (c *Cluster) PID() (int, error) { return readPID(filepath.Join(c.dir, "data", "postmaster.pid")) }
 
 // readPID returns the number in the first line of a file.

@@ -2,5 +2,5 @@
 
 package pgtest
 
-// memory returns "": no directory is known to be in memory.
+// memory returns "", because no directory is known to be in memory.
 func memory() string { return "" }

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package pgtest starts PostgreSQL for tests, to the end of the test: see package pgserver.
+// Package pgtest starts PostgreSQL for the duration of a test: see package pgserver.
 package pgtest
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgserver"
 )
 
-// A Cluster is a PostgreSQL server of its own. It does not wait for the disk: its files are in
-// memory where there is room for them, and are not synchronized elsewhere.
+// A Cluster is a PostgreSQL server with its own data directory. It does not wait for the disk:
+// its files are in memory if enough is free, and otherwise not synchronized.
 type Cluster struct {
 	*pgserver.Cluster
 	t testing.TB
 }
 
-// New starts a cluster to the end of the test. Where PostgreSQL is not installed the test is
-// skipped, but with CI=true it fails. getenv is os.Getenv.
+// New starts a cluster for the duration of the test. If PostgreSQL is not installed, it skips
+// the test, or fails it with CI=true. getenv is os.Getenv.
 func New(t testing.TB, getenv func(string) string) *Cluster {
 	t.Helper()
 	c, err := pgserver.New(pgserver.Options{
@@ -29,7 +29,7 @@ func New(t testing.TB, getenv func(string) string) *Cluster {
 	return &Cluster{c, t}
 }
 
-// check ends the test if there is an error.
+// check ends the test if err is not nil.
 func check(t testing.TB, getenv func(string) string, err error) {
 	t.Helper()
 	switch {
@@ -41,7 +41,7 @@ func check(t testing.TB, getenv func(string) string, err error) {
 	}
 }
 
-// must returns what there is without an error.
+// must returns url, and ends the test if err is not nil.
 func (c *Cluster) must(url string, err error) string {
 	c.t.Helper()
 	if err != nil {
@@ -50,29 +50,28 @@ func (c *Cluster) must(url string, err error) string {
 	return url
 }
 
-// Start starts the server, which was killed, and waits until it answers.
+// Start is [pgserver.Cluster.Start].
 func (c *Cluster) Start() {
 	c.t.Helper()
 	c.must("", c.Cluster.Start())
 }
 
-// Database makes an empty database, and returns its URL for a role that owns it and has no
-// other rights.
+// Database is [pgserver.Cluster.Database].
 func (c *Cluster) Database() string { return c.must(c.Cluster.Database()) }
 
-// Copy makes a copy of a database, which nobody uses, and returns its URL as Database does.
+// Copy is [pgserver.Cluster.Copy].
 func (c *Cluster) Copy(of string) string { return c.must(c.Cluster.Copy(of)) }
 
-// Empty removes all rows from the tables of a database, but keeps the versions of the tables.
+// Empty is [pgserver.Cluster.Empty].
 func (c *Cluster) Empty(database string) {
 	c.t.Helper()
 	c.must("", c.Cluster.Empty(database))
 }
 
-// Bouncer starts a pgbouncer in transaction mode before the cluster, to the end of the test,
-// and returns what the URL of a database is over it. It has fewer connections to the server
-// than its clients have to it. Where there is no pgbouncer the test is skipped, but with
-// CI=true it fails.
+// Bouncer starts a pgbouncer in transaction mode in front of the cluster for the duration of the
+// test. It returns a function for the URL of a database through pgbouncer, which has fewer
+// connections to the server than its clients have to it. If pgbouncer is not installed, Bouncer
+// skips the test, or fails it with CI=true.
 func (c *Cluster) Bouncer(t testing.TB, getenv func(string) string) func(database string) string {
 	t.Helper()
 	b, err := c.Cluster.Bouncer(2)

@@ -1,14 +1,14 @@
 //go:build !unix
 
-// Package pgtest starts PostgreSQL for tests, where that can be done.
+// Package pgtest starts PostgreSQL for tests on Unix.
 package pgtest
 
 import "testing"
 
-// A Cluster is a PostgreSQL server of its own.
+// A Cluster is a PostgreSQL server.
 type Cluster struct{}
 
-// New skips the test: here no server is started.
+// New skips the test.
 func New(t testing.TB, _ func(string) string) *Cluster {
 	t.Skip("PostgreSQL is started for tests on Unix only")
 	return nil

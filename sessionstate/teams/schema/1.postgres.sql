@@ -1,4 +1,4 @@
--- Second line of defence between tenants: see the migration of the engine in docs/scale.md.
+-- Second line of defence between tenants: see docs/scale.md.
 ALTER TABLE workspaces ENABLE ROW LEVEL SECURITY;
 ALTER TABLE workspaces FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON workspaces USING (tenant = current_setting('attache.tenant', true) OR current_setting('attache.all_tenants', true) = 'on');
@@ -11,7 +11,7 @@ CREATE POLICY tenant ON attachments USING (tenant = current_setting('attache.ten
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY;
 ALTER TABLE messages FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON messages USING (tenant = current_setting('attache.tenant', true) OR current_setting('attache.all_tenants', true) = 'on');
--- Who forgets what is over, so that thousands of processes do not do it at once.
+-- The lease of the process that sweeps, so that thousands of processes do not sweep at once.
 CREATE TABLE leases (tenant TEXT NOT NULL, name TEXT NOT NULL, until BIGINT NOT NULL, PRIMARY KEY (tenant, name));
 ALTER TABLE leases ENABLE ROW LEVEL SECURITY;
 ALTER TABLE leases FORCE ROW LEVEL SECURITY;

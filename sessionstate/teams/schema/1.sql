@@ -3,7 +3,7 @@ CREATE TABLE workspaces (tenant TEXT NOT NULL, id TEXT NOT NULL, live BIGINT NOT
 CREATE TABLE sessions (
 	tenant TEXT NOT NULL, id TEXT NOT NULL,
 	key TEXT NOT NULL,                   -- SHA-256 of the session key
-	token TEXT NOT NULL DEFAULT '',      -- SHA-256 of what a spawned session proves itself with
+	token TEXT NOT NULL DEFAULT '',      -- SHA-256 of the token of a spawned session
 	workspace TEXT NOT NULL, trust TEXT NOT NULL, owner TEXT NOT NULL DEFAULT '',
 	title TEXT NOT NULL DEFAULT '', agent TEXT NOT NULL DEFAULT '',
 	parent TEXT NOT NULL DEFAULT '', created_by TEXT NOT NULL, depth BIGINT NOT NULL DEFAULT 0,

@@ -1,4 +1,4 @@
--- There is no index beside the key: a sweep is rare, and reads ten thousand rows at most.
+-- There is no other index than the key: a sweep is rare, and reads at most ten thousand rows.
 CREATE TABLE IF NOT EXISTS turns (
 	key        BLOB PRIMARY KEY,           -- SHA-256
 	used       INTEGER NOT NULL,           -- nanoseconds since 1970, as the next

@@ -1,4 +1,4 @@
--- A turn is that of a tenant. A program of version 1 goes without the file from here on.
+-- Turns belong to tenants. Programs of version 1 can no longer use the file.
 ALTER TABLE turns RENAME TO turns1;
 CREATE TABLE turns (
 	tenant     TEXT NOT NULL,
