@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A configuration that can refuse has the layer, in its place, and a relay that
-// refuses what parsers read differently; any other has neither.
+// A configuration that can refuse calls has the access layers in their places, and its relay refuses
+// frames that parsers read differently. Any other configuration has neither.
 func TestAccessEnforces(t *testing.T) {
 
 	for text, want := range map[string]string{

@@ -11,20 +11,20 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// auditEnd is how long the end of a process waits for its last records.
+// auditEnd is how long a process waits at its end for its last records.
 const auditEnd = time.Second
 
-// headsEnd is how long it waits after that for a database that hangs. A working one has answered
-// by then, and a client that ends its servers does not wait long.
+// headsEnd is how long it then waits for a database that hangs. A working database has answered by
+// then, and a client that ends its servers does not wait long.
 const headsEnd = 300 * time.Millisecond
 
-// scrubbers take out of records what must not reach the disk.
+// scrubbers remove secrets from audit records: values that look like secrets, and known secrets.
 type scrubbers struct {
 	looks, known *record.Scrubber
 }
 
-// compileAudit opens the audit with the first configuration, and sets with each what keeps
-// secrets out of it.
+// compileAudit opens the audit with the first configuration, and sets the scrubbers of each
+// configuration.
 func (s *Shared) compileAudit() error {
 	p := s.process
 	if !p.Audit {
@@ -39,7 +39,7 @@ func (s *Shared) compileAudit() error {
 		return nil
 	}
 	known := config.Secrets(p.Process, s.settings, s.secrets)
-	known.Home, known.Host = "", "" // records are to name places as they are
+	known.Home, known.Host = "", "" // records keep the names of the home directory and the host
 	s.scrub = &scrubbers{record.NewScrubber(known), record.NewToldScrubber(known)}
 	return nil
 }

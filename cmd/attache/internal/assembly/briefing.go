@@ -20,7 +20,7 @@ func (s *Shared) compileBriefing() error {
 		s.secrets = append(s.secrets, token)
 		s.redactLog()
 	}
-	source := s.keepPolicies(configured)
+	source := s.reusePolicies(configured)
 	trusted := trustedSource(s.Process, s.settings, source, s.Log)
 	if source == nil && trusted == nil {
 		return nil
@@ -37,7 +37,7 @@ func (s *Shared) compileBriefing() error {
 		TTL:        s.settings.Session.TTL,
 		Log:        s.log,
 	}
-	// A dry run or a replay neither uses up the turn of a real session nor depends on it.
+	// A dry run or a replay neither uses the turn of a real session nor depends on it.
 	if s.UserTurns && !s.settings.DryRun && b.OncePer != "server" {
 		o.UserTurns, o.AskAgain = s.userTurns, s.Database != nil
 	}
@@ -50,9 +50,9 @@ func (s *Shared) compileBriefing() error {
 	return nil
 }
 
-// keepPolicies returns source or, for the same directory as before, the earlier source, which
-// keeps the last valid policies.
-func (p *process) keepPolicies(source policy.Source) policy.Source {
+// reusePolicies returns source or, if it reads the same directory as before, the earlier source,
+// which has the last valid policies.
+func (p *process) reusePolicies(source policy.Source) policy.Source {
 	files, ok := source.(*filesource.Source)
 	if !ok {
 		return source

@@ -12,28 +12,27 @@ import (
 
 // A Client is a client of a front.
 type Client struct {
-	// Namespace keeps the conversation keys of this client's principal apart from those
-	// of others, with whom it shares what is kept by session: turns, rates.
+	// Namespace separates the conversation keys of this client's principal from those of
+	// other principals, because the turns and rates of all sessions are kept together.
 	Namespace string
-	// Session names the session of a client that names none itself, also in other processes
-	// in which it goes on; "" if it goes on in none.
+	// Session identifies the session of a client that does not name one, in all processes in
+	// which the session continues; "" if it cannot continue in another process.
 	Session string
-	// Latest returns the credential that came last with a request of the client, and whose
-	// it is; "" where clients need none. Tell the Conn when that is somebody else, by
-	// [Conn.Recheck].
+	// Latest returns the credential in the client's latest request, and its owner; "" if
+	// clients need no credential. Call [Conn.Recheck] when the owner changes.
 	Latest func() (credential string, owner *sessionstate.Principal)
-	// Span returns the span of the HTTP request that brought the call with a raw id.
+	// Span returns the span of the HTTP request with the call that has this raw id.
 	Span func(id []byte) oteltrace.SpanContext
 }
 
-// identifyClient returns the function that says who a client of a front acts for. It goes by the
-// credential that the client sends, in place of the operator's. The front has checked it.
+// identifyClient returns the function that identifies the principal of a front's client. It uses the
+// credential that the client sends and the front has verified, instead of the operator's.
 func (p *process) identifyClient(c *Client) func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
-	return func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
+	return func(ctx context.Context, inMeta capture.Credential) (*sessionstate.Principal, error) {
 		who := p.who.Load()
 		credential, owner := c.Latest()
-		if came.Text != "" || credential == "" {
-			return who.Identify(ctx, came)
+		if inMeta.Text != "" || credential == "" {
+			return who.Identify(ctx, inMeta)
 		}
 		operator, err := who.Asserted()
 		if err != nil {
@@ -43,10 +42,10 @@ func (p *process) identifyClient(c *Client) func(context.Context, capture.Creden
 	}
 }
 
-// knownClient returns the function that says who a message of a front's client acts for without a
-// look-up, which may be late: the front has just identified the client. It has put the owner beside
-// the message; requests of one session can have tokens of different rights. What a file says of the
-// operator is looked up.
+// knownClient returns the function that returns the principal of a message without a look-up, which
+// may take too long: the front has just identified the sender. It attached the owner to the message,
+// because requests of one session can have tokens with different permissions. The function reports
+// false if there is a session file, which must be read.
 func (p *process) knownClient(c *Client) func(*wire.Message) (*sessionstate.Principal, error, bool) {
 	return func(m *wire.Message) (*sessionstate.Principal, error, bool) {
 		who := p.who.Load()
@@ -62,8 +61,8 @@ func (p *process) knownClient(c *Client) func(*wire.Message) (*sessionstate.Prin
 	}
 }
 
-// clientContext returns what is known of a front's client whatever its message says: whose credential
-// came with it. It is nil for the client that started the process, and where a look-up would have to say.
+// clientContext returns what is known about a front's client independently of the content of its
+// message. It is nil for the client that started the process, and if a look-up would be needed.
 func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 	if c.Client == nil {
 		return nil
@@ -78,11 +77,11 @@ func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 	})
 }
 
-// Recheck makes the connection look up again who it acts for.
+// Recheck makes the connection look up its principal again.
 func (c *Conn) Recheck() { c.capture.Recheck() }
 
 // baseContext returns what is known before the first frame. The host's variables and the
-// working directory are those of the process, and say nothing of a front's client.
+// working directory belong to the process, so they do not describe a front's client.
 func (s *Shared) baseContext(c *Client) *sessionstate.Context {
 	if c != nil {
 		return operatorContext(s.settings)
@@ -90,14 +89,14 @@ func (s *Shared) baseContext(c *Client) *sessionstate.Context {
 	return BaseContext(s.Process, s.settings)
 }
 
-// policyKey returns the function that gives a policy endpoint the API key of a session.
+// policyKey returns a function that returns the API key of a session for the policy endpoint.
 func (c *Conn) policyKey(s *Shared) func(session string) string {
 	if c.Client == nil {
 		return s.authenticator.policyKey(c.capture)
 	}
 	return func(session string) string {
 		if key, _ := c.Client.Latest(); key != "" {
-			return onlyKey(key)
+			return keyOrNone(key)
 		}
 		return s.authenticator.policyKey(c.capture)(session)
 	}

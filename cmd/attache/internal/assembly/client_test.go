@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A frame that no rule judges is recorded as that of the front's client that sent it, also when
-// it is the first. If the client is not known, the record does not say how much it is trusted.
+// The record of a frame that bypasses the rules names the front's client that sent it, even if it is
+// the client's first. If the client is not known, the record has no level of trust.
 func TestAsideOfAFrontsClient(t *testing.T) {
 	ada := &sessionstate.Principal{User: "ada", Trust: "sandboxed"}
 	for credential, want := range map[string]string{"key": "ada sandboxed", "": " "} {
@@ -26,8 +26,8 @@ func TestAsideOfAFrontsClient(t *testing.T) {
 	}
 }
 
-// A message is judged by what its own credential grants, whichever came last with another request
-// of the session.
+// The principal of a message is the owner of its own credential, even if a later request of the
+// session has another.
 func TestMessageIsJudgedByItsSender(t *testing.T) {
 	latest := &sessionstate.Principal{User: "ada", Permissions: []string{"read", "write"}}
 	p := &process{}
@@ -43,7 +43,7 @@ func TestMessageIsJudgedByItsSender(t *testing.T) {
 	}
 }
 
-// recordAside sends a frame that no rule judges, and returns its record.
+// recordAside sends a frame that bypasses the rules, and returns its record.
 func recordAside(t *testing.T, client *Client) wire.Value {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := attachetest.WriteConfig(t, "audit: {file: "+path+"}\narguments: [{tools: [\"*\"], argument: user, value: principal.user, mode: pin}]\n")

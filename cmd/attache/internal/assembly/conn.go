@@ -19,26 +19,26 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// ConnOptions are what one connection brings.
+// ConnOptions are the options of one connection.
 type ConnOptions struct {
-	// Control is that of the relay. It notifies the client of changed lists, and
-	// rules are replaced; without it neither happens.
+	// Control is the control of the relay, through which the client is notified of changed
+	// lists and rules are replaced. Without it neither happens.
 	Control *proxy.Control
-	// IDPrefix begins the ids of attache's own requests where the session is recorded
-	// or played; "" leaves it to the relay.
+	// IDPrefix begins the ids of attache's requests if the session is recorded or replayed;
+	// if it is empty, the relay chooses one.
 	IDPrefix string
-	// Replayed gives the spans of a session that is played again; see trace.ConnOptions.
+	// Replayed returns the spans of a replayed session; see trace.ConnOptions.
 	Replayed func(id []byte) string
 	// Status, if not nil, counts what the layers do.
 	Status *status.Recorder
-	// Client is who is served in a front, nil for the client that started the process.
+	// Client is a front's client, nil for the client that started the process.
 	Client *Client
-	// Log gets what is worth telling of this connection; nil for that of the process.
+	// Log is the log of this connection; nil for that of the process.
 	Log *slog.Logger
 }
 
-// A Conn is one client connection: its layers, and what they know of it. Close it
-// when the relay has returned.
+// A Conn is one client connection: its layers and their state. Close it when the relay has
+// returned.
 type Conn struct {
 	ConnOptions
 	capture  *capture.Conn
@@ -52,12 +52,11 @@ type Conn struct {
 
 	mu       sync.Mutex
 	layers   []middleware.Layer
-	briefing *briefing.Conn // of layers; nil without one
+	briefing *briefing.Conn // the one in layers, nil for none
 	closed   bool
 }
 
-// Connect makes the state of a client connection, under the configuration that is in
-// force.
+// Connect makes the state of a client connection under the current configuration.
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +68,14 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	conn := capture.ConnOptions{
 		Base:     s.baseContext(o.Client),
 		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.settings.Session.TTL}),
-		Changed:  func() { c.tell(c.shared.Load().lists) },
+		Changed:  func() { c.notify(c.shared.Load().lists) },
 		Log:      c.Log,
 	}
 	if o.Client != nil {
 		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
 		conn.Identify, conn.Known = s.process.identifyClient(o.Client), s.process.knownClient(o.Client)
 	}
-	if o.IDPrefix != "" { // a recording has it, so the key is the same when it is played
+	if o.IDPrefix != "" { // a recording has it, so a replay has the same key
 		conn.Name = "connection-" + strings.Trim(strings.TrimPrefix(o.IDPrefix, ownIDs), "-")
 	}
 	c.capture = s.capture.Connect(conn)
@@ -91,7 +90,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return c
 }
 
-// use puts s in force on the connection.
+// use applies s to the connection.
 func (c *Conn) use(s *Shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +104,8 @@ func (c *Conn) use(s *Shared) {
 	}
 }
 
-// tell tells the client that lists have changed.
-func (c *Conn) tell(lists []announce.List) {
+// notify notifies the client that lists have changed.
+func (c *Conn) notify(lists []announce.List) {
 	if c.Control == nil {
 		return
 	}
@@ -136,13 +135,13 @@ func (c *Conn) Relay() proxy.Options {
 	return o
 }
 
-// Context returns what is known of the session.
+// Context returns what is known about the session.
 func (c *Conn) Context() *sessionstate.Context { return c.capture.Current() }
 
-// Settings returns the settings in force.
+// Settings returns the current settings.
 func (c *Conn) Settings() *config.Settings { return c.shared.Load().settings }
 
-// Close ends what the layers keep of the connection.
+// Close closes the state that layers keep for the connection.
 func (c *Conn) Close() {
 	s := c.shared.Load()
 	s.mu.Lock()
@@ -169,5 +168,5 @@ func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, erro
 	return s.Connect(conn), nil
 }
 
-// Shared returns what is in force on the connection.
+// Shared returns the Shared that the connection uses.
 func (c *Conn) Shared() *Shared { return c.shared.Load() }

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// BaseContext holds what is known before the first frame.
+// BaseContext returns what is known before the first frame.
 func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
 	c := operatorContext(s)
 	if s.Session.GitRoot {
@@ -21,13 +21,13 @@ func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
 	return c.WithSession(operatorFact(s, "session.id", s.Session.ID))
 }
 
-// operatorContext holds what the operator says of every session: its trust and its
+// operatorContext returns what the operator sets for every session: its trust and its
 // workspace.
 func operatorContext(s *config.Settings) *sessionstate.Context {
 	c := &sessionstate.Context{}
 	trust := operatorFact(s, "session.trust", s.Session.Trust)
 	if from := s.Origin("session.trust"); from.Default() || from == s.Operator.Origin() {
-		trust.Source = sessionstate.None // the session file's comes with its principal, read afresh
+		trust.Source = sessionstate.None // the session file is read again, and its trust comes with its principal
 	}
 	return c.With(func(c *sessionstate.Context) { c.Trust = trust }).
 		WithWorkspace(operatorFact(s, "session.workspace", s.Session.Workspace)).
@@ -48,8 +48,8 @@ func hostFact(p cli.Process, names []string) sessionstate.Fact {
 	return sessionstate.Fact{}
 }
 
-// gitRoot returns the working directory's git root. Only the file system is
-// asked, never git itself: a repository must not choose what is run.
+// gitRoot returns the git root of the working directory. It does not run git, because a repository
+// can configure programs that git runs.
 func gitRoot() sessionstate.Fact {
 	dir, err := os.Getwd()
 	for err == nil {

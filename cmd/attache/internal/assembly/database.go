@@ -16,15 +16,13 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
 
-// Schemas returns the tables of all parts that can be in a database which several machines
-// share.
+// Schemas returns the schemas of all state that can be in a database.
 func Schemas() []database.Schema {
 	return []database.Schema{store.Schema(), turnstore.Schema(), fronts.Schema(), auditheads.Schema(), keystore.Schema(), ratestore.Schema()}
 }
 
-// OpenDatabase returns the database of store.url, nil if the state is in files. connections is
-// how many the process has to it at most. The database is not asked yet; an error is a mistake
-// in the settings.
+// OpenDatabase returns the database of store.url, nil if the state is in files. connections is the
+// maximum number of connections. It does not connect yet; an error is a mistake in the settings.
 func OpenDatabase(p cli.Process, s *config.Settings, connections int, log *slog.Logger) (*database.Server, error) {
 	url, err := s.Store.Address(p)
 	if url == "" || err != nil {
@@ -45,8 +43,8 @@ func TeamsFile(p cli.Process) string {
 	return p.StatePath("teams.db")
 }
 
-// OpenTeams opens the registry of sessions, which stays open to the end of the process: that
-// of the database, or the file if it is nil.
+// OpenTeams opens the registry of sessions in db, or in the file if db is nil. It stays open until
+// the process ends.
 func OpenTeams(p cli.Process, db *database.Server) (*store.Store, error) {
 	path := TeamsFile(p)
 	if db == nil && path == "" {
@@ -55,10 +53,9 @@ func OpenTeams(p cli.Process, db *database.Server) (*store.Store, error) {
 	return store.Open(context.Background(), store.Options{Server: db, Path: path})
 }
 
-// openTurns opens the turns of briefings that processes share: those of the database, or the
-// file of the user if it is nil. It stays open to the end of the process: closing it would
-// write out the log of SQLite, which others may do, and a client that ends its servers does
-// not wait long.
+// openTurns opens the turns of briefings that processes share, in db, or in the user's file if db is
+// nil. They stay open until the process ends: closing the file would write the log of SQLite into
+// it, which other processes can do, and a client that ends its servers does not wait long.
 func openTurns(p cli.Process, db *database.Server) (*turnstore.DB, error) {
 	path := p.StatePath("briefings.db")
 	if db == nil && path == "" {

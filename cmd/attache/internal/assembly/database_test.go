@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// The address of the database, which has a password in it, reaches neither a server nor a text.
+// The address of the database, which contains a password, reaches neither a server nor a text.
 func TestDatabaseAddressIsSecret(t *testing.T) {
 	s := config.DefaultSettings("")
 	s.Store.URL = setting.Secret{Env: "STORE"}

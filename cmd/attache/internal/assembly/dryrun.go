@@ -8,21 +8,18 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// shown returns a function that returns what a person may see of a member's value:
-// the beginning, without secrets.
-func (s *Shared) shown() func(path []string, raw []byte) string {
-	scrub := s.scrubbed()
-	return func(path []string, raw []byte) string { return middleware.Clip(string(scrub(path, raw))) }
+// showMember returns the beginning of a member's value for a person, without secrets.
+func (s *Shared) showMember(path []string, raw []byte) string {
+	return middleware.Clip(string(s.scrubMember(path, raw)))
 }
 
-// scrubbed returns a function that takes the secrets in use, and what looks like one,
-// out of a member's value.
-func (s *Shared) scrubbed() func(path []string, raw []byte) []byte {
-	return func(path []string, raw []byte) []byte { return ScrubMember(s.scrubber(), path, raw) }
+// scrubMember returns a member's value without known secrets and values that look like one.
+func (s *Shared) scrubMember(path []string, raw []byte) []byte {
+	return ScrubMember(s.scrubber(), path, raw)
 }
 
-// ScrubMember returns the raw JSON of the member at path without secrets, of which
-// the member's name may be the only sign.
+// ScrubMember returns the raw JSON of the member at path without secrets. Often only the name of
+// the member shows that its value is secret.
 func ScrubMember(scrub *record.Scrubber, path []string, raw []byte) []byte {
 	if len(path) == 0 {
 		return scrub.Line(raw)

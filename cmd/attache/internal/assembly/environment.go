@@ -9,13 +9,12 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// OwnVariables returns the variables that go no further than this process: those
-// with secrets, the one that would have a second attache write to the first one's
-// recording, and those with which a server can put text of the user's before the
-// model, unless the operator lets it.
+// OwnVariables returns the variables that servers do not get: those with secrets, ATTACHE_RECORD,
+// with which a second attache would write to the recording of the first, and those with which a
+// server can write to the model as the user, unless the operator allows that.
 func OwnVariables(s *config.Settings) []string {
 	names := append(secretVariables(s), setting.Prefix+"_RECORD", config.SessionTokenVariable,
-		// What the OTEL_ variables say of the collector's credentials.
+		// They hold the credentials for the collector.
 		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS")
 	if !s.Server.PassMessaging {
@@ -33,13 +32,13 @@ func OwnVariables(s *config.Settings) []string {
 	return names
 }
 
-// Environment returns the server's environment: our own without our secrets,
-// what the operator set for the server, and the session's context under each
-// prefix. What is known of the session replaces what we inherited under the
-// same name: a flag stands above a variable, a trust level is normalised, and
-// the tenant of a verified key is not a variable's to say. What is not known is
-// left as inherited, so that a chain of attaches loses nothing. In a dry run the
-// context is left out.
+// Environment returns the server's environment: env without secrets, the variables
+// that the operator set for the server, and the session's context under each
+// prefix. What is known about the session replaces an inherited variable of the
+// same name: a flag takes precedence over a variable, a trust level is normalised,
+// and a variable cannot override the tenant of a verified key. Variables for unknown
+// facts are inherited, so that a chain of attaches loses nothing. A dry run leaves
+// the context out.
 func (c *Conn) Environment(env []string) []string {
 	shared := c.shared.Load()
 	s := shared.settings
@@ -53,7 +52,7 @@ func (c *Conn) Environment(env []string) []string {
 		known[variable(entry)] = true
 	}
 	withheld := shared.withheld
-	if c.Client != nil { // a front: elsewhere another attache in a chain may need them
+	if c.Client != nil { // only in a front: another attache in a chain may need them
 		withheld = slices.Concat(withheld, s.RemoteVariables())
 	}
 	out := make([]string, 0, len(env)+len(s.Server.Env)+len(context))
@@ -68,8 +67,7 @@ func (c *Conn) Environment(env []string) []string {
 	return append(out, context...)
 }
 
-// Injected returns the session's context as it goes into the environment of a
-// server that is started with env.
+// Injected returns the session's context as variables for a server that is started with env.
 func (c *Conn) Injected(env []string) []string {
 	s := c.Settings()
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
@@ -83,7 +81,7 @@ func (c *Conn) Injected(env []string) []string {
 	})
 }
 
-// variable returns the name in an entry of an environment.
+// variable returns the name of the variable in an entry of an environment.
 func variable(entry string) string {
 	name, _, _ := strings.Cut(entry, "=")
 	return name

@@ -19,30 +19,29 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// An Authenticator says who the sessions of one run act for: what the operator says, and
-// below it what the one credential of a session says, the operator's or, where he
-// gives none and allows it, the client's. A credential that is refused is never
-// replaced by another.
+// An Authenticator identifies the principals of sessions. It combines the facts that the operator
+// sets with the owner of the session's credential. That is the operator's credential or, if there
+// is none and the settings allow it, the client's. If a credential is refused, no other is tried.
 type Authenticator struct {
 	operator config.OperatorSettings
 	Own      Credential
-	keys     identity.Identifier // nil if there are none
+	keys     identity.Identifier // nil if there are no keys
 	tokens   identity.Identifier // nil if no issuer is configured
-	Accept   []string            // where in _meta a credential counts
+	Accept   []string            // the members of _meta in which credentials are accepted
 }
 
-// A Credential is the credential that the operator gives the sessions.
+// A Credential is the operator's credential for the sessions.
 type Credential struct {
 	Text func() (string, error) // nil if there is none
 	From setting.Origin
-	// secret is the credential where it cannot change.
+	// secret is the credential, if it cannot change.
 	secret string
-	// unused is another one that was given and does not count.
+	// unused is the origin of another credential, which is ignored.
 	unused setting.Origin
 }
 
-// NewAuthenticator returns the Authenticator for s. It opens the database with the keys, if they
-// are in one. An error is a mistake in the settings.
+// NewAuthenticator returns the Authenticator for s. If the keys are in a database, it opens the
+// database. An error is a mistake in the settings.
 func NewAuthenticator(p cli.Process, s *config.Settings) (*Authenticator, error) {
 	db, err := OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -55,9 +54,9 @@ func NewAuthenticator(p cli.Process, s *config.Settings) (*Authenticator, error)
 	return newAuthenticator(p, s, keys, nil, nil)
 }
 
-// newAuthenticator is NewAuthenticator with the keys of the process, nil for the key file. keptKeys
-// and keptTokens are told why keys that were read before hold although their file, or the key set
-// for tokens, cannot be read again; see [identity.Options] and [identity.TokenOptions].
+// newAuthenticator is like NewAuthenticator. db has the keys, nil for the key file. keptKeys and
+// keptTokens are called when the key file, or the key set for tokens, cannot be read again and the
+// keys read before stay valid; see [identity.Options] and [identity.TokenOptions].
 func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKeys, keptTokens func(error)) (*Authenticator, error) {
 	own, err := OperatorCredential(p, s)
 	if err != nil {
@@ -83,9 +82,9 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKe
 	return c, nil
 }
 
-// authenticator returns the Authenticator for settings, with the keys that were read
-// under before.
-func (p *process) authenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
+// newAuthenticator returns the Authenticator for settings. It reuses the keys of before, the Shared
+// in use, if their settings are the same.
+func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
 	who, err := newAuthenticator(p.Process, settings, p.keys, func(err error) {
 		p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
 	}, func(err error) {
@@ -106,8 +105,8 @@ func (p *process) authenticator(settings *config.Settings, before *Shared) (*Aut
 	return who, nil
 }
 
-// OperatorCredential returns the operator's credential: the API key, or where there is
-// none the token.
+// OperatorCredential returns the operator's credential: the API key or, if there is none, the
+// token.
 func OperatorCredential(p cli.Process, s *config.Settings) (Credential, error) {
 	key, from, err := config.APIKey(p, s)
 	if err != nil {
@@ -117,29 +116,29 @@ func OperatorCredential(p cli.Process, s *config.Settings) (Credential, error) {
 	if key == "" {
 		return token, nil
 	}
-	own := fixed(key.Reveal(), from)
+	own := constant(key.Reveal(), from)
 	if token.Text != nil {
 		own.unused = token.From
 	}
 	return own, nil
 }
 
-func fixed(credential string, from setting.Origin) Credential {
+// constant returns a Credential that cannot change.
+func constant(credential string, from setting.Origin) Credential {
 	return Credential{Text: func() (string, error) { return credential, nil }, From: from, secret: credential}
 }
 
-// ownToken returns the operator's token. The flag --token-file stands above the
-// variables that hold a token, and these above ATTACHE_TOKEN_FILE and the
-// configuration file. MCP_JWT is not a name of ours: it may be meant for the
-// server, unless tokens are accepted here.
+// ownToken returns the operator's token. The flag --token-file takes precedence over the variables
+// that hold a token, and these over ATTACHE_TOKEN_FILE and the configuration file. MCP_JWT is used
+// only if tokens are accepted, because it may be meant for the server.
 func ownToken(p cli.Process, s *config.Settings) Credential {
 	file := s.Origin("identity.token_file")
 	if file.Name != "--token-file" {
 		if token := strings.TrimSpace(p.Getenv(config.TokenVariable)); token != "" {
-			return fixed(token, setting.Origin{Name: config.TokenVariable})
+			return constant(token, setting.Origin{Name: config.TokenVariable})
 		}
 		if token := strings.TrimSpace(p.Getenv(config.JWTVariable)); token != "" && s.Identity.AcceptsTokens() {
-			return fixed(token, setting.Origin{Name: config.JWTVariable})
+			return constant(token, setting.Origin{Name: config.JWTVariable})
 		}
 	}
 	if s.Identity.TokenFile == "" {
@@ -148,9 +147,8 @@ func ownToken(p cli.Process, s *config.Settings) Credential {
 	return Credential{Text: identity.TokenFile(s.Identity.TokenFile), From: file}
 }
 
-// acceptedKeys returns what knows API keys, nil if nothing does. A file that is not
-// there identifies nobody, and says so when a key comes, unless the key is one that
-// the policy endpoint alone knows.
+// acceptedKeys returns the Identifier for API keys, nil if there is none. With a missing key file,
+// each key is an error, unless the policy endpoint may know the key.
 func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identity.Identifier {
 	if db != nil {
 		return newSharedKeys(db, s)
@@ -163,40 +161,39 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 	if s.Identity.KeysFile == "" {
 		return nil
 	}
-	// A principal is held for nearly identity.cache more, so together it is ten times.
-	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: readAgain(s), Kept: kept, Keep: 9 * s.Identity.Cache})
+	// A principal is cached for nearly identity.cache in addition, so in all it is ten times that.
+	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: keyCache(s), Kept: kept, Keep: 9 * s.Identity.Cache})
 }
 
-// readAgain is how long a key file that was read is relied on: a tenth of
-// identity.cache. The rest is how long a principal is held, so that together they
-// take no longer than was promised.
-func readAgain(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
+// keyCache returns how long the content of a key file is cached: a tenth of identity.cache. The
+// principal is cached for the rest, so that together they take no longer than identity.cache.
+func keyCache(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
 
-// endpointKeys is the Identifier for keys that only a policy endpoint can judge.
+// endpointKeys is the Identifier for keys that only a policy endpoint can verify.
 type endpointKeys struct{}
 
-// Resolve knows nobody, which is no failure.
+// Resolve returns no principal and no error.
 func (endpointKeys) Resolve(context.Context, string) (*sessionstate.Principal, error) {
 	return nil, nil
 }
 
-// Identifies reports whether the settings can say who a session acts for.
-func (c *Authenticator) Identifies() bool {
+// identifies reports whether the settings can identify the principal of a session.
+func (c *Authenticator) identifies() bool {
 	return c.Own.Text != nil || len(c.Accept) > 0 || c.operator.Variables != nil || c.operator.SessionFile != ""
 }
 
-// Identify returns who a session with this credential, or without one, acts for. With an error
-// it returns what the operator says.
-func (c *Authenticator) Identify(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
+// Identify returns the principal of a session in which the client sent this credential, which may
+// be empty. With an error it returns the principal that the operator sets.
+func (c *Authenticator) Identify(ctx context.Context, inMeta capture.Credential) (*sessionstate.Principal, error) {
 	operator, err := c.Asserted()
 	if err != nil {
 		return operator, err
 	}
-	text, from, err := c.credential(came)
+	text, err := c.credential(inMeta)
 	if err != nil || text == "" {
 		return operator, err
 	}
-	p, err := from.Resolve(ctx, text)
+	p, err := identity.Chain(c.keys, c.tokens).Resolve(ctx, text)
 	if err != nil {
 		return operator, err
 	}
@@ -207,8 +204,8 @@ func (c *Authenticator) Identify(ctx context.Context, came capture.Credential) (
 	return p, err
 }
 
-// Asserted returns who the operator says the session acts for. The session file is
-// read afresh, so that a role taken out of it is gone.
+// Asserted returns the principal that the operator sets. It reads the session file each time, so
+// that a role removed from the file has no effect any more.
 func (c *Authenticator) Asserted() (*sessionstate.Principal, error) {
 	if c.operator.SessionFile == "" {
 		return c.operator.Variables, nil
@@ -216,59 +213,56 @@ func (c *Authenticator) Asserted() (*sessionstate.Principal, error) {
 	return c.operator.With(identity.ReadSessionFile(c.operator.SessionFile))
 }
 
-// credential returns the credential that counts, and what knows whose it is.
-func (c *Authenticator) credential(came capture.Credential) (text string, from identity.Identifier, err error) {
-	isToken := identity.LooksLikeToken(came.Text)
+// credential returns the credential in _meta or, if there is none, the operator's.
+func (c *Authenticator) credential(inMeta capture.Credential) (string, error) {
+	isToken := identity.LooksLikeToken(inMeta.Text)
 	switch {
-	case came.Text == "":
-		if c.Own.Text != nil {
-			text, err = c.Own.Text()
-		}
-		return text, identity.Chain(c.keys, c.tokens), err
-	case came.Key == capture.CredentialKey && isToken:
-		return "", nil, fmt.Errorf("%w: it came where an API key belongs: send it under _meta[%q]", identity.ErrToken, capture.TokenKey)
-	case came.Key == capture.TokenKey && !isToken:
-		return "", nil, fmt.Errorf("%w: what came under _meta[%q] is none: send a JWT there, or an API key under _meta[%q]", identity.ErrToken, capture.TokenKey, capture.CredentialKey)
+	case inMeta.Text != "" && inMeta.Key == capture.CredentialKey && isToken:
+		return "", fmt.Errorf("%w: it came where an API key belongs: send it under _meta[%q]", identity.ErrToken, capture.TokenKey)
+	case inMeta.Text != "" && inMeta.Key == capture.TokenKey && !isToken:
+		return "", fmt.Errorf("%w: what came under _meta[%q] is none: send a JWT there, or an API key under _meta[%q]", identity.ErrToken, capture.TokenKey, capture.CredentialKey)
+	case inMeta.Text == "" && c.Own.Text != nil:
+		return c.Own.Text()
 	}
-	return came.Text, identity.Chain(c.keys, c.tokens), nil
+	return inMeta.Text, nil
 }
 
-// passing reports whether a failure may end by itself: an issuer comes back, a file is renewed.
-func passing(err error) bool {
+// temporary reports whether a failure may end by itself: an issuer becomes reachable, or a file is
+// renewed.
+func temporary(err error) bool {
 	return slices.ContainsFunc([]error{
 		identity.ErrKeyStore, identity.ErrKeySet, identity.ErrTokenKey, identity.ErrTokenExpired, identity.ErrTokenNotYetValid,
 		identity.ErrTokenFile, identity.ErrSessionFile, context.DeadlineExceeded,
 	}, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// unanswered reports whether a failure says nothing of the credential: the database with the keys
-// did not answer, or not in time.
+// unanswered reports whether the credential could not be checked, because the database with the keys
+// did not answer in time.
 func unanswered(err error) bool {
 	return errors.Is(err, identity.ErrKeyStore) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// policyKey returns the function that gives a policy endpoint the API key of a session. It never
-// gives a token: the token was issued for attache, and whoever has it could act as its owner
-// here.
+// policyKey returns a function that returns the API key of a session for a policy endpoint. It never
+// returns a token: the token was issued for attache, and whoever has it could act as its owner here.
 func (c *Authenticator) policyKey(sessions *capture.Conn) func(session string) string {
 	return func(session string) string {
 		if c.Own.Text == nil {
-			return onlyKey(sessions.Credential(session).Text)
+			return keyOrNone(sessions.Credential(session).Text)
 		}
-		own, _ := c.Own.Text() // an error is logged where it is looked up
-		return onlyKey(own)
+		own, _ := c.Own.Text() // Identify returns the error too
+		return keyOrNone(own)
 	}
 }
 
-// onlyKey returns a credential unless it is a token.
-func onlyKey(credential string) string {
+// keyOrNone returns credential if it is an API key, and "" if it is a token.
+func keyOrNone(credential string) string {
 	if identity.LooksLikeToken(credential) {
 		return ""
 	}
 	return credential
 }
 
-// configure sets what the capture layer has to know.
+// configure sets the options of the capture layer about credentials.
 func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *slog.Logger) {
 	if c.Own.unused != (setting.Origin{}) {
 		log.Warn("two credentials are given; the API key counts, the token does not: give one of the two", "unused", c.Own.unused.String())
@@ -276,10 +270,10 @@ func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *s
 	if err := s.Operator.FileErr; err != nil {
 		log.Warn("the session file cannot be used, so its user, workspace, session and trust are not known", "err", err)
 	}
-	o.Accept, o.Recheck, o.Passing, o.Unanswered = c.Accept, s.Identity.Cache-readAgain(s), passing, unanswered
+	o.Accept, o.Recheck, o.Passing, o.Unanswered = c.Accept, s.Identity.Cache-keyCache(s), temporary, unanswered
 }
 
-// secretVariables returns the variables with our credentials, which no server gets.
+// secretVariables returns the variables that hold the operator's credentials, which no server gets.
 func secretVariables(s *config.Settings) []string {
 	names := []string{config.APIKeyVariable, config.TokenVariable}
 	if s.Identity.AcceptsTokens() {
@@ -288,8 +282,8 @@ func secretVariables(s *config.Settings) []string {
 	return names
 }
 
-// WarnWorkspace logs that the operator's workspace does not exist. attache uses it anyway: it
-// may be on the server's machine, or be created later.
+// WarnWorkspace logs a warning if the operator's workspace does not exist. attache uses it anyway,
+// because it may be on the server's machine, or be created later.
 func WarnWorkspace(s *config.Settings, log *slog.Logger) {
 	path := s.Session.Workspace
 	if path == "" || strings.Contains(path, "://") {

@@ -25,8 +25,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// callerOf returns what attache makes of a configuration and an environment, in
-// which DIR stands for a directory that holds files, and the key set as jwks.json.
+// callerOf returns the Authenticator for a configuration and an environment. In both, DIR stands for
+// a directory with these files and the key set jwks.json.
 func clientOf(t *testing.T, settings string, files map[string]string, env ...string) *Authenticator {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func clientOf(t *testing.T, settings string, files map[string]string, env ...str
 
 const jwtConfig = "identity: {jwt: {issuer: 'https://issuer.test', audience: attache, jwks: jwks.json}}\n"
 
-// Whom the sources name together, and where each fact is from.
+// The sources define the principal together, and each fact has its origin.
 func TestWhoTheSessionActsFor(t *testing.T) {
 	key, hash := testAPIKey(t)
 	keys := "keys: [{id: abcdefgh, sha256: " + hash + ", user: kay, tenant: keys, permissions: [k]}]\n"
@@ -105,7 +105,7 @@ func TestWhoTheSessionActsFor(t *testing.T) {
 	}
 }
 
-// describePrincipal says what is known of p, with the origins.
+// describePrincipal returns the facts about p with their origins.
 func describePrincipal(p *sessionstate.Principal) string {
 	if p == nil {
 		return ""
@@ -132,8 +132,8 @@ func testAPIKey(t *testing.T) (key, hash string) {
 	return key, e.SHA256
 }
 
-// What is refused, with a clear message: nobody is identified, but for what the
-// operator said, and no other credential is tried.
+// A credential that is refused identifies nobody, and no other is tried. Only the principal that the
+// operator sets remains.
 func TestRefusedCredentials(t *testing.T) {
 	const operator = "eve(MCP_USER_ID)    "
 	meta := strings.Replace(jwtConfig, "{jwt", "{meta_api_key: true, meta_token: true, keys_file: keys.yaml, jwt", 1)
@@ -191,7 +191,7 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 }
 
-// Mistakes of the configuration, told before anything runs.
+// Mistakes in the configuration are reported before anything runs.
 func TestIdentitySettingsRefused(t *testing.T) {
 	tests := map[string]struct {
 		config string
@@ -222,8 +222,8 @@ func TestIdentitySettingsRefused(t *testing.T) {
 	}
 }
 
-// What is given and of no use is not said to be missing as well.
-func TestIdentitySettingsToldOnce(t *testing.T) {
+// A value that is refused is not reported as missing too.
+func TestIdentitySettingsReportedOnce(t *testing.T) {
 	for name, text := range map[string]string{
 		"an address":     "identity: {jwt: {issuer: i, audience: a, jwks: 'http://issuer.test/'}}",
 		"with a user":    "identity: {jwt: {issuer: i, audience: a, jwks: 'https://u:p@issuer.test/'}}",
@@ -240,8 +240,8 @@ func TestIdentitySettingsToldOnce(t *testing.T) {
 	}
 }
 
-// A session file that names another than the operator's variables may be about
-// another session altogether: its workspace and session do not hold either.
+// A session file that names another user than the operator's variables may be that of another
+// session, so its workspace and session are ignored too.
 func TestSessionFileOfSomebodyElse(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "session.yaml")
@@ -265,7 +265,7 @@ func TestSessionFileOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// The issuer is down when attache starts, comes back, and goes again.
+// The issuer is down when attache starts, comes back, and goes down again.
 func TestIssuerUnreachable(t *testing.T) {
 	down := true
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -283,7 +283,7 @@ func TestIssuerUnreachable(t *testing.T) {
 	}
 	early := clientOf(t, text, nil, "ATTACHE_TOKEN="+attachetest.Token(nil))
 	err := identify(early)
-	if !errors.Is(err, identity.ErrKeySet) || !passing(err) || strings.Contains(err.Error(), "hidden") {
+	if !errors.Is(err, identity.ErrKeySet) || !temporary(err) || strings.Contains(err.Error(), "hidden") {
 		t.Fatalf("at the start: %v; want one that passes, without the query", err)
 	}
 	down = false
@@ -297,7 +297,7 @@ func TestIssuerUnreachable(t *testing.T) {
 	}
 }
 
-// A renewed token file is what counts from then on.
+// A new token in the file is used from then on.
 func TestTokenFileRotated(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
@@ -326,8 +326,8 @@ func TestTokenFileRotated(t *testing.T) {
 	}
 }
 
-// Our credentials go to no server, by no variable, and count as secrets.
-func TestCredentialsStayHere(t *testing.T) {
+// No server gets the operator's credentials in a variable, and they are secrets.
+func TestServersGetNoCredentials(t *testing.T) {
 	token := attachetest.Token(nil)
 	messaging := []string{"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN"}
 	for name, test := range map[string]struct {
@@ -374,7 +374,7 @@ func TestCredentialsStayHere(t *testing.T) {
 	}
 }
 
-// A token goes to no policy endpoint.
+// No policy endpoint gets a token.
 func TestPolicyKey(t *testing.T) {
 	shared, err := capture.Compile(capture.Options{})
 	if err != nil {
@@ -382,7 +382,7 @@ func TestPolicyKey(t *testing.T) {
 	}
 	sessions := shared.Connect(capture.ConnOptions{})
 	for credential, want := range map[string]string{"atk_abc_def": "atk_abc_def", attachetest.Token(nil): ""} {
-		c := &Authenticator{Own: fixed(credential, setting.Origin{})}
+		c := &Authenticator{Own: constant(credential, setting.Origin{})}
 		if got := c.policyKey(sessions)("s"); got != want {
 			t.Errorf("%.10s…: the endpoint is sent %.10q; want %q", credential, got, want)
 		}

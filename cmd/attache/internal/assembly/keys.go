@@ -15,15 +15,15 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/keystore"
 )
 
-// A keyDatabase has keys that several machines share. It outlives a configuration.
+// A keyDatabase holds keys that several machines share. It survives a configuration reload.
 type keyDatabase struct {
 	answers *keystore.Resolver
-	hasKeys func() (bool, error) // when it was first asked
-	warned  sync.Once            // that this is not known
+	hasKeys func() (bool, error) // asks the database at the first call only
+	warned  sync.Once            // warns that hasKeys failed
 	close   func()
 }
 
-// askTime bounds the question whether there are keys.
+// askTime bounds the query whether there are keys.
 const askTime = 5 * time.Second
 
 // openKeys returns the keys in a database.
@@ -46,24 +46,25 @@ func openKeys(db *database.Server) *keyDatabase {
 // sharedKeys are the keys in a database under one configuration.
 type sharedKeys struct {
 	*keyDatabase
-	// own answers a session, which relies on the principal for the rest of identity.cache.
+	// own resolves the key of a session, which caches the principal for most of
+	// identity.cache.
 	own *keystore.Resolver
-	// clients answers a front, which asks with each request, and so relies on an answer for
-	// all of identity.cache.
+	// clients resolves keys for a front, which asks with each request. It caches a principal
+	// for all of identity.cache.
 	clients *keystore.Resolver
-	// endpoint is set if a policy endpoint may know keys that are not in the database.
+	// endpoint reports that a policy endpoint may know keys that are not in the database.
 	endpoint bool
 }
 
 func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 	return &sharedKeys{
-		keyDatabase: db, own: db.answers.For(readAgain(s)), clients: db.answers.For(s.Identity.Cache),
+		keyDatabase: db, own: db.answers.For(keyCache(s)), clients: db.answers.For(s.Identity.Cache),
 		endpoint: s.Policy.URL != "" && s.Origin("identity.keys_file").Default(),
 	}
 }
 
-// Resolve implements [identity.Identifier]. A key that only a policy endpoint can know is no
-// failure, and nobody's here.
+// Resolve implements [identity.Identifier]. For a key that only a policy endpoint may know, it
+// returns neither a principal nor an error.
 func (k *sharedKeys) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	p, err := k.own.Resolve(ctx, credential)
 	if k.endpoint && errors.Is(err, identity.ErrUnknownKey) {
@@ -72,9 +73,9 @@ func (k *sharedKeys) Resolve(ctx context.Context, credential string) (*sessionst
 	return p, err
 }
 
-// exist reports whether clients have to show one of the keys. If the database does not say,
-// they have to: else anybody could enter while it is away.
-func (k *sharedKeys) exist(log *slog.Logger) bool {
+// required reports whether clients must send a key, because the database has keys. They must also
+// send one if the database does not answer, or anybody could use attache during that time.
+func (k *sharedKeys) required(log *slog.Logger) bool {
 	has, err := k.hasKeys()
 	if err != nil {
 		k.warned.Do(func() {
@@ -84,8 +85,8 @@ func (k *sharedKeys) exist(log *slog.Logger) bool {
 	return has || err != nil
 }
 
-// Authenticates reports whether the settings can say whose a credential is: there is an
-// issuer, a file of keys that was named or is there, or a database with keys.
+// Authenticates reports whether clients must send a credential: there is an issuer, a key file that
+// is configured or exists, or a database with keys.
 func (s *Shared) Authenticates() bool {
 	who := s.authenticator
 	_, isFile := who.keys.(*identity.Resolver)
@@ -101,10 +102,10 @@ func (s *Shared) Authenticates() bool {
 	if _, err := os.Stat(s.settings.Identity.KeysFile); err == nil {
 		return true
 	}
-	return isShared && shared.exist(s.Log)
+	return isShared && shared.required(s.Log)
 }
 
-// Authenticate returns whose a client's credential is, under the settings in force.
+// Authenticate returns the owner of a client's credential under the current settings.
 func (p *process) Authenticate(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	who := p.who.Load()
 	keys := who.keys

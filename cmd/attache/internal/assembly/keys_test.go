@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// keysAway returns the keys of a database that does not answer.
+// keysAway returns the keys in a database that does not answer.
 func keysAway(t *testing.T) *sharedKeys {
 	t.Helper()
 	server, err := database.Connect(database.ServerOptions{URL: "postgres://attache@127.0.0.1:1/none"})
@@ -25,12 +25,12 @@ func keysAway(t *testing.T) *sharedKeys {
 	return newSharedKeys(openKeys(server), config.DefaultSettings(""))
 }
 
-// It is told once that a database does not say whether it has keys, and clients need one.
-func TestUnknownKeysAreToldOnce(t *testing.T) {
+// If the database does not answer, clients need a key, and one warning is logged.
+func TestUnknownKeysWarnOnce(t *testing.T) {
 	keys := keysAway(t)
 	var log bytes.Buffer
 	for range 3 {
-		if !keys.exist(slog.New(slog.NewTextHandler(&log, nil))) {
+		if !keys.required(slog.New(slog.NewTextHandler(&log, nil))) {
 			t.Error("clients need no credential")
 		}
 	}
@@ -39,9 +39,9 @@ func TestUnknownKeysAreToldOnce(t *testing.T) {
 	}
 }
 
-// A principal holds while the database does not answer, and not where a source says that the
-// credential is of no use.
-func TestWhichFailuresAreNoAnswer(t *testing.T) {
+// A principal stays valid while the database does not answer, but not after its credential was
+// refused.
+func TestUnansweredFailures(t *testing.T) {
 	var o capture.Options
 	(&Authenticator{}).configure(&o, config.DefaultSettings(""), slog.New(slog.DiscardHandler))
 	_, away := keysAway(t).Resolve(t.Context(), "atk_abcdefgh_12345678901234567890123456789012")

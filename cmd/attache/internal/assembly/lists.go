@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// principalLists returns the lists that depend on who the session acts for.
+// principalLists returns the lists that depend on the principal of the session.
 func principalLists(s *config.Settings) (lists []announce.List) {
 	if s.DryRun {
 		return nil

@@ -2,7 +2,6 @@ package assembly
 
 import (
 	"log/slog"
-	"slices"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
 	"github.com/attache-mcp/attache/middleware"
@@ -15,24 +14,24 @@ import (
 	"github.com/attache-mcp/attache/middleware/trace"
 )
 
-// A Place is where a layer stands in the chain.
+// A Place is the place of a layer in the chain.
 type Place struct {
-	// Name is that of the layer.
+	// Name is the name of the layer.
 	Name string
-	// Does says in a line what the layer does.
+	// Does describes in one line what the layer does.
 	Does string
 
-	rehearsed bool // a dry run lets the layer decide and not act
-	layer     func(*builder) (layer middleware.Layer, ok bool)
+	dryRun bool // in a dry run the layer decides and does not act
+	layer  func(*builder) (layer middleware.Layer, ok bool)
 }
 
 // Order returns the places of all layers, from the client to the server. It is the
-// one list of them.
+// only list of layers.
 //
 // The audit is outside all layers but trace, so that it sees every decision. Its gate
-// is inside all but briefing, so that a refusal of the gate carries no briefing. A dry
-// run keeps the layers behind capture from acting: those before it only look, and
-// capture cuts out credentials, which no server may see.
+// is outside briefing, so that a refusal by the gate carries no briefing. In a dry run
+// the layers after capture do not act. Those before it only observe, and capture must
+// remove credentials, which no server may see.
 func Order() []Place {
 	return []Place{
 		{"trace", "follows the call: trace context in _meta, spans and metrics", false, (*builder).trace},
@@ -51,23 +50,23 @@ func Order() []Place {
 	}
 }
 
-// chain makes the layers that s has for the connection.
+// chain makes the layers of s for the connection.
 func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	b := &builder{conn: c, shared: s, log: c.Log}
 	if s.settings.DryRun {
 		b.log = dryrun.Mark(c.Log)
 	}
-	var rehearsed []middleware.Layer
+	var dryLayers []middleware.Layer
 	for _, place := range Order() {
 		layer, ok := place.layer(b)
 		switch {
 		case !ok:
-		case place.rehearsed && s.settings.DryRun:
-			rehearsed = append(rehearsed, layer)
+		case place.dryRun && s.settings.DryRun:
+			dryLayers = append(dryLayers, layer)
 		default:
-			if rehearsed != nil {
-				layers = append(layers, s.dryRun.Connect(dryrun.ConnOptions{Layers: rehearsed}).Layer())
-				rehearsed = nil
+			if dryLayers != nil {
+				layers = append(layers, s.dryRun.Connect(dryrun.ConnOptions{Layers: dryLayers}).Layer())
+				dryLayers = nil
 			}
 			layers = append(layers, layer)
 		}
@@ -80,13 +79,13 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 type builder struct {
 	conn         *Conn
 	shared       *Shared
-	log          *slog.Logger // of the layers that a dry run keeps from acting
-	access       *access.Conn // made when it is first wanted
+	log          *slog.Logger // for the layers that do not act in a dry run
+	access       *access.Conn // see accessConn
 	briefingConn *briefing.Conn
 }
 
-// trace is there without configuration too, since a client that traces has its trace
-// id in log and audit.
+// trace returns the layer even if nothing is configured, because it also adds a client's trace id
+// to the log and the audit.
 func (b *builder) trace() (middleware.Layer, bool) {
 	o := trace.ConnOptions{Open: &b.conn.spans, Replayed: b.conn.Replayed}
 	if client := b.conn.Client; client != nil {
@@ -95,8 +94,8 @@ func (b *builder) trace() (middleware.Layer, bool) {
 	return b.shared.trace.Connect(o).Layer(), true
 }
 
-// audit enforces where the audit is required, also where no records are written: an
-// explanation judges frames as a session would.
+// audit returns a layer that enforces if the audit is required but no records are written, so that
+// an explanation treats frames as a session does.
 func (b *builder) audit() (middleware.Layer, bool) {
 	if b.conn.audit != nil {
 		return b.conn.audit.Layer(), true
@@ -125,7 +124,8 @@ func (b *builder) rewrite() (middleware.Layer, bool) {
 	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Log: b.log}).Layer(), true
 }
 
-// accessConn returns what refuses calls, nil if nothing may be refused.
+// accessConn returns the access rules of the connection, nil if all calls are allowed. Two layers
+// use it.
 func (b *builder) accessConn() *access.Conn {
 	if b.access == nil && b.shared.access != nil {
 		b.access = b.shared.access.Connect(access.ConnOptions{
@@ -152,7 +152,7 @@ func (b *builder) accessCalls() (middleware.Layer, bool) {
 	return a.Layer(), true
 }
 
-// arguments is left out where the configuration has an empty list of rules.
+// arguments returns no layer if the configuration has an empty list of rules.
 func (b *builder) arguments() (middleware.Layer, bool) {
 	if b.shared.arguments == nil {
 		return middleware.Layer{}, false
@@ -164,7 +164,7 @@ func (b *builder) arguments() (middleware.Layer, bool) {
 	}).Layer(), true
 }
 
-// auditGate is left out of a dry run, which refuses nothing.
+// auditGate returns no layer in a dry run, which refuses nothing.
 func (b *builder) auditGate() (middleware.Layer, bool) {
 	a := b.conn.audit
 	if a == nil || !a.Required() || b.shared.settings.DryRun {
@@ -183,7 +183,7 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 		ClientProcess: clientprocess.Name,
 		Log:           b.log,
 	}
-	if !b.shared.settings.DryRun { // in which the client is not shown what the layer makes of a list
+	if !b.shared.settings.DryRun { // in a dry run the client does not see the layer's version of a list
 		o.Memory, o.Results = &b.conn.briefed, &b.conn.results
 	}
 	b.briefingConn = b.shared.briefing.Connect(o)
@@ -200,5 +200,5 @@ func (c *Conn) Names() []string {
 	for _, l := range c.layers {
 		names = append(names, l.Name)
 	}
-	return slices.Clip(names)
+	return names
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/policy/httpsource"
 )
 
-// ConfiguredSource returns the configured source; that there is none is an error.
+// ConfiguredSource returns the configured source. It is an error if there is none.
 func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) {
 	if err := filecheck.PolicyToken(p, s); err != nil {
 		return nil, err
@@ -27,8 +27,8 @@ func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) 
 	return source, err
 }
 
-// SessionSource returns what a session asks: the configured source with the
-// policies of trusted workspaces, or those alone.
+// SessionSource returns the source for a session: the configured source with the policies of
+// trusted workspaces, or those alone.
 func SessionSource(p cli.Process, s *config.Settings, log *slog.Logger) (policy.Source, error) {
 	var next policy.Source
 	own := s.Policy.Dir == "" && s.Policy.URL == "" && TrustStore(p).Any()
@@ -44,7 +44,7 @@ func SessionSource(p cli.Process, s *config.Settings, log *slog.Logger) (policy.
 	return next, nil
 }
 
-// PolicyQuery is what a session of the given key, or of the operator's scope, asks.
+// PolicyQuery returns the query of a session with the operator's credential, workspace and scope.
 func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy.Query, error) {
 	base := BaseContext(p, s)
 	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID, WorkspacePath: base.Workspace.Value}
@@ -53,14 +53,14 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 		return q, err
 	}
 	if who.Own.Text != nil {
-		own, _ := who.Own.Text() // Identify says why not
-		q.Credential = policy.Credential(onlyKey(own))
+		own, _ := who.Own.Text() // Identify returns the error too
+		q.Credential = policy.Credential(keyOrNone(own))
 	}
 	principal, err := who.Identify(ctx, capture.Credential{})
 	switch {
 	case err == nil && principal != nil:
 		q.Scope = cmp.Or(principal.Scope, q.Scope)
-	case err == nil, s.Policy.URL != "": // the endpoint judges the key; it need not be one of ours
+	case err == nil, s.Policy.URL != "": // the endpoint verifies the key, which attache need not know
 	case who.Own.Text == nil:
 		return q, cli.Usagef("%v", err)
 	default:
@@ -69,8 +69,8 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 	return q, nil
 }
 
-// policySource returns what the settings name as the source of policies, nil for none, and the token
-// with which it answers anybody, if there is one.
+// policySource returns the source of policies in the settings, nil for none, and the token of
+// policy.token_env, which all sessions use.
 func policySource(p cli.Process, s *config.Settings) (from policy.Source, token string, err error) {
 	switch {
 	case s.Policy.Dir != "":

@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/ratestore"
 )
 
-// ratesEnd is how long the end of a process waits for tokens to be given back.
+// ratesEnd is how long a process waits at its end to return unused tokens.
 const ratesEnd = 300 * time.Millisecond
 
 // A rateDatabase lends the tokens of rates that several machines share.
@@ -23,8 +23,8 @@ type rateDatabase struct {
 	warned sync.Once
 }
 
-// Lend implements [sessionstate.Lender]. It warns once of a database that answers and does not
-// lend: of one that is away the whole process is told.
+// Lend implements [sessionstate.Lender]. It warns once if the database answers with an error. A
+// database that does not answer is reported elsewhere, for the whole process.
 func (r *rateDatabase) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.Demand) (sessionstate.Loan, error) {
 	loan, err := r.Store.Lend(ctx, b, d)
 	if err != nil && !errors.Is(err, database.ErrDown) {
@@ -35,20 +35,21 @@ func (r *rateDatabase) Lend(ctx context.Context, b sessionstate.Bucket, d sessio
 	return loan, err
 }
 
-// openRates has the rates of the process in a database.
+// openRates puts the rates of the process into a database.
 func (p *process) openRates(db *database.Server) {
 	p.limiters.Lender = &rateDatabase{Store: ratestore.New(db.Open(ratestore.Schema())), log: p.Log}
 }
 
-// rateLimiters returns what counts the calls: a dry run takes nothing from a real one.
+// rateLimiters returns the limiters that count calls. A dry run has its own, so that it does not use
+// up tokens of real calls.
 func (s *Shared) rateLimiters() *access.Limiters {
 	if s.settings.DryRun {
-		return &s.process.rehearsed
+		return &s.process.dryRunLimiters
 	}
 	return &s.process.limiters
 }
 
-// closeRates gives back the tokens that were not used.
+// closeRates returns unused tokens.
 func (p *process) closeRates() {
 	ctx, cancel := context.WithTimeout(context.Background(), ratesEnd)
 	defer cancel()

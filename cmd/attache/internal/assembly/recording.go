@@ -14,15 +14,20 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// sessionKeys are the settings that say which session it is.
+// sessionKeys returns the keys of the settings that identify a session.
 func sessionKeys() []string {
 	return []string{"session.id", "session.workspace", "session.workspace_id", "session.trust"}
 }
 
-// SessionStart returns the flags and variables that say whose the session is and
-// where. A recording keeps them, as it means something else without. What stands in
-// the configuration is not among them: a recording is played through today's. Nor are
-// credentials.
+// sessionVariables returns the names of the variables that identify a session and are not options.
+func sessionVariables(s *config.Settings) []string {
+	return slices.Concat(s.Session.HostEnv.Session, s.Session.HostEnv.Workspace, []string{config.UserVariable, config.TenantVariable})
+}
+
+// SessionStart returns the flags and variables that identify the session, its principal and its
+// workspace. They are part of a recording, which means something else without them. Credentials
+// and values in the configuration are left out: a recording is replayed with the configuration of
+// that time.
 func SessionStart(p cli.Process, s *config.Settings) map[string]string {
 	start := map[string]string{}
 	values := config.Values(s)
@@ -31,7 +36,7 @@ func SessionStart(p cli.Process, s *config.Settings) map[string]string {
 			start[name] = values[key]
 		}
 	}
-	for _, name := range slices.Concat(s.Session.HostEnv.Session, s.Session.HostEnv.Workspace, []string{config.UserVariable, config.TenantVariable}) {
+	for _, name := range sessionVariables(s) {
 		if v := p.Getenv(name); v != "" {
 			start[name] = v
 		}
@@ -39,10 +44,10 @@ func SessionStart(p cli.Process, s *config.Settings) map[string]string {
 	return start
 }
 
-// RecordedProcess returns the process in which a recording is played with the settings s. It has
-// what the session was started with, as variables, so that flags of today stand above
-// them. The file may be anybody's, so only what says which session it is is taken from it: a
-// variable that names a policy endpoint would send the user's key there.
+// RecordedProcess returns the process in which a recording is replayed with the settings s. It has
+// the flags and variables of the recording as variables, so that the flags of the replay take
+// precedence. It uses only those that identify the session, because anybody may have written the
+// file: a variable that names a policy endpoint would send the user's key there.
 func RecordedProcess(p cli.Process, h record.Header, s *config.Settings) cli.Process {
 	flags, variables := sessionNames(s)
 	var env []string
@@ -57,11 +62,11 @@ func RecordedProcess(p cli.Process, h record.Header, s *config.Settings) cli.Pro
 	return p
 }
 
-// sessionNames returns the flags that say whose session it is and where, each with its
-// variable, and all variables that do.
+// sessionNames returns the flags that identify a session, each with its variable, and all variables
+// that do so.
 func sessionNames(s *config.Settings) (flags map[string]string, variables []string) {
 	flags = map[string]string{}
-	variables = slices.Concat(s.Session.HostEnv.Session, s.Session.HostEnv.Workspace, []string{config.UserVariable, config.TenantVariable})
+	variables = sessionVariables(s)
 	for _, o := range config.Options(&config.Settings{}) {
 		if !slices.Contains(sessionKeys(), o.Key) {
 			continue
@@ -75,14 +80,14 @@ func sessionNames(s *config.Settings) (flags map[string]string, variables []stri
 	return flags, variables
 }
 
-// ForRecording returns the options of a connection that plays the recording: what was
-// random then is as it was, and what would be today is the same each time.
+// ForRecording returns the options of a connection that replays the recording. Random values are
+// those of the recording, so every replay is the same.
 func ForRecording(s *record.Session) ConnOptions {
 	return ConnOptions{IDPrefix: cmp.Or(s.Header.IDPrefix, ownIDs), Replayed: parentsOf(s)}
 }
 
-// parentsOf returns what gives the traceparent that a request of the recording reached
-// the server with, by its raw id: of several requests with one id, one after the other.
+// parentsOf returns a function that returns the traceparent with which the server received the
+// recorded request with a raw id. For several requests with one id it returns them in order.
 func parentsOf(s *record.Session) func(id []byte) string {
 	parents := map[string][]string{}
 	note := func(v wire.Value) {
@@ -112,5 +117,5 @@ func parentsOf(s *record.Session) func(id []byte) string {
 	}
 }
 
-// ownIDs begins the ids of attache's own requests where a recording does not say.
+// ownIDs begins the ids of attache's requests if the recording has no prefix.
 const ownIDs = "attache-"

@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// Only what says which session it is is taken from a recording: the file may be another's, and
-// the environment has the user's key in it.
+// A replay uses only the facts in a recording that identify the session: anybody may have written
+// the file, and the environment contains the user's key.
 func TestStartOfARecording(t *testing.T) {
 	s := config.DefaultSettings(t.TempDir())
 	s.Session.EnvPrefixes = []string{"ORBIT"}

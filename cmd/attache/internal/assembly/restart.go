@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 )
 
-// Restart returns how a server that ends is started again under the client, nil if it is
-// not.
+// Restart returns the options for starting a server again that ends during the session, nil if it
+// must not be started again.
 func (c *Conn) Restart() *proxy.Restart {
 	s := c.Settings()
 	o := s.Server.Restart
@@ -35,9 +35,9 @@ func (c *Conn) restarted(exit string, lost int, down time.Duration) {
 	c.shared.Load().Telemetry.ServerRestarted()
 }
 
-// listChanged makes the layers forget a list of the server that has ended, and tells the client
-// that the list has changed. It records the change: a tool with an old name and a new meaning
-// may be an attack.
+// listChanged makes the layers forget a list of the server that has ended, and notifies the client
+// that the list has changed. It records the change, because a tool with an old name and a new
+// meaning may be an attack.
 func (c *Conn) listChanged(method, before, after string) {
 	if c.audit != nil {
 		c.audit.ListChanged(method, before, after)
@@ -45,7 +45,7 @@ func (c *Conn) listChanged(method, before, after string) {
 	c.catalog.Forget()
 	for _, l := range []announce.List{announce.Tools, announce.Prompts, announce.Resources} {
 		if strings.HasPrefix(method, string(l)+"/") {
-			c.tell([]announce.List{l})
+			c.notify([]announce.List{l})
 		}
 	}
 }

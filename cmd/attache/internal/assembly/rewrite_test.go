@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// Which rules have the relay refuse what parsers read differently, and in which
-// names of arguments: those that are set, beside those that are filled.
+// With some rules the relay refuses frames that parsers read differently, in arguments that are set
+// and arguments that are filled.
 func TestRewriteEnforces(t *testing.T) {
 	for _, test := range []struct {
 		rule    string

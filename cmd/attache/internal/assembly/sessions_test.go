@@ -33,9 +33,8 @@ access:
   rules: [{tools: [whoami], require: [records:read]}]
 `
 
-// A thousand clients of one process, each with a principal and a workspace of its own,
-// are served by what was compiled once. Each sees its own alone, before a reload and
-// after it.
+// A thousand clients of one process, each with its own principal and workspace, use one compiled
+// configuration. Each sees only its own data, before and after a reload.
 func TestThousandSessions(t *testing.T) {
 	jwks := filepath.Join(t.TempDir(), "jwks.json")
 	if err := os.WriteFile(jwks, attachetest.KeySet(), 0o600); err != nil {
@@ -80,7 +79,7 @@ func TestThousandSessions(t *testing.T) {
 	}
 }
 
-// heap returns how many bytes of the heap are in use.
+// heap returns the number of bytes in use on the heap.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -89,14 +88,14 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A playedSession is a session whose client and server the test plays.
+// A playedSession is a session in which the test is both the client and the server.
 type playedSession struct {
 	*proxytest.Session
 	conn *Conn
 	n    int
 }
 
-// start starts the relay, makes the handshake and lists the tools.
+// start starts the relay, performs the handshake and lists the tools.
 func (s *playedSession) start(t *testing.T) {
 	s.Session = proxytest.Setup{Options: s.conn.Relay()}.Start(t)
 	s.Client.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"_meta":{"io.github.attache-mcp/workspace":"/src/%d"}}}`, s.n))
@@ -109,8 +108,8 @@ func (s *playedSession) start(t *testing.T) {
 	s.Client.Next()
 }
 
-// callAll makes one call in each session, all of them under way at once. want is what
-// the arguments of a session's call are to be; %[1]d in it is the number of the session.
+// callAll makes one call in each session, all at the same time. want is the expected arguments of a
+// call; %[1]d in it is the number of the session.
 func callAll(t *testing.T, all []*playedSession, want string) {
 	t.Helper()
 	for _, s := range all {

@@ -1,12 +1,12 @@
-// Package assembly makes the layers that settings ask for.
+// Package assembly makes the layers for the settings.
 //
 // A [Shared] is compiled once from a configuration and serves any number of
-// connections at once. A [Conn] is what belongs to one client connection. A stdio
+// connections at once. A [Conn] holds the state of one client connection. A stdio
 // run is one Shared with one Conn.
 //
-// What must outlive a change of the configuration (keys and policies that were read,
+// State that must survive a configuration reload (keys and policies that were read,
 // rate buckets, the turns of briefings, the audit) belongs to the process. Compile
-// makes it, and [Shared.Reload] hands it to the next Shared.
+// makes it, and [Shared.Reload] passes it to the next Shared.
 package assembly
 
 import (
@@ -39,35 +39,34 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
 
-// Options are what the process gives to every configuration.
+// Options are the options of the process, which are the same for every configuration.
 type Options struct {
 	// Process has the environment and the user's directories.
 	Process cli.Process
 	// Telemetry records spans and metrics; nil records nothing.
 	Telemetry *trace.Telemetry
-	// Audit writes the audit that the settings ask for. Without it no record is
-	// written, and frames are judged as if one were.
+	// Audit enables the audit in the settings. Without it no records are written, but frames
+	// are treated as if they were.
 	Audit bool
-	// Database has the state that several machines share; nil if it is in files.
+	// Database has the state that several machines share; nil if the state is in files.
 	Database *database.Server
-	// UserTurns gives a briefing once among all processes of the user, or of the database.
+	// UserTurns gives a briefing only once in all processes of the user, or of the database.
 	UserTurns bool
-	// Teams is for the layer teams; nil for a process that serves many clients, or none.
+	// Teams configures the layer teams; nil for a process that serves no client, or many.
 	Teams *TeamsOptions
-	// Log gets what is worth telling.
-	Log *slog.Logger
+	Log   *slog.Logger
 }
 
 // A Shared holds what all connections have in common under one configuration. It is
-// safe for use by many of them at once.
+// safe for concurrent use.
 type Shared struct {
 	*process
 	settings      *config.Settings
 	authenticator *Authenticator
-	lists         []announce.List // those that depend on the principal
+	lists         []announce.List // the lists that depend on the principal
 	secrets       []string        // must not reach a disk or a server
 	withheld      []string        // variables that no server gets
-	log           *slog.Logger    // of the layers that a dry run keeps from acting
+	log           *slog.Logger    // for the layers that do not act in a dry run
 	scrub         *scrubbers      // nil without an audit
 	scrubber      func() *record.Scrubber
 
@@ -80,28 +79,28 @@ type Shared struct {
 	teams     *teams.Shared     // nil if it is off
 }
 
-// A process owns what outlives a configuration.
+// A process holds the state that survives a configuration reload.
 type process struct {
 	Options
-	capture    *capture.Shared
-	identifies bool                          // capture looks up who a session acts for
-	who        atomic.Pointer[Authenticator] // in force
-	audit      *audit.Shared                 // nil without one
-	heads      *auditheads.Writer            // notes where its file ends; nil without a database
-	policies   *filesource.Source
-	turns      sessionstate.Turns
-	userTurns  func(tenant string) (sessionstate.Turns, error)
-	limiters   access.Limiters
-	rehearsed  access.Limiters // those of a dry run
-	keys       *keyDatabase    // nil if they are in a file
-	teams      *teams.Shared   // nil if it was never on
+	capture        *capture.Shared
+	identifies     bool                          // capture looks up the principal of a session
+	who            atomic.Pointer[Authenticator] // of current
+	audit          *audit.Shared                 // nil if there is no audit
+	heads          *auditheads.Writer            // records where the audit file ends; nil without a database
+	policies       *filesource.Source
+	turns          sessionstate.Turns
+	userTurns      func(tenant string) (sessionstate.Turns, error)
+	limiters       access.Limiters
+	dryRunLimiters access.Limiters
+	keys           *keyDatabase  // nil if the keys are in a file
+	teams          *teams.Shared // nil if teams was never on
 
 	mu      sync.Mutex
-	current *Shared // in force
+	current *Shared // for new connections
 	conns   map[*Conn]struct{}
 }
 
-// Compile makes what settings ask for. An error is a mistake in them.
+// Compile compiles settings. An error is a mistake in them.
 func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
 	open := sync.OnceValues(func() (*turnstore.DB, error) { return openTurns(o.Process, o.Database) })
@@ -120,13 +119,13 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.putInForce(s)
+	p.setCurrent(s)
 	return s, nil
 }
 
-// compile compiles settings. before is the Shared in force, nil at first.
+// compile compiles settings. before is the Shared in use, nil at first.
 func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, error) {
-	who, err := p.authenticator(settings, before)
+	who, err := p.newAuthenticator(settings, before)
 	if err != nil {
 		return nil, err
 	}
@@ -159,19 +158,18 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	return s, nil
 }
 
-// redactLog keeps the secrets there are so far out of the log.
+// redactLog makes the log hide the secrets known so far.
 func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
 
-// compileTrace compiles the layer trace, and the one that keeps others from acting.
+// compileTrace compiles the layers trace and dry run.
 func (s *Shared) compileTrace() {
 	s.trace = trace.Compile(trace.Options{
 		Propagate: s.settings.Trace.Propagate, DryRun: s.settings.DryRun, Telemetry: s.Telemetry, Log: s.Log,
 	})
-	s.dryRun = dryrun.Compile(dryrun.Options{Show: s.shown(), Log: s.Log})
+	s.dryRun = dryrun.Compile(dryrun.Options{Show: s.showMember, Log: s.Log})
 }
 
-// compileCapture compiles the capture layer, whose settings hold as long as the
-// process.
+// compileCapture compiles the capture layer, whose settings do not change until the process ends.
 func (s *Shared) compileCapture() (err error) {
 	p := s.process
 	if p.capture != nil {
@@ -184,9 +182,9 @@ func (s *Shared) compileCapture() (err error) {
 		Patience:         s.settings.Identity.Patience,
 	}
 	s.authenticator.configure(&o, s.settings, p.Log)
-	if p.identifies = s.authenticator.Identifies(); p.identifies {
-		o.Identify = func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
-			return p.who.Load().Identify(ctx, came)
+	if p.identifies = s.authenticator.identifies(); p.identifies {
+		o.Identify = func(ctx context.Context, inMeta capture.Credential) (*sessionstate.Principal, error) {
+			return p.who.Load().Identify(ctx, inMeta)
 		}
 	}
 	p.capture, err = capture.Compile(o)
@@ -213,7 +211,7 @@ func (s *Shared) compileRules() (err error) {
 		}
 	}
 	if rules := ArgumentRules(s.settings); len(rules) > 0 {
-		s.arguments, err = arguments.Compile(arguments.Options{Rules: rules, Server: s.settings.Server.Name, Scrub: s.scrubbed()})
+		s.arguments, err = arguments.Compile(arguments.Options{Rules: rules, Server: s.settings.Server.Name, Scrub: s.scrubMember})
 		if err != nil {
 			return err
 		}
@@ -232,8 +230,8 @@ func (s *Shared) compileRules() (err error) {
 	return err
 }
 
-// putInForce makes s the Shared of new connections, and returns those there are.
-func (p *process) putInForce(s *Shared) []*Conn {
+// setCurrent makes s the Shared for new connections. It returns the existing connections.
+func (p *process) setCurrent(s *Shared) []*Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current = s
@@ -241,48 +239,47 @@ func (p *process) putInForce(s *Shared) []*Conn {
 	return slices.Collect(maps.Keys(p.conns))
 }
 
-// Reload compiles settings and puts them in force on every connection. An error
-// leaves everything as it was. It is called by one goroutine at a time, on the Shared
-// that was compiled last.
+// Reload compiles settings and applies them to every connection. After an error nothing
+// has changed. Call it on the Shared that was compiled last, from one goroutine at a time.
 func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 	next, err := s.compile(settings, s)
 	if err != nil {
 		return nil, err
 	}
 	var wait sync.WaitGroup
-	for _, c := range s.putInForce(next) {
-		wait.Go(func() { c.use(next) }) // one may wait for a server that does not read
+	for _, c := range s.setCurrent(next) {
+		wait.Go(func() { c.use(next) }) // it may wait for a server that does not read
 	}
 	wait.Wait()
 	return next, nil
 }
 
-// IgnoresIdentity reports whether the settings say who a session acts for and the
-// process does not ask, because it was started with settings that did not.
+// IgnoresIdentity reports whether the settings can identify principals, but the process does not
+// look them up, because it was started with settings that could not.
 func (s *Shared) IgnoresIdentity() bool {
-	return !s.identifies && s.authenticator.Identifies()
+	return !s.process.identifies && s.authenticator.identifies()
 }
 
-// Refresh reads the files again that are read at times of their own.
+// Refresh reads the keys and policies again, and makes all connections look up their principals.
 func (s *Shared) Refresh() {
 	if s.keys != nil {
 		s.keys.answers.Refresh()
 	}
 	if keys, ok := s.authenticator.keys.(*identity.Resolver); ok {
-		_ = keys.Refresh() // an error is logged when a key is looked up
+		_ = keys.Refresh() // the error is logged when a key is looked up
 	}
 	if s.policies != nil {
-		_ = s.policies.Refresh(context.Background()) // as above
+		_ = s.policies.Refresh(context.Background()) // the error is logged when the policies are used
 	}
 	for _, c := range s.connections() {
 		c.capture.Recheck()
 	}
 }
 
-// Announce tells every client of the lists that have changed for it.
+// Announce notifies every client of the lists that have changed for it.
 func (s *Shared) Announce(changed func(*announce.Announce) []announce.List) {
 	for _, c := range s.connections() {
-		c.tell(changed(&c.announce))
+		c.notify(changed(&c.announce))
 	}
 }
 
@@ -292,13 +289,14 @@ func (p *process) connections() []*Conn {
 	return slices.Collect(maps.Keys(p.conns))
 }
 
-// Settings returns what s was compiled from.
+// Settings returns the settings that s was compiled from.
 func (s *Shared) Settings() *config.Settings { return s.settings }
 
 // Secrets returns the values that must not reach a disk or a server.
 func (s *Shared) Secrets() []string { return slices.Clone(s.secrets) }
 
-// Close writes what is left to write, when the connections are closed.
+// Close writes the remaining records and closes the state of the process. Close all connections
+// first.
 func (s *Shared) Close() {
 	if s.process.teams != nil {
 		s.process.teams.Close()

@@ -19,18 +19,18 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// TeamsOptions are what a process with one client gives to the layer teams.
+// TeamsOptions are the options of the layer teams in a process with one client.
 type TeamsOptions struct {
-	// ToolCalls is for the process that has the server of the teams tools.
+	// ToolCalls is set in the process that runs the server of the teams tools.
 	ToolCalls *teams.ToolCalls
-	// Waker returns what tells a session that makes no calls of messages.
+	// Waker returns the function that notifies an idle session of messages.
 	Waker func(teams.Host) teams.Wake
-	// Resume starts agents again for which messages wait; nil for a process that starts none.
+	// Resume resumes agents that have waiting messages; nil for a process that starts none.
 	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
 }
 
-// compileTeams compiles the layer teams, which outlives a configuration: its sessions are
-// registered once. A dry run registers nothing and carries nothing.
+// compileTeams compiles the layer teams. It survives a configuration reload, because its sessions
+// are registered once. A dry run registers no session and carries no messages.
 func (s *Shared) compileTeams() error {
 	o := s.Options.Teams
 	if o == nil || !s.settings.Teams.Enabled || s.settings.DryRun {
@@ -60,8 +60,8 @@ func (s *Shared) compileTeams() error {
 	return nil
 }
 
-// watches returns the directory of [teams.Options.Watches]. Each process asks a file itself. A
-// state directory may be shared by machines, or containers, which have different hosts.
+// watches returns the directory for [teams.Options.Watches], "" without a database. Its name depends
+// on the host, because several machines or containers may share a state directory.
 func watches(p *process, host string) string {
 	if p.Database == nil {
 		return ""
@@ -70,7 +70,7 @@ func watches(p *process, host string) string {
 	return p.Process.StatePath("watches", hex.EncodeToString(registry[:8]))
 }
 
-// teams is left out where the operator has not switched it on.
+// teams returns no layer unless the operator has enabled it.
 func (b *builder) teams() (middleware.Layer, bool) {
 	if b.shared.teams == nil {
 		return middleware.Layer{}, false
@@ -82,8 +82,8 @@ func (b *builder) teams() (middleware.Layer, bool) {
 	}).Layer(), true
 }
 
-// WorkspaceID returns what the registry calls the workspace of a session, "" if it has none:
-// the operator's id, or a digest of the path.
+// WorkspaceID returns the id of a session's workspace in the registry: the operator's id, or a
+// digest of the path; "" if the session has no workspace.
 func WorkspaceID(view *sessionstate.Context) string {
 	switch {
 	case view == nil:
@@ -97,8 +97,8 @@ func WorkspaceID(view *sessionstate.Context) string {
 	return "path:" + hex.EncodeToString(sum[:])
 }
 
-// spawnedTrust returns the level of trust that holds for an agent that another session
-// started: a flag of its servers can lower it, and not raise it.
+// spawnedTrust returns the level of trust of the session. For an agent that another session started
+// as sandboxed, flags cannot raise it.
 func spawnedTrust(p cli.Process, trust sessionstate.Fact) sessionstate.Fact {
 	const variable = setting.Prefix + "_TRUST_LEVEL"
 	if p.Getenv(config.SessionTokenVariable) == "" || sessionstate.NormalizeTrust(p.Getenv(variable)) != sessionstate.Sandboxed {

@@ -10,15 +10,14 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// TrustStore returns the store of the workspaces that the user trusts with policies of their
-// own. Without a state directory it keeps nothing.
+// TrustStore returns the store of the workspaces whose policies the user trusts. Without a state
+// directory it is empty.
 func TrustStore(p cli.Process) trust.Store {
 	return trust.Store{Dir: p.StatePath("trusted")}
 }
 
-// trustedSource returns next with the policies of the workspaces that the user
-// trusts, nil if there is none. It costs one look at a directory that is mostly not
-// there.
+// trustedSource returns next with the policies of the workspaces that the user trusts, nil if there
+// are none. It only reads a directory, which usually does not exist.
 func trustedSource(p cli.Process, s *config.Settings, next policy.Source, log *slog.Logger) *trust.Source {
 	store := TrustStore(p)
 	if !store.Any() {
@@ -32,9 +31,9 @@ func trustedSource(p cli.Process, s *config.Settings, next policy.Source, log *s
 	}
 }
 
-// useTrusted has a briefing come from t, if it is not nil. Where nothing else is
-// configured, nobody need be identified to read what is in his own workspace, and a
-// workspace that is not trusted has no briefing rather than an empty one.
+// useTrusted makes t the source of the briefing, unless it is nil. If no other source is configured,
+// the briefing needs no principal, because the policies are in the user's workspace, and a workspace
+// that is not trusted gets no briefing instead of an empty one.
 func useTrusted(o *briefing.Options, t *trust.Source) {
 	if t == nil {
 		return

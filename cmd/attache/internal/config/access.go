@@ -17,7 +17,7 @@ type AccessSettings struct {
 	Hide    bool
 	Rules   []access.Rule
 	Rates   []access.Rate
-	// RatesDown is what happens to calls under Rates while the shared database does not answer.
+	// RatesDown says what happens to calls under Rates while the shared database does not answer.
 	RatesDown access.Down
 }
 
@@ -49,7 +49,7 @@ func accessRuleList(to *[]access.Rule) setting.Value {
 					Empty: "name a permission, or leave the key out: a rule that requires nothing allows"}},
 				{Key: "deny", Help: "refuse the call", Value: setting.Bool(&r.Deny)},
 				{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
-				{Key: "message", Help: "what the model is told of a refusal, in place of the usual text", Value: setting.Text(&r.Message, checkMessage)},
+				{Key: "message", Help: "the text that the model gets when a call is refused, instead of the usual one", Value: setting.Text(&r.Message, checkMessage)},
 			}
 		},
 		Required:   []string{"tools"},
@@ -79,7 +79,7 @@ func accessRateList(to *[]access.Rate) setting.Value {
 	}
 }
 
-// rateLimit is a number of calls in a time.
+// rateLimit reads a number of calls in a period.
 type rateLimit struct {
 	calls  *int
 	window *time.Duration
@@ -93,7 +93,7 @@ func (v rateLimit) Set(s, _ string) error {
 	return err
 }
 
-// rateUnits are the times that have a name.
+// rateUnits returns the periods that have a name.
 func rateUnits() map[time.Duration]string {
 	return map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
 }
@@ -113,7 +113,7 @@ func (v rateLimit) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^[ ]*[1-9][0-9]*[ ]*/"}
 }
 
-// checkMessage reports what is wrong with a message that the model is to read.
+// checkMessage returns an error if a message for the model is blank.
 func checkMessage(s string) error {
 	if strings.TrimSpace(s) == "" {
 		return errors.New("is empty: write what the model is told, or leave the key out")

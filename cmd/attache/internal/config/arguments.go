@@ -14,7 +14,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// argumentRuleList is the list of the rules for arguments.
 func argumentRuleList(to *[]arguments.Rule) setting.Value {
 	return setting.Entries[arguments.Rule]{
 		To:       to,
@@ -25,36 +24,35 @@ func argumentRuleList(to *[]arguments.Rule) setting.Value {
 		Example:  argumentExample,
 		Unset:    "the built-in rule: fill workspace from session.workspace.path",
 		Check:    func(r *arguments.Rule) error { return checkArgument(*to, r) },
-		Warn:     bindsOverFill,
+		Warn:     warnPrecedence,
 	}
 }
 
 const argumentExample = `{tools: ["git_*"], argument: path, value: session.workspace.path}`
 
-// ruleOptions returns what can be set in one rule for arguments.
 func ruleOptions(r *arguments.Rule) []setting.Option {
 	return []setting.Option{
 		{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
-		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: dotted{&r.Argument}},
+		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: dottedPath{&r.Argument}},
 		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", Value: argumentValue{&r.Value}},
 		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", Value: setting.Choice((*string)(&r.Mode), string(arguments.Fill), string(arguments.Pin), string(arguments.Forbid))},
-		{Key: "schema", Help: "what the model is shown of the argument", Value: setting.Choice((*string)(&r.Schema), string(arguments.Keep), string(arguments.Optional), string(arguments.Hide))},
+		{Key: "schema", Help: "how the model sees the argument in the schema", Value: setting.Choice((*string)(&r.Schema), string(arguments.Keep), string(arguments.Optional), string(arguments.Hide))},
 		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either", Value: setting.OptionalBool(&r.Required)},
 	}
 }
 
-// errCallSays is the mistake in a rule for which [letsCallSay] holds.
-var errCallSays = errors.New("the call would say who calls, as the value depends on the principal, and when reads the argument that it is for: remove that from when")
+// errCallerChooses is returned for a rule for which [callerChooses] is true.
+var errCallerChooses = errors.New("the call would say who calls, as the value depends on the principal, and when reads the argument that it is for: remove that from when")
 
-// letsCallSay reports whether the value of a rule depends on the principal and its condition
-// reads the very argument that it sets. The call would then choose between its own value and the
-// principal's, as with a fill.
-func letsCallSay(when, value *expression.Program, argument []string) bool {
+// callerChooses reports whether the value of a rule depends on the principal while its condition
+// reads the argument that it sets. The caller could then choose between its own value and that of
+// the principal, as with a fill.
+func callerChooses(when, value *expression.Program, argument []string) bool {
 	return when != nil && value.UsesPrincipal() && when.ReadsArgument(argument)
 }
 
-// checkArgument says what is wrong with r, by itself or beside those before it.
+// checkArgument returns an error if r is wrong by itself or conflicts with a rule before it.
 func checkArgument(all []arguments.Rule, r *arguments.Rule) error {
 	switch {
 	case r.Mode == arguments.Forbid && r.Value != nil:
@@ -67,56 +65,56 @@ func checkArgument(all []arguments.Rule, r *arguments.Rule) error {
 		return fmt.Errorf("mode fill would let the call say who calls, as the value depends on the principal (%s): write mode: pin", r.Value)
 	case r.Mode == arguments.Pin && r.Value.UsesArguments():
 		return errors.New("a pinned value must not depend on arguments, which are the client's to choose: take it from session or principal")
-	case r.Mode == arguments.Pin && letsCallSay(r.When, r.Value, r.Argument):
-		return errCallSays
+	case r.Mode == arguments.Pin && callerChooses(r.When, r.Value, r.Argument):
+		return errCallerChooses
 	}
 	for i := range all {
 		if &all[i] == r {
 			break
 		}
-		if covers(&all[i], r) && (!bindsOver(r, &all[i]) || covers(r, &all[i])) {
+		if covers(&all[i], r) && (!precedes(r, &all[i]) || covers(r, &all[i])) {
 			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: remove one of the two", all[i].Name)
 		}
 	}
 	return nil
 }
 
-// bindsOver reports whether r takes precedence over earlier, a rule before it, where both apply:
-// pin and forbid come before fill.
-func bindsOver(r, earlier *arguments.Rule) bool {
+// precedes reports whether r takes precedence over earlier, a rule before it, if both apply:
+// pin and forbid take precedence over fill.
+func precedes(r, earlier *arguments.Rule) bool {
 	return r.Mode != arguments.Fill && earlier.Mode == arguments.Fill
 }
 
-// bindsOverFill names the first rule before rule i that rule i takes calls from,
-// though the order suggests the contrary.
-func bindsOverFill(all []arguments.Rule, i int) string {
+// warnPrecedence returns a warning if rule i takes precedence over a rule before it, because the
+// order of the two suggests the opposite.
+func warnPrecedence(all []arguments.Rule, i int) string {
 	r := &all[i]
 	for n := range all[:i] {
-		if earlier := &all[n]; slices.Equal(earlier.Argument, r.Argument) && bindsOver(r, earlier) && overlap(earlier.Tools, r.Tools) {
+		if earlier := &all[n]; slices.Equal(earlier.Argument, r.Argument) && precedes(r, earlier) && overlap(earlier.Tools, r.Tools) {
 			return fmt.Sprintf("mode %s holds for the argument %s also where %s (mode fill), which stands before it, names the tool: put %s first, or name other tools in %s", r.Mode, strings.Join(r.Argument, "."), earlier.Name, r.Name, earlier.Name)
 		}
 	}
 	return ""
 }
 
-// overlap reports whether a tool may be named by patterns of both lists.
+// overlap reports whether a tool may match patterns of both lists.
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool {
 		return slices.ContainsFunc(b, func(other string) bool { return glob.Overlap(one, other) })
 	})
 }
 
-// covers reports whether r applies to every call that later is for.
+// covers reports whether r applies to every call that later applies to.
 func covers(r, later *arguments.Rule) bool {
 	return slices.Equal(r.Argument, later.Argument) && r.When == nil && !slices.ContainsFunc(later.Tools, func(pattern string) bool {
 		return !slices.Contains(r.Tools, pattern) && !slices.Contains(r.Tools, "*")
 	})
 }
 
-// dotted is the path of an argument.
-type dotted struct{ to *[]string }
+// dottedPath reads the path of an argument, such as options.workspace.
+type dottedPath struct{ to *[]string }
 
-func (v dotted) Set(s, base string) error {
+func (v dottedPath) Set(s, base string) error {
 	err := setting.Text(&s, argumentPath).Set(s, base)
 	if err == nil {
 		*v.to = strings.Split(s, ".")
@@ -124,11 +122,11 @@ func (v dotted) Set(s, base string) error {
 	return err
 }
 
-func (v dotted) String() string         { return strings.Join(*v.to, ".") }
-func (v dotted) Schema() map[string]any { return map[string]any{"type": "string"} }
+func (v dottedPath) String() string         { return strings.Join(*v.to, ".") }
+func (v dottedPath) Schema() map[string]any { return map[string]any{"type": "string"} }
 
-// An argumentValue is an expression for the value of an argument. Most are plain
-// paths, and for what is nearly one the reader says which.
+// An argumentValue reads the expression for the value of an argument. Most are plain paths, so it
+// suggests the right path for a misspelled one.
 type argumentValue struct{ to **expression.Program }
 
 func (v argumentValue) Set(s, base string) error {
@@ -143,7 +141,7 @@ func (v argumentValue) Set(s, base string) error {
 	known := sessionstate.KnownPaths()
 	switch {
 	case err == nil && dotted && root != "session" && root != "principal":
-		return nil // of arguments or tool
+		return nil // a path into arguments or tool
 	case err == nil && !dotted && !slices.Contains([]string{"session", "principal", "tool", "arguments", "server"}, s):
 		return nil // true or false
 	}
@@ -159,13 +157,13 @@ func (v argumentValue) Set(s, base string) error {
 	return fmt.Errorf(`unknown value %q: write one of %s, or an expression; for the text itself '"%s"'`, s, strings.Join(known, ", "), s)
 }
 
-// looksLikeText reports whether s is more likely a text than an expression: a path of a file, an
+// looksLikeText reports whether s is probably a text and not an expression: the path of a file, an
 // address or a word with dashes.
 func looksLikeText(s string) bool {
 	return strings.ContainsAny(s, "/-:@~") && !strings.ContainsAny(s, "\"'()[]{}?=<>&|!+*% \t\n\\")
 }
 
-// isPath reports whether s is nothing but names joined by dots.
+// isPath reports whether s consists of names joined by dots.
 func isPath(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool {
 		return c != '.' && c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')

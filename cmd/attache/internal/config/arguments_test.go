@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// program compiles what a test has written well.
+// program compiles a valid expression.
 func program(src string, want expression.Type) *expression.Program {
 	p, err := expression.Compile(src, want)
 	if err != nil {
@@ -17,7 +17,7 @@ func program(src string, want expression.Type) *expression.Program {
 	return p
 }
 
-// fullArguments is what full.yaml has under arguments.
+// fullArguments returns the rules in full.yaml under arguments.
 func fullArguments() []arguments.Rule {
 	yes := true
 	return []arguments.Rule{
@@ -31,14 +31,14 @@ func fullArguments() []arguments.Rule {
 	}
 }
 
-// Mistakes are found when the file is read, each in its place.
+// Each mistake in a rule is reported at its place in the file.
 func TestArgumentProblems(t *testing.T) {
 	for name, test := range map[string]struct{ rules, at, want string }{
 		"unknown mode":               {`{tools: [a], argument: x, value: session.id, mode: pinn}`, "2:56", `unknown word "pinn": did you mean "pin"?`},
 		"fill without a value":       {`{tools: [a], argument: x}`, "2:5", `has no "value"`},
 		"pin without a value":        {`{tools: [a], argument: x, mode: pin}`, "2:5", `has no "value"`},
 		"forbid with a value":        {`{tools: [a], argument: x, value: session.id, mode: forbid}`, "2:5", "mode forbid takes no value"},
-		"pin as the call wants it":   {`{tools: [a], argument: x.y, value: principal.tenant, mode: pin, when: '!has(arguments.x.y)'}`, "2:5", "the call would say who calls"},
+		"caller chooses":             {`{tools: [a], argument: x.y, value: principal.tenant, mode: pin, when: '!has(arguments.x.y)'}`, "2:5", "the call would say who calls"},
 		"required beside pin":        {`{tools: [a], argument: x, value: session.id, mode: pin, required: false}`, "2:5", "required is for mode fill"},
 		"fill from the principal":    {`{tools: [a], argument: x, value: principal.tenant}`, "2:5", "would let the call say who calls"},
 		"fill from a mixture":        {`{tools: [a], argument: x, value: '"t-" + principal.user'}`, "2:5", "write mode: pin"},
@@ -50,7 +50,7 @@ func TestArgumentProblems(t *testing.T) {
 		"path to nowhere":            {`{tools: [a], argument: x, value: nothing.like.it}`, "2:38", "write one of session.id"},
 		"an object":                  {`{tools: [a], argument: x, value: session}`, "2:38", `did you mean "session.id"?`},
 		"bad expression":             {`{tools: [a], argument: x, value: 'session.id +'}`, "2:38", "write CEL"},
-		"condition that is none":     {`{tools: [a], argument: x, value: session.id, when: session.id}`, "2:56", "true or false"},
+		"condition that is a text":   {`{tools: [a], argument: x, value: session.id, when: session.id}`, "2:56", "true or false"},
 		"same as before":             {"{tools: [a, b], argument: x, value: session.id}\n  - {tools: [b], argument: x, value: session.workspace.path}", "3:5", "never applies: arguments[0] is about the same argument of the same tools"},
 		"all tools before":           {"{tools: ['*'], argument: x, value: session.id}\n  - {tools: [b], argument: x, value: session.workspace.path}", "3:5", "never applies: arguments[0]"},
 	} {

@@ -9,8 +9,8 @@ import (
 type AuditSettings struct {
 	File      string // absolute; empty: nothing is recorded
 	Arguments string // "digest", "redacted" or "full"
-	Required  bool   // a call that cannot be recorded is refused
-	MaxSize   int64  // bytes of a file before the next one is begun
+	Required  bool   // refuse calls that cannot be recorded
+	MaxSize   int64  // bytes in a file before the next one is started
 }
 
 func auditOptions(s *Settings) []setting.Option {
@@ -20,6 +20,6 @@ func auditOptions(s *Settings) []setting.Option {
 		{Key: "audit.arguments", Help: "how much of the arguments is recorded: a digest, all but what looks secret, or all but the secrets known",
 			Value: setting.Choice(&o.Arguments, string(audit.Digest), string(audit.Redacted), string(audit.Full))},
 		{Key: "audit.required", Help: "refuse calls that cannot be recorded", Value: setting.Bool(&o.Required)},
-		{Key: "audit.max_size", Help: "how large the file may become before it is renamed and the next one begun", Value: setting.Size(&o.MaxSize, 4<<10, 1<<40)},
+		{Key: "audit.max_size", Help: "how large the file may become before it is renamed and a new one is started", Value: setting.Size(&o.MaxSize, 4<<10, 1<<40)},
 	}
 }

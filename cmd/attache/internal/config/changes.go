@@ -8,18 +8,16 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// reloadable are the keys, or the beginnings of keys, that take effect in a
-// running session. The others say what the session is, and hold until it is over.
-// Keep [Settings.Reloaded] in step with it.
+// reloadable lists the keys, or sections, that take effect in a running session. The others
+// define the session and do not change until it ends. Keep [Settings.Reloaded] in step with it.
 var reloadable = []string{
 	"arguments", "rewrite", "access", "rates", "policy", "briefing",
 	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
 }
 
 // Reloaded returns the settings of a running session after a reload: those of was, with the
-// values of s for the keys that are [reloadable]. Layers that are made again get the old
-// values for all other keys. Otherwise one half of an audit would follow the old settings and
-// the other half the new ones.
+// values of s for the keys that are [reloadable]. A layer that is compiled again must get the old
+// values of all other keys, or half of the audit would follow the old settings and half the new.
 func (was *Settings) Reloaded(s *Settings) *Settings {
 	out := *was
 	out.Arguments, out.Rewrite, out.Access = s.Arguments, s.Rewrite, s.Access
@@ -36,12 +34,13 @@ func (was *Settings) Reloaded(s *Settings) *Settings {
 	return &out
 }
 
-// isReloadable reports whether a key takes effect now, or is the name of a rule: access.rules[1].
+// isReloadable reports whether a key takes effect in a running session, or is the name of a rule,
+// such as access.rules[1].
 func isReloadable(key string) bool {
 	return strings.HasSuffix(key, "]") || slices.ContainsFunc(reloadable, func(r string) bool { return Below(key, r) })
 }
 
-// Values returns the text of every key's value.
+// Values returns the values of all keys as texts.
 func Values(s *Settings) map[string]string {
 	all := map[string]string{}
 	for _, o := range Options(s) {
@@ -52,7 +51,7 @@ func Values(s *Settings) map[string]string {
 	return all
 }
 
-// ChangedKeys returns the keys whose values differ, in order.
+// ChangedKeys returns the keys whose values differ, sorted.
 func ChangedKeys(before, after *Settings) []string {
 	var changed []string
 	was := Values(before)
@@ -66,7 +65,7 @@ func ChangedKeys(before, after *Settings) []string {
 }
 
 // SessionFileLost reports whether key differs only because the session file that set it can no
-// longer be read. That is logged where the session is identified.
+// longer be read. That is logged when the session is identified.
 func SessionFileLost(before, after *Settings, key string) bool {
 	return after.Operator.FileErr != nil && after.Origin(key).Default() && before.Origin(key) == before.Operator.Origin()
 }
@@ -76,12 +75,13 @@ func SameValues(before, after *Settings, key string) bool {
 	return !slices.ContainsFunc(ChangedKeys(before, after), func(k string) bool { return Below(k, key) })
 }
 
-// Below reports whether key is above, or in the section above.
-func Below(key, above string) bool {
-	return key == above || strings.HasPrefix(key, above+".")
+// Below reports whether key is section or a key in that section.
+func Below(key, section string) bool {
+	return key == section || strings.HasPrefix(key, section+".")
 }
 
-// SplitReloadable separates the keys that take effect now from those that take effect later.
+// SplitReloadable returns the keys that take effect now, and those that take effect in the next
+// session.
 func SplitReloadable(changed []string) (now, later []string) {
 	for _, key := range changed {
 		if isReloadable(key) {

@@ -7,9 +7,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// Every key takes effect at once or later, whole: what is carried over is what is
-// told of.
-func TestTaking(t *testing.T) {
+// SplitReloadable and Reloaded agree about which keys take effect in a running session.
+func TestReloadedKeys(t *testing.T) {
 	was, s := DefaultSettings("/was"), DefaultSettings("/is")
 	was.origins, s.origins = map[string]setting.Origin{}, map[string]setting.Origin{}
 	for _, o := range Options(s) {
@@ -24,10 +23,10 @@ func TestTaking(t *testing.T) {
 	now, later := SplitReloadable(ChangedKeys(was, s))
 	out := was.Reloaded(s)
 	if got := ChangedKeys(was, out); !slices.Equal(got, now) {
-		t.Errorf("takes effect %v, told of %v", got, now)
+		t.Errorf("Reloaded changes %v, SplitReloadable returns %v", got, now)
 	}
 	if got := ChangedKeys(out, s); !slices.Equal(got, later) {
-		t.Errorf("does not take effect %v, told of %v", got, later)
+		t.Errorf("Reloaded does not change %v, SplitReloadable returns %v", got, later)
 	}
 	if len(now) < 10 || len(later) < 10 {
 		t.Errorf("few keys were changed: %v and %v", now, later)

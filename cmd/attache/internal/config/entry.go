@@ -11,11 +11,11 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// LoadEntry returns the settings of the attache that a client starts with args, its own
-// arguments, in front of the server of that command. Arguments with a variable of the client,
-// such as ${workspaceFolder}, are left out with their flag: what the client makes of them is not
-// known. Files that the configuration includes from an address are left out, too: a repository may
-// have such an entry, and a look at it must open no connection.
+// LoadEntry returns the settings of an attache that a client starts with the arguments args for the
+// server that command starts. It ignores arguments with a variable of the client, such as
+// ${workspaceFolder}, and their flags, because the value of the variable is not known. It also
+// ignores files that the configuration includes from an address: the entry may be part of a
+// repository, and inspecting it must not open a connection.
 func LoadEntry(p cli.Process, args, command []string) (*Settings, error) {
 	cmd := &cobra.Command{}
 	flags := AddFlags(cmd)
@@ -33,7 +33,7 @@ func LoadEntry(p cli.Process, args, command []string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags, offline: true}).load(command)
 }
 
-// withoutVariables returns args without those that have a variable of the client in them.
+// withoutVariables returns args without those that contain a variable of the client.
 func withoutVariables(args []string) (plain []string) {
 	for _, arg := range args {
 		last := len(plain) - 1

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A repository's entry may name a configuration that includes an address. Load asks it; a look at
-// the entry does not.
+// The entry of a repository may name a configuration that includes an address. Load fetches the
+// address; LoadEntry does not.
 func TestLoadEntryOpensNoConnection(t *testing.T) {
 	const nobody = "https://127.0.0.1:1/rules.yaml"
 	p, _ := configured(t, "include: [{url: '"+nobody+"', digest: 'sha256:"+strings.Repeat("0", 64)+"'}]\nlog: {level: debug}\n")

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// The variables that say who the session acts for. The first two hold a token and
-// never reach the server; the others are the operator's word, and need no proof.
+// The variables that identify the principal of the session. The first two hold a token and
+// never reach the server. The others are set by the operator and need no proof.
 const (
 	TokenVariable  = setting.Prefix + "_TOKEN"
 	JWTVariable    = "MCP_JWT"
@@ -23,24 +24,23 @@ const (
 // AcceptsTokens reports whether any tokens are accepted.
 func (s *IdentitySettings) AcceptsTokens() bool { return s.JWT.Issuer != "" }
 
-// Tokens returns the options of [identity.NewTokens].
+// Tokens returns the options for [identity.NewTokens].
 func (s *IdentitySettings) Tokens() identity.TokenOptions {
 	o := s.JWT
 	if o.Leeway == 0 {
-		o.Leeway = -1 // there, 0 is the default
+		o.Leeway = -1 // 0 would mean the default
 	}
 	return o
 }
 
-// OperatorSettings are the operator's statements about who the session acts for.
+// OperatorSettings hold the principal as the operator sets it.
 type OperatorSettings struct {
-	// Variables is the principal that MCP_USER_ID and MCP_TENANT_ID name, nil if they name
-	// nobody.
+	// Variables is the principal in MCP_USER_ID and MCP_TENANT_ID, nil if neither is set.
 	Variables *sessionstate.Principal
-	// SessionFile is the path of the session file, absolute; empty for none.
+	// SessionFile is the absolute path of the session file; empty for none.
 	SessionFile string
-	// File is what the session file said when attache was started, and FileErr why
-	// it said nothing.
+	// File is the content of the session file when attache was started. FileErr is set if the
+	// file could not be used.
 	File    identity.SessionFile
 	FileErr error
 }
@@ -48,49 +48,38 @@ type OperatorSettings struct {
 func sessionFileOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "session.file", Flag: "session-file", Hint: "FILE",
-			Help: "file in which the host says whose session this is: user, tenant, roles, permissions, trust, workspace", Value: setting.Path(&s.Operator.SessionFile)},
+			Help: "file in which the host describes the session: user, tenant, roles, permissions, trust, workspace", Value: setting.Path(&s.Operator.SessionFile)},
 	}
 }
 
 func tokenOptions(s *Settings) []setting.Option {
 	o := &s.Identity
-	options := []setting.Option{
+	claim := func(field, help string, to *string) setting.Option {
+		return setting.Option{Key: "identity.jwt.claims." + field, Help: help, Value: setting.Text(to, claimName)}
+	}
+	c := &o.JWT.Claims
+	return []setting.Option{
 		{Key: "identity.meta_token", Help: `accept a token in _meta["io.github.attache-mcp/token"]`, Value: setting.Bool(&o.MetaToken)},
 		{Key: "identity.token_file", Flag: "token-file", Hint: "FILE",
 			Help: "file that holds the session's token and may be renewed (or give the token itself in ATTACHE_TOKEN)", Value: setting.Path(&o.TokenFile, notToken)},
 		{Key: "identity.jwt.issuer", Help: "the claim iss of tokens that are accepted", Value: setting.Text(&o.JWT.Issuer)},
-		{Key: "identity.jwt.audience", Help: "what the claim aud has to contain", Value: setting.Text(&o.JWT.Audience)},
+		{Key: "identity.jwt.audience", Help: "the audience that the claim aud must contain", Value: setting.Text(&o.JWT.Audience)},
 		{Key: "identity.jwt.jwks", Help: "the issuer's public keys: a file or an https address", Value: keySet{&o.JWT.JWKS}},
 		{Key: "identity.jwt.leeway", Help: "how far the clocks of the issuer and of this machine may be apart", Value: setting.Duration(&o.JWT.Leeway, 0)},
-	}
-	for _, c := range claimNames(&o.JWT.Claims) {
-		options = append(options, setting.Option{Key: "identity.jwt.claims." + c.field, Help: c.help, Value: setting.Text(c.to, claimName)})
-	}
-	return options
-}
-
-// claimField is a field of a principal and the name of the claim it is read from.
-type claimField struct {
-	field, help string
-	to          *string
-}
-
-func claimNames(c *identity.Claims) []claimField {
-	return []claimField{
-		{"user", `the claim with the user; "-" for none`, &c.User},
-		{"tenant", "the claim with the tenant", &c.Tenant},
-		{"email", "the claim with the address", &c.Email},
-		{"roles", "the claim with the roles, a list or one text; dots lead into nested claims", &c.Roles},
-		{"permissions", "the claim with the permissions, a list or a text with blanks between them", &c.Permissions},
-		{"plan", "the claim with the tenant's plan; default: none", &c.Plan},
-		{"scope", "the claim with the policy scope; default: none", &c.Scope},
-		{"trust", `the claim with the level of trust; default: none; with one, the issuer can say "direct"`, &c.Trust},
+		claim("user", `the claim with the user; "-" for none`, &c.User),
+		claim("tenant", "the claim with the tenant", &c.Tenant),
+		claim("email", "the claim with the address", &c.Email),
+		claim("roles", "the claim with the roles, a list or one text; dots lead into nested claims", &c.Roles),
+		claim("permissions", "the claim with the permissions, a list or a text with blanks between them", &c.Permissions),
+		claim("plan", "the claim with the tenant's plan; default: none", &c.Plan),
+		claim("scope", "the claim with the policy scope; default: none", &c.Scope),
+		claim("trust", `the claim with the level of trust; default: none; with one, the issuer can say "direct"`, &c.Trust),
 	}
 }
 
 // defaultJWT returns the default settings for tokens.
 func defaultJWT() identity.TokenOptions {
-	claims, _ := identity.Claims{}.Complete() // only given names can be wrong
+	claims, _ := identity.Claims{}.Complete() // the default names are valid
 	return identity.TokenOptions{Leeway: identity.DefaultLeeway, Claims: claims}
 }
 
@@ -101,7 +90,7 @@ func claimName(s string) error {
 	return nil
 }
 
-// notToken refuses a token in place of its file, and does not show it.
+// notToken returns an error if s is a token and not the path of a file. The error does not contain s.
 func notToken(s string) error {
 	if strings.HasPrefix(s, "eyJ") && len(s) > 60 {
 		return fmt.Errorf("is a token and not a file that holds one: give the token itself in %s", TokenVariable)
@@ -109,7 +98,7 @@ func notToken(s string) error {
 	return nil
 }
 
-// A keySet is where the public keys of an issuer are: a file or an address.
+// A keySet reads where the public keys of an issuer are: a file or an address.
 type keySet struct{ to *string }
 
 func (v keySet) Set(s, base string) error {
@@ -126,15 +115,6 @@ func (v keySet) Set(s, base string) error {
 func (v keySet) String() string         { return *v.to }
 func (v keySet) Shown() string          { return ShownAddress(*v.to) }
 func (v keySet) Schema() map[string]any { return map[string]any{"type": "string"} }
-
-// identity reads who the session acts for from sources that are not options,
-// and checks that what was said goes together.
-func (l *loader) identity(s *Settings) {
-	l.operatorVariables(s)
-	l.sessionFile(s)
-	l.checkTokens(s)
-	l.problems = append(l.problems, checkStore(s)...)
-}
 
 // operatorVariables reads MCP_USER_ID and MCP_TENANT_ID.
 func (l *loader) operatorVariables(s *Settings) {
@@ -158,17 +138,17 @@ func (l *loader) operatorVariables(s *Settings) {
 	}
 }
 
-// sessionFile reads the session file. What flags, variables and the configuration
-// say stands above it. One that cannot be used identifies nobody, and the rest goes
-// on, so that is no mistake of the settings.
+// sessionFile reads the session file. Flags, variables and the configuration take precedence over
+// it. A file that cannot be used identifies nobody and is not a mistake in the settings, because
+// the session continues without it.
 func (l *loader) sessionFile(s *Settings) {
 	o := &s.Operator
 	if o.SessionFile == "" {
 		return
 	}
 	if o.File, o.FileErr = identity.ReadSessionFile(o.SessionFile); o.FileErr == nil {
-		// A session file that names another user than the variables may be of another session:
-		// then its workspace does not count either.
+		// If it names another user than the variables, it may be the file of another session, so
+		// its workspace is ignored too.
 		_, o.FileErr = o.With(o.File, nil)
 	}
 	if o.FileErr != nil {
@@ -190,7 +170,7 @@ func (l *loader) sessionFile(s *Settings) {
 	}
 }
 
-// Origin returns the origin of values from the session file.
+// Origin returns the origin of values in the session file.
 func (o OperatorSettings) Origin() setting.Origin {
 	return setting.Origin{Name: "session file " + o.SessionFile}
 }
@@ -198,21 +178,18 @@ func (o OperatorSettings) Origin() setting.Origin {
 // checkTokens refuses incomplete settings: a forgotten line must not mean that tokens of any
 // issuer, or for any audience, are accepted.
 func (l *loader) checkTokens(s *Settings) {
-	first := ""
-	for _, o := range tokenOptions(s) {
-		if strings.HasPrefix(o.Key, "identity.jwt.") && !s.Origin(o.Key).Default() {
-			first = o.Key
-			break
-		}
-	}
-	if first == "" {
+	options := tokenOptions(s)
+	first := slices.IndexFunc(options, func(o setting.Option) bool {
+		return strings.HasPrefix(o.Key, "identity.jwt.") && !s.Origin(o.Key).Default()
+	})
+	if first < 0 {
 		return
 	}
 	if _, err := identity.NewTokens(s.Identity.Tokens()); err != nil {
-		at := s.Origin(first)
+		at := s.Origin(options[first].Key)
 		key, _, _ := strings.Cut(err.Error(), " ")
 		if l.problems.Concern(key) {
-			return // it was given, and refused
+			return // its value was refused, which is reported
 		}
 		if !s.Origin(key).Default() {
 			at = s.Origin(key)
@@ -221,8 +198,8 @@ func (l *loader) checkTokens(s *Settings) {
 	}
 }
 
-// OperatorFacts returns the operator's statements about who the session acts for, each as key,
-// value and origin. Trust is not among them: it is session.trust.
+// OperatorFacts returns the fields of the principal that the operator set, each as key, value and
+// origin. It leaves out trust, which is session.trust.
 func (s *Settings) OperatorFacts() [][3]string {
 	var all [][3]string
 	p, err := s.Operator.With(s.Operator.File, s.Operator.FileErr)
@@ -240,22 +217,22 @@ func (s *Settings) OperatorFacts() [][3]string {
 	return all
 }
 
-// With returns the principal that the operator's variables and a session file name together.
-// With an error it returns the principal of the variables alone.
+// With returns the principal that the operator's variables and the session file f define together.
+// If err is not nil, it returns the principal of the variables alone and err.
 func (o OperatorSettings) With(f identity.SessionFile, err error) (*sessionstate.Principal, error) {
 	if err != nil {
 		return o.Variables, err
 	}
-	p, err := sessionstate.Overlay(o.Variables, o.named(f))
+	p, err := sessionstate.Overlay(o.Variables, o.principal(f))
 	if err != nil {
 		err = fmt.Errorf("%w: the session file names another than %s and %s: correct one of them", err, UserVariable, TenantVariable)
 	}
 	return p, err
 }
 
-// named returns the principal of a session file, nil if it names nobody and says
-// nothing of trust.
-func (o OperatorSettings) named(f identity.SessionFile) *sessionstate.Principal {
+// principal returns the principal of a session file, nil if it has neither a principal nor a level
+// of trust.
+func (o OperatorSettings) principal(f identity.SessionFile) *sessionstate.Principal {
 	p := sessionstate.Principal{Trust: f.Trust, Asserted: map[string]string{}}
 	switch {
 	case f.Principal != nil:
@@ -272,7 +249,7 @@ func (o OperatorSettings) named(f identity.SessionFile) *sessionstate.Principal 
 	return &p
 }
 
-// A principalFact is a field of a principal as people are shown it.
+// A principalFact is a field of a principal as a text for people.
 type principalFact struct{ field, value string }
 
 func factsOf(p *sessionstate.Principal) []principalFact {

@@ -11,16 +11,16 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// A document is one configuration file that was parsed: the user's own, or one that
-// it includes.
+// A document is a configuration file that was parsed: the user's file, or a file that it
+// includes.
 type document struct {
 	reader  *setting.Reader
 	fields  []setting.Field
 	servers []Server
 }
 
-// documents parses the user's file and what it includes, in that order: what comes
-// first holds over what follows.
+// documents parses the user's file and the files that it includes, in that order. A document takes
+// precedence over those after it.
 func (l *loader) documents(path string, data []byte, s *Settings) []*document {
 	own, includes := l.document(path, directory(path), "", data)
 	if own == nil {
@@ -33,8 +33,8 @@ func (l *loader) documents(path string, data []byte, s *Settings) []*document {
 	return all
 }
 
-// document parses one file. entryPrefix begins the names of its rules. The include key, if
-// there is one, is returned apart.
+// document parses one file. entryPrefix begins the names of its rules. The include key is returned
+// separately, if there is one.
 func (l *loader) document(file, base, entryPrefix string, data []byte) (d *document, includes []setting.Field) {
 	r := &setting.Reader{File: file, Base: base, EntryPrefix: entryPrefix}
 	d = &document{reader: r}
@@ -51,19 +51,19 @@ func (l *loader) document(file, base, entryPrefix string, data []byte) (d *docum
 			}
 		}
 	}
-	l.take(r)
+	l.moveProblems(r)
 	return d, includes
 }
 
-// take moves the mistakes that r found to l.
-func (l *loader) take(r *setting.Reader) {
+// moveProblems moves the problems of r to l.
+func (l *loader) moveProblems(r *setting.Reader) {
 	l.problems = append(l.problems, r.Problems...)
 	r.Problems = nil
 }
 
 // included reads the files that an include key of r names.
 func (l *loader) included(r *setting.Reader, f setting.Field, s *Settings) (all []*document) {
-	defer l.take(r)
+	defer l.moveProblems(r)
 	if f.Empty() {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (l *loader) included(r *setting.Reader, f setting.Field, s *Settings) (all 
 	return all
 }
 
-// readIncluded returns the content of one included file, what problems in it are
-// reported under, and the directory that its relative paths are relative to.
+// readIncluded returns the content of one included file, the name of the file in problems, and the
+// base of its relative paths.
 func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Settings) (name, base string, data []byte, ok bool) {
 	if setting.IsText(n) {
 		path, err := setting.Absolute(setting.TextOf(n), r.Base)
@@ -129,8 +129,8 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 	return source.URL, r.Base, data, err == nil
 }
 
-// readOver reads fields over what the settings have: lists of rules stand in front of
-// those that are there, all other values in their place.
+// readOver reads fields into s. It puts rules in front of the rules that s has; all other values
+// replace those of s.
 func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	arguments, rewrite, rules, rates := s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates
 	dir, url := s.Policy.Dir, s.Policy.URL
@@ -147,7 +147,7 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	s.Rewrite, s.Access.Rules, s.Access.Rates = join(s.Rewrite, rewrite), join(s.Access.Rules, rules), join(s.Access.Rates, rates)
 }
 
-// join returns the two lists as one, nil if nobody set either.
+// join returns the two lists as one, nil if neither is set.
 func join[T any](first, then []T) []T {
 	switch {
 	case then == nil:

@@ -23,9 +23,8 @@ type ServerRule struct {
 
 // A WorkspaceRule says which servers and variables the sessions of a workspace get.
 type WorkspaceRule struct {
-	Servers []string // nil: all
-	// Env are variables by the server they are for.
-	Env map[string]map[string]string
+	Servers []string                     // nil: all
+	Env     map[string]map[string]string // variables by server
 }
 
 func injectOptions(s *Settings) []setting.Option {
@@ -46,35 +45,36 @@ func serverRule(r *ServerRule) setting.Value {
 func workspaceRule(r *WorkspaceRule) setting.Value {
 	return setting.Object{Options: []setting.Option{
 		{Key: "servers", Help: "the only servers that sessions of the workspace get; without this key: all", Value: setting.Words{To: &r.Servers}},
-		{Key: "env", Help: "variables for single servers, over what their entries say", Value: setting.ByName[map[string]string]{
+		{Key: "env", Help: "variables for single servers, in place of those in their entries", Value: setting.ByName[map[string]string]{
 			To: &r.Env, Value: variables, Check: func(string) error { return nil },
 		}},
 	}, Example: "my-project: {servers: [git, github], env: {github: {GITHUB_OWNER: acme}}}"}
 }
 
-// longestSlug is how long an id may be. It is often the name of a file or a
-// column elsewhere.
+// longestSlug is the maximum length of an id, which other programs often use as the name of a file
+// or store in a column.
 const longestSlug = 128
 
-// CheckSlug accepts the id of a workspace. It allows only characters that are safe in the name
-// of a file, in an address and in a shell, so that servers need not escape an id.
+// CheckSlug returns an error if s is not a valid id of a workspace. An id has only characters that
+// are safe in the name of a file, in an address and in a shell, so that servers need not escape it.
 func CheckSlug(s string) error {
 	return plainID("workspace id", s, "._-")
 }
 
-// CheckSessionKey accepts the id of a session, in the forms that hosts make.
+// CheckSessionKey returns an error if s is not a valid id of a session, in one of the forms that
+// hosts use.
 func CheckSessionKey(s string) error {
 	return plainID("session id", s, "._-:")
 }
 
-// plainID accepts letters, digits and the characters of more, beginning with a
-// letter or digit.
+// plainID returns an error unless s consists of letters, digits and the characters of more, and
+// begins with a letter or digit.
 func plainID(what, s, more string) error {
 	if s == "" {
 		return errors.New("the " + what + " is empty: give one")
 	}
-	strange := func(c rune) bool { return !isPlain(c) && !strings.ContainsRune(more, c) }
-	if len(s) > longestSlug || !isPlain(rune(s[0])) || strings.ContainsFunc(s, strange) || strings.Contains(s, "..") {
+	invalid := func(c rune) bool { return !isPlain(c) && !strings.ContainsRune(more, c) }
+	if len(s) > longestSlug || !isPlain(rune(s[0])) || strings.ContainsFunc(s, invalid) || strings.Contains(s, "..") {
 		return fmt.Errorf("%q is no %s: write at most %d letters, digits and %s, a letter or digit first", cli.Elided(s), what, longestSlug, strings.Join(strings.Split(more, ""), " "))
 	}
 	return nil

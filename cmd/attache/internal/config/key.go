@@ -15,10 +15,9 @@ import (
 // APIKeyVariable holds the session's API key. It never reaches the server.
 const APIKeyVariable = setting.Prefix + "_API_KEY"
 
-// APIKey returns the session's API key and where it came from; the empty one if
-// there is none. The flag --api-key-file stands above ATTACHE_API_KEY, and that
-// above ATTACHE_API_KEY_FILE and the configuration file. The error, [Problems],
-// never has the key in it.
+// APIKey returns the session's API key and its origin, or an empty key if there is none. The flag
+// --api-key-file takes precedence over ATTACHE_API_KEY, and that over ATTACHE_API_KEY_FILE and the
+// configuration file. The error is [setting.Problems] and never contains the key.
 func APIKey(p cli.Process, s *Settings) (policy.Credential, setting.Origin, error) {
 	file := s.Origin("identity.api_key_file")
 	if key := strings.TrimSpace(p.Getenv(APIKeyVariable)); key != "" && file.Name != "--api-key-file" {
@@ -34,7 +33,7 @@ func APIKey(p cli.Process, s *Settings) (policy.Credential, setting.Origin, erro
 	return policy.Credential(key), file, nil
 }
 
-// readKeyFile returns the one word in the file.
+// readKeyFile returns the only word in the file.
 func readKeyFile(path string) (string, error) {
 	data, _, err := textfile.Read(path, textfile.Rules{Max: 4096, Closed: 0o077})
 	var system *fs.PathError
@@ -55,7 +54,7 @@ func readKeyFile(path string) (string, error) {
 	return words[0], nil
 }
 
-// notKey refuses a key in place of its file, and does not show it.
+// notKey returns an error if s is a key and not the path of a file. The error does not contain s.
 func notKey(s string) error {
 	if id := KeyID(s); id != s && len(s)-strings.LastIndexByte(s, '_') > 32 && !strings.ContainsAny(s, "/.") {
 		return fmt.Errorf("is a key and not a file that holds one: give the key itself in %s", APIKeyVariable)
@@ -63,8 +62,8 @@ func notKey(s string) error {
 	return nil
 }
 
-// KeyID returns the id if arg is a whole key, so that the secret in it is not
-// printed in an error, and arg otherwise.
+// KeyID returns the id in arg if arg is a whole key, so that an error does not print its secret.
+// Otherwise it returns arg.
 func KeyID(arg string) string {
 	if parts := strings.Split(arg, "_"); len(parts) > 2 {
 		return parts[len(parts)-2]

@@ -16,26 +16,25 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// maxConfigFile is how large a configuration file may be. It keeps a wrong path
-// (a device, a log) from filling the memory, and the parser from a nesting so deep
-// that its stack ends.
+// maxConfigFile bounds the size of a configuration file. A wrong path (a device, a log) must not
+// fill the memory, and deeply nested content must not overflow the stack of the parser.
 const maxConfigFile = 256 << 10
 
-// Load returns the settings for the server that command starts: flags before environment
-// before file before defaults. Without a command, as for `config check`, no entry of servers
-// applies. The error is [setting.Problems].
+// Load returns the settings for the server that command starts. Flags take precedence over
+// variables, variables over the file, and the file over defaults. Without a command, as for
+// `config check`, no entry of servers applies. The error is [setting.Problems].
 func Load(p cli.Process, flags setting.Flags, command []string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags}).load(command)
 }
 
-// LoadServed is [Load] for a server by its name: that of an entry of servers, whatever its
-// match, or the name in a recording ([Settings.RecordedName]).
+// LoadServed is like [Load] for the server of that name: the name of an entry of servers, whatever
+// its match, or the name in a recording ([Settings.RecordedName]).
 func LoadServed(p cli.Process, flags setting.Flags, name string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags, entry: name}).load(nil)
 }
 
-// RecordedName returns the name of the server in a recording: that of the first entry of
-// servers that applies, or else the server's own.
+// RecordedName returns the name of the server in a recording: the name of the first entry of
+// servers that applies, or else the server's name.
 func (s *Settings) RecordedName() string {
 	if len(s.Applied) > 0 {
 		return s.Applied[0].Name
@@ -51,7 +50,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 		s.File = path
 		l.read(l.documents(path, data, s), s, command)
 	} else {
-		s.target(command)
+		s.setTarget(command)
 	}
 	command = s.CommandOr(command)
 	if s.Server.Name == "" {
@@ -63,46 +62,48 @@ func (l *loader) load(command []string) (*Settings, error) {
 			l.fromFlag(s, o)
 		}
 	}
-	l.identity(s)
+	l.operatorVariables(s)
+	l.sessionFile(s)
+	l.checkTokens(s)
+	l.problems = append(l.problems, checkStore(s)...)
 	if at := s.Origin("policy.scope"); !at.Default() && s.Policy.Dir == "" && s.Policy.URL == "" {
 		s.Warnings.Add(at, "policy.scope has no effect: say where policies come from with --policy, or policy.dir")
 	}
 	return s, l.problems.Err()
 }
 
-// read reads the documents into s, the last one first, and then what they have for the
-// server that command starts. Where no server is known it looks at each entry beside the
-// rest for mistakes.
+// read reads into s the settings in documents for all servers, and then those for the server that
+// command starts. If the server is not known, it checks the rules of each entry with the others.
 func (l *loader) read(documents []*document, s *Settings, command []string) {
-	l.problems = append(l.problems, common(documents, s)...)
+	l.problems = append(l.problems, readCommon(documents, s)...)
 	for _, d := range documents {
 		s.Servers = append(s.Servers, d.servers...)
 	}
-	s.target(command)
+	s.setTarget(command)
 	command = s.CommandOr(command)
 	known := true
 	switch {
 	case l.entry != "":
-		apply(s, documents, nil, l.entry)
+		applyEntries(s, documents, nil, l.entry)
 	case len(command) > 0 && command[0] != "":
-		apply(s, documents, command, cmp.Or(s.Server.Name, servername.Of(command)))
+		applyEntries(s, documents, command, cmp.Or(s.Server.Name, servername.Of(command)))
 	default:
 		known = false
 	}
 	if len(l.problems) > 0 {
 		return
 	}
-	l.problems = s.misfits()
+	l.problems = s.conflicts()
 	for i := 0; !known && l.problems == nil && i < len(s.Servers); i++ {
 		one := DefaultSettings("")
-		common(documents, one)
-		apply(one, documents, nil, s.Servers[i].Name)
-		l.problems = one.misfits()
+		readCommon(documents, one)
+		applyEntries(one, documents, nil, s.Servers[i].Name)
+		l.problems = one.conflicts()
 	}
 }
 
-// common reads into s what the documents have for all servers.
-func common(documents []*document, s *Settings) (problems setting.Problems) {
+// readCommon reads into s the settings for all servers, those of the last document first.
+func readCommon(documents []*document, s *Settings) (problems setting.Problems) {
 	for _, d := range slices.Backward(documents) {
 		r := *d.reader
 		r.Options, r.Origins, r.Warnings = Options(s), s.origins, &s.Warnings
@@ -112,10 +113,10 @@ func common(documents []*document, s *Settings) (problems setting.Problems) {
 	return problems
 }
 
-// apply reads into s, over what it has, the first entry of each document that is for the
-// server of that command and name. The first of all names the server, also for the
-// documents behind it. Mistakes were found when the document was parsed.
-func apply(s *Settings, documents []*document, command []string, name string) {
+// applyEntries reads into s the first entry of each document that matches the server of that
+// command and name. The first entry found gives the server its name, by which the later documents
+// are searched. Mistakes in entries were reported when the documents were parsed.
+func applyEntries(s *Settings, documents []*document, command []string, name string) {
 	for _, d := range documents {
 		i := slices.IndexFunc(d.servers, func(e Server) bool { return e.is(command, name) })
 		if i < 0 {
@@ -130,12 +131,12 @@ func apply(s *Settings, documents []*document, command []string, name string) {
 	for _, e := range slices.Backward(s.Applied) {
 		outside := s.Server.Remote
 		readServer(&e, s)
-		s.keepApart(outside)
+		s.dropCredentials(outside)
 	}
 }
 
-// misfits returns what is wrong with rules from several places beside each other.
-func (s *Settings) misfits() (problems setting.Problems) {
+// conflicts returns the conflicts between rules from different places.
+func (s *Settings) conflicts() (problems setting.Problems) {
 	add := func(rule string, err error) {
 		if err != nil {
 			problems.Add(s.Origin(rule), "%s: %v", rule, err)
@@ -150,8 +151,8 @@ func (s *Settings) misfits() (problems setting.Problems) {
 	return problems
 }
 
-// Path returns the path of the configuration file that flags and variables name. The file need
-// not exist. The error says that the user has no place for one.
+// Path returns the path of the configuration file, which flags and variables can set. The file need
+// not exist. It returns an error if the user has no configuration directory.
 func Path(p cli.Process, flags setting.Flags) (string, error) {
 	l := &loader{Process: p, flags: flags}
 	path, _ := l.configFile()
@@ -164,8 +165,8 @@ func Path(p cli.Process, flags setting.Flags) (string, error) {
 	return path, nil
 }
 
-// Check returns the mistakes in content as the configuration file at path. An error is
-// [Problems].
+// Check returns the mistakes in content as that of the configuration file at path. The error is
+// [setting.Problems].
 func Check(p cli.Process, path string, content []byte) error {
 	l := &loader{Process: p}
 	s := DefaultSettings(directory(path))
@@ -173,17 +174,17 @@ func Check(p cli.Process, path string, content []byte) error {
 	return l.problems.Err()
 }
 
-// A loader gathers the settings and the mistakes in them.
+// A loader collects the settings and the mistakes in them.
 type loader struct {
 	cli.Process
 	flags    setting.Flags
-	entry    string // of servers, which applies whatever the command; "" for the one that fits it
-	offline  bool   // files that are included from an address are left out
+	entry    string // the entry of servers that applies; "" for the one that matches the command
+	offline  bool   // ignore files that are included from an address
 	problems setting.Problems
 }
 
-// configFile returns the path of the configuration file, empty for none, and who
-// named it; nobody did if the origin is the default.
+// configFile returns the path of the configuration file, empty for none, and the flag or variable
+// that set it.
 func (l *loader) configFile() (string, setting.Origin) {
 	const variable = setting.Prefix + "_CONFIG"
 	named, err := l.flags.Get("config")
@@ -208,7 +209,7 @@ func (l *loader) configFile() (string, setting.Origin) {
 	return path, origin
 }
 
-// directory is the directory of path, empty if path is.
+// directory returns the directory of path, "" if path is empty.
 func directory(path string) string {
 	if path == "" {
 		return ""
@@ -216,8 +217,8 @@ func directory(path string) string {
 	return filepath.Dir(path)
 }
 
-// readFile returns the content of the configuration file, or of one that it includes at
-// named. The bool is false if there is none, or none that can be read.
+// readFile returns the content of the configuration file at path, or of a file that it includes.
+// named is the origin of the path. It returns false if there is no file or it cannot be read.
 func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 	if path == "" {
 		return nil, false
@@ -242,9 +243,8 @@ func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 	return nil, false
 }
 
-// fromEnvironment sets o from its variables: the flag's own, then the name that
-// attache injects, under its own prefix and each configured one. The first that is
-// not empty counts.
+// fromEnvironment sets o from the first of its variables that is not empty: that of the flag, then
+// those that attache injects, with its prefix and the configured ones.
 func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 	if o.Flag != "" {
 		if text := l.Getenv(o.Variable()); text != "" {
@@ -264,12 +264,11 @@ func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 	}
 }
 
-// setInjected sets o from a variable that another program, or another attache,
-// made for servers to read. Its words are that program's: a path stays as it is,
-// and a level of trust that we do not know means sandboxed.
+// setInjected sets o from a variable that another program, or another attache, set for servers.
+// A path stays unchanged, and an unknown level of trust means sandboxed.
 func (l *loader) setInjected(s *Settings, o setting.Option, text string, from setting.Origin) {
-	if at, ok := o.Value.(place); ok {
-		o.Value = setting.Text(at.to)
+	if path, ok := o.Value.(workspacePath); ok {
+		o.Value = setting.Text(path.to)
 	}
 	if o.Key == "session.trust" {
 		text = sessionstate.NormalizeTrust(text)
@@ -277,8 +276,8 @@ func (l *loader) setInjected(s *Settings, o setting.Option, text string, from se
 	l.set(s, o, text, from)
 }
 
-// fromFlag sets o from its flag. An empty value counts as not given: it is what a
-// client makes of a variable that is not set.
+// fromFlag sets o from its flag. It ignores an empty value, which clients pass if a variable in
+// their configuration is not set.
 func (l *loader) fromFlag(s *Settings, o setting.Option) {
 	if o.Flag == "" {
 		return
@@ -293,12 +292,12 @@ func (l *loader) fromFlag(s *Settings, o setting.Option) {
 	case text != "":
 		l.set(s, o, text, origin)
 	case o.Key == "session.trust" && l.flags.Has(o.Flag):
-		// Without the value the default would hold, which trusts more.
+		// The default must not apply, because it trusts more.
 		l.problems.Add(origin, "is empty: write \"direct\" or \"sandboxed\"; was it a variable that is not set?")
 	}
 }
 
-// set sets o to text and remembers where it came from.
+// set sets o to text and records the origin.
 func (l *loader) set(s *Settings, o setting.Option, text string, from setting.Origin) {
 	v, ok := o.Value.(setting.Scalar)
 	if !ok {
@@ -310,7 +309,7 @@ func (l *loader) set(s *Settings, o setting.Option, text string, from setting.Or
 	}
 	key := o.Key
 	if key == "" {
-		key = policyKey(&s.Policy) // --policy is the one flag without a key
+		key = policyKey(&s.Policy) // --policy is the only flag without a key
 	}
 	s.origins[key] = from
 }

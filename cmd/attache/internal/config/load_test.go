@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// load loads settings as a command given args would.
+// load loads settings as a command with these arguments does.
 func load(t *testing.T, p cli.Process, args ...string) (*Settings, error) {
 	t.Helper()
 	cmd := &cobra.Command{}
@@ -24,8 +24,8 @@ func load(t *testing.T, p cli.Process, args ...string) (*Settings, error) {
 	return Load(p, flags, nil)
 }
 
-// configured writes text as the user's configuration and returns a process that
-// finds it, and the path of the file.
+// configured writes text as the user's configuration file. It returns a process that finds the
+// file, and the path of the file.
 func configured(t *testing.T, text string, env ...string) (cli.Process, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ stdout_noise: drop
 		{"session, flag's own", "session.id", []string{"ATTACHE_SESSION_ID=e", "ATTACHE_SESSION=s"}, nil, "s", "ATTACHE_SESSION"},
 		{"session by flag", "session.id", []string{"ATTACHE_SESSION=e"}, []string{"--session", "f"}, "f", "--session"},
 		{"trust", "session.trust", []string{"ATTACHE_TRUST=sandboxed"}, nil, "sandboxed", "ATTACHE_TRUST"},
-		{"trust unheard of", "session.trust", []string{"PARA_TRUST_LEVEL=full"}, nil, "sandboxed", "PARA_TRUST_LEVEL"},
+		{"unknown trust", "session.trust", []string{"PARA_TRUST_LEVEL=full"}, nil, "sandboxed", "PARA_TRUST_LEVEL"},
 		{"trust by flag", "session.trust", []string{"ATTACHE_TRUST_LEVEL=sandboxed"}, []string{"--trust", "direct"}, "direct", "--trust"},
 		{"scope", "policy.scope", []string{"ATTACHE_SCOPE=e"}, nil, "e", "ATTACHE_SCOPE"},
 		{"log level", "log.level", []string{"ATTACHE_LOG_LEVEL=warn"}, nil, "warn", "ATTACHE_LOG_LEVEL"},
@@ -104,12 +104,11 @@ stdout_noise: drop
 	}
 }
 
-// Each flag has its variable and, but for those of files, its key: what the help
-// says holds for all of them.
+// Each flag but --policy has a key, sets a scalar, and has a help text.
 func TestFlagsHaveKeys(t *testing.T) {
 	for _, o := range Options(DefaultSettings("")) {
 		if o.Flag != "" && o.Key == "" && o.Flag != "policy" {
-			t.Errorf("--%s is no key of the configuration", o.Flag)
+			t.Errorf("--%s has no key in the configuration", o.Flag)
 		}
 		if _, ok := o.Value.(setting.Scalar); o.Flag != "" && !ok {
 			t.Errorf("--%s is no scalar", o.Flag)
@@ -194,7 +193,7 @@ func TestConfigFile(t *testing.T) {
 	})
 }
 
-// wantProblem wants loading to find just the one mistake.
+// wantProblem checks that loading reports one problem, which contains want.
 func wantProblem(t *testing.T, p cli.Process, want string, args ...string) {
 	t.Helper()
 	_, err := load(t, p, args...)

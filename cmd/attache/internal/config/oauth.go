@@ -10,13 +10,13 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// OAuthSettings say how attache logs in to a remote server. The zero value, with Grant and
-// Store, is that of most servers.
+// OAuthSettings configure how attache logs in to a remote server. Most servers need only Grant and
+// Store.
 type OAuthSettings struct {
 	Grant          string // "authorization_code" or "client_credentials"
 	ClientID       string
 	ClientSecret   setting.Secret
-	ClientMetadata string // address of a client id metadata document
+	ClientMetadata string // the address of a client id metadata document
 	Issuer         string
 	Scopes         []string
 	Redirect       string
@@ -38,26 +38,21 @@ func oauthOptions(s *Settings) []setting.Option {
 		{Key: "server.oauth.grant", Help: "authorization_code: a person logs in with \"attache login\"; client_credentials: attache logs in by itself with server.oauth.client_id and client_secret", Value: setting.Choice(&o.Grant, GrantPerson, GrantMachine)},
 		{Key: "server.oauth.client_id", Help: "the client that was registered for attache at the authorization server; default: attache registers itself", Value: setting.Text(&o.ClientID)},
 		{Key: "server.oauth.client_secret", Help: "its secret: a text, {env: VARIABLE} or {file: FILE}", Value: setting.SecretValue(&o.ClientSecret)},
-		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used where the authorization server takes one", Value: setting.Text(&o.ClientMetadata, checkDocument)},
-		{Key: "server.oauth.issuer", Help: "the authorization server to use; default: the first that the server names", Value: setting.Text(&o.Issuer, checkIssuer)},
+		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used if the authorization server supports it", Value: setting.Text(&o.ClientMetadata, checkDocument)},
+		{Key: "server.oauth.issuer", Help: "the authorization server to use; default: the first one that the server names", Value: setting.Text(&o.Issuer, checkIssuer)},
 		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", Value: setting.Words{To: &o.Scopes, Check: scope}},
-		{Key: "server.oauth.redirect", Help: "where the browser brings its answer, such as http://127.0.0.1:8765/callback; default: a port that is free", Value: setting.Text(&o.Redirect, checkRedirect)},
-		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key of the system's key ring, where there is one; file: only close the file to others", Value: setting.Choice(&o.Store, "auto", StoreFile)},
+		{Key: "server.oauth.redirect", Help: "the redirect URI that the browser opens after the login, such as http://127.0.0.1:8765/callback; default: one with a free port", Value: setting.Text(&o.Redirect, checkRedirect)},
+		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key in the system's key ring, if there is one; file: rely on the permissions of the file alone", Value: setting.Choice(&o.Store, "auto", StoreFile)},
 	}
 }
 
-// isEmpty reports whether nothing is configured.
-func (o *OAuthSettings) isEmpty() bool {
-	return o.ClientID == "" && o.ClientSecret == (setting.Secret{}) && o.ClientMetadata == "" && o.Issuer == "" && len(o.Scopes) == 0
-}
-
-// equal reports whether two settings are the same.
+// equal reports whether o and other have the same client, issuer and scopes.
 func (o *OAuthSettings) equal(other *OAuthSettings) bool {
 	return o.ClientID == other.ClientID && o.ClientSecret == other.ClientSecret && o.ClientMetadata == other.ClientMetadata &&
 		o.Issuer == other.Issuer && slices.Equal(o.Scopes, other.Scopes)
 }
 
-// Secret returns the client's secret, nil if none is configured.
+// Secret returns a function that reads the client's secret, nil if none is configured.
 func (o *OAuthSettings) Secret(p cli.Process) func() (string, error) {
 	if o.ClientSecret == (setting.Secret{}) {
 		return nil

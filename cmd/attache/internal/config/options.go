@@ -12,15 +12,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// Options returns every option there is, bound to s, in the order of `config show`. It is
-// the one list behind the reader of the file, the flags, the variables, `config show` and
-// `config schema`.
+// Options returns all options, bound to s, in the order of `config show`. The reader of the file,
+// the flags, the variables, `config show` and `config schema` all use this list.
 func Options(s *Settings) []setting.Option {
 	return slices.Concat(sessionOptions(s), remoteOptions(s), oauthOptions(s), restartOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), serveOptions(s), storeOptions(s), teamsOptions(s), otherOptions(s))
 }
 
-// Schema returns the JSON Schema of the configuration file. It is made of the options, so
-// it has just the keys that are read.
+// Schema returns the JSON Schema of the configuration file. It is generated from the options, so it
+// has the same keys as the reader.
 func Schema() map[string]any {
 	root := setting.Section("attache configuration", Options(DefaultSettings(""))...)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -29,15 +28,15 @@ func Schema() map[string]any {
 	return root
 }
 
-// AddFlags adds to cmd the flags that stand above the configuration.
-func AddFlags(cmd *cobra.Command) setting.Flags { return setting.AddFlags(cmd, described()) }
+// AddFlags adds to cmd the flags that override the configuration.
+func AddFlags(cmd *cobra.Command) setting.Flags { return setting.AddFlags(cmd, flagOptions()) }
 
-// described returns the options for their names and help texts. They are shared, as a start makes
-// flags for ten commands, so nobody sets their values.
-var described = sync.OnceValue(func() []setting.Option { return Options(&Settings{}) })
+// flagOptions returns the options for their names and help texts only. A start adds flags to ten
+// commands, which share the options; do not set their values.
+var flagOptions = sync.OnceValue(func() []setting.Option { return Options(&Settings{}) })
 
 // RuleText returns the rule of that name, such as "servers.git.arguments[0]", as the
-// configuration writes it, "" if there is none. [Settings.Origin] has its place.
+// configuration writes it, "" if there is none. [Settings.Origin] returns its place.
 func RuleText(s *Settings, name string) string {
 	for _, o := range Options(s) {
 		if text := o.Entry(name); text != "" {
@@ -55,14 +54,14 @@ func sessionOptions(s *Settings) []setting.Option {
 	trust := setting.Choice(&o.Trust, TrustLevels()...)
 	return []setting.Option{
 		{Key: "server.name", Help: "what rules and audit call the server; default: the package or image that its command runs, else the command's base name; of a URL its host without the port", Value: setting.Text(&s.Server.Name)},
-		{Key: "server.env", Help: "more environment for the server, never overwritten by what attache injects", Value: variables(&s.Server.Env)},
-		{Key: "server.pass_messaging", Help: "let the server have CLAUDE_CODE_MESSAGING_SOCKET and _TOKEN, with which it can write to the model as the user", Value: setting.Bool(&s.Server.PassMessaging)},
+		{Key: "server.env", Help: "environment variables for the server; attache overwrites none of them", Value: variables(&s.Server.Env)},
+		{Key: "server.pass_messaging", Help: "pass CLAUDE_CODE_MESSAGING_SOCKET and _TOKEN to the server, which can then write to the model as the user", Value: setting.Bool(&s.Server.PassMessaging)},
 		{Key: "session.workspace", Flag: "workspace", Hint: "PATH", Injected: "WORKSPACE_PATH",
-			Help: "the workspace this session is about", Value: workspacePath(&o.Workspace)},
+			Help: "the workspace this session is about", Value: workspacePath{setting.Path(&o.Workspace), &o.Workspace}},
 		{Key: "session.workspace_id", Flag: "workspace-id", Hint: "ID", Injected: "WORKSPACE_ID",
 			Help: "the durable id of the workspace", Value: setting.Text(&o.WorkspaceID)},
 		{Key: "session.id", Flag: "session", Hint: "ID", Injected: "SESSION_ID",
-			Help: "the key of the session, instead of the one found", Value: setting.Text(&o.ID)},
+			Help: "the key of the session, instead of the one that attache finds", Value: setting.Text(&o.ID)},
 		{Key: "session.trust", Flag: "trust", Hint: "LEVEL", Injected: "TRUST_LEVEL",
 			Help: "direct (a person is present) or sandboxed", Value: trust},
 		{Key: "session.ttl", Help: "how long a session may be idle before it is over", Value: setting.Duration(&o.TTL, time.Second)},
@@ -71,8 +70,8 @@ func sessionOptions(s *Settings) []setting.Option {
 		{Key: "session.meta.conversation", Help: "where in _meta a key of the conversation may be", Value: setting.Paths(&o.Meta.Conversation)},
 		{Key: "session.host_env.session", Help: "variables in which clients give servers the session", Value: setting.Words{To: &o.HostEnv.Session, Check: setting.VariableName}},
 		{Key: "session.host_env.workspace", Help: "variables in which clients give servers the workspace", Value: setting.Words{To: &o.HostEnv.Workspace, Check: setting.VariableName}},
-		{Key: "session.roots", Help: "ask legacy clients that have roots for them", Value: setting.Bool(&o.Roots)},
-		{Key: "session.git_root", Help: "take the git root of the working directory for the workspace if nothing better is known", Value: setting.Bool(&o.GitRoot)},
+		{Key: "session.roots", Help: "ask legacy clients for their roots, if they support roots", Value: setting.Bool(&o.Roots)},
+		{Key: "session.git_root", Help: "use the git root of the working directory as the workspace if no better value is known", Value: setting.Bool(&o.GitRoot)},
 	}
 }
 
@@ -81,10 +80,10 @@ func identityOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "identity.api_key_file", Flag: "api-key-file", Hint: "FILE",
 			Help: "file that holds the session's API key (or give the key itself in ATTACHE_API_KEY)", Value: setting.Path(&s.APIKeyFile, notKey)},
-		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, what \"attache key import\" brings into the database", Value: setting.Path(&o.KeysFile)},
+		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, the file that \"attache key import\" reads", Value: setting.Path(&o.KeysFile)},
 		{Key: "identity.meta_api_key", Help: `accept a key in _meta["io.github.attache-mcp/apiKey"]`, Value: setting.Bool(&o.MetaAPIKey)},
-		{Key: "identity.cache", Help: "how long the result of a key's look-up is used", Value: setting.Duration(&o.Cache, time.Millisecond)},
-		{Key: "identity.key_prefix", Help: "what the keys made here begin with", Value: setting.Text(&o.KeyPrefix, identity.CheckPrefix)},
+		{Key: "identity.cache", Help: "how long the result of looking up a key is used", Value: setting.Duration(&o.Cache, time.Millisecond)},
+		{Key: "identity.key_prefix", Help: "the prefix of new API keys", Value: setting.Text(&o.KeyPrefix, identity.CheckPrefix)},
 	}
 }
 
@@ -97,21 +96,21 @@ func policyOptions(s *Settings) []setting.Option {
 		{Key: "policy.scope", Flag: "scope", Hint: "SCOPE", Help: "the policy scope used when the API key names none", Value: setting.Text(&o.Scope)},
 		{Key: "policy.timeout", Help: "how long the endpoint may take before it counts as down", Value: setting.Duration(&o.Timeout, time.Millisecond)},
 		{Key: "policy.token_env", Help: "the variable that holds the endpoint's token; default: the session's API key", Value: setting.Text(&o.TokenEnv, setting.TokenVariable)},
-		{Key: "briefing.channels", Help: "how the briefing reaches the model; unless set, as the client shows it", Value: setting.Words{To: &b.Channels, Known: []string{"response", "instructions"}}},
+		{Key: "briefing.channels", Help: "how the briefing reaches the model; default: the way that the client shows", Value: setting.Words{To: &b.Channels, Known: []string{"response", "instructions"}}},
 		{Key: "briefing.once_per", Help: "give the briefing once among all servers of a session, or once a server", Value: setting.Choice(&b.OncePer, "session", "server")},
 		{Key: "briefing.structured", Help: "what to do with a first result that has structuredContent", Value: setting.Choice(&b.Structured, "auto", "member", "text-only", "defer")},
 		{Key: "briefing.wait", Help: "how long the first response waits for the policies", Value: setting.Duration(&b.Wait, time.Millisecond)},
-		{Key: "briefing.max_bytes", Help: "how long the briefing may be", Value: setting.Count(&b.MaxBytes, 512, 1<<20)},
+		{Key: "briefing.max_bytes", Help: "how long the briefing may be, in bytes", Value: setting.Count(&b.MaxBytes, 512, 1<<20)},
 	}
 }
 
 func otherOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "arguments", Help: "which arguments of tools are filled, pinned or forbidden; without this key: workspace is filled", Value: argumentRuleList(&s.Arguments)},
-		{Key: "rewrite", Help: "what the client sees and calls: tools hidden, renamed, described, arguments set", Value: rewriteRuleList(&s.Rewrite)},
+		{Key: "rewrite", Help: "what the client sees and calls: hide, rename and describe tools, and set arguments", Value: rewriteRuleList(&s.Rewrite)},
 		traceOption(s),
 		{Key: "limits.hold", Help: "a frame larger than this is streamed and not read", Value: setting.Size(&s.Limits.Hold, 4<<10, 1<<30)},
-		{Key: "limits.in_flight", Help: "with this many calls in flight the client waits", Value: setting.Count(&s.Limits.InFlight, 1, 10_000_000)},
+		{Key: "limits.in_flight", Help: "how many calls may be in flight before the client has to wait", Value: setting.Count(&s.Limits.InFlight, 1, 10_000_000)},
 		{Key: "record", Flag: "record", Hint: "FILE", Help: "record the session, scrubbed of secrets, for \"attache replay\"", Value: setting.Path(&s.Record)},
 		{Key: "stdout_noise", Flag: "stdout-noise", Hint: "WHAT", Help: "drop or forward what the server writes to stdout that is not JSON", Value: setting.Choice(&s.StdoutNoise, "drop", "forward")},
 		{Key: "log.level", Flag: "log-level", Hint: "LEVEL", Help: "debug, info, warn or error", Value: setting.Choice(&s.Log.Level, "debug", "info", "warn", "error")},

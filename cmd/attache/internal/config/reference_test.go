@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// reference returns a table of all options for each section of the file.
+// reference returns a table of options for each section of the file.
 func reference() string {
 	var b strings.Builder
 	section := "-"
@@ -61,7 +61,7 @@ func reference() string {
 	return b.String() + "\n"
 }
 
-// byKey orders options by the section of their key; those without one come last.
+// byKey sorts options by the section of their key. Options without a key come last.
 func byKey(all []setting.Option) []setting.Option {
 	slices.SortStableFunc(all, func(a, b setting.Option) int {
 		if (a.Key == "") != (b.Key == "") {
@@ -105,7 +105,7 @@ func entryRows(o setting.Option) string {
 	return b.String()
 }
 
-// choices returns the words that a value may be, in brackets, unless help has them.
+// choices returns the words that a value may be, in parentheses, unless help contains them all.
 func choices(schema map[string]any, help string) string {
 	if items, ok := schema["items"].(map[string]any); ok {
 		schema = items
@@ -134,5 +134,5 @@ func code(s string) string {
 	return "`" + cell(s) + "`"
 }
 
-// cell escapes what would end the cell of a table.
+// cell escapes the character that ends the cell of a table.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

@@ -16,23 +16,23 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// HeaderPrefix begins the names of variables that hold headers for the remote server, and
-// EnvHeaderPrefix those of variables that name the variable which holds one:
-// ATTACHE_HEADER_X_API_KEY is X-Api-Key.
+// HeaderPrefix begins the names of variables that hold headers for the remote server:
+// ATTACHE_HEADER_X_API_KEY holds X-Api-Key. EnvHeaderPrefix begins the names of variables that name
+// another variable, which holds the header.
 const (
 	HeaderPrefix    = clientconfig.HeaderPrefix
 	EnvHeaderPrefix = clientconfig.EnvHeaderPrefix
 )
 
-// RemoteSettings say how a remote server is reached.
+// RemoteSettings configure the connection to a remote server.
 type RemoteSettings struct {
 	URL       string // empty: the server is a command
 	Headers   map[string]setting.Secret
-	BearerEnv string // a variable's name
+	BearerEnv string // the name of a variable
 	// CA, Cert and Key are absolute paths of PEM files; empty for none.
 	CA, Cert, Key string
-	// Connect and FirstByte bound how long a connection and the beginning of an answer
-	// may take; 0 for no bound.
+	// Connect and FirstByte are time limits for connecting and for the first byte of a
+	// response; 0 means no limit.
 	Connect, FirstByte time.Duration
 	OAuth              OAuthSettings
 }
@@ -43,18 +43,17 @@ func remoteOptions(s *Settings) []setting.Option {
 		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command behind \"--\"", Value: address{setting.Text(&r.URL, remote.CheckURL), &r.URL}},
 		{Key: "server.headers", Help: "headers for the remote server; a value is a text, {env: VARIABLE} or {file: FILE}, which is read again when the server refuses it", Value: headers(&r.Headers)},
 		{Key: "server.bearer_env", Flag: "bearer-env", Hint: "VARIABLE", Help: "the variable that holds the bearer token for the remote server", Value: setting.Text(&r.BearerEnv, setting.TokenVariable)},
-		{Key: "server.tls.ca", Help: "PEM file of authorities that are trusted beside the system's", Value: setting.Path(&r.CA)},
-		{Key: "server.tls.cert", Help: "PEM file of the certificate that is shown to the remote server", Value: setting.Path(&r.Cert)},
+		{Key: "server.tls.ca", Help: "PEM file of certificate authorities that are trusted in addition to the system's", Value: setting.Path(&r.CA)},
+		{Key: "server.tls.cert", Help: "PEM file of the client certificate for the remote server", Value: setting.Path(&r.Cert)},
 		{Key: "server.tls.key", Help: "PEM file of its key", Value: setting.Path(&r.Key)},
 		{Key: "server.timeouts.connect", Help: "how long a connection to the remote server may take", Value: setting.Duration(&r.Connect, time.Millisecond)},
-		{Key: "server.timeouts.first_byte", Help: "how long the remote server may take to begin an answer; 0s: any time", Value: setting.Duration(&r.FirstByte, 0)},
+		{Key: "server.timeouts.first_byte", Help: "how long the remote server may take to begin an answer; 0s: no limit", Value: setting.Duration(&r.FirstByte, 0)},
 	}
 }
 
 // IsURL reports whether a command is the address of a remote server.
 func IsURL(command []string) bool { return len(command) > 0 && strings.Contains(command[0], "://") }
 
-// headers are names and values of headers.
 func headers(to *map[string]setting.Secret) setting.Value {
 	return setting.ByName[setting.Secret]{
 		To: to, Value: setting.SecretValue, Check: checkHeaderName,
@@ -62,13 +61,13 @@ func headers(to *map[string]setting.Secret) setting.Value {
 	}
 }
 
-// checkHeaderName accepts the name of a header that may be set.
+// checkHeaderName returns an error if name is not the name of a header that may be set.
 func checkHeaderName(name string) error {
-	strange := strings.ContainsFunc(name, func(c rune) bool {
+	invalid := strings.ContainsFunc(name, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	})
 	switch {
-	case name == "" || strange:
+	case name == "" || invalid:
 		return fmt.Errorf("%q is no name of a header", name)
 	case clientconfig.IsOwnHeader(name):
 		return fmt.Errorf("%s is set by attache: remove it", name)
@@ -76,15 +75,15 @@ func checkHeaderName(name string) error {
 	return nil
 }
 
-// headersOf returns the headers in the environment.
-func headersOf(p cli.Process) (http.Header, error) {
+// environmentHeaders returns the headers in the environment.
+func environmentHeaders(p cli.Process) (http.Header, error) {
 	all := http.Header{}
 	for _, entry := range p.Env {
 		variable, value, _ := strings.Cut(entry, "=")
 		name, ok := strings.CutPrefix(variable, HeaderPrefix)
 		if !ok {
 			name, ok = strings.CutPrefix(variable, EnvHeaderPrefix)
-			value = strings.TrimSpace(p.Getenv(value)) // clients leave out what is not set
+			value = strings.TrimSpace(p.Getenv(value)) // clients omit variables that are not set
 		}
 		if !ok || value == "" {
 			continue
@@ -100,8 +99,8 @@ func headersOf(p cli.Process) (http.Header, error) {
 	return all, nil
 }
 
-// target settles which remote server the settings are for. command stands behind "--".
-func (s *Settings) target(command []string) {
+// setTarget sets which remote server the settings are for. command is the command after "--".
+func (s *Settings) setTarget(command []string) {
 	outside := s.Server.Remote
 	s.outside = outside.variables()
 	switch {
@@ -110,12 +109,12 @@ func (s *Settings) target(command []string) {
 	case len(command) > 0:
 		s.Server.Remote.URL = ""
 	}
-	s.keepApart(outside)
+	s.dropCredentials(outside)
 }
 
-// keepApart takes the credentials out of the settings that were there before the address
-// was settled, unless they are for the same origin: a token is for one server.
-func (s *Settings) keepApart(before RemoteSettings) {
+// dropCredentials removes the credentials of the settings before, unless their address has the same
+// origin as that of s: a token is for one server.
+func (s *Settings) dropCredentials(before RemoteSettings) {
 	r := &s.Server.Remote
 	if sameOrigin(before.URL, r.URL) {
 		return
@@ -132,7 +131,7 @@ func (s *Settings) keepApart(before RemoteSettings) {
 	if before.Cert == r.Cert {
 		r.Cert, r.Key = "", ""
 	}
-	if before.OAuth.equal(&r.OAuth) && !r.OAuth.isEmpty() {
+	if before.OAuth.equal(&r.OAuth) && !r.OAuth.equal(&OAuthSettings{}) {
 		if r.URL != "" {
 			s.Warnings.Add(s.Origin("server.oauth"), "server.oauth is not for this server: write it beside the server.url that it is for, or under servers")
 		}
@@ -140,17 +139,17 @@ func (s *Settings) keepApart(before RemoteSettings) {
 	}
 }
 
-// sameOrigin reports whether two addresses have one scheme, host and port.
+// sameOrigin reports whether two addresses have the same scheme, host and port.
 func sameOrigin(a, b string) bool {
 	u, err := url.Parse(a)
 	v, err2 := url.Parse(b)
 	return err == nil && err2 == nil && u.Scheme == v.Scheme && strings.EqualFold(u.Host, v.Host)
 }
 
-// Header returns the headers for the remote server: those of the settings, replaced by those
-// of the environment. Files are read each time because they may change.
+// Header returns the headers for the remote server. Those of the environment take precedence over
+// those of the settings. It reads files each time, because they may change.
 func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
-	all, err := headersOf(p)
+	all, err := environmentHeaders(p)
 	if err != nil {
 		return nil, err
 	}
@@ -174,13 +173,13 @@ func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
 	return all, nil
 }
 
-// secrets returns the values of headers, and what stands behind the first space of one,
-// as a token stands behind "Bearer".
+// secrets returns the client secret, the values of headers, and the part of each value after the
+// first space, such as the token after "Bearer".
 func (r *RemoteSettings) secrets(p cli.Process) (all []string) {
 	if secret, err := r.OAuth.ClientSecret.Value(p); err == nil && secret != "" {
 		all = append(all, secret)
 	}
-	h, _ := r.Header(p) // mistakes in them are reported where they are used
+	h, _ := r.Header(p) // errors are reported when the headers are used
 	for name := range h {
 		value := h.Get(name)
 		all = append(all, value)
@@ -200,8 +199,8 @@ func (r *RemoteSettings) variables() (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// RemoteVariables returns the names of the variables that hold headers, tokens and secrets of
-// remote servers, of all entries. A front removes them from the environment of its servers.
+// RemoteVariables returns the names of the variables that hold headers, tokens and secrets for
+// remote servers, in all entries. A front removes them from the environment of its servers.
 func (s *Settings) RemoteVariables() []string {
 	names := slices.Concat(s.outside, s.Server.Remote.variables())
 	for _, e := range s.Servers {
@@ -210,8 +209,8 @@ func (s *Settings) RemoteVariables() []string {
 	return names
 }
 
-// CommandOr returns the server behind attache: command, or the address in the settings; nil if
-// there is neither.
+// CommandOr returns command or, if it is empty, the address in the settings; nil if there is
+// neither.
 func (s *Settings) CommandOr(command []string) []string {
 	if len(command) == 0 && s.Server.Remote.URL != "" {
 		return []string{s.Server.Remote.URL}

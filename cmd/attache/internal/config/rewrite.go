@@ -13,7 +13,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// rewriteRuleList is the list of the rules for rewriting.
 func rewriteRuleList(to *[]rewrite.Rule) setting.Value {
 	return setting.Entries[rewrite.Rule]{
 		To:       to,
@@ -25,26 +24,25 @@ func rewriteRuleList(to *[]rewrite.Rule) setting.Value {
 	}
 }
 
-// rewriteOptions returns what can be set in one rule for rewriting.
 func rewriteOptions(r *rewrite.Rule) []setting.Option {
 	return []setting.Option{
-		{Key: "tools", Help: "globs of the server's names of tools", Value: globs(&r.Tools)},
+		{Key: "tools", Help: "globs of the tools' names, as the server has them", Value: globs(&r.Tools)},
 		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", Value: setting.Bool(&r.Hide)},
-		{Key: "rename", Help: "the name the client knows the one tool by", Value: setting.Text(&r.Rename, setting.NotEmpty)},
-		{Key: "describe", Help: "the description the client is shown", Value: setting.Text(&r.Describe, describesSomething)},
+		{Key: "rename", Help: "the name of the tool for the client", Value: setting.Text(&r.Rename, setting.NotEmpty)},
+		{Key: "describe", Help: "the description that the client sees", Value: setting.Text(&r.Describe, checkDescription)},
 		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", Value: assignments{&r.Set}},
 	}
 }
 
-// checkRewrite says what is wrong with r, by itself or beside those before it.
+// checkRewrite returns an error if r is wrong by itself or conflicts with a rule before it.
 func checkRewrite(all []rewrite.Rule, r *rewrite.Rule) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
 	for _, s := range r.Set {
-		if letsCallSay(r.When, s.Value, s.Path) {
-			return errCallSays
+		if callerChooses(r.When, s.Value, s.Path) {
+			return errCallerChooses
 		}
 	}
 	for i := range all {
@@ -55,7 +53,7 @@ func checkRewrite(all []rewrite.Rule, r *rewrite.Rule) error {
 	return nil
 }
 
-// assignments are arguments by their paths, and the expressions that give them their values.
+// assignments reads paths of arguments and the expressions for their values.
 type assignments struct{ to *[]rewrite.Setting }
 
 func (v assignments) byName() setting.ByName[*expression.Program] {
@@ -79,7 +77,7 @@ func (v assignments) Read(r *setting.Reader, key string, n ast.Node) {
 func (v assignments) String() string         { return v.byName().String() }
 func (v assignments) Schema() map[string]any { return v.byName().Schema() }
 
-func describesSomething(s string) error {
+func checkDescription(s string) error {
 	if s == "" {
 		return errors.New("is empty: write a text for the model, or leave the key out to keep the server's")
 	}

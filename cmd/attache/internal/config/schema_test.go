@@ -27,8 +27,8 @@ func compiled(t *testing.T) *jsonschema.Resolved {
 	return resolved
 }
 
-// The schema and the reader agree: on the full example, key by key, and on
-// mistakes that a schema can see.
+// The schema and the reader accept and refuse the same files, as far as a schema can express the
+// mistake.
 func TestSchemaAgreesWithReader(t *testing.T) {
 	schema := compiled(t)
 	full, err := os.ReadFile("testdata/full.yaml")

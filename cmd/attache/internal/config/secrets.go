@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// Secrets returns what must not reach a recording: the keys in use, and the
-// values of variables whose names say that they are secret.
+// Secrets returns the values that must not reach a recording: secrets, the values of variables whose
+// names look like those of secrets, and the credentials for the remote server and the database.
 func Secrets(p cli.Process, s *Settings, secrets []string) record.Secrets {
 	out := record.Secrets{Values: append([]string(nil), secrets...), KeyPrefix: s.Identity.KeyPrefix, Later: p.Tokens.All, Home: p.Getenv("HOME")}
 	if out.Home == "" {

@@ -8,8 +8,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// Variables whose names say so are secrets; what stands under other names may
-// be anything.
+// Only variables whose names look like those of secrets are secrets.
 func TestRecordSecrets(t *testing.T) {
 	p := cli.Process{Env: []string{"HOME=/home/alice", "GITHUB_TOKEN=gt", "PATH=/bin", "DB_PASSWORD=pw", "X"}, Stdin: strings.NewReader(""), Stdout: io.Discard}
 	s := &Settings{Server: ServerSettings{Env: map[string]string{"OPENAI_API_KEY": "ok", "LANG": "C"}}}

@@ -16,12 +16,12 @@ import (
 type ServeSettings struct {
 	Listen, PublicURL, Path, Admin string
 	Origins, Hosts, Scopes         []string
-	Cert, Key                      string // files, absolute; both or none
+	Cert, Key                      string // absolute paths; both are set or none
 	Idle, Drain                    time.Duration
 	Limits                         ServeLimits
 }
 
-// ServeLimits bound what attache serve holds at once.
+// ServeLimits bound the sessions, processes and messages of attache serve.
 type ServeLimits struct {
 	Sessions, PerPrincipal, Children, InFlight int
 	Body                                       int64
@@ -41,18 +41,18 @@ func serveOptions(s *Settings) []setting.Option {
 	o, l := &s.Serve, &s.Serve.Limits
 	const most = 1_000_000
 	return []setting.Option{
-		{Key: "server.command", Help: "the command that starts the server, as a list, for attache serve without one behind \"--\"", Value: setting.Words{To: &s.Server.Command, Check: setting.NotEmpty}},
+		{Key: "server.command", Help: "the command that starts the server, as a list, if attache serve has no command after \"--\"", Value: setting.Words{To: &s.Server.Command, Check: setting.NotEmpty}},
 		{Key: "serve.listen", Flag: "listen", Command: ServeCommand, Hint: "ADDRESS", Help: "where attache serve listens: host and port; other than loopback only with keys or tokens", Value: setting.Text(&o.Listen, listenAddress)},
-		{Key: "serve.public_url", Help: "the URL that clients use, where a reverse proxy stands in front; of several servers its beginning", Value: setting.Text(&o.PublicURL, publicURL)},
-		{Key: "serve.path", Help: "the path of the endpoint; of several servers each has its name as the path", Value: setting.Text(&o.Path, urlPath)},
+		{Key: "serve.public_url", Help: "the URL that clients use if attache is behind a reverse proxy; with several servers, the beginning of their URLs", Value: setting.Text(&o.PublicURL, publicURL)},
+		{Key: "serve.path", Help: "the path of the endpoint; with several servers, the path of each is its name", Value: setting.Text(&o.Path, urlPath)},
 		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", Value: setting.Text(&o.Admin, loopbackAddress)},
 		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
 		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: setting.NotEmpty}},
-		{Key: "serve.scopes", Help: "permissions that a credential needs for any request, beside what rules say of calls", Value: setting.Words{To: &o.Scopes, Check: scope}},
+		{Key: "serve.scopes", Help: "permissions that a credential needs for any request, in addition to those that rules require", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", Value: setting.Path(&o.Cert)},
 		{Key: "serve.tls.key", Help: "file with the certificate's key", Value: setting.Path(&o.Key)},
-		{Key: "serve.idle", Help: "how long a session is kept that nobody uses", Value: setting.Duration(&o.Idle, time.Second)},
-		{Key: "serve.drain", Help: "how long the end waits for calls in flight", Value: setting.Duration(&o.Drain, 0)},
+		{Key: "serve.idle", Help: "how long an unused session is kept", Value: setting.Duration(&o.Idle, time.Second)},
+		{Key: "serve.drain", Help: "how long shutdown waits for calls in flight", Value: setting.Duration(&o.Drain, 0)},
 		{Key: "serve.limits.sessions", Help: "how many sessions there may be at once", Value: setting.Count(&l.Sessions, 1, most)},
 		{Key: "serve.limits.per_principal", Help: "how many of them one principal may have", Value: setting.Count(&l.PerPrincipal, 1, most)},
 		{Key: "serve.limits.children", Help: "how many processes may run at once", Value: setting.Count(&l.Children, 1, most)},
@@ -61,7 +61,7 @@ func serveOptions(s *Settings) []setting.Option {
 	}
 }
 
-// listenAddress accepts a host and a port, which may be the name of a service.
+// listenAddress returns an error unless s is a host and a port, which may be the name of a service.
 func listenAddress(s string) error {
 	_, port, err := net.SplitHostPort(s)
 	if err == nil {
@@ -73,7 +73,7 @@ func listenAddress(s string) error {
 	return nil
 }
 
-// loopbackAddress accepts a host of the loopback interface and a port.
+// loopbackAddress returns an error unless s is a loopback host and a port, or empty.
 func loopbackAddress(s string) error {
 	if s == "" {
 		return nil
@@ -87,7 +87,7 @@ func loopbackAddress(s string) error {
 	return nil
 }
 
-// IsLoopback reports whether an address to listen on is reached from this machine alone.
+// IsLoopback reports whether only this machine can reach a listener on address.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -115,8 +115,8 @@ func urlPath(s string) error {
 	return nil
 }
 
-// origin accepts the origin of a web page. "*" is none: any page of a browser could then
-// use what the browser's user may use.
+// origin returns an error unless s is the origin of a web page. "*" is not accepted, because any
+// page could then do what the user of the browser may do.
 func origin(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Scheme == "" || s != u.Scheme+"://"+u.Host {
@@ -125,7 +125,7 @@ func origin(s string) error {
 	return nil
 }
 
-// scope accepts what may stand in a list of scopes (RFC 6749, appendix A.4).
+// scope returns an error unless s is a valid scope (RFC 6749, appendix A.4).
 func scope(s string) error {
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c == '"' || c == '\\' || c > '~' }) {
 		return fmt.Errorf("%q is not a scope: write printable ASCII without blanks and quotes, such as mcp:use", s)
@@ -133,7 +133,7 @@ func scope(s string) error {
 	return nil
 }
 
-// CheckServe returns which settings of serve contradict each other.
+// CheckServe returns settings of serve that contradict each other.
 func CheckServe(s *Settings) (all setting.Problems) {
 	o := &s.Serve
 	if (o.Cert == "") != (o.Key == "") {
@@ -151,7 +151,7 @@ func CheckServe(s *Settings) (all setting.Problems) {
 func ServedServers(s *Settings) []string {
 	var names []string
 	for _, e := range s.Servers {
-		if (sets(&e, "server.command") || sets(&e, "server.url")) && !slices.Contains(names, e.Name) {
+		if e.served && !slices.Contains(names, e.Name) {
 			names = append(names, e.Name)
 		}
 	}

@@ -9,28 +9,27 @@ import (
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
-// A Server is an entry of servers: how a server is recognised, and settings for that server
-// alone. Its rules come before those of the rest of the file, and its other values replace
-// them.
+// A Server is an entry of servers: how a server is recognised, and the settings for that server
+// alone. Its rules come before those in the rest of the file, and its other values replace them.
 type Server struct {
 	Name  string
 	Match Match
 	From  setting.Origin
 
 	reader    *setting.Reader
-	fields    []setting.Field // what holds, without match
+	fields    []setting.Field // all fields but match
 	variables []string        // see RemoteVariables
+	served    bool            // it has a command or an address; see ServedServers
 }
 
-// A Match names servers by globs. A server matches if one of them does. An entry without globs
-// is for the server of its name.
+// A Match recognises servers by globs. It matches a server if any of the globs does. An entry
+// without globs is for the server of its name.
 type Match struct {
 	Package []string // the npm or PyPI package, or the image, that the command runs
-	Command []string // the program: its name, or its path where the glob has a slash
+	Command []string // the program: its name, or its path if the glob has a slash
 	URL     []string // the address of a remote server
 }
 
-// matchOptions returns what can be said in match.
 func matchOptions(m *Match) []setting.Option {
 	return []setting.Option{
 		{Key: "package", Help: "globs of the package or image that the command runs", Value: patterns(&m.Package)},
@@ -39,7 +38,7 @@ func matchOptions(m *Match) []setting.Option {
 	}
 }
 
-// serverKeys are the keys, or the beginnings of keys, that an entry may have.
+// serverKeys lists the keys, or sections, that an entry may have.
 var serverKeys = []string{"server.env", "server.command", "server.url", "server.headers", "server.bearer_env", "server.oauth", "server.tls", "server.timeouts", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
 
 // serverOptions returns the options that an entry may set, bound to s.
@@ -49,8 +48,8 @@ func serverOptions(s *Settings) []setting.Option {
 	})
 }
 
-// readServers reads the section of that name. Every entry is checked, also those for
-// servers that do not run.
+// readServers reads the section servers. It checks every entry, even for a server that does not
+// run.
 func readServers(r *setting.Reader, f setting.Field) []Server {
 	if f.Empty() {
 		return nil
@@ -80,15 +79,16 @@ func readServers(r *setting.Reader, f setting.Field) []Server {
 		scratch := DefaultSettings("")
 		r.Problems = append(r.Problems, readServer(&server, scratch)...)
 		server.variables = scratch.Server.Remote.variables()
+		server.served = !scratch.Origin("server.command").Default() || !scratch.Origin("server.url").Default()
 		all = append(all, server)
 	}
 	return all
 }
 
-// readServer reads what holds for the server into s, over what s has.
+// readServer reads the settings of an entry into s, see readOver.
 func readServer(e *Server, s *Settings) setting.Problems {
 	options := serverOptions(s)
-	for _, o := range matchOptions(&Match{}) { // the caller has read match: these are for suggestions alone
+	for _, o := range matchOptions(&Match{}) { // only for suggestions: readServers has read match
 		options = append(options, setting.Option{Key: "match." + o.Key, Value: o.Value})
 	}
 	r := &setting.Reader{
@@ -99,15 +99,8 @@ func readServer(e *Server, s *Settings) setting.Problems {
 	return r.Problems
 }
 
-// sets reports whether the entry says something of key.
-func sets(e *Server, key string) bool {
-	scratch := DefaultSettings("")
-	readServer(e, scratch)
-	return !scratch.Origin(key).Default()
-}
-
-// is reports whether the entry is for the server that command starts, whose name is
-// name; without a command the entry's own name counts.
+// is reports whether the entry is for the server that command starts, whose name is name. Without a
+// command, only the name is compared.
 func (e *Server) is(command []string, name string) bool {
 	m := &e.Match
 	if len(command) == 0 || m.Package == nil && m.Command == nil && m.URL == nil {
@@ -125,8 +118,8 @@ func (e *Server) is(command []string, name string) bool {
 		})
 }
 
-// Unmatched returns the entries that recognise their server by its package, if none holds for the
-// command and its words do not say which package it runs.
+// Unmatched returns the entries that recognise their server by its package, if no entry applies and
+// the command does not show which package it runs.
 func (s *Settings) Unmatched(command []string) (entries []Server) {
 	if len(command) == 0 || strings.Contains(command[0], "://") || len(s.Applied) > 0 || servername.Package(command) != "" {
 		return nil
@@ -137,17 +130,17 @@ func (s *Settings) Unmatched(command []string) (entries []Server) {
 // String returns the match as the configuration writes it.
 func (m *Match) String() string { return setting.Object{Options: matchOptions(m)}.String() }
 
-// patterns is one glob or a list of them.
+// patterns returns a value that is one glob or a list of globs.
 func patterns(to *[]string) setting.Words {
 	return setting.Words{To: to, Check: setting.NotEmpty, Empty: "name one, or remove the key", Single: true}
 }
 
 // serverSchema returns the JSON Schema of the section servers.
 func serverSchema() map[string]any {
-	entry := setting.Section("what holds for one server", serverOptions(DefaultSettings(""))...)
+	entry := setting.Section("settings for one server", serverOptions(DefaultSettings(""))...)
 	entry["properties"].(map[string]any)["match"] = setting.Section("how the server is recognised; without it, by its name", matchOptions(&Match{})...)
 	return map[string]any{
-		"description":          "what holds for one server; the rest of the file holds for all",
+		"description":          "settings for single servers; the rest of the file is for all servers",
 		"type":                 []string{"object", "null"},
 		"additionalProperties": entry,
 	}

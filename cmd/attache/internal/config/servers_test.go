@@ -41,8 +41,8 @@ func loadFor(t *testing.T, text string, command ...string) (*Settings, error) {
 	return Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, command)
 }
 
-// The entry that fits holds: its rules first, its other values in place of the
-// file's.
+// The entry that matches applies: its rules come first, and its other values replace those of the
+// file.
 func TestServers(t *testing.T) {
 	tests := []struct{ command, name, workspace string }{
 		{"", "", ""},
@@ -75,7 +75,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// A variable stands above an entry, as above the rest of the file.
+// A variable takes precedence over an entry, as over the rest of the file.
 func TestServersBelowVariables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(twoServers), 0o600); err != nil {
@@ -87,7 +87,7 @@ func TestServersBelowVariables(t *testing.T) {
 	}
 }
 
-// Mistakes in any entry are found, with their places, whichever server runs.
+// Mistakes in all entries are reported with their places, whichever server runs.
 func TestServersMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"servers: [a]":                                           "config.yaml:1:10: servers: wants keys and values, not a list",
@@ -122,8 +122,8 @@ func TestServersMistakes(t *testing.T) {
 	}
 }
 
-// What a file includes holds too: its rules behind the file's own, its values where
-// the file has none.
+// The rules of an included file come after those of the file, and its values apply where the file
+// has none.
 func TestInclude(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

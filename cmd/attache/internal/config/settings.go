@@ -1,5 +1,5 @@
-// Package config reads the settings from flags, variables and the configuration file, and
-// says where each value comes from and what is wrong with it.
+// Package config reads the settings from flags, environment variables and the configuration file.
+// It records the origin of each value and reports mistakes.
 package config
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// Settings are the configuration file, the environment and the flags taken together, with
-// defaults for the rest. The fields are in the order of the keys; see [Options].
+// Settings combine the configuration file, the environment, the flags and the defaults. The fields
+// are in the order of the keys; see [Options].
 type Settings struct {
 	Server    ServerSettings
 	Session   SessionSettings
@@ -22,7 +22,7 @@ type Settings struct {
 	Operator  OperatorSettings
 	Policy    PolicySettings
 	Briefing  BriefingSettings
-	Arguments []arguments.Rule // nil: no key, the built-in rule holds; empty: no rules
+	Arguments []arguments.Rule // nil: the key is not set, and the built-in rule applies; empty: no rules
 	Rewrite   []rewrite.Rule
 	Access    AccessSettings
 	Audit     AuditSettings
@@ -37,46 +37,46 @@ type Settings struct {
 
 	// APIKeyFile holds the session's API key; empty for none. See [APIKey].
 	APIKeyFile string
-	// Record is the file the session is recorded to, empty for none.
+	// Record is the file that the session is recorded to, empty for none.
 	Record string
 	// StdoutNoise is "drop" or "forward".
 	StdoutNoise string
-	// DryRun decides and logs everything and changes nothing.
+	// DryRun makes layers decide and log, but change nothing.
 	DryRun bool
 
 	// File is the configuration file that was read, empty if there is none.
 	File string
-	// Included are the files on this machine that it includes.
+	// Included are the local files that it includes.
 	Included []string
 	// Servers are the entries for single servers, in the order of the file.
 	Servers []Server
-	// Applied are the entries of Servers that are for this server: at most one of each file.
+	// Applied are the entries of Servers that apply to this server: at most one from each file.
 	Applied []Server
 
-	// Warnings are about settings that are valid but probably a mistake.
+	// Warnings report settings that are valid but probably a mistake.
 	Warnings setting.Problems
 
 	origins map[string]setting.Origin
-	outside []string // the variables of a server.url outside of servers; see RemoteVariables
+	outside []string // the variables of server.url outside servers; see RemoteVariables
 }
 
 // ServerSettings configure the name, environment and command of the wrapped server.
 type ServerSettings struct {
 	Name string // empty: see [servername.Of]
 	Env  map[string]string
-	// Command starts the server where attache serve is given none.
+	// Command starts the server if attache serve is called without a command.
 	Command []string
-	// PassMessaging leaves the server the variables with which it can write into the client's
+	// PassMessaging passes the server the variables with which it can write into the client's
 	// conversation.
 	PassMessaging bool
 	Remote        RemoteSettings
 	Restart       RestartSettings
 }
 
-// SessionSettings hold the operator's facts about the session, and where attache looks for
-// others.
+// SessionSettings hold the facts about the session that the operator sets, and where attache looks
+// for others.
 type SessionSettings struct {
-	ID, Workspace, WorkspaceID string // empty: not known from the operator
+	ID, Workspace, WorkspaceID string // empty: not set by the operator
 	Trust                      string // "direct" or "sandboxed"
 	TTL                        time.Duration
 	EnvPrefixes                []string
@@ -85,7 +85,7 @@ type SessionSettings struct {
 	Roots, GitRoot             bool
 }
 
-// MetaSettings say where in _meta to look.
+// MetaSettings name the members of _meta to look at.
 type MetaSettings struct {
 	Workspace, Conversation [][]string // paths into objects, each element a literal key
 }
@@ -95,7 +95,7 @@ type HostEnvSettings struct {
 	Session, Workspace []string
 }
 
-// IdentitySettings configure how a credential becomes a principal.
+// IdentitySettings configure how credentials are verified.
 type IdentitySettings struct {
 	KeysFile   string // absolute; need not exist
 	MetaAPIKey bool
@@ -104,14 +104,14 @@ type IdentitySettings struct {
 	KeyPrefix  string
 	TokenFile  string                // absolute; empty for none. See [assembly.ownToken].
 	JWT        identity.TokenOptions // without an issuer no token is accepted
-	Patience   time.Duration         // see [capture.Options]; no option
+	Patience   time.Duration         // see [capture.Options]; set by tests
 }
 
-// PolicySettings say where policies come from. At most one of Dir and URL is set.
+// PolicySettings configure the source of policies. At most one of Dir and URL is set.
 type PolicySettings struct {
 	Dir, URL, Scope string
 	Timeout         time.Duration
-	TokenEnv        string // a variable's name, empty for the session's own key
+	TokenEnv        string // the name of a variable; empty for the session's API key
 }
 
 // BriefingSettings configure how the policies reach the model.
@@ -125,18 +125,18 @@ type BriefingSettings struct {
 
 // LimitSettings bound memory.
 type LimitSettings struct {
-	Hold     int64 // bytes of a frame that are held; larger ones stream
+	Hold     int64 // bytes of a frame that is held; a larger frame is streamed
 	InFlight int
 }
 
-// LogSettings say what goes to stderr.
+// LogSettings configure the log on stderr.
 type LogSettings struct {
 	Level  string // "debug", "info", "warn" or "error"
 	Format string // "text" or "json"
 }
 
-// DefaultSettings returns the settings without a file, variables and flags. dir is where the
-// configuration file is or would be.
+// DefaultSettings returns the settings without a file, variables and flags. dir is the directory of
+// the configuration file, which need not exist.
 func DefaultSettings(dir string) *Settings {
 	s := &Settings{
 		Session: SessionSettings{
@@ -175,12 +175,12 @@ func DefaultSettings(dir string) *Settings {
 	return s
 }
 
-// Origin returns where the value of key came from, such as "session.workspace", or
-// where the rule of that name is, such as "servers.git.arguments[0]".
+// Origin returns the origin of the value of a key, such as "session.workspace", or of the rule of
+// that name, such as "servers.git.arguments[0]".
 func (s *Settings) Origin(key string) setting.Origin { return s.origins[key] }
 
-// Inert returns settings with which layers decide in the same way, and write nothing outside
-// this process.
+// Inert returns a copy of s with which layers make the same decisions and do not write outside this
+// process.
 func Inert(s *Settings) *Settings {
 	copied := *s
 	copied.DryRun, copied.Record = false, ""

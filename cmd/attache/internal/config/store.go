@@ -8,16 +8,17 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// StoreSettings say where the state is kept that several processes share.
+// StoreSettings configure where processes keep the state that they share.
 type StoreSettings struct {
-	// URL is the address of a PostgreSQL database; without one the state is in files.
+	// URL is the address of a PostgreSQL database. Without it the state is in files.
 	URL setting.Secret
 }
 
-// Shared reports whether the state is in a database that several machines share.
+// Shared reports whether the state is in a database, which several machines can share.
 func (s StoreSettings) Shared() bool { return s.URL != (setting.Secret{}) }
 
-// Address returns the URL, "" without one. A mistake names store.url, and has no password in it.
+// Address returns the URL, "" if there is none. The error names store.url and does not contain the
+// password.
 func (s StoreSettings) Address(p cli.Process) (string, error) {
 	if !s.Shared() {
 		return "", nil
@@ -39,8 +40,8 @@ func storeOptions(s *Settings) []setting.Option {
 	}
 }
 
-// checkStore returns what is wrong with the settings of the store. A secret that is in a
-// variable or a file is looked at when it is used.
+// checkStore returns the mistakes in store.url. A secret in a variable or a file is checked when it
+// is used.
 func checkStore(s *Settings) (all setting.Problems) {
 	if text := s.Store.URL.Text; text != "" {
 		if err := database.CheckURL(text); err != nil {

@@ -10,5 +10,5 @@ type TraceSettings struct {
 
 func traceOption(s *Settings) setting.Option {
 	return setting.Option{Key: "trace.propagate", Value: setting.Bool(&s.Trace.Propagate),
-		Help: "make each call a child span of its trace in the request that goes on; spans are exported as the OTEL_ variables say"}
+		Help: "make each call a child span of its trace in the request to the server; the OTEL_ variables configure the export of spans"}
 }

@@ -13,17 +13,14 @@ import (
 	"github.com/attache-mcp/attache/policy/httpsource"
 )
 
-// place is the path of a workspace.
-type place struct {
+// workspacePath reads the path of a workspace. The workspace may be on another machine, so only a
+// relative path is changed.
+type workspacePath struct {
 	setting.Scalar
 	to *string
 }
 
-// workspacePath returns a value that is the path of a workspace. The workspace may be on
-// another machine, so only a relative path is changed.
-func workspacePath(to *string) setting.Value { return place{setting.Path(to), to} }
-
-func (v place) Set(s, base string) error {
+func (v workspacePath) Set(s, base string) error {
 	if strings.Contains(s, "://") {
 		return setting.Text(v.to).Set(s, base)
 	}
@@ -33,7 +30,7 @@ func (v place) Set(s, base string) error {
 	return v.Scalar.Set(s, base)
 }
 
-// address is the URL of an HTTP endpoint.
+// address reads the URL of an HTTP endpoint.
 type address struct {
 	setting.Scalar
 	to *string
@@ -58,8 +55,7 @@ func (v address) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^(https?://.*)?$"}
 }
 
-// ShownAddress returns an address without its query, in which some endpoints take a
-// token.
+// ShownAddress returns an address without its query, which may contain a token.
 func ShownAddress(url string) string {
 	if head, _, ok := strings.Cut(url, "?"); ok {
 		return head + "?[hidden]"
@@ -67,8 +63,8 @@ func ShownAddress(url string) string {
 	return url
 }
 
-// source is --policy: a directory or a URL, whichever it looks like. It clears the
-// other one, as the flag stands above the file.
+// source reads --policy: a directory, or a URL if it contains "://". It clears the other one,
+// because the flag takes precedence over the file.
 type source struct{ policy *PolicySettings }
 
 func (v source) Set(s, base string) error {
@@ -86,7 +82,7 @@ func (v source) Set(s, base string) error {
 func (v source) String() string         { return v.policy.Dir + v.policy.URL }
 func (v source) Schema() map[string]any { return nil }
 
-// policyKey returns the key that says where policies come from.
+// policyKey returns the key of the source of policies.
 func policyKey(p *PolicySettings) string {
 	if p.URL != "" {
 		return "policy.url"
@@ -94,7 +90,7 @@ func policyKey(p *PolicySettings) string {
 	return "policy.dir"
 }
 
-// variables are names and values for an environment.
+// variables returns a value that is a map of environment variables.
 func variables(to *map[string]string) setting.Value {
 	return setting.ByName[string]{
 		To: to, Check: CheckVariable, Pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
@@ -102,11 +98,11 @@ func variables(to *map[string]string) setting.Value {
 	}
 }
 
-// CheckVariable accepts the name of a variable, or what such names begin with.
+// CheckVariable returns an error if s is not the name of a variable.
 func CheckVariable(s string) error { return cmp.Or(setting.NotEmpty(s), setting.VariableName(s)) }
 
-// variable is the value of an environment variable. Line breaks are allowed, and numbers
-// and booleans are kept as they are written. It is often a secret, so it is not shown.
+// variable reads the value of an environment variable. Line breaks are allowed, and numbers and
+// booleans are stored as they are written. It is often a secret, so it is not shown.
 type variable struct{ to *string }
 
 func (v variable) Set(s, _ string) error {
@@ -128,7 +124,7 @@ func (v variable) Schema() map[string]any {
 	return map[string]any{"type": []string{"string", "number", "boolean"}}
 }
 
-// argumentPath accepts the name of an argument, or names joined by dots.
+// argumentPath returns an error if s is not the name of an argument, or names joined by dots.
 func argumentPath(s string) error {
 	if s == "" || slices.Contains(strings.Split(s, "."), "") {
 		return fmt.Errorf("%q has an empty name in it: write the argument's name, or a path such as options.workspace", s)
@@ -136,12 +132,12 @@ func argumentPath(s string) error {
 	return nil
 }
 
-// globs is a list of patterns for the names of tools, at least one.
+// globs returns a value that is a list of patterns for the names of tools, at least one.
 func globs(to *[]string) setting.Words {
 	return setting.Words{To: to, Check: globSyntax, Empty: `name a tool, or write ["*"] for all`}
 }
 
-// globSyntax accepts the patterns that package arguments understands.
+// globSyntax returns an error if s has pattern syntax that package glob does not support.
 func globSyntax(s string) error {
 	if strings.ContainsAny(s, `[]{}\`) {
 		return fmt.Errorf(`%q: a pattern has only * for any characters and ? for one: write a pattern for each name`, s)

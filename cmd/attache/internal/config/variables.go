@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// UnknownVariables returns a text for each variable that has attache's prefix and that attache
-// does not read.
+// UnknownVariables returns a message for each variable with attache's prefix that attache does not
+// read.
 func UnknownVariables(p cli.Process, s *Settings) []string {
 	known := []string{APIKeyVariable, clientconfig.EntryVariable, TokenVariable, "ATTACHE_CONFIG", SessionTokenVariable, ParentVariable, "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
 	for _, o := range Options(s) {

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,17 +15,11 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// readYAML reads a configuration file without what it includes.
-func readYAML(file string, data []byte, s *Settings) setting.Problems {
-	l := &loader{}
-	l.read(l.documents(file, data, s), s, nil)
-	return l.problems
-}
-
-// read reads a configuration as the file /conf/config.yaml.
+// read reads text as the configuration file /conf/config.yaml.
 func read(text string) (*Settings, setting.Problems) {
-	s := DefaultSettings("/conf")
-	return s, readYAML("/conf/config.yaml", []byte(text), s)
+	s, l := DefaultSettings("/conf"), &loader{}
+	l.read(l.documents("/conf/config.yaml", []byte(text), s), s, nil)
+	return s, l.problems
 }
 
 func TestReadFullExample(t *testing.T) {
@@ -40,7 +33,7 @@ func TestReadFullExample(t *testing.T) {
 	}
 	want := fullSettings()
 	got.origins, got.outside = nil, nil
-	when := got.Access.Rules[1].When // made of functions, which are never equal
+	when := got.Access.Rules[1].When // has functions, which DeepEqual cannot compare
 	if got.Access.Rules[1].When = nil; when == nil || when.String() != `session.trust != "direct"` {
 		t.Errorf("condition %v", when)
 	}
@@ -49,8 +42,8 @@ func TestReadFullExample(t *testing.T) {
 	}
 }
 
-// fullSettings is what full.yaml says. Nothing in it is as in the defaults, so a
-// key that is not read shows.
+// fullSettings returns the settings in full.yaml. All of them differ from the defaults, so that the
+// test notices a key that is not read.
 func fullSettings() *Settings {
 	return &Settings{
 		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true, Command: []string{"npx", "-y", "git-mcp"},
@@ -137,9 +130,13 @@ func fullSettings() *Settings {
 	}
 }
 
-// Every key that can be read is in full.yaml, so that the example stays full.
+// Every key is in full.yaml.
 func TestFullExampleIsFull(t *testing.T) {
-	s, problems := readFile(t, "testdata/full.yaml")
+	data, err := os.ReadFile("testdata/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, problems := read(string(data))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -153,16 +150,6 @@ func TestFullExampleIsFull(t *testing.T) {
 	}
 }
 
-func readFile(t *testing.T, name string) (*Settings, setting.Problems) {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := DefaultSettings(filepath.Dir(name))
-	return s, readYAML(name, data, s)
-}
-
 func TestArgumentsAbsentOrEmpty(t *testing.T) {
 	if s, p := read("log: {level: info}"); s.Arguments != nil || len(p) > 0 {
 		t.Errorf("no key: %v, %v; want nil", s.Arguments, p)
@@ -171,15 +158,14 @@ func TestArgumentsAbsentOrEmpty(t *testing.T) {
 		t.Errorf("[]: %v, %v; want an empty list", s.Arguments, p)
 	}
 	if _, p := read("access: {rules: [{tools: [a], require: }]}"); len(p) != 1 || strings.Contains(p[0].Text, "[]") {
-		t.Errorf("no permission: %v; want a problem that does not offer what is refused", p)
+		t.Errorf("no permission: %v; want a problem that does not suggest []", p)
 	}
 	if _, p := read("arguments:"); len(p) != 1 || !strings.Contains(p[0].Text, "or write [] for none") {
 		t.Errorf("no value: %v; want a problem that says how to write none", p)
 	}
 }
 
-// A colon without a blank behind it is part of a word, however deep the list
-// stands: permissions are spelt so.
+// A colon without a space after it is part of a word, at any depth: permissions are written so.
 func TestWordsWithColons(t *testing.T) {
 	const rule = "access: {rules: [{tools: [x], require: [%s]}]}"
 	for text, want := range map[string][]string{
@@ -205,8 +191,8 @@ func TestWordsWithColons(t *testing.T) {
 func TestReadProblems(t *testing.T) {
 	tests := map[string]struct{ text, at, want string }{
 		"key of another section":   {"scope: x", "1:1", `did you mean "policy.scope"? write it in that section`},
-		"key like nothing":         {"policy: {zzzzzzzz: 1}", "1:10", "there are dir, url, scope, timeout, token_env"},
-		"key begun":                {"arguments: [{tools: [a], value: session.id, arg: x}]", "1:45", `did you mean "argument"?`},
+		"key like no other":        {"policy: {zzzzzzzz: 1}", "1:10", "there are dir, url, scope, timeout, token_env"},
+		"beginning of a key":       {"arguments: [{tools: [a], value: session.id, arg: x}]", "1:45", `did you mean "argument"?`},
 		"section is a text":        {"session: x", "1:10", "session: wants keys and values, not a text"},
 		"inner section is a list":  {"session:\n  meta: []", "2:9", "session.meta: wants keys and values, not a list"},
 		"text is a number":         {"policy: {scope: 7}", "1:17", "policy.scope: wants a text (put it in quotes), not a number"},
@@ -225,7 +211,7 @@ func TestReadProblems(t *testing.T) {
 		"prefix of two words":      {"session: {env_prefixes: [A-B]}", "1:26", "is no name of a variable"},
 		"address of a file":        {"policy: {url: /x}", "1:15", "policy.url: is no address"},
 		"address with a password":  {"policy: {url: 'https://u:p@h/'}", "1:15", "has a user name in it"},
-		"address in clear":         {"policy: {url: 'http://h/'}", "1:15", "use https"},
+		"address without TLS":      {"policy: {url: 'http://h/'}", "1:15", "use https"},
 		"a token for its name":     {"policy: {token_env: s-e-c-r-e-t}", "1:21", "write the name of the variable that holds the token, not the token"},
 		"a key for its file":       {"identity: {api_key_file: atk_abcdefgh_SECRETSECRETSECRETSECRETSECRET12}", "1:26", "is a key and not a file that holds one"},
 		"two sources":              {"policy:\n  dir: x\n  url: https://h/", "3:3", "keep one of the two"},
@@ -284,8 +270,8 @@ func TestReadProblems(t *testing.T) {
 	}
 }
 
-// Nested as deep as a file can be, and as broad: the parser's stack must not end
-// and its time must not run out.
+// The parser neither overflows its stack nor runs for long with the deepest or broadest nesting
+// that a file can have.
 func TestReadHostileFiles(t *testing.T) {
 	for name, unit := range map[string]string{
 		"brackets": "[", "braces": "{a: ", "dashes": "- ", "questions": "? ", "colons": "a: ", "bare colons": ": ",
@@ -328,8 +314,8 @@ func FuzzReadYAML(f *testing.F) {
 	})
 }
 
-// checkAccepted checks that what the reader let through is as promised: each
-// scalar, written as `config show` writes it, is accepted again and stays.
+// checkAccepted checks settings that the reader accepted. Each scalar, written as `config show`
+// writes it, must be accepted again with the same value.
 func checkAccepted(t *testing.T, s *Settings) {
 	t.Helper()
 	for _, o := range Options(s) {

@@ -1,4 +1,4 @@
-// Package filecheck looks at the files that settings name.
+// Package filecheck checks the files that settings name.
 package filecheck
 
 import (
@@ -16,15 +16,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// All returns the mistakes in the files that the settings name. A session starts
-// without most of these files and warns; here each is a mistake.
+// All returns the mistakes in the files that the settings name. A session can start without most of
+// these files and only warns; here each is a mistake.
 func All(p cli.Process, s *config.Settings) error {
-	var all, key setting.Problems
-	if _, _, err := config.APIKey(p, s); errors.As(err, &key) {
-		all = append(all, key...)
-	}
-	if errors.As(PolicyToken(p, s), &key) {
-		all = append(all, key...)
+	var all setting.Problems
+	_, _, err := config.APIKey(p, s)
+	for _, err := range []error{err, PolicyToken(p, s)} {
+		problems, _ := errors.AsType[setting.Problems](err)
+		all = append(all, problems...)
 	}
 	if s.Policy.Dir != "" {
 		for _, found := range filesource.Check(s.Policy.Dir) {
@@ -51,8 +50,7 @@ func All(p cli.Process, s *config.Settings) error {
 	return all.Err()
 }
 
-// PolicyToken returns an error if the variable for the endpoint's token is configured and
-// not set.
+// PolicyToken returns an error if the variable for the endpoint's token is configured but not set.
 func PolicyToken(p cli.Process, s *config.Settings) error {
 	name := s.Policy.TokenEnv
 	if s.Policy.URL == "" || name == "" || p.Getenv(name) != "" {
@@ -63,7 +61,7 @@ func PolicyToken(p cli.Process, s *config.Settings) error {
 	return all
 }
 
-// Audit returns what is wrong with the file for audit records.
+// Audit returns the mistakes in the settings and the file of the audit.
 func Audit(s *config.Settings) (all setting.Problems) {
 	if s.Audit.File == "" {
 		if s.Audit.Required {
@@ -77,8 +75,8 @@ func Audit(s *config.Settings) (all setting.Problems) {
 	return all
 }
 
-// Identity returns what is wrong with the files that say who a session acts for. A
-// session would start without them.
+// Identity returns the mistakes in the files that identify the principal of a session. A session
+// would start without them.
 func Identity(s *config.Settings) (all setting.Problems) {
 	if err := s.Operator.FileErr; err != nil {
 		all.Add(s.Origin("session.file"), "session.file: %v", err)

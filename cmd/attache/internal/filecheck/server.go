@@ -12,8 +12,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Config returns what [All] does. Without a command no entry of servers holds in s, so it looks
-// at the files that each of them names too.
+// Config is like [All]. Without a command no entry of servers applies to s, so it also checks the
+// files that each entry names.
 func Config(p cli.Process, flags setting.Flags, command []string, s *config.Settings) error {
 	all, _ := errors.AsType[setting.Problems](All(p, s))
 	if len(command) > 0 {
@@ -22,11 +22,11 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 	for _, e := range s.Servers {
 		own, err := config.LoadServed(p, flags, e.Name)
 		if err != nil {
-			wrong, ok := errors.AsType[setting.Problems](err)
+			problems, ok := errors.AsType[setting.Problems](err)
 			if !ok {
 				return err
 			}
-			all = append(all, wrong...)
+			all = append(all, problems...)
 			continue
 		}
 		for _, problem := range remote(p, own) {
@@ -38,8 +38,8 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 	return all.Err()
 }
 
-// remote returns what is wrong with the files for a remote server. It cannot be reached without
-// them. Variables are not looked at: the client sets them.
+// remote returns the mistakes in the files for a remote server. It does not check variables, because
+// the client sets them.
 func remote(p cli.Process, s *config.Settings) (all setting.Problems) {
 	r := &s.Server.Remote
 	secret := func(origin, key string, v setting.Secret) {
@@ -59,7 +59,8 @@ func remote(p cli.Process, s *config.Settings) (all setting.Problems) {
 	return append(all, readable(s, "server.tls.key", r.Key)...)
 }
 
-// serve returns what attache serve would refuse. Whether a shared database has keys is not asked.
+// serve returns the mistakes with which attache serve would not start. It does not ask a database
+// whether it has keys.
 func serve(p cli.Process, s *config.Settings) setting.Problems {
 	all := config.CheckServe(s)
 	all = append(all, readable(s, "serve.tls.cert", s.Serve.Cert)...)
@@ -75,7 +76,7 @@ func serve(p cli.Process, s *config.Settings) setting.Problems {
 	return all
 }
 
-// authenticates reports whether requests to attache serve may need a credential.
+// authenticates reports whether attache serve may require credentials.
 func authenticates(s *config.Settings) bool {
 	if s.Identity.AcceptsTokens() || s.Store.Shared() || !s.Origin("identity.keys_file").Default() {
 		return true

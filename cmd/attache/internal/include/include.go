@@ -1,11 +1,11 @@
 // Package include reads files that a configuration includes from an https address.
 //
-// A rule that is fetched is only as good as what vouches for it. So every address
-// comes with the digest of its content, or with the public key that signs it
-// (minisign, Ed25519), and content that does not fit is never used. The last good
-// copy is kept: it is used while the address cannot be reached, with a note that says
-// so. Content with a digest is fetched once; signed content is fetched again when its
-// copy is older than [MaxAge].
+// Rules from the network must be authenticated. So every address is configured with
+// the digest of its content, or with the public key that signs it (minisign,
+// Ed25519), and other content is never used. The last valid copy is stored. It is
+// used while the address cannot be reached, with a note for the user. Content with a
+// digest is fetched once; signed content is fetched again when its copy is older than
+// an hour.
 package include
 
 import (
@@ -28,22 +28,22 @@ import (
 )
 
 const (
-	// MaxAge is how old a signed copy may be before it is fetched again.
-	MaxAge = time.Hour
+	// maxAge is how old a signed copy may be before it is fetched again.
+	maxAge = time.Hour
 	// timeout bounds a fetch.
 	timeout = 5 * time.Second
-	// MaxSize is how long a file may be, in bytes.
-	MaxSize = 256 << 10
+	// maxSize is the maximum size of a file, in bytes.
+	maxSize = 256 << 10
 )
 
-// A Source is an address and what vouches for its content: a digest or a key.
+// A Source is an address, and the digest or the key that authenticates its content.
 type Source struct {
 	URL    string
 	Digest string // "sha256:" and 64 hexadecimal digits
 	Key    string // a public key of minisign, "RW..."
 }
 
-// Check returns what is wrong with s and what to do, nil if nothing is.
+// Check returns an error if s is not valid.
 func (s Source) Check() error {
 	u, err := url.Parse(s.URL)
 	switch {
@@ -71,10 +71,9 @@ func (s Source) publicKey() (key minisign.PublicKey, err error) {
 	return key, err
 }
 
-// A Fetcher reads sources. The zero value has no cache directory and so keeps no
-// copies.
+// A Fetcher reads sources. The zero value has no cache directory and stores no copies.
 type Fetcher struct {
-	// Dir is where copies are kept; it is made when the first one is.
+	// Dir is the directory for copies. It is created for the first copy.
 	Dir string
 	// Client, if not nil, has the transport of the requests.
 	Client *http.Client
@@ -82,39 +81,39 @@ type Fetcher struct {
 	Now func() time.Time
 }
 
-// Read returns the content of s. note, if not empty, is a warning for the user: the
-// content is a copy because the address could not be read. An error says why there
-// is no content that s vouches for, and what to do.
+// Read returns the content of s. note, if not empty, is a warning for the user, for example that
+// the content is a copy because the address could not be read. Read returns an error if there is no
+// valid content.
 func (f *Fetcher) Read(ctx context.Context, s Source) (content []byte, note string, err error) {
 	if err := s.Check(); err != nil {
 		return nil, "", err
 	}
-	kept, age := f.copy(s)
-	if kept.content != nil && (s.Digest != "" || age < MaxAge) {
-		return kept.content, "", nil
+	stored, age := f.copy(s)
+	if stored.content != nil && (s.Digest != "" || age < maxAge) {
+		return stored.content, "", nil
 	}
 	fresh, err := f.fetch(ctx, s)
 	switch {
-	case err != nil && kept.content == nil:
+	case err != nil && stored.content == nil:
 		return nil, "", fmt.Errorf("%s: %w", s.URL, err)
 	case err != nil:
-		return kept.content, fmt.Sprintf("%s: %v; the copy of %s is used", s.URL, err, f.now().Add(-age).UTC().Format(time.RFC3339)), nil
-	case fresh.older(kept):
-		return kept.content, fmt.Sprintf("%s: the signature is older than that of the copy kept here; the copy is used", s.URL), nil
+		return stored.content, fmt.Sprintf("%s: %v; the copy of %s is used", s.URL, err, f.now().Add(-age).UTC().Format(time.RFC3339)), nil
+	case fresh.older(stored):
+		return stored.content, fmt.Sprintf("%s: the signature is older than that of the copy kept here; the copy is used", s.URL), nil
 	}
-	if err := f.keep(s, fresh); err != nil {
+	if err := f.store(s, fresh); err != nil {
 		note = fmt.Sprintf("%s: no copy can be kept: %v", s.URL, err)
 	}
 	return fresh.content, note, nil
 }
 
-// A file is content and, where a key vouches for it, its signature.
+// A file is content and, for a source with a key, its signature.
 type file struct {
 	content   []byte
 	signature []byte
 }
 
-// verify returns an error unless s vouches for the file.
+// verify returns an error if the file does not have the digest, or a signature by the key, of s.
 func (f file) verify(s Source) error {
 	if s.Digest != "" {
 		sum := sha256.Sum256(f.content)
@@ -133,15 +132,15 @@ func (f file) verify(s Source) error {
 	return nil
 }
 
-// older reports whether f was signed before g. The trusted comment that minisign
-// writes has the time; without one in both, nothing is known.
+// older reports whether f was signed before g. It returns false if one of the two times is not
+// known.
 func (f file) older(g file) bool {
 	a, b := f.signed(), g.signed()
 	return a > 0 && b > 0 && a < b
 }
 
-// signed returns when the file was signed, in seconds since 1970, 0 if that is not
-// known.
+// signed returns when the file was signed, in seconds since 1970, or 0 if that is not known.
+// minisign writes the time into the trusted comment.
 func (f file) signed() (seconds int64) {
 	var s minisign.Signature
 	if len(f.signature) == 0 || s.UnmarshalText(f.signature) != nil {
@@ -176,9 +175,9 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 		return nil, err
 	}
 	request.Header.Set("User-Agent", "attache")
-	body, err := fetch.Do(fetch.NewClient(f.Client, staySafe), request, MaxSize)
+	body, err := fetch.Do(fetch.NewClient(f.Client, checkRedirect), request, maxSize)
 	if errors.Is(err, fetch.ErrTooLong) {
-		return nil, fmt.Errorf("it is larger than %d KiB, as no configuration is", MaxSize>>10)
+		return nil, fmt.Errorf("it is larger than %d KiB, as no configuration is", maxSize>>10)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be fetched: %w", err)
@@ -186,8 +185,8 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	return body, nil
 }
 
-// staySafe lets a redirect lead to https alone.
-func staySafe(next *http.Request, before []*http.Request) error {
+// checkRedirect returns an error if a redirect leads to another protocol than https.
+func checkRedirect(next *http.Request, before []*http.Request) error {
 	if next.URL.Scheme != "https" || len(before) > 5 {
 		return errors.New("it redirects to another protocol, or too often")
 	}
@@ -201,39 +200,39 @@ func (f *Fetcher) now() time.Time {
 	return time.Now()
 }
 
-// path returns where the copy of s is kept, without its ending.
+// path returns the path of the copy of s, without the file name extension.
 func (f *Fetcher) path(s Source) string {
 	sum := sha256.Sum256([]byte(s.URL))
 	return filepath.Join(f.Dir, hex.EncodeToString(sum[:16]))
 }
 
-// copy returns the copy of s, if there is one that s vouches for, and its age.
+// copy returns the stored copy of s and its age, or no content if there is no valid copy.
 func (f *Fetcher) copy(s Source) (file, time.Duration) {
 	if f.Dir == "" {
 		return file{}, 0
 	}
 	info, err := os.Stat(f.path(s) + ".yaml")
-	if err != nil || !info.Mode().IsRegular() || info.Size() > MaxSize {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSize {
 		return file{}, 0
 	}
-	var kept file
-	if kept.content, err = os.ReadFile(f.path(s) + ".yaml"); err != nil {
+	var stored file
+	if stored.content, err = os.ReadFile(f.path(s) + ".yaml"); err != nil {
 		return file{}, 0
 	}
 	if s.Key != "" {
-		if kept.signature, err = os.ReadFile(f.path(s) + ".minisig"); err != nil {
+		if stored.signature, err = os.ReadFile(f.path(s) + ".minisig"); err != nil {
 			return file{}, 0
 		}
 	}
-	if kept.verify(s) != nil {
-		return file{}, 0 // another digest or key is configured now, or it was changed
+	if stored.verify(s) != nil {
+		return file{}, 0 // another digest or key is configured now, or the copy was changed
 	}
-	return kept, f.now().Sub(info.ModTime())
+	return stored, f.now().Sub(info.ModTime())
 }
 
-// keep writes a copy. The signature comes first: content without its signature is
-// not used, so a crash between the two costs a fetch and no more.
-func (f *Fetcher) keep(s Source, fresh file) error {
+// store writes a copy. It writes the signature first: content without its signature is not used, so
+// a crash between the two only costs a fetch.
+func (f *Fetcher) store(s Source, fresh file) error {
 	if f.Dir == "" {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// A site serves files over https and counts requests.
+// A site serves files over https and counts the requests.
 type site struct {
 	*httptest.Server
 	files    map[string]string
@@ -53,7 +53,7 @@ func read(t *testing.T, f *Fetcher, s Source) (content, note, failure string) {
 	return string(got), note, failure
 }
 
-// Content with a digest is fetched once, and then read from its copy.
+// Content with a digest is fetched once and then read from the copy.
 func TestDigest(t *testing.T) {
 	web := newSite(t)
 	web.files["/team.yaml"] = "log: {}\n"
@@ -81,8 +81,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Signed content follows its address; its last good copy stands in when the address
-// fails, is changed by others, or goes back.
+// Signed content is updated from its address. The last valid copy is used if the address fails, or
+// its content has no valid signature or an older one.
 func TestKey(t *testing.T) {
 	web := newSite(t)
 	public, private, err := minisign.GenerateKey(nil)
@@ -109,9 +109,9 @@ func TestKey(t *testing.T) {
 	expect("one", "")
 	publish("two", 200)
 	expect("one", "") // the copy is young
-	now = now.Add(MaxAge + time.Minute)
+	now = now.Add(maxAge + time.Minute)
 	expect("two", "")
-	now = now.Add(MaxAge + time.Minute)
+	now = now.Add(maxAge + time.Minute)
 	publish("one", 100)
 	expect("two", "older than that of the copy")
 	publish("three", 300)
@@ -144,10 +144,10 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What is too large, or redirects away from https, is refused.
+// Content that is too large, and a redirect to another protocol, is refused.
 func TestFetchRefuses(t *testing.T) {
 	web := newSite(t)
-	web.files["/large.yaml"] = strings.Repeat("x", MaxSize+1)
+	web.files["/large.yaml"] = strings.Repeat("x", maxSize+1)
 	s := Source{URL: web.URL + "/large.yaml", Digest: digest("x")}
 	if _, _, failure := read(t, &Fetcher{Client: web.Client()}, s); !strings.Contains(failure, "larger than 256 KiB") {
 		t.Error(failure)
@@ -156,7 +156,7 @@ func TestFetchRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if staySafe(next, nil) == nil {
+	if checkRedirect(next, nil) == nil {
 		t.Error("a redirect to http is followed")
 	}
 }

@@ -1,4 +1,4 @@
-// Package inspect starts a server, asks it what it is and for its tools, and stops it.
+// Package inspect starts a server, asks it about itself and its tools, and stops it.
 package inspect
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// ModernMeta are the members of _meta that a request of the modern era needs.
+// ModernMeta contains the members of _meta that a request of the modern era needs.
 const ModernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"attache-explain","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}`
@@ -33,11 +33,11 @@ func ToolNames(list []byte) []string {
 	return all
 }
 
-// Timeout bounds what a server may take to start and to list its tools: npx may
-// have to fetch it first.
+// Timeout is how long a server may take to start and to list its tools. It is long because npx may
+// have to download the server.
 const Timeout = 60 * time.Second
 
-// maxListPages bounds the pages of tools/list that are asked for.
+// maxListPages bounds the pages of tools/list that are requested.
 const maxListPages = 100
 
 // A Target is a server: a command with its environment, or, if Remote is not nil, a
@@ -47,7 +47,7 @@ type Target struct {
 	Remote    *remote.Options
 }
 
-// A Visit starts a server to ask it something, and leaves no process behind.
+// A Visit starts a server to ask it something. It leaves no process behind.
 type Visit struct {
 	Target
 	Limit time.Duration
@@ -56,11 +56,11 @@ type Visit struct {
 // A VisitResult describes a server after a visit.
 type VisitResult struct {
 	Exit child.Exit
-	Tail []string // of its stderr; the server's own words
+	Tail []string // the last lines of its stderr
 	Took time.Duration
 }
 
-// Ask starts the server, calls question with a client of it, and stops the server. The error
+// Ask starts the server, calls question with a client of the server, and stops it. The error
 // is a [*child.StartError] if the server could not be started.
 func (v Visit) Ask(ctx context.Context, question func(*Client) error) (VisitResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Limit)
@@ -74,7 +74,7 @@ func (v Visit) Ask(ctx context.Context, question func(*Client) error) (VisitResu
 		return VisitResult{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
-	took, err := v.put(ctx, began, question, server.Stdin(), server.Stdout())
+	took, err := v.call(ctx, began, question, server.Stdin(), server.Stdout())
 	stop()
 	server.Stdout().Close()
 	server.Stop(context.Background())
@@ -89,12 +89,12 @@ func (v Visit) askRemote(ctx context.Context, began time.Time, question func(*Cl
 	}
 	defer context.AfterFunc(ctx, server.Stop)()
 	defer server.Stop()
-	took, err := v.put(ctx, began, question, server.Stdin(), server.Stdout())
+	took, err := v.call(ctx, began, question, server.Stdin(), server.Stdout())
 	return VisitResult{Took: took}, err
 }
 
-// put puts the question to a server.
-func (v Visit) put(ctx context.Context, began time.Time, question func(*Client) error, in io.Writer, out io.Reader) (took time.Duration, err error) {
+// call calls question with a client of the server that reads in and writes out.
+func (v Visit) call(ctx context.Context, began time.Time, question func(*Client) error, in io.Writer, out io.Reader) (took time.Duration, err error) {
 	err = question(NewClient(in, out))
 	took = time.Since(began)
 	if err != nil && ctx.Err() != nil {
@@ -103,22 +103,22 @@ func (v Visit) put(ctx context.Context, began time.Time, question func(*Client) 
 	return took, err
 }
 
-// A Client asks a server what it is and which tools it has.
+// A Client asks a server about itself and its tools.
 type Client struct {
 	in  io.Writer
 	out *bufio.Reader
 	n   int
 
-	Noise int    // lines that are no JSON
-	First []byte // the first of them
+	Noise int    // the number of lines that are not JSON
+	First []byte // the first of these lines
 }
 
-// NewClient returns a client that writes to in, and reads from out.
+// NewClient returns a client that writes to in and reads from out.
 func NewClient(in io.Writer, out io.Reader) *Client {
 	return &Client{in: in, out: bufio.NewReader(out)}
 }
 
-// List makes the handshake, if the server knows it, and returns the tools as a JSON array.
+// List performs the handshake, if the server supports it, and returns the tools as a JSON array.
 func (l *Client) List() ([]byte, error) {
 	reply, err := l.Initialize()
 	if err != nil {
@@ -126,17 +126,16 @@ func (l *Client) List() ([]byte, error) {
 	}
 	meta := ""
 	if !reply.Get("result").Exists() {
-		meta = ModernMember // a server of the modern era knows no handshake
+		meta = ModernMember // a server of the modern era has no handshake
 	}
 	return l.Pages(meta)
 }
 
-// ModernMember is the member of params by which a request is one of the modern
-// era.
+// ModernMember is the member of params that makes a request one of the modern era.
 const ModernMember = `"_meta":{` + ModernMeta + `}`
 
-// Initialize makes the handshake of the legacy era, and returns the reply to it,
-// which may be an error.
+// Initialize performs the handshake of the legacy era. It returns the reply, which may be a JSON-RPC
+// error.
 func (l *Client) Initialize() (wire.Value, error) {
 	reply, err := l.Ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}`)
 	if err == nil && reply.Get("result").Exists() {
@@ -145,7 +144,7 @@ func (l *Client) Initialize() (wire.Value, error) {
 	return reply, err
 }
 
-// Discover asks a server of the modern era what it is.
+// Discover asks a server of the modern era about itself.
 func (l *Client) Discover() (wire.Value, error) {
 	return l.Ask("server/discover", `{`+ModernMember+`}`)
 }
@@ -177,39 +176,40 @@ func (l *Client) Pages(meta string) ([]byte, error) {
 	return slices.Concat([]byte{'['}, bytes.Join(all, []byte{','}), []byte{']'}), nil
 }
 
-// firstID keeps the ids of Ask away from those of Exchange.
+// firstID separates the ids of Ask from those of Exchange.
 const firstID = 700_000_000
 
-// Ask sends a request and returns the reply, past everything else that the server
-// says. The id is a number, since servers made with Effect answer no other.
+// Ask sends a request and returns the reply. It skips all other messages of the server. The id is a
+// number, because servers made with Effect answer no other.
 func (l *Client) Ask(method, params string) (wire.Value, error) {
 	l.n++
 	id := strconv.Itoa(firstID + l.n)
 	return l.Exchange(method, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+"}", id)
 }
 
-// Exchange is Ask for the frame of a request with that raw id.
+// Exchange is like Ask for the frame of a request with this raw id.
 func (l *Client) Exchange(method, frame, id string) (wire.Value, error) {
+	ended := fmt.Errorf("it ended before it answered %s", method)
 	if _, err := io.WriteString(l.in, frame+"\n"); err != nil {
-		return wire.Value{}, fmt.Errorf("it ended before it answered %s", method) // it reads no more
+		return wire.Value{}, ended
 	}
 	for {
 		line, err := l.out.ReadBytes('\n')
 		if err != nil {
-			return wire.Value{}, fmt.Errorf("it ended before it answered %s", method)
+			return wire.Value{}, ended
 		}
 		reply := wire.Value{Raw: bytes.TrimSpace(line)}
 		switch {
 		case !json.Valid(line):
-			l.heardNoise(reply.Raw)
+			l.countNoise(reply.Raw)
 		case string(reply.Get("id").Raw) == id && !reply.Get("method").Exists():
 			return reply, nil
 		}
 	}
 }
 
-// heardNoise notes a line that is no JSON. An empty one disturbs nobody.
-func (l *Client) heardNoise(line []byte) {
+// countNoise counts a line that is not JSON, unless it is empty.
+func (l *Client) countNoise(line []byte) {
 	if len(line) == 0 {
 		return
 	}
@@ -218,7 +218,7 @@ func (l *Client) heardNoise(line []byte) {
 	}
 }
 
-// Shorten cuts what is shown of a frame.
+// Shorten returns the beginning of a frame for people.
 func Shorten(frame []byte) string {
 	if len(frame) > cli.MaxShown {
 		return strings.ToValidUTF8(string(frame[:cli.MaxShown]), "") + "…"

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNumericIDs asks a server that reads only ids that are numbers, as those made with Effect
-// do, and that numbers its own requests alike.
+// TestNumericIDs lists the tools of a server that accepts only numbers as ids, as servers made with
+// Effect do, and whose requests have the same ids.
 func TestNumericIDs(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()

@@ -1,5 +1,5 @@
-// Package keys finds where API keys are, prints them for people, and reads how long a new one
-// is valid.
+// Package keys finds the place of API keys, prints them for people, and parses the expiry of new
+// keys.
 package keys
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// Validity returns until when a key is valid.
+// Validity describes until when a key is valid.
 func Validity(e identity.Entry) string {
 	if e.Expires.IsZero() {
 		return "valid until it is revoked"
@@ -21,7 +21,7 @@ func Validity(e identity.Entry) string {
 	return "valid until " + e.Expires.Format(time.RFC3339)
 }
 
-// ParseExpiry returns the span from now that s stands for, 0 for an empty s.
+// ParseExpiry returns the time from now until the expiry s, 0 for an empty s.
 func ParseExpiry(s string, now time.Time) (time.Duration, error) {
 	const how = "write a span such as 90d or 12h, or a day such as 2027-01-31"
 	span, err := time.ParseDuration(s)
@@ -61,7 +61,6 @@ func Print(out io.Writer, entries []identity.Entry, now time.Time) error {
 	return term.Table(out, rows)
 }
 
-// state returns whether a key is valid.
 func state(e identity.Entry, now time.Time) string {
 	switch {
 	case !e.Revoked.IsZero():

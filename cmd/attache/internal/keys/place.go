@@ -14,18 +14,18 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/keystore"
 )
 
-// A Place is where keys are: the key file, or the database that several machines share.
+// A Place is the place of keys: the key file, or the database that several machines share.
 type Place interface {
 	fmt.Stringer
-	// Create makes a key, as [identity.Create] does.
+	// Create creates a key like [identity.Create].
 	Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e identity.Entry, err error)
 	// List returns the keys; the error is [ErrNoFile] if there is no file yet.
 	List(ctx context.Context) ([]identity.Entry, error)
-	// Revoke revokes a key, as [identity.Revoke] does.
+	// Revoke revokes a key like [identity.Revoke].
 	Revoke(ctx context.Context, id string, now time.Time) error
 }
 
-// Find returns where the keys of the settings are.
+// Find returns the place of the keys of the settings.
 func Find(p cli.Process, s *config.Settings) (Place, error) {
 	url, err := s.Store.Address(p)
 	switch {
@@ -50,8 +50,8 @@ func (f file) Create(_ context.Context, a identity.Attributes, prefix string, ex
 	return key, e, usage(err)
 }
 
-// ErrNoFile is returned for a key file that does not exist. The missing socket of a database is
-// another error.
+// ErrNoFile is returned for a key file that does not exist. A missing socket of a database is a
+// different error.
 var ErrNoFile = errors.New("there is no key file")
 
 // List implements [Place].
@@ -68,7 +68,7 @@ func (f file) Revoke(_ context.Context, id string, now time.Time) error {
 	return usage(identity.Revoke(string(f), id, now))
 }
 
-// usage returns err as a mistake in how attache was called.
+// usage turns err into a usage error.
 func usage(err error) error {
 	if err == nil {
 		return nil
@@ -82,8 +82,8 @@ type shared struct {
 	server *database.Server
 }
 
-// openShared returns the keys in a database. Its timeouts are longer than those of a session: a
-// person waits, and an import is one transaction with a statement for each key.
+// openShared returns the keys in a database. Its timeouts are longer than those of a session, because
+// a person waits, and an import is one transaction with a statement for each key.
 func openShared(url string) (Place, error) {
 	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: database.Timeouts{
 		Connect: 10 * time.Second, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: time.Minute,
@@ -96,8 +96,8 @@ func openShared(url string) (Place, error) {
 
 func (s shared) String() string { return s.server.Address() }
 
-// Create implements [Place]. What the person says of the key is checked before the database is
-// asked, so that an error tells the two apart.
+// Create implements [Place]. It checks the attributes before it asks the database, so that only
+// mistakes in them are usage errors.
 func (s shared) Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (string, identity.Entry, error) {
 	if _, _, err := identity.NewKey(a, prefix, expiry, now); err != nil {
 		return "", identity.Entry{}, usage(err)
@@ -105,7 +105,7 @@ func (s shared) Create(ctx context.Context, a identity.Attributes, prefix string
 	return s.Store.Create(ctx, a, prefix, expiry, now)
 }
 
-// Revoke implements [Place]. An id that is not there is a mistake of the person.
+// Revoke implements [Place]. An unknown id is a usage error.
 func (s shared) Revoke(ctx context.Context, id string, now time.Time) error {
 	err := s.Store.Revoke(ctx, id, now)
 	if errors.Is(err, identity.ErrUnknownKey) {
@@ -114,7 +114,7 @@ func (s shared) Revoke(ctx context.Context, id string, now time.Time) error {
 	return err
 }
 
-// Import brings the keys of the key file into the database of store.url.
+// Import imports the keys of the key file into the database of store.url.
 func Import(ctx context.Context, p cli.Process, s *config.Settings) error {
 	place, err := Find(p, s)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package logging makes the logger of a run: it never blocks, and keeps secrets and
-// control characters out of its lines.
+// Package logging makes the logger of a run. It never blocks, and removes secrets and
+// control characters from its lines.
 package logging
 
 import (
@@ -19,7 +19,7 @@ import (
 // [Sink] in front of it.
 func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
+	_ = level.UnmarshalText([]byte(s.Log.Level)) // cannot fail: the settings were checked
 	handler := func(w io.Writer) slog.Handler { return textHandler(w, level, term.HasColour(p.Getenv, p.Stderr)) }
 	unescaped := textUnescaped
 	if s.Log.Format == "json" {
@@ -34,7 +34,7 @@ func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	return slog.New(&redactor{hook{handler(w), withTrace}, newSecrets(p, s), unescaped})
 }
 
-// Tee calls see with each record of log, without secrets. Call it before log is used.
+// Tee makes log call see with each record, without secrets. Call it before log is used.
 func Tee(log *slog.Logger, see func(slog.Record)) {
 	if h, ok := log.Handler().(*redactor); ok {
 		h.Handler = hook{h.Handler, func(_ context.Context, r slog.Record) slog.Record {
@@ -44,7 +44,7 @@ func Tee(log *slog.Logger, see func(slog.Record)) {
 	}
 }
 
-// textHandler returns the handler of lines for people.
+// textHandler returns the handler for lines that people read.
 func textHandler(w io.Writer, level slog.Level, colours bool) slog.Handler {
 	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !colours})
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
-// TestLoggerWritesWhereItIsTold keeps the logger away from stderr itself, which
-// may block: only what stands before it does not.
-func TestLoggerWritesWhereItIsTold(t *testing.T) {
+// The logger writes only to its writer, and not directly to stderr, which may block.
+func TestLoggerWritesToItsWriter(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var direct, sink bytes.Buffer
 		s := &config.Settings{}
@@ -27,8 +26,8 @@ func TestLoggerWritesWhereItIsTold(t *testing.T) {
 	}
 }
 
-// What a peer chose is in attributes, in errors, and in the texts of both. A
-// terminal is the one place where control characters do harm at once.
+// Text chosen by a peer may be in messages, attributes and errors, and contain secrets and control
+// characters, which a terminal executes.
 func TestLogHidesSecrets(t *testing.T) {
 	const key, odd = "shop_k1_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "a\x1b[2Jb\nc\u009bd\\x1b[2J"
 	s := config.DefaultSettings("")
@@ -60,7 +59,7 @@ func TestLogHidesSecrets(t *testing.T) {
 	}
 }
 
-// colours are the escapes that the log itself writes.
+// colours are the escape sequences that the log itself writes.
 var colourCodes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 type lazyValue string

@@ -15,21 +15,21 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// A redactor handler takes secrets out of all that is logged, and has control
-// characters escaped. Names, ids and paths are chosen by peers: a client may take an
-// API key for a thread's id, and a terminal obeys what it is shown.
+// A redactor is a handler that removes secrets and escapes control characters. Peers choose names,
+// ids and paths: a client may use an API key as the id of a thread, and a terminal executes control
+// sequences.
 type redactor struct {
 	slog.Handler
 	secrets   *secrets
 	unescaped rawCharacters
 }
 
-// rawCharacters are the characters that must not be shown and that a handler writes as they are,
-// in a message and in a value.
+// rawCharacters report the characters that must not be shown but that a handler does not escape, in
+// a message and in a value.
 type rawCharacters struct{ message, value func(rune) bool }
 
-// The handlers that there are: that of text quotes values, but makes an escape, which
-// begins a colour, of what it has quoted as one; that of JSON escapes what JSON has to.
+// The text handler quotes values, but writes an escape character, which begins a colour, unquoted.
+// The JSON handler escapes only the characters that JSON requires.
 var (
 	textUnescaped = rawCharacters{unprintable, func(c rune) bool { return c == '\x1b' }}
 	jsonUnescaped = rawCharacters{unprintableWide, unprintableWide}
@@ -40,8 +40,7 @@ func unprintable(c rune) bool { return !unicode.IsPrint(c) }
 func unprintableWide(c rune) bool { return c >= 0x7f && !unicode.IsPrint(c) }
 
 // escaped returns text with the characters for which isRaw is true in Go's notation. The text
-// handler would turn \x1b into an escape again, so that is written as \u001b, also where a peer
-// wrote it.
+// handler turns \x1b into an escape character, so it is written as \u001b, even if a peer wrote it.
 func escaped(text string, isRaw func(rune) bool) string {
 	if strings.ContainsFunc(text, isRaw) {
 		var b strings.Builder
@@ -58,7 +57,7 @@ func escaped(text string, isRaw func(rune) bool) string {
 	return strings.ReplaceAll(text, `\x1b`, `\u001b`)
 }
 
-// secrets are what a log must not contain: what looks like a secret, and the given values.
+// secrets removes secrets from texts: values that look like one, and known values.
 type secrets struct {
 	p     cli.Process
 	scrub atomic.Pointer[func() *record.Scrubber]
@@ -66,16 +65,16 @@ type secrets struct {
 
 func newSecrets(p cli.Process, s *config.Settings) *secrets {
 	k := &secrets{p: p}
-	k.hold(s, nil)
+	k.set(s, nil)
 	return k
 }
 
-// hold adds the values of s and these to the secrets. They are collected when the first line is
+// set sets the known values to these and those of s. They are collected when the first line is
 // logged, because most sessions log none.
-func (k *secrets) hold(s *config.Settings, values []string) {
+func (k *secrets) set(s *config.Settings, values []string) {
 	scrub := sync.OnceValue(func() *record.Scrubber {
 		all := config.Secrets(k.p, s, values)
-		all.Home, all.Host, all.Prose = "", "", true // a log is to name files as they are
+		all.Home, all.Host, all.Prose = "", "", true // the log shows the real paths of files
 		return record.NewScrubber(all)
 	})
 	k.scrub.Store(&scrub)
@@ -89,12 +88,12 @@ func (k *secrets) without(text string) string {
 // Redact makes log hide the secrets of s and these values.
 func Redact(log *slog.Logger, s *config.Settings, values []string) {
 	if h, ok := log.Handler().(*redactor); ok {
-		h.secrets.hold(s, values)
+		h.secrets.set(s, values)
 	}
 }
 
-// ForServer returns a log whose lines name one of several servers. [Redact] makes it hide the
-// secrets of that server; those of the others stay hidden in their own.
+// ForServer returns a logger for one of several servers, whose lines have the server's name. It has
+// its own secrets, which [Redact] sets.
 func ForServer(log *slog.Logger, name string) *slog.Logger {
 	if h, ok := log.Handler().(*redactor); ok {
 		own := &secrets{p: h.secrets.p}
@@ -132,7 +131,7 @@ func (h *redactor) attrs(attrs []slog.Attr) []slog.Attr {
 	return out
 }
 
-// attr returns a without secrets. Its name is attache's own and stays.
+// attr returns a without secrets in its value. Its key is chosen by attache.
 func (h *redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {

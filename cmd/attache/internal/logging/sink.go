@@ -7,26 +7,26 @@ import (
 )
 
 // A Sink writes log lines and never blocks: a client that does not read attache's stderr must
-// not delay a message or a signal. Lines that do not fit are dropped and counted, and the log
-// says how many as soon as it takes lines again.
+// not delay a message or a signal. Lines that do not fit are dropped, and their number is logged as
+// soon as lines can be written again.
 type Sink struct {
 	w       io.Writer
 	dropped func(lines int) // logs to w that lines were dropped; set by New
 
 	mu      sync.Mutex
-	waiting sync.Cond // for lines, or the end
+	waiting sync.Cond // signals a line or the end
 	lines   [][]byte
-	size    int           // of lines that are not written
-	lost    int           // lines that were dropped and not reported
-	done    chan struct{} // nil until the first line; closed when all is written
+	size    int           // bytes that are not written yet
+	lost    int           // lines that were dropped and not reported yet
+	done    chan struct{} // nil until the first line; closed when all lines are written
 	closed  bool
 }
 
 const (
-	// sinkBytes is how much waits for a stderr that does not take it. A front whose sessions
-	// end all at once writes thousands of lines.
+	// sinkBytes is how many bytes may wait to be written. A front whose sessions all end at
+	// once logs thousands of lines.
 	sinkBytes = 1 << 20
-	// sinkPatience is how long the end of the program waits for them.
+	// sinkPatience is how long Close waits for the waiting lines.
 	sinkPatience = 200 * time.Millisecond
 )
 
@@ -37,7 +37,7 @@ func NewSink(w io.Writer) *Sink {
 	return s
 }
 
-// Write implements io.Writer. It keeps a copy of b and reports success.
+// Write implements io.Writer. It queues a copy of b and always succeeds.
 func (s *Sink) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +75,8 @@ func (s *Sink) drain() {
 	}
 }
 
-// next waits for lines, and returns them with the number of those that were dropped behind them.
-// more is false at the end.
+// next waits for lines. It returns them and the number of lines dropped after them. more is false at
+// the end.
 func (s *Sink) next() (lines [][]byte, lost int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Sink) next() (lines [][]byte, lost int, more bool) {
 	return lines, lost, !s.closed
 }
 
-// Close writes the waiting lines, as long as stderr takes them in time.
+// Close waits for the remaining lines to be written, but not longer than sinkPatience.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	s.closed = true

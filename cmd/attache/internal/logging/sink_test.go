@@ -25,7 +25,7 @@ func TestStderrSinkWritesInOrder(t *testing.T) {
 	}
 }
 
-// A gate is a stderr that takes nothing until it is open.
+// A gate is a writer that blocks until it is open.
 type gate struct {
 	open  chan struct{}
 	wrote chan struct{} // after each line, if not nil
@@ -41,7 +41,7 @@ func (g *gate) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestStderrSinkKeepsABurst has the lines of a front whose 3,000 sessions end at once.
+// The sink keeps the lines of a front whose 3,000 sessions end at the same time.
 func TestStderrSinkKeepsABurst(t *testing.T) {
 	const lines = 3000
 	out := &gate{open: make(chan struct{})}
@@ -57,8 +57,8 @@ func TestStderrSinkKeepsABurst(t *testing.T) {
 	}
 }
 
-// TestStderrSinkNeverBlocks writes more than fits to a stderr that nobody reads for a while. The
-// log says what it lost, in its own format and before the end.
+// Writing more than fits to a stderr that is not read for a while does not block. The log reports the
+// number of lines that were dropped, in its own format and before the end.
 func TestStderrSinkNeverBlocks(t *testing.T) {
 	out := &gate{open: make(chan struct{}), wrote: make(chan struct{})}
 	s := NewSink(out)

@@ -7,7 +7,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A hook is a handler that has a function look at each record, and return what is logged.
+// A hook is a handler that passes each record to a function and logs the record that it returns.
 type hook struct {
 	slog.Handler
 	look func(context.Context, slog.Record) slog.Record
@@ -26,12 +26,12 @@ func (h hook) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements [slog.Handler].
 func (h hook) WithGroup(name string) slog.Handler { return hook{h.Handler.WithGroup(name), h.look} }
 
-// withTrace gives a line about a call the id of its trace, if one is known. Layers log with the
-// context of the frame they handle, and need not know of it.
+// withTrace adds the trace id to a record about a call, if the id is known. The call is in the
+// context with which layers log.
 func withTrace(ctx context.Context, r slog.Record) slog.Record {
 	if call := middleware.CallFrom(ctx); call != nil {
 		if id := call.Trace().TraceID; id != "" {
-			r = r.Clone() // a record must not be changed, as its copies share room
+			r = r.Clone() // copies of a record share memory
 			r.AddAttrs(slog.String("trace_id", id))
 		}
 	}

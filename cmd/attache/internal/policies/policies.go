@@ -1,5 +1,4 @@
-// Package policies shows a person the policies that a session would get, and finds the
-// mistakes in policy files.
+// Package policies prints the policies that a session would get, and the mistakes in policy files.
 package policies
 
 import (
@@ -25,7 +24,7 @@ type Command struct {
 	Settings *config.Settings
 }
 
-// Show prints the block that a session would get.
+// Show prints the block of policies that a session would get.
 func (c Command) Show(ctx context.Context) error {
 	source, err := assembly.SessionSource(c.Process, c.Settings, logging.New(c.Process, c.Settings, c.Stderr))
 	if err != nil {
@@ -44,7 +43,7 @@ func (c Command) Show(ctx context.Context) error {
 	return err
 }
 
-// Check prints the mistakes in the policy files, or asks the endpoint once.
+// Check prints the mistakes in the policy files, or queries the endpoint once.
 func (c Command) Check(ctx context.Context) error {
 	source, err := assembly.ConfiguredSource(c.Process, c.Settings)
 	if err != nil {
@@ -61,7 +60,7 @@ func (c Command) Check(ctx context.Context) error {
 	return err
 }
 
-// reportHidden reports policies with characters that cannot be seen, and shows them.
+// reportHidden prints warnings about policies with invisible characters.
 func (c Command) reportHidden(e policy.Effective) {
 	show := func(what, text string) {
 		if shown, hidden := policy.Escape(text); hidden > 0 {
@@ -76,7 +75,7 @@ func (c Command) reportHidden(e policy.Effective) {
 	}
 }
 
-// ask asks source what a session would. The error says what to do.
+// ask makes the query of a session. The error says what to do.
 func (c Command) ask(ctx context.Context, source policy.Source) (policy.Effective, policy.Query, error) {
 	q, err := assembly.PolicyQuery(ctx, c.Process, c.Settings)
 	if err != nil {
@@ -89,7 +88,7 @@ func (c Command) ask(ctx context.Context, source policy.Source) (policy.Effectiv
 	return e, q, err
 }
 
-// explain says what to do about an error of the source.
+// explain returns an error that says what to do about err, an error of the source.
 func (c Command) explain(q policy.Query, err error) error {
 	s := c.Settings
 	switch {
@@ -107,7 +106,7 @@ func (c Command) explain(q policy.Query, err error) error {
 	return err
 }
 
-// unknownScope names the scopes there are.
+// unknownScope returns the error for an unknown scope, with the scopes that exist.
 func (c Command) unknownScope(q policy.Query, err error) error {
 	s := c.Settings
 	if s.Policy.Dir == "" {
@@ -126,8 +125,8 @@ func (c Command) unknownScope(q policy.Query, err error) error {
 	return cli.Usagef("there is no scope %q in %s: give one of %s with --scope, or in policy.scope", q.Scope, s.Policy.Dir, cli.Quoted(names))
 }
 
-// checkFiles prints the problems of the policy files in dir. The error says only
-// that there are some.
+// checkFiles prints the problems in the policy files in dir. If any is not a warning, it returns an
+// error without a message.
 func (c Command) checkFiles(dir string) error {
 	var err error
 	for _, p := range filesource.Check(dir) {
@@ -139,7 +138,7 @@ func (c Command) checkFiles(dir string) error {
 	return err
 }
 
-// checkEndpoint asks an endpoint once, which is all that can be known of it.
+// checkEndpoint queries an endpoint once.
 func (c Command) checkEndpoint(ctx context.Context, source policy.Source) error {
 	e, q, err := c.ask(ctx, source)
 	if err != nil {

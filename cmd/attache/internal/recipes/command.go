@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
-// Find returns the recipe of that name. The error names the nearest.
+// Find returns the recipe of that name. The error suggests a similar name.
 func Find(name string) (Recipe, error) {
 	var names []string
 	for _, r := range All() {
@@ -33,12 +33,11 @@ func Find(name string) (Recipe, error) {
 // A Command changes the configuration file for a person.
 type Command struct {
 	cli.Process
-	// DryRun shows what would change, and changes nothing.
+	// DryRun prints the changes without making them.
 	DryRun bool
 }
 
-// Add puts a recipe into the configuration file at path, with the parameters, each as
-// NAME=VALUE.
+// Add adds a recipe to the configuration file at path. Each parameter has the form NAME=VALUE.
 func (c Command) Add(path, name string, parameters []string) error {
 	r, err := Find(name)
 	if err != nil {
@@ -59,7 +58,7 @@ func (c Command) Add(path, name string, parameters []string) error {
 	return c.edit(path, func(content []byte) ([]byte, error) { return Add(content, name, body) })
 }
 
-// Remove takes a recipe out of the configuration file at path.
+// Remove removes a recipe from the configuration file at path.
 func (c Command) Remove(path, name string) error {
 	err := c.edit(path, func(content []byte) ([]byte, error) { return Remove(content, name) })
 	if errors.Is(err, ErrAbsent) {
@@ -68,8 +67,8 @@ func (c Command) Remove(path, name string) error {
 	return err
 }
 
-// edit prints the lines of the configuration file that differ, and then changes it. The
-// new content has to be valid.
+// edit prints the lines of the configuration file that differ, and then changes the file. The new
+// content must be valid.
 func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
 	var before, after []byte
 	checked := func(content []byte) (_ []byte, err error) {
@@ -101,7 +100,7 @@ func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
 	return nil
 }
 
-// create writes a file that is not there yet.
+// create writes a file that does not exist yet.
 func create(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

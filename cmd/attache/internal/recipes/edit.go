@@ -5,21 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 )
 
-// mark stands behind a key that [Add] has written, so that [Remove] takes out that
-// and nothing that the user wrote.
+// mark follows a key that [Add] has written, so that [Remove] removes nothing that the user wrote.
 const mark = "  # attache recipe"
 
-// ErrAbsent is returned by [Remove] when the configuration does not have the recipe.
-// The caller says which recipes there are.
+// ErrAbsent is returned by [Remove] if the configuration does not have the recipe.
 var ErrAbsent = errors.New("the recipe is not in the configuration")
 
-// Add returns content, a configuration file, with body under servers.name. All other
-// bytes stay. An error says why it cannot be added and what to do.
+// Add returns content, a configuration file, with body under servers.name. It changes no other byte.
+// An error says why body cannot be added and what to do.
 func Add(content []byte, name, body string) ([]byte, error) {
 	before, err := decode(content)
 	if err != nil {
@@ -54,8 +53,8 @@ func Add(content []byte, name, body string) ([]byte, error) {
 	return after, onlyAdds(before, after, name)
 }
 
-// Remove returns content without what [Add] wrote for name; an error that is
-// [ErrAbsent] if Add wrote nothing for it.
+// Remove returns content without the lines that [Add] wrote for name. The error is [ErrAbsent] if
+// there are none.
 func Remove(content []byte, name string) ([]byte, error) {
 	if _, err := decode(content); err != nil {
 		return nil, err
@@ -94,8 +93,8 @@ func decode(content []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// onlyAdds returns an error if after says anything else than before, but for
-// servers.name. It catches YAML whose lines do not mean what they seem to.
+// onlyAdds returns an error if the values in after differ from before in anything but servers.name.
+// It detects YAML whose lines do not mean what they seem to mean. It may change before.
 func onlyAdds(before map[string]any, after []byte, name string) error {
 	values, err := decode(after)
 	if err == nil {
@@ -103,7 +102,7 @@ func onlyAdds(before map[string]any, after []byte, name string) error {
 			delete(servers, name)
 			if len(servers) == 0 && before["servers"] == nil {
 				delete(values, "servers")
-				before = clone(before)
+				delete(before, "servers")
 			}
 		}
 		if reflect.DeepEqual(values, before) {
@@ -113,22 +112,11 @@ func onlyAdds(before map[string]any, after []byte, name string) error {
 	return errors.New("servers is not written as a block, one server a line: write it so, or add the recipe by hand")
 }
 
-// clone returns values without a key "servers" that has no value.
-func clone(values map[string]any) map[string]any {
-	out := map[string]any{}
-	for key, value := range values {
-		if key != "servers" || value != nil {
-			out[key] = value
-		}
-	}
-	return out
-}
-
-// A file is the lines of a configuration file, without their ends.
+// A file is a configuration file as lines without line ends.
 type file struct {
 	lines []string
-	end   string // of a line: "\n" or "\r\n"
-	open  bool   // the last line has no end, and keeps none
+	end   string // the line end: "\n" or "\r\n"
+	open  bool   // the last line has no line end
 }
 
 func split(content []byte) *file {
@@ -145,7 +133,7 @@ func split(content []byte) *file {
 	return f
 }
 
-// bytes returns the file. Its last line has an end if it had one in the text.
+// bytes returns the content of the file.
 func (f *file) bytes() []byte {
 	if len(f.lines) == 0 {
 		return nil
@@ -157,16 +145,11 @@ func (f *file) bytes() []byte {
 	return []byte(text)
 }
 
-func (f *file) insert(at int, lines ...string) {
-	f.lines = append(f.lines[:at:at], append(lines, f.lines[at:]...)...)
-}
+func (f *file) insert(at int, lines ...string) { f.lines = slices.Insert(f.lines, at, lines...) }
+func (f *file) remove(from, to int)            { f.lines = slices.Delete(f.lines, from, to) }
 
-func (f *file) remove(from, to int) {
-	f.lines = append(f.lines[:from:from], f.lines[to:]...)
-}
-
-// A section is where the key "servers" is: its line, -1 if there is none, the line
-// behind its last entry, and the indentation of its entries.
+// A section is the place of the key "servers": its line, -1 if there is none, the line after its
+// last entry, and the indentation of its entries.
 type section struct {
 	key, end int
 	indent   string

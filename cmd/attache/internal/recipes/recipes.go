@@ -1,13 +1,12 @@
-// Package recipes holds ready-made rules for servers that many people run, and puts
-// them into a configuration file and takes them out again.
+// Package recipes holds ready-made rules for popular servers, and adds them to a configuration
+// file and removes them again.
 //
-// A recipe is what the configuration has under servers.NAME: how the server is
+// A recipe is an entry of the configuration under servers.NAME: how the server is
 // recognised, and the rules for it. Values that differ between users are parameters.
-// Editing keeps every other byte of the file: comments, order and spacing.
+// Editing changes no other byte of the file.
 package recipes
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"path"
@@ -21,29 +20,30 @@ var files embed.FS
 
 // A Recipe is a set of rules for one server.
 type Recipe struct {
-	// Name is what it is called on a command line, and the name of the server in
-	// the configuration.
+	// Name is the name of the recipe on the command line, and of the server in the
+	// configuration.
 	Name string
-	// Summary says in one sentence what the rules do.
+	// Summary describes in one sentence what the rules do.
 	Summary string
-	// Parameters are the values that the user gives, in the order of the file.
+	// Parameters are the values that the user provides, in the order of the file.
 	Parameters []Parameter
-	// Text is the recipe as it is shipped: comments, and YAML with parameters in it.
+	// Text is the text of the recipe: comments, and YAML with placeholders for the
+	// parameters.
 	Text string
 }
 
-// A Parameter is a value that a recipe needs. It stands in the text as {{name}}.
+// A Parameter is a value that a recipe needs. Its placeholder in the text is {{name}}.
 type Parameter struct {
 	Name string
-	// Help says what the value is, such as "the organisation in github.com/OWNER".
+	// Help describes the value, such as "the organisation in github.com/OWNER".
 	Help string
 }
 
-// All returns the recipes, by name.
+// All returns the recipes, sorted by the names of their files.
 func All() []Recipe {
 	entries, err := files.ReadDir("recipes")
 	if err != nil {
-		panic(err) // they are part of the program
+		panic(err) // the files are part of the program
 	}
 	var all []Recipe
 	for _, e := range entries {
@@ -53,7 +53,6 @@ func All() []Recipe {
 		}
 		all = append(all, parse(strings.TrimSuffix(e.Name(), path.Ext(e.Name())), string(text)))
 	}
-	slices.SortFunc(all, func(a, b Recipe) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -76,8 +75,8 @@ func parse(name, text string) Recipe {
 	return r
 }
 
-// Body returns the YAML of the recipe with the values of its parameters. An error
-// names a parameter that values lacks, or one that the recipe does not have.
+// Body returns the YAML of the recipe with these values of its parameters. It returns an error if a
+// value is missing, or if the recipe has no such parameter.
 func (r Recipe) Body(values map[string]string) (string, error) {
 	body := r.Text
 	for _, p := range r.Parameters {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every recipe says what it does, and its parameters all stand in its text.
+// Every recipe has a summary, and a placeholder for each of its parameters.
 func TestAll(t *testing.T) {
 	for _, r := range All() {
 		if !strings.HasSuffix(r.Summary, ".") {
@@ -39,8 +39,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// What Add writes stands under servers, Remove takes out just that, and all other
-// bytes stay.
+// Add writes under servers, Remove removes only what Add wrote, and both change no other byte.
 func TestAddAndRemove(t *testing.T) {
 	const body = "match: {package: x}\naccess: {hide: true}\n"
 	tests := []struct{ name, before, after string }{
@@ -80,7 +79,7 @@ func TestAddAndRemove(t *testing.T) {
 	}
 }
 
-// Files that cannot be edited line by line are left alone.
+// Files that cannot be edited line by line are refused.
 func TestAddRefuses(t *testing.T) {
 	for before, want := range map[string]string{
 		"servers: {a: {}}\n":                "not written as a block",
@@ -98,8 +97,8 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// What the user wrote under the name of a recipe is not taken out.
-func TestRemoveLeavesTheUsersOwn(t *testing.T) {
+// An entry that the user wrote under the name of a recipe is not removed.
+func TestRemoveKeepsEntriesOfTheUser(t *testing.T) {
 	for _, content := range []string{"", "log: {}\n", "servers:\n  git:\n    match: {package: x}\n", "servers:\n  git:  # mine\n    match: {package: x}\n"} {
 		if _, err := Remove([]byte(content), "git"); !errors.Is(err, ErrAbsent) {
 			t.Errorf("%q: %v", content, err)
@@ -107,7 +106,7 @@ func TestRemoveLeavesTheUsersOwn(t *testing.T) {
 	}
 }
 
-// Adding and removing gives back the bytes, whatever the file.
+// Adding and then removing a recipe restores the bytes of any file.
 func FuzzAddRemove(f *testing.F) {
 	f.Add("log: {}\n")
 	f.Add("servers:\n  a: {}\n\n# end")

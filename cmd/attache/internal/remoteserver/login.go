@@ -8,13 +8,12 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 )
 
-// Logins returns where the user's logins are kept. Its Dir is empty where there is no
-// place for them.
+// Logins returns the store of the user's logins. Its Dir is empty if there is no state directory.
 func Logins(p cli.Process) login.Store {
 	return login.Store{Dir: p.StatePath("logins")}
 }
 
-// Login returns how to log in to the remote server of the settings.
+// Login returns the options for a login to the remote server of the settings.
 func Login(p cli.Process, s *config.Settings) (login.Options, error) {
 	r := &s.Server.Remote
 	t, err := transport(r)

@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// The login of the user who runs attache is for that user's own sessions alone, and a
-// header of the configuration counts more.
+// The login of the user who runs attache is used only for that user's sessions, and a header in the
+// configuration takes precedence over it.
 func TestOwnLogin(t *testing.T) {
 	p := cli.Process{StateDir: t.TempDir()}
 	g := &login.Grant{URL: "https://mcp.example.com/mcp", Obtained: time.Now(), Secrets: login.Secrets{Access: "own"}}

@@ -1,5 +1,4 @@
-// Package remoteserver makes the connection to a remote server that the settings
-// describe.
+// Package remoteserver turns the settings of a remote server into the options of its connections.
 package remoteserver
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Options returns how to reach the remote server of the settings. One Options is for any
-// number of sessions, which share connections.
+// Options returns the options for sessions with the remote server of the settings. Sessions with
+// the same options share connections.
 func Options(p cli.Process, s *config.Settings, log *slog.Logger) (remote.Options, error) {
 	return options(p, s, log, true)
 }
 
-// SharedOptions is like Options, for sessions of other people: they do not get the login of the
-// user who runs attache. They get headers and client credentials of the configuration.
+// SharedOptions is like Options, for sessions of other people. They use the headers and client
+// credentials of the configuration, but not the login of the user who runs attache.
 func SharedOptions(p cli.Process, s *config.Settings, log *slog.Logger) (remote.Options, error) {
 	return options(p, s, log, false)
 }
@@ -74,7 +73,7 @@ func transport(r *config.RemoteSettings) (*remote.Transport, error) {
 	}), nil
 }
 
-// combinedCredentials are the headers of the settings and the token of a login.
+// combinedCredentials combine the headers of the settings with the token of a login.
 type combinedCredentials struct{ headers, login remote.Credentials }
 
 // Set implements remote.Credentials.
@@ -93,8 +92,8 @@ func (b combinedCredentials) Refused(ctx context.Context, r remote.Refusal) (boo
 	return b.login.Refused(ctx, r)
 }
 
-// authorities returns the certificate authorities of the system and of a file, nil for the
-// system's alone.
+// authorities returns the certificate authorities of the system and those in a file. It returns nil,
+// which stands for those of the system, if path is empty.
 func authorities(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
@@ -113,8 +112,8 @@ func authorities(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// certificate returns the function that reads the client certificate, nil for none. It reads it
-// for each connection, because the files may be replaced.
+// certificate returns a function that reads the client certificate, nil for none. It is called for
+// each connection, because the files may be replaced.
 func certificate(cert, key string) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if cert == "" {
 		return nil
@@ -128,7 +127,7 @@ func certificate(cert, key string) func(*tls.CertificateRequestInfo) (*tls.Certi
 	}
 }
 
-// headers are the headers that the settings and the environment give.
+// headers sets the headers from the settings and the environment.
 type headers struct {
 	cli.Process
 	settings *config.RemoteSettings
@@ -145,7 +144,8 @@ func (c *headers) Set(_ context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused implements remote.Credentials: a file may hold another token now.
+// Refused implements remote.Credentials. It reads the headers again, because a file may hold a new
+// token.
 func (c *headers) Refused(_ context.Context, r remote.Refusal) (bool, error) {
 	now, err := c.settings.Header(c.Process)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestU29TLS(t *testing.T) {
 	}
 }
 
-// answer returns what a call is answered with.
+// answer makes a call and returns the answer.
 func answer(t *testing.T, o remote.Options) string {
 	t.Helper()
 	r, err := remote.Start(o)
@@ -93,7 +93,7 @@ func writePair(t *testing.T, pair tls.Certificate) (cert, key string) {
 	return cert, key
 }
 
-// What is wrong with the settings is said before a session begins.
+// Mistakes in the settings are reported before a session begins.
 func TestOptionsRefused(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.pem")
 	if err := os.WriteFile(bad, []byte("no certificate"), 0o600); err != nil {

@@ -28,19 +28,12 @@ func (s *service) startAdmin(ctx context.Context, failed chan<- error) (*http.Se
 		return nil, err
 	}
 	server := &http.Server{Handler: s.adminHandler(), ReadHeaderTimeout: headerTime, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
-	go func() { failed <- s.serveAdmin(server, listener) }()
+	go func() { failed <- server.Serve(listener) }()
 	return server, nil
 }
 
-func (s *service) serveAdmin(server *http.Server, listener net.Listener) error {
-	if err := server.Serve(listener); err != http.ErrServerClosed {
-		return err
-	}
-	return nil
-}
-
-// adminHandler answers the person who runs attache. It refuses requests with a foreign host
-// name: a page whose name was made to resolve to the loopback interface sends one (DNS
+// adminHandler returns the handler for the person who runs attache. It refuses requests with a
+// foreign host name, which a web page can send if its name resolves to the loopback interface (DNS
 // rebinding).
 func (s *service) adminHandler() http.Handler {
 	mux := http.NewServeMux()
@@ -59,7 +52,7 @@ func (s *service) adminHandler() http.Handler {
 	})
 }
 
-// profiles lists what profile serves.
+// profiles lists the profiles.
 func profiles(w http.ResponseWriter, _ *http.Request) {
 	text := "profile?seconds=30\ntrace?seconds=30\n"
 	for _, p := range pprof.Profiles() {
@@ -69,8 +62,8 @@ func profiles(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(text))
 }
 
-// profile serves go tool pprof and go tool trace. Package net/http/pprof does so too, but the
-// packages that it imports would be initialised at every start of attache.
+// profile serves profiles and traces for go tool pprof and go tool trace. It replaces
+// net/http/pprof, because the imports of that package would be initialised at every start.
 func profile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	var err error
@@ -94,15 +87,15 @@ func profile(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = pprof.Lookup(name).WriteTo(w, debug) // fails when the client has left
 	}
-	if err != nil { // another one is under way, and nothing was written
+	if err != nil { // another profile is running, and nothing was written
 		http.Error(w, err.Error(), http.StatusConflict)
 	}
 }
 
-// maxProfile is how long a profile may take, in seconds.
+// maxProfile is the longest duration of a profile, in seconds.
 const maxProfile = 600
 
-// wait returns after the seconds that a request for a profile names, or when its client leaves.
+// wait returns after the number of seconds in the request, or when the client leaves.
 func wait(r *http.Request) {
 	seconds, err := strconv.Atoi(r.URL.Query().Get("seconds"))
 	if err != nil || seconds < 1 || seconds > maxProfile {
@@ -119,7 +112,7 @@ func wait(r *http.Request) {
 // bounds are the bounds, in seconds, of the histogram of request durations.
 var bounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60}
 
-// counts are the counters of requests that /metrics shows.
+// counts holds the counters of requests that /metrics shows.
 type counts struct {
 	mu       sync.Mutex
 	requests [len(methods)][1000]uint64 // by method and status
@@ -127,7 +120,7 @@ type counts struct {
 	sum      float64
 }
 
-// methods are the methods by which requests are counted. A client may send any.
+// methods are the methods that are counted separately. A client may send any method.
 var methods = [...]string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions, "other"}
 
 func (c *counts) add(method string, status int, took time.Duration) {
@@ -149,7 +142,7 @@ func (c *counts) add(method string, status int, took time.Duration) {
 	c.sum += took.Seconds()
 }
 
-// metrics answers in the text format of Prometheus.
+// metrics serves metrics in the text format of Prometheus.
 func (s *service) metrics(w http.ResponseWriter, _ *http.Request) {
 	var b strings.Builder
 	gauge := func(name, help string, value int) {

@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// arrivals counts the connections on which no request has been handled yet. A server that is
-// told to shut down closes such a connection without an answer, though a request may be on it
-// (net/http, Server.Shutdown).
+// arrivals counts the connections on which no request has been handled yet. Server.Shutdown closes
+// such a connection without an answer, even if a request has already arrived on it.
 type arrivals struct {
 	n    atomic.Int64
 	open sync.Map // net.Conn to *arrival
 }
 
-// An arrival is a connection.
+// An arrival is the state of a connection.
 type arrival struct {
 	handled atomic.Bool
 	watch   *watch // nil over TLS
@@ -46,7 +45,7 @@ func (a *arrivals) watch(server *http.Server) {
 	}
 }
 
-// request notes that a request is handled. It returns the watch of its connection, nil for none.
+// request records that a request is handled. It returns the watch of its connection, nil for none.
 func (a *arrivals) request(r *http.Request) *watch {
 	one, ok := r.Context().Value(arrivalKey{}).(*arrival)
 	if !ok {
@@ -62,8 +61,8 @@ func (a *arrivals) handle(one *arrival) {
 	}
 }
 
-// await returns when a request has been handled on each connection, and after limit at the
-// latest: some clients and balancers open connections that they do not use.
+// await returns when a request has been handled on each connection, or after limit, because some
+// clients and load balancers open connections that they do not use.
 func (a *arrivals) await(limit time.Duration) {
 	for end := time.Now().Add(limit); a.n.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A listener accepts connections whose deadlines may be moved at every message. A timer of
-// the runtime costs more than all else that is done for a header, so one that runs is left
-// alone, and looks again when it fires.
+// A listener accepts connections on which setting a deadline is cheap, so that it can be done for
+// every message. Resetting a timer of the runtime costs more than all other work for a header, so a
+// running timer is not reset: when it fires, it checks the current deadline.
 type listener struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -26,7 +26,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return own, nil
 }
 
-// A connection is a connection of a listener.
+// A connection is a connection accepted by a listener.
 type connection struct {
 	net.Conn
 	read, write deadline
@@ -58,8 +58,8 @@ func (c *connection) SetReadDeadline(t time.Time) error { return c.read.move(t) 
 // SetWriteDeadline implements net.Conn.
 func (c *connection) SetWriteDeadline(t time.Time) error { return c.write.move(t) }
 
-// CloseWrite closes the writing side. The server does that before it gives up a client that
-// still writes.
+// CloseWrite closes the write side. The HTTP server calls it before it closes a connection on which
+// the client is still writing.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -78,26 +78,26 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// A deadline is when a read or a write fails.
+// A deadline is the time at which a read or a write fails.
 type deadline struct {
-	set   func(time.Time) error // sets it on the connection
+	set   func(time.Time) error // sets the deadline of the connection
 	began time.Time
 
 	mu     sync.Mutex
-	due    time.Time   // zero for never
-	fires  time.Time   // when the timer does, never after due; zero if it does not run
-	timer  *time.Timer // nil before it is needed
-	passed bool        // it was set on the connection
+	due    time.Time   // zero for no deadline
+	fires  time.Time   // when the timer fires, never after due; zero if it is not running
+	timer  *time.Timer // nil until it is needed
+	passed bool        // the deadline was set on the connection
 }
 
-// move makes t the deadline.
+// move sets the deadline to t.
 func (d *deadline) move(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.due = t
 	switch {
 	case t.IsZero():
-	case t.Before(d.began): // so the server interrupts a read that is under way
+	case t.Before(d.began): // the HTTP server interrupts a running read so
 		d.due, d.passed = time.Time{}, true
 		return d.set(t)
 	case d.fires.IsZero() || t.Before(d.fires):
@@ -119,7 +119,7 @@ func (d *deadline) fireLocked(t time.Time) {
 	d.timer.Reset(time.Until(t))
 }
 
-// fire checks whether the deadline, which may have moved, is over.
+// fire checks whether the deadline has passed; it may have moved.
 func (d *deadline) fire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +134,7 @@ func (d *deadline) fire() {
 	}
 }
 
-// stop ends the timer.
+// stop stops the timer.
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,8 +17,7 @@ type oneListener struct {
 
 func (l oneListener) Accept() (net.Conn, error) { return l.end, nil }
 
-// The deadline that was set last is the one that counts, and it is exact, though its timer is
-// left to run when it is moved.
+// The last deadline that was set is exact, even though moving a deadline does not reset its timer.
 func TestDeadlines(t *testing.T) {
 	const never = 0
 	for _, c := range []struct {
@@ -69,7 +68,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// A connection on which a deadline has passed can be used again.
+// A connection can be used again after a deadline has passed.
 func TestDeadlineAfterDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

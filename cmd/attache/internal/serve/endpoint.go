@@ -27,7 +27,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// An endpoint is a server behind attache: its rules, compiled once, and its sessions.
+// An endpoint is a server behind attache, with its compiled rules and its sessions.
 type endpoint struct {
 	Server
 	s         *service
@@ -38,7 +38,7 @@ type endpoint struct {
 	telemetry *telemetry.Telemetry
 	stderr    *lineWriter
 	process   bool // each session has a process
-	// start starts the upstream of a session; env is for a process.
+	// start starts the upstream of a session. env returns the environment for a process.
 	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
 
@@ -77,7 +77,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	return e, nil
 }
 
-// chooseStart prepares how upstreams are started, with what they share.
+// chooseStart sets e.start, and prepares the state that all upstreams share.
 func (e *endpoint) chooseStart() error {
 	if e.Settings.Server.Remote.URL == "" {
 		e.process, e.start = true, e.startProcess
@@ -141,7 +141,7 @@ func (e *endpoint) frontOptions() front.Options {
 	return o
 }
 
-// authenticate returns the owner of a credential.
+// authenticate returns the principal of a credential.
 func (e *endpoint) authenticate(ctx context.Context, credential string) (front.Principal, error) {
 	p, err := e.shared.Authenticate(ctx, credential)
 	switch {
@@ -160,8 +160,8 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 	return front.Principal{ID: principalID(p, credential), Value: p}, nil
 }
 
-// principalID returns the id that sessions are bound to. A token is renewed while its session
-// continues, so it stands for its user; a token without a user stands for itself.
+// principalID returns the id that a session is bound to. A token may be renewed during a session, so
+// its id is that of its user. A token without a user has an id of its own.
 func principalID(p *sessionstate.Principal, credential string) string {
 	switch {
 	case !identity.LooksLikeToken(credential):
@@ -173,9 +173,9 @@ func principalID(p *sessionstate.Principal, credential string) string {
 	return "token " + hex.EncodeToString(sum[:])
 }
 
-// logOf returns the log of a session.
+// logOf returns the logger of a session.
 func (e *endpoint) logOf(s front.Opening) *slog.Logger {
-	log := e.log.With("client", s.Label) // "session" is what the layers call their sessions
+	log := e.log.With("client", s.Label) // layers use "session" for their sessions
 	if owner, _ := s.Who.Value.(*sessionstate.Principal); owner != nil && owner.User != "" {
 		log = log.With("user", owner.User)
 	}
@@ -198,7 +198,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: spanOf(s.Request)},
 	})
 	o := conn.Relay()
-	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start
+	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // the same at every start
 	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, env) }
 	o.Restart = conn.Restart()
 	if o.Restart != nil {
@@ -221,7 +221,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	}, nil
 }
 
-// A lastCredential is the last credential of a session, and its owner.
+// A lastCredential holds the last credential of a session, and its owner.
 type lastCredential struct {
 	mu         sync.Mutex
 	credential string
@@ -245,17 +245,16 @@ func (l *lastCredential) set(who front.Principal, credential string) (changed bo
 	return changed
 }
 
-// namespace returns a prefix that separates the session keys of a principal from those of
+// namespace returns the prefix that separates the session keys of a principal from those of
 // others.
 func namespace(who front.Principal) string {
 	if who.ID == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(who.ID))
-	return hex.EncodeToString(sum[:6]) + "/"
+	return digest(who.ID)[:12] + "/"
 }
 
-// startProcess starts the process of a session. The facts of the session are in its environment.
+// startProcess starts the process of a session with the facts of the session in its environment.
 func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Upstream, error) {
 	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr, Forker: e.s.forker})
 	if err != nil {
@@ -266,8 +265,9 @@ func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Ups
 	return p.Upstream(), nil
 }
 
-// conversation returns the key of the session that a request belongs to: the key of its
-// conversation or, if it names none, its workspace, so that no request gets facts of another.
+// conversation returns the key of the session that a request belongs to, so that requests with
+// different facts have different sessions. It is the key of the conversation or, if the request has
+// none, the workspace.
 func (e *endpoint) conversation(m *wire.Message) string {
 	meta := m.Get("params", "_meta")
 	if !meta.Exists() {
@@ -292,7 +292,7 @@ func firstText(meta wire.Value, paths [][]string) string {
 	return ""
 }
 
-// children are the sessions that have a process.
+// children holds the sessions that have a process.
 type children struct {
 	max int
 
@@ -322,8 +322,8 @@ func (c *children) count() int {
 	return len(c.all)
 }
 
-// restart starts the processes of all sessions again, as far as their settings allow it, and
-// returns how many those are.
+// restart restarts the processes of all sessions whose settings allow it, and returns how many
+// there are.
 func (c *children) restart() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

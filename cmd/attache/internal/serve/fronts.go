@@ -15,9 +15,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 )
 
-// joinFronts enters this process among the fronts of the user, with whom it shares sessions.
-// It does not without a state directory, and on a port that changes with each start, where no
-// client comes back. Where the database cannot be used, sessions live in this process alone.
+// joinFronts registers this process as one of the user's fronts, which share sessions. It does
+// nothing if there is no state directory, or if the port changes with each start, because no client
+// could come back. If the database cannot be used, sessions exist only in this process.
 func (s *service) joinFronts(ctx context.Context) {
 	_, port, _ := net.SplitHostPort(s.settings.Listen)
 	dir := s.Process.StatePath("fronts")
@@ -40,7 +40,7 @@ func (s *service) joinFronts(ctx context.Context) {
 	s.renewLease(ctx)
 }
 
-// identity returns what makes a server the same one in another front.
+// identity returns an id of the server that is the same in other fronts.
 func (o *Server) identity() string {
 	return digest(append([]string{o.Path, o.Settings.Server.Name, o.Settings.Server.Remote.URL}, o.Command...)...)
 }
@@ -50,7 +50,7 @@ func digest(texts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// address returns where a balancer reaches this front, as far as that is known here.
+// address returns the address at which a load balancer probably reaches this front.
 func (s *service) address() string {
 	at := s.settings.Listen
 	if len(s.Listeners) > 0 {
@@ -66,8 +66,8 @@ func (s *service) address() string {
 	return net.JoinHostPort(host, port)
 }
 
-// sessionStore returns what keeps the sessions of a server, nil if they are not kept: initialize
-// may have a credential in it.
+// sessionStore returns the store for the sessions of a server. It returns nil if they are not
+// stored, for example because initialize may contain an API key.
 func (s *service) sessionStore(server *Server) sessions.Store {
 	if s.fronts == nil || server.Settings.Identity.MetaAPIKey {
 		return nil
@@ -96,7 +96,7 @@ func (s *service) keepLease(ctx context.Context) {
 	}
 }
 
-// recheck closes the sessions that other fronts have taken. It ends in time for the next renewal.
+// recheck closes the sessions that other fronts have taken. It returns before the next renewal.
 func (s *service) recheck(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fronts.RenewEvery)
 	defer cancel()
@@ -106,8 +106,8 @@ func (s *service) recheck(ctx context.Context) (err error) {
 	return err
 }
 
-// renewLease renews the lease of this front, and reports whether it was over. The first of
-// several failures is logged.
+// renewLease renews the lease of this front, and reports whether it had expired. It logs only the
+// first of consecutive failures.
 func (s *service) renewLease(ctx context.Context) (lapsed bool) {
 	lapsed, err := s.fronts.Renew(ctx)
 	if err != nil && !s.leaseFails && ctx.Err() == nil {

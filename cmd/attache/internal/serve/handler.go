@@ -45,12 +45,13 @@ func (s *service) probes() map[string]http.Handler {
 	return map[string]http.Handler{"/healthz": limitTime(s.healthy), "/readyz": limitTime(s.ready)}
 }
 
-// maxUnserved is how much is read of a message that no server takes, to find its id.
+// maxUnserved is how many bytes of a message for an unknown path are read to find its id.
 const maxUnserved = 64 << 10
 
-// noServer answers a request to a path that no server has, with the id of the request: some clients
-// take an error without it for the end of the connection. The code is not that of a session that has
-// ended, which a client would open again. Which paths there are is not for strangers.
+// noServer answers a request for an unknown path. The error has the id of the request, because some
+// clients treat an error without one as the end of the connection. Its code differs from that of a
+// session that has ended, which a client would open again. It does not list the paths that exist,
+// because the client has sent no credential.
 func noServer(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || strings.HasPrefix(r.URL.Path, "/.well-known/") {
 		notFound(w, r)
@@ -69,8 +70,8 @@ func noServer(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(wire.ErrorReply(id, wire.CodeMethodNotFound, "no MCP server has this path: correct the path of the URL; where attache serves several, each has a path of its own, and /mcp is that of a single one").Frame())
 }
 
-// notFound answers with JSON: clients ask every server for /.well-known/ addresses, and some
-// take a page of HTML for an answer.
+// notFound answers with JSON: clients request /.well-known/ addresses from every server, and some
+// treat a page of HTML as a valid document.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)
@@ -92,7 +93,7 @@ func (s *service) metadata(e *endpoint) http.HandlerFunc {
 	if len(s.settings.Scopes) > 0 {
 		document["scopes_supported"] = s.settings.Scopes
 	}
-	body, _ := json.Marshal(document) // never fails: texts alone
+	body, _ := json.Marshal(document) // cannot fail: all values are texts
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -107,15 +108,15 @@ func (s *service) metadata(e *endpoint) http.HandlerFunc {
 
 // resource returns the URL of an endpoint as clients see it.
 func (s *service) resource(e *endpoint) string {
-	if len(s.endpoints) < 2 && len(s.Servers) < 2 {
+	if len(s.Servers) < 2 {
 		return s.settings.PublicURL
 	}
 	return strings.TrimSuffix(s.settings.PublicURL, "/") + e.Path
 }
 
-// metadataURL returns the address of an endpoint's metadata.
+// metadataURL returns the URL of an endpoint's metadata.
 func (s *service) metadataURL(e *endpoint) string {
-	u, _ := url.Parse(s.resource(e)) // checked when the settings were read
+	u, _ := url.Parse(s.resource(e)) // valid: it was checked with the settings
 	u.Path = metadataPath + u.Path
 	return u.String()
 }
@@ -149,7 +150,7 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// logRequests counts and logs each request after it was answered.
+// logRequests counts and logs each request when it has been answered.
 func (s *service) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		watched := s.arrivals.request(r)
@@ -161,8 +162,8 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 		seen := &response{ResponseWriter: w}
 		defer func() {
 			s.quiet.request()
-			if seen.taken != nil {
-				s.noteWhenClosed(seen.taken, r, began)
+			if seen.hijacked != nil {
+				s.noteWhenClosed(seen.hijacked, r, began)
 				return
 			}
 			s.note(r.Method, r.URL.Path, r.RemoteAddr, began, seen.status, seen.bytes)
@@ -180,15 +181,16 @@ func (s *service) note(method, path, from string, began time.Time, status int, s
 	}
 }
 
-// noteWhenClosed is note for a request whose connection was taken. It does not keep the request.
-func (s *service) noteWhenClosed(c *takenConnection, r *http.Request, began time.Time) {
+// noteWhenClosed calls note for a request whose handler has hijacked the connection, when the
+// connection is closed. Until then it keeps no reference to the request.
+func (s *service) noteWhenClosed(c *hijackedConn, r *http.Request, began time.Time) {
 	method, path, from := r.Method, r.URL.Path, r.RemoteAddr
 	c.whenClosed(func(size int64) { s.note(method, path, from, began, http.StatusOK, size) })
 }
 
-// limitTime sets deadlines for a request with a short answer. Without it the deadline of the last
-// write on the connection would hold, and there would be none for the body, which the server
-// reads before it answers.
+// limitTime sets deadlines for a request with a short answer. Without it the deadline of the
+// previous write on the connection would apply, and the body, which the server reads before it
+// answers, would have no deadline.
 func limitTime(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)

@@ -49,10 +49,10 @@ serve: {limits: {sessions: 2000, per_principal: 1000, children: 2000}}
 // A member is a principal of the crowd.
 type member struct{ user, tenant, credential string }
 
-// TestSessionsAreApart has many sessions of some principals make calls at random, in both
-// eras, with ids that collide. Each answer must have the session's own workspace,
-// principal and server, and each session is briefed once, with its own policies.
-// The variable CI asks for the whole crowd, which takes two minutes of a processor with -race.
+// TestSessionsAreApart makes random calls in many sessions of several principals, in both eras, with
+// ids that collide. Each answer must have the workspace, principal and server of its session, and
+// each session is briefed once, with its own policies. With the variable CI it uses more sessions,
+// which takes two minutes of CPU time with -race.
 func TestSessionsAreApart(t *testing.T) {
 	t.Parallel()
 	calls, members, sessions := 2000, 10, 40
@@ -76,7 +76,7 @@ func TestSessionsAreApart(t *testing.T) {
 	wait.Wait()
 }
 
-// newCrowd starts a service in front of echo servers in memory, and makes its principals.
+// newCrowd starts a service in front of echo servers in memory and creates its principals.
 func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *sync.Map) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -117,8 +117,7 @@ func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *s
 	return crowd, web.URL + "/mcp", servers
 }
 
-// newTestService returns a service of the configuration that p finds, at path if one is
-// given.
+// newTestService returns a service with the configuration that p finds, at path if one is given.
 func newTestService(t *testing.T, p cli.Process, path ...string) *service {
 	t.Helper()
 	s, err := tryTestService(p, path...)
@@ -145,7 +144,8 @@ func tryLoggingService(log *slog.Logger, p cli.Process, path ...string) (*servic
 	})
 }
 
-// echoServer answers calls with their arguments, its number and its environment.
+// echoServer returns a server that answers calls with their arguments, its number and its
+// environment.
 func echoServer(number int64, env []string) *mempipe.Server {
 	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
 		lines := bufio.NewScanner(in)
@@ -193,7 +193,7 @@ type visitor struct {
 
 func (v *visitor) workspace() string { return "/ws/" + v.name }
 
-// visit makes n calls, some of them at once.
+// visit makes n calls, some of them concurrently.
 func (v *visitor) visit(n int) {
 	if !v.modern {
 		meta := fmt.Sprintf(`"io.github.attache-mcp/workspace":"%s"`, v.workspace())
@@ -217,7 +217,7 @@ func (v *visitor) visit(n int) {
 	}
 }
 
-// frame is a request. In the modern era it names the workspace, and so the session.
+// frame returns a request. In the modern era it names the workspace, and so the session.
 func (v *visitor) frame(id int, method, tool, mine string) string {
 	params := ""
 	if tool != "" {
@@ -286,7 +286,7 @@ func (v *visitor) read(reply wire.Value) (text string) {
 	return text
 }
 
-// call makes a call and checks whose the answer is.
+// call makes a call and checks that the answer belongs to its session.
 func (v *visitor) call(i int) {
 	mine := v.name + "-" + strconv.Itoa(i)
 	tool := "whoami"

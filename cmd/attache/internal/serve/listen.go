@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// keepAlive finds peers that are gone: a connection that was cut says nothing.
+// keepAlive detects peers that have disappeared without closing the connection.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 4}
 
-// listen returns the listeners for clients: those that systemd has opened, or that of
-// serve.listen.
+// listen returns the listeners for clients: those opened by systemd, or one for serve.listen.
 func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 	if len(s.Listeners) == 0 {
 		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: limitUnacknowledged}
@@ -18,7 +17,7 @@ func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 		return []net.Listener{l}, err
 	}
 	for _, l := range s.Listeners {
-		// The connections of an inherited listener are kept alive by default.
+		// Connections of an inherited listener have keep-alive by default.
 		if tcp, ok := l.(*net.TCPListener); ok {
 			if c, err := tcp.SyscallConn(); err == nil {
 				_ = limitUnacknowledged("", "", c)

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// quietTime is how long no request was answered before memory goes back to the system.
+	// quietTime is how long no request must be answered before memory is returned to the system.
 	quietTime = 500 * time.Millisecond
-	// leastAllocated is how many bytes were allocated since that was done last.
+	// leastAllocated is how many bytes must be allocated before memory is returned again.
 	leastAllocated = 4 << 20
 )
 
-// A quietTimer calls a function when no request has been answered for quietTime, once for the
-// requests before. While requests come it costs each of them two atomic operations.
+// A quietTimer calls a function once when no request has been answered for quietTime. Each request
+// costs it two atomic operations.
 type quietTimer struct {
 	quiet func()
 
@@ -24,7 +24,7 @@ type quietTimer struct {
 	running  atomic.Bool
 }
 
-// request notes that a request was answered.
+// request records that a request was answered.
 func (t *quietTimer) request() {
 	n := t.answered.Add(1)
 	if !t.running.Load() && t.running.CompareAndSwap(false, true) {
@@ -32,7 +32,7 @@ func (t *quietTimer) request() {
 	}
 }
 
-// start has the timer look again in quietTime. answered is how many requests were answered by now.
+// start schedules the next look after quietTime. answered is the number of requests answered so far.
 func (t *quietTimer) start(answered int64) {
 	time.AfterFunc(quietTime, func() { t.look(answered) })
 }
@@ -49,15 +49,15 @@ func (t *quietTimer) look(before int64) {
 	}
 }
 
-// newMemoryReturner returns a function that gives memory back to the system which is not used.
-// Between two collections the heap grows by a part of its size, which is more than the sessions
-// need that caused it. While a front is busy that saves time, and afterwards it serves nothing.
+// newMemoryReturner returns a function that returns unused memory to the system. Between two
+// garbage collections the heap grows by a percentage of its size, beyond what the sessions need.
+// That saves time while a front is busy, and is of no use afterwards.
 func newMemoryReturner() func() {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	var before uint64
 	return func() {
 		if metrics.Read(sample); sample[0].Value.Uint64()-before >= leastAllocated {
-			runtime.GC() // and another time below: each halves the stacks that are too large
+			runtime.GC() // FreeOSMemory collects again: each collection halves stacks that are too large
 			debug.FreeOSMemory()
 			before = sample[0].Value.Uint64()
 		}

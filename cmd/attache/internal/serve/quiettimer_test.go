@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The function is called once after each time in which requests came, and not while they come.
+// The function is called once after each series of requests, and not during it.
 func TestQuietTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -29,7 +29,7 @@ func TestQuietTimer(t *testing.T) {
 	})
 }
 
-// A request that is answered while the function runs has it called again.
+// If a request is answered while the function runs, it is called again.
 func TestQuietTimerBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -44,7 +44,7 @@ func TestQuietTimerBusy(t *testing.T) {
 	})
 }
 
-// Memory is given back when some has been allocated since the last time.
+// Memory is returned only if some has been allocated since the last time.
 func TestMemoryReturner(t *testing.T) {
 	collections := func() uint32 {
 		var s runtime.MemStats

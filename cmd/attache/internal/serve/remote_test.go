@@ -18,8 +18,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// remoteUpstream is a server over HTTP. calls gets the requests for tools; the rest is as
-// short as can be.
+// remoteUpstream is a minimal MCP server over HTTP. calls handles the calls of tools.
 type remoteUpstream struct {
 	calls func(w http.ResponseWriter, r *http.Request, id string)
 	gets  func(w http.ResponseWriter, r *http.Request)
@@ -57,7 +56,7 @@ func (u *remoteUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startRemote serves a server over HTTP, with a configuration if one is given.
+// startRemote starts a service in front of u, with a configuration if one is given.
 func startRemote(t *testing.T, u *remoteUpstream, configuration ...string) *runningService {
 	t.Helper()
 	upstream := httptest.NewServer(u)
@@ -89,9 +88,9 @@ func startRemote(t *testing.T, u *remoteUpstream, configuration ...string) *runn
 	return &runningService{s, web.URL + "/mcp"}
 }
 
-// F29 and F30: a server closes the stream of an answer and has its client come back: attache does,
-// and the client's own stream goes on. The event without a message is for attache alone, as its
-// own streams have no ids.
+// F29 and F30: if a server closes the stream of an answer so that its client reconnects, attache
+// reconnects and the client's stream continues. The event without a message is not relayed, because
+// attache's streams have no ids.
 func TestF29F30PolledServer(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{
 		calls: func(w http.ResponseWriter, _ *http.Request, _ string) {
@@ -110,10 +109,10 @@ func TestF29F30PolledServer(t *testing.T) {
 	}
 }
 
-// F01, U08 and U13: a status of the server's that says to try again is the front's, with the time to
-// wait, whatever the body; an error of the server's own passes as it is. A status that speaks of a
-// credential or session of attache's own is not: a client would take it for its own. In both the next
-// call works. Layers make no difference.
+// F01, U08 and U13: the front relays a status of the server that asks the client to retry, with the
+// time to wait and whatever the body, and a JSON-RPC error unchanged. It does not relay a status
+// about the credential or session of attache, because a client would apply it to its own. The next
+// call works in all cases, with and without layers.
 func TestRelayedStatus(t *testing.T) {
 	const object = `{"code":-32603,"message":"no","data":{"source":"attache","status":500,"retryAfter":"9"}}`
 	dir := t.TempDir()
@@ -174,8 +173,8 @@ type refused struct {
 	body   string
 }
 
-// startRefusing serves a server that refuses calls by their ids, and returns what makes a call in a
-// session.
+// startRefusing starts a service in front of a server that refuses calls with some ids. It returns a
+// function that makes a call in a session.
 func startRefusing(t *testing.T, refusals map[string]refused, configuration ...string) (call func(id string, headers ...string) (*http.Response, string)) {
 	r := startRemote(t, &remoteUpstream{
 		calls: func(w http.ResponseWriter, _ *http.Request, id string) {
@@ -197,7 +196,7 @@ func startRefusing(t *testing.T, refusals map[string]refused, configuration ...s
 	}
 }
 
-// A client that takes events alone gets an error as an event, whose status is known too late.
+// A client that accepts only events gets the error as an event, because the status comes too late.
 func TestRelayedStatusOfEvents(t *testing.T) {
 	const failure = `{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"slow down"}}`
 	for _, body := range []string{failure, strings.Replace(failure, `"id":2`, `"id":null`, 1)} {
@@ -209,8 +208,8 @@ func TestRelayedStatusOfEvents(t *testing.T) {
 	}
 }
 
-// A status is relayed where one reply is the whole answer: the requests of an array that was refused
-// have an error each.
+// A status is relayed only if one reply is the whole answer. Each request of an array that was
+// refused gets an error.
 func TestRelayedStatusOfArray(t *testing.T) {
 	const request, object = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, `{"code":-32000,"message":"slow down"}`
 	failure := `{"jsonrpc":"2.0","id":%d,"error":` + object + `}`
@@ -231,7 +230,7 @@ func TestRelayedStatusOfArray(t *testing.T) {
 	}
 }
 
-// A session ends for the client also if the server takes no DELETE.
+// A session ends for the client even if the server does not accept DELETE.
 func TestF15DeleteNotTaken(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{})
 	resp, _ := r.post(t, http.DefaultClient, initialize)
@@ -255,7 +254,7 @@ func TestF15DeleteNotTaken(t *testing.T) {
 
 const modernCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 
-// A client of revision 2026-07-28 that leaves ends the request to the server.
+// When a client of revision 2026-07-28 leaves, the request to the server ends.
 func TestF28ClientLeaves(t *testing.T) {
 	arrived, left := make(chan struct{}), make(chan struct{})
 	r := startRemote(t, &remoteUpstream{calls: func(_ http.ResponseWriter, r *http.Request, _ string) {
@@ -280,9 +279,9 @@ func TestF28ClientLeaves(t *testing.T) {
 	<-left
 }
 
-// A header of an argument that the tool does not have goes on. One that it has says what
-// the body says that leaves, also where a rule pins the argument and hides it: then the client
-// does not know the header, or contradicts the operator.
+// A header for an argument that the tool does not have is forwarded. For an argument that it has, the
+// header has the value in the outgoing body, even if a rule pins and hides the argument and the
+// client sent another header or none.
 func TestF44UnknownParam(t *testing.T) {
 	const pinned = `arguments: [{tools: ["*"], argument: region, value: '"eu"', mode: pin}]`
 	r := startRemote(t, &remoteUpstream{calls: func(w http.ResponseWriter, r *http.Request, id string) {

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// A response records the status and size of an answer.
+// A response records the status and the size of an HTTP response.
 type response struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
-	taken  *takenConnection // not nil if the handler has taken the connection
+	status   int
+	bytes    int64
+	hijacked *hijackedConn // nil unless the handler has hijacked the connection
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -37,19 +37,19 @@ func (w *response) Write(b []byte) (int, error) {
 // Unwrap returns the writer beneath, for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack implements http.Hijacker. The request lasts until the connection is closed, and its
-// status is 200: a front takes a connection for nothing else.
+// Hijack implements http.Hijacker. The request then lasts until the connection is closed. Its status
+// is 200, because a front hijacks a connection only for a stream.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, b, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	w.taken = &takenConnection{Conn: c}
-	return w.taken, b, nil
+	w.hijacked = &hijackedConn{Conn: c}
+	return w.hijacked, b, nil
 }
 
-// A takenConnection is a connection that a handler has taken.
-type takenConnection struct {
+// A hijackedConn is a connection that a handler has hijacked.
+type hijackedConn struct {
 	net.Conn
 	bytes atomic.Int64
 
@@ -59,14 +59,14 @@ type takenConnection struct {
 }
 
 // Write implements io.Writer.
-func (c *takenConnection) Write(b []byte) (int, error) {
+func (c *hijackedConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.bytes.Add(int64(n))
 	return n, err
 }
 
 // Close implements io.Closer.
-func (c *takenConnection) Close() error {
+func (c *hijackedConn) Close() error {
 	err := c.Conn.Close()
 	c.mu.Lock()
 	first, f := !c.closed, c.callback
@@ -78,9 +78,8 @@ func (c *takenConnection) Close() error {
 	return err
 }
 
-// whenClosed calls f, once, with the number of bytes that were written, when the connection is
-// closed.
-func (c *takenConnection) whenClosed(f func(size int64)) {
+// whenClosed calls f once, with the number of bytes written, when the connection is closed.
+func (c *hijackedConn) whenClosed(f func(size int64)) {
 	c.mu.Lock()
 	c.callback = f
 	closed := c.closed

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A logHandler hands over the records of requests of one method.
+// A logHandler passes on the log records of requests with one method.
 type logHandler struct {
 	slog.Handler
 	method string
@@ -29,8 +29,8 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A GET lasts as long as its stream, also in the log and in the metrics, though its handler
-// returns at once.
+// In the log and the metrics, a GET lasts as long as its stream, although its handler returns
+// immediately.
 func TestGetIsNotedAtItsEnd(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		config := ""
@@ -67,14 +67,14 @@ func TestGetIsNotedAtItsEnd(t *testing.T) {
 	}
 }
 
-// of returns how many requests had an outcome.
+// of returns the number of requests with an outcome.
 func (c *counts) of(method string, status int) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.requests[slices.Index(methods[:], method)][status]
 }
 
-// request sends a request of a session without a body.
+// request sends a request without a body in a session.
 func (r *runningService) request(t *testing.T, c *http.Client, method, session string) *http.Response {
 	t.Helper()
 	q, err := http.NewRequest(method, r.url, nil)

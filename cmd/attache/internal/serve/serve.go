@@ -1,5 +1,5 @@
 // Package serve runs attache as a Streamable HTTP server for many clients: listeners,
-// credentials, the servers behind it, reload and shutdown.
+// credentials, the MCP servers behind it, reload and shutdown.
 package serve
 
 import (
@@ -33,28 +33,28 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// Options say what to serve.
+// Options configure Run.
 type Options struct {
 	Process cli.Process
-	// Settings are those of the process: where it listens, its limits.
+	// Settings are the settings of the process: where it listens, and its limits.
 	Settings *config.Settings
-	// Servers are the servers behind it, at least one.
+	// Servers are the servers behind attache, at least one.
 	Servers []Server
-	// Listeners are those that systemd has opened; without any attache listens at
+	// Listeners are the listeners opened by systemd. If there are none, attache listens on
 	// serve.listen.
 	Listeners []net.Listener
-	// Version is that of attache.
+	// Version is the version of attache.
 	Version string
 	Log     *slog.Logger
 }
 
 // A Server is a server behind attache.
 type Server struct {
-	// Path is where clients find it, such as /mcp.
+	// Path is the path of its endpoint, such as /mcp.
 	Path string
-	// Command starts it.
+	// Command starts the server.
 	Command []string
-	// Settings are its own, and Load reads them again.
+	// Settings are the settings of the server, and Load reads them again.
 	Settings *config.Settings
 	Load     func() (*config.Settings, error)
 
@@ -62,25 +62,25 @@ type Server struct {
 }
 
 const (
-	// databaseConnections is how many a front has to the shared database.
+	// databaseConnections is the maximum number of connections to the shared database.
 	databaseConnections = 10
 	// headerTime is how long a client may take to send the headers of a request.
 	headerTime = 10 * time.Second
-	// headroom is how many bytes are reserved and never touched, so that they cost no memory. The
-	// heap of a front is small, and garbage is collected when it has grown by a part: without them
-	// that would be every few hundred requests, which took a tenth of the CPU time.
+	// headroom is the size of an allocation that is never touched, so that it costs no memory.
+	// The heap of a front is small, and is collected when it has grown by growth percent. Without
+	// the headroom that happened every few hundred requests and took a tenth of the CPU time.
 	headroom = 20 << 20
-	// growth is that part, in percent. With Go's 100 the memory of a large heap, as of thousands of
-	// sessions or of a frame of 1 GiB, would double.
+	// growth is the argument of debug.SetGCPercent. With the default of 100 a large heap, such as
+	// that of thousands of sessions or a frame of 1 GiB, would double.
 	growth = 50
 	// connectionIdle is how long a connection without requests is kept.
 	connectionIdle = 3 * time.Minute
 	maxHeader      = 64 << 10
 	// writeTime is how long the write of a short answer may take.
 	writeTime = 30 * time.Second
-	// arrivalTime is how long the end waits for requests on connections that have brought none.
+	// arrivalTime is how long shutdown waits for requests on connections without one.
 	arrivalTime = 3 * time.Second
-	// leaveTime is how long the end may take after the drain: the processes' own grace.
+	// leaveTime is how long shutdown may take after the drain: the grace period of processes.
 	leaveTime = 5 * time.Second
 )
 
@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) int {
 	defer s.close()
 	defer runtime.KeepAlive(make([]byte, headroom))
 	defer debug.SetGCPercent(debug.SetGCPercent(growth))
-	s.signals = session.HeedSignals()
+	s.signals = session.NotifySignals()
 	defer s.signals.Stop()
 	listeners, err := s.listen(ctx)
 	if err != nil {
@@ -114,17 +114,17 @@ type service struct {
 	settings   *config.ServeSettings
 	limits     *front.Limits
 	children   children
-	fronts     *fronts.Front // nil if sessions live in this process alone
-	leaseFails bool          // the lease could not be renewed the last time
+	fronts     *fronts.Front // nil if sessions exist only in this process
+	leaseFails bool          // the last renewal of the lease failed
 	forker     *child.Forker // starts all processes
 	counts     counts
 	arrivals   arrivals
 	quiet      quietTimer
-	accepting  sync.WaitGroup   // on the listeners
-	database   *database.Server // of what several fronts share; nil without store.url
+	accepting  sync.WaitGroup   // the goroutines that accept connections
+	database   *database.Server // nil without store.url
 	endpoints  []*endpoint
 	reports    *status.Recorder
-	urls       []string // of the endpoints; set before reports are published
+	urls       []string // the URLs of the endpoints; set before reports are published
 	signals    session.Signals
 }
 
@@ -141,28 +141,30 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
 	logging.Tee(o.Log, s.reports.Log)
-	var err error
-	if s.database, err = assembly.OpenDatabase(o.Process, o.Settings, databaseConnections, o.Log); err != nil {
-		s.close()
-		return nil, err
-	}
-	s.joinFronts(ctx)
-	for _, server := range o.Servers {
-		e, err := newEndpoint(s, server)
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		s.endpoints = append(s.endpoints, e)
-	}
-	if err := cmp.Or(s.checkPaths(), s.checkAddresses()); err != nil {
+	if err := s.open(ctx); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// checkPaths returns an error if two handlers have one path.
+// open opens the database and the endpoints.
+func (s *service) open(ctx context.Context) (err error) {
+	if s.database, err = assembly.OpenDatabase(s.Process, s.Options.Settings, databaseConnections, s.Log); err != nil {
+		return err
+	}
+	s.joinFronts(ctx)
+	for _, server := range s.Servers {
+		e, err := newEndpoint(s, server)
+		if err != nil {
+			return err
+		}
+		s.endpoints = append(s.endpoints, e)
+	}
+	return cmp.Or(s.checkPaths(), s.checkAddresses())
+}
+
+// checkPaths returns an error if two handlers have the same path.
 func (s *service) checkPaths() error {
 	taken := s.probes()
 	for _, e := range s.endpoints {
@@ -181,7 +183,7 @@ func (s *service) checkAddresses() error {
 		addresses = nil
 	}
 	for _, l := range s.Listeners {
-		if l.Addr().Network() != "unix" { // the file's owner decides who reaches it
+		if l.Addr().Network() != "unix" { // the permissions of the file restrict access
 			addresses = append(addresses, l.Addr().String())
 		}
 	}
@@ -198,7 +200,7 @@ func (s *service) checkAddresses() error {
 	return nil
 }
 
-// close closes the stores of the endpoints.
+// close closes the endpoints and the state that fronts share.
 func (s *service) close() {
 	for _, e := range s.endpoints {
 		e.close()
@@ -211,7 +213,7 @@ func (s *service) close() {
 	s.forker.Close()
 }
 
-// run serves on the listeners until a signal comes.
+// run serves on the listeners until a signal arrives.
 func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 	server := s.httpServer()
 	failed := make(chan error, len(listeners)+1)
@@ -228,7 +230,7 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		leased, stop := context.WithCancel(ctx)
 		var leasing sync.WaitGroup
 		leasing.Go(func() { s.keepLease(leased) })
-		defer leasing.Wait() // a renewal behind Close would show a front that is not there
+		defer leasing.Wait() // a renewal after Close would register a front that has ended
 		defer stop()
 	}
 	if s.database != nil {
@@ -248,7 +250,7 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 	return code
 }
 
-// names returns the names of the servers.
+// names returns the names of the servers, separated by commas.
 func (s *service) names() string {
 	var all []string
 	for _, server := range s.Servers {
@@ -266,7 +268,7 @@ func (s *service) describe(r *status.Report) {
 	})
 }
 
-// announce logs the addresses at which clients find the servers.
+// announce logs the URLs of the servers.
 func (s *service) announce(listeners []net.Listener) {
 	for _, e := range s.endpoints {
 		for _, l := range listeners {
@@ -291,7 +293,7 @@ func (s *service) url(listener net.Listener, e *endpoint) string {
 	return (&url.URL{Scheme: scheme, Host: listener.Addr().String(), Path: e.Path}).String()
 }
 
-// await returns when the service must end, with the exit status.
+// await handles signals until the service must end, and returns the exit status.
 func (s *service) await(ctx context.Context, failed <-chan error) int {
 	for {
 		select {
@@ -313,7 +315,7 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 	}
 }
 
-// drain answers the requests in flight and ends every session. A second signal ends it at once.
+// drain answers the requests in flight and ends every session. A second signal ends it immediately.
 func (s *service) drain(server *http.Server, listeners []net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Drain)
 	defer cancel()
@@ -339,29 +341,23 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 	}
 	s.accepting.Wait()
 	s.arrivals.await(arrivalTime)
-	end, stop := context.WithTimeout(context.Background(), leaveTime) // not of the wait: answers may be on their way
+	end, stop := context.WithTimeout(context.Background(), leaveTime) // ctx may be done while answers are still written
 	defer stop()
 	if server.Shutdown(end) != nil {
 		_ = server.Close()
 	}
 }
 
-// serveOn serves until the server is closed.
+// serveOn serves until the listener or the server is closed. It always returns an error.
 func (s *service) serveOn(server *http.Server, l net.Listener) error {
-	var err error
 	if s.settings.Cert != "" {
-		err = server.ServeTLS(listener{l}, "", "")
-	} else {
-		err = server.Serve(listener{l})
+		return server.ServeTLS(listener{l}, "", "")
 	}
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
+	return server.Serve(listener{l})
 }
 
 // httpServer returns the HTTP server for clients. It has no WriteTimeout, which would end
-// streams: each write has a deadline of its own.
+// streams; instead each write has its own deadline.
 func (s *service) httpServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

@@ -45,14 +45,14 @@ type runningService struct {
 	url string // of the endpoint
 }
 
-// start serves the configuration in front of echo servers, at path if one is given.
+// start starts a service with this configuration in front of echo servers, at path if one is given.
 func start(t *testing.T, config string, path ...string) *runningService {
 	t.Helper()
 	return startLogging(t, slog.New(slog.DiscardHandler), config, path...)
 }
 
-// The variables of remote servers, of every entry, are in the environment of no server that a front
-// starts, but for what the operator gives it.
+// No server that a front starts gets the variables for remote servers, of any entry, unless the
+// operator sets them for the server.
 func TestRemoteVariablesAreKept(t *testing.T) {
 	p := attachetest.WriteConfig(t, `
 server: {env: {REMOTE_CLIENT: own}}
@@ -76,7 +76,7 @@ servers:
 	}
 }
 
-// startLogging is start with a log.
+// startLogging is like start with a log.
 func startLogging(t *testing.T, log *slog.Logger, config string, path ...string) *runningService {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,8 +132,7 @@ func (r *runningService) post(t *testing.T, c *http.Client, body string, headers
 	return resp, string(b)
 }
 
-// TestF57Metadata has the documents by which clients find the issuer, and what is said
-// of other addresses.
+// TestF57Metadata requests the documents by which clients find the issuer, and other addresses.
 func TestF57Metadata(t *testing.T) {
 	r := start(t, `
 identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}
@@ -169,7 +168,7 @@ serve: {public_url: "https://mcp.example.com/mcp"}
 	}
 }
 
-// A fakeListener says that it listens somewhere.
+// A fakeListener is a listener with any address.
 type fakeListener struct {
 	net.Listener
 	address net.Addr
@@ -177,7 +176,7 @@ type fakeListener struct {
 
 func (l fakeListener) Addr() net.Addr { return l.address }
 
-// Other machines are not served without credentials, whoever has opened the socket.
+// Other machines need credentials, whoever opened the socket.
 func TestInheritedAddresses(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	for _, test := range []struct {
@@ -197,7 +196,7 @@ func TestInheritedAddresses(t *testing.T) {
 	}
 }
 
-// A key that is revoked ends a session at once, and a session is of the key that opened it.
+// Revoking a key ends its sessions immediately, and only the key that opened a session can use it.
 func TestKeys(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.yaml")
@@ -235,7 +234,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A leavingClient gives up while its request is looked at.
+// A leavingClient leaves while its request is checked.
 type leavingClient struct {
 	context.Context
 	err error
@@ -247,7 +246,7 @@ func (c *leavingClient) Err() error {
 	return err
 }
 
-// An error says why, whenever the client gives up.
+// The error has the cause, whenever the client leaves.
 func TestClientLeavesWhileItsKeyIsChecked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	key, _, err := identity.Create(file, identity.Attributes{User: "ada"}, "", 0, time.Now())
@@ -266,7 +265,7 @@ func TestClientLeavesWhileItsKeyIsChecked(t *testing.T) {
 	}
 }
 
-// The log says whose call was refused.
+// The log names the client whose call was refused.
 func TestLogNamesClients(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -295,8 +294,7 @@ func TestLogNamesClients(t *testing.T) {
 	}
 }
 
-// Where several servers are served, a line of the log names the server, and the secrets of each
-// are in no line about it.
+// With several servers, each log line names the server and does not contain its secrets.
 func TestLogNamesServers(t *testing.T) {
 	dir := t.TempDir()
 	file, keys := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "keys.yaml")
@@ -341,7 +339,7 @@ func TestLogNamesServers(t *testing.T) {
 	}
 }
 
-// startServers returns a service of servers in a configuration file.
+// startServers returns a service for the named servers in a configuration file.
 func startServers(t *testing.T, out io.Writer, file string, names ...string) *service {
 	t.Helper()
 	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}
@@ -365,7 +363,7 @@ func startServers(t *testing.T, out io.Writer, file string, names ...string) *se
 	return s
 }
 
-// A server that crashes is started again, and its client goes on with its session.
+// A server that crashes is started again, and the session of its client continues.
 func TestServerRestarts(t *testing.T) {
 	r := start(t, "")
 	var last atomic.Pointer[mempipe.Server]
@@ -390,7 +388,7 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// Tokens that are expired or have too few rights.
+// Tokens that have expired or lack a scope are refused.
 func TestF56Tokens(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "jwks.json"), attachetest.KeySet(), 0o600); err != nil {
@@ -427,7 +425,7 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 	}
 }
 
-// A reload holds for the sessions there are.
+// A reload applies to existing sessions.
 func TestReload(t *testing.T) {
 	r := start(t, "access: {rules: []}\n")
 	resp, _ := r.post(t, http.DefaultClient, initialize)
@@ -448,7 +446,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A pipeListener has the connections that a test puts in.
+// A pipeListener accepts connections that the test provides.
 type pipeListener struct {
 	net.Listener
 	conns chan net.Conn
@@ -465,8 +463,8 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestUnservedPath has messages sent to a path that no server has: the answer says so, with the id
-// of the request, and is not that of a session that has ended.
+// The answer to a message for an unknown path has the id of the request, and differs from that for a
+// session that has ended.
 func TestUnservedPath(t *testing.T) {
 	r := start(t, "{}\n")
 	for body, id := range map[string]string{
@@ -485,8 +483,8 @@ func TestUnservedPath(t *testing.T) {
 	}
 }
 
-// TestF55SlowClients has clients cut off that are slow with the headers, or the body of a request
-// that has no use for one. More of these are in the scripts of proxy/front.
+// Clients that are slow to send headers, or the body of a request that needs none, are disconnected.
+// The scripts of proxy/front have more such cases.
 func TestF55SlowClients(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	for _, test := range []struct {
@@ -516,7 +514,7 @@ func TestF55SlowClients(t *testing.T) {
 	}
 }
 
-// Headers may not be of any size.
+// The size of headers is limited.
 func TestF55LargeHeaders(t *testing.T) {
 	r := start(t, "{}\n")
 	address := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), "/mcp")
@@ -535,7 +533,7 @@ func TestF55LargeHeaders(t *testing.T) {
 	}
 }
 
-// TestF53ManyPosts has many requests on connections that are kept, each answered whole.
+// Many requests on persistent connections each get a complete answer.
 func TestF53ManyPosts(t *testing.T) {
 	t.Parallel()
 	r := start(t, "{}\n")
@@ -560,7 +558,7 @@ func TestF53ManyPosts(t *testing.T) {
 	clients.Wait()
 }
 
-// The certificate is read again when its file changes, and HTTP/2 is spoken.
+// The certificate is read again when its file changes, and HTTP/2 is supported.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -601,7 +599,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A certificate that is missing at the start is an error in the log, and is used once it is there.
+// A certificate that is missing at the start is logged as an error, and used as soon as it exists.
 func TestTLSLater(t *testing.T) {
 	cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
 	var log bytes.Buffer
@@ -637,7 +635,7 @@ func writeCertificate(t *testing.T, cert, key string, serial int64) {
 	}
 }
 
-// The numbers of an operator, and profiles.
+// TestAdmin requests metrics, health and profiles.
 func TestAdmin(t *testing.T) {
 	r := start(t, "{}\n")
 	resp, _ := r.post(t, http.DefaultClient, initialize)
@@ -667,7 +665,7 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// Each path leads to one thing, and any path may be a server's.
+// Two handlers cannot have the same path, and a server may have any other path.
 func TestPaths(t *testing.T) {
 	for _, path := range []string{"/", "/a b", "/mcp/git"} {
 		s := start(t, "serve: {}\n", path)
@@ -694,8 +692,8 @@ type responseRecorder struct {
 func (w *responseRecorder) Header() http.Header { return w.header }
 func (w *responseRecorder) WriteHeader(int)     {}
 
-// TestProfileOfClientThatLeaves fails if a profile that cannot be written is answered a second
-// time, which net/http logs as a superfluous header.
+// If a profile cannot be written, no second answer is sent, which net/http would log as a superfluous
+// header.
 func TestProfileOfClientThatLeaves(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/goroutine", nil)
 	if err != nil {

@@ -26,11 +26,12 @@ const (
 	errorTypeKey       = attribute.Key("error.type")
 )
 
-// maxAttribute bounds the values that a client chose.
+// maxAttribute bounds attributes whose values the client chooses.
 const maxAttribute = 256
 
-// traceRequests returns next with a span for each request, in the trace that its headers name. A GET
-// has one as long as its stream. Without an exporter of spans it returns next.
+// traceRequests returns a handler that records a span for each request, in the trace that its
+// headers name. The span of a GET lasts as long as its stream. Without an exporter of spans
+// traceRequests returns next.
 func (e *endpoint) traceRequests(next http.Handler) http.Handler {
 	tracer := e.telemetry.Tracer()
 	if tracer == nil {
@@ -41,9 +42,9 @@ func (e *endpoint) traceRequests(next http.Handler) http.Handler {
 		name, attributes := e.describeRequest(r)
 		ctx, span := tracer.Start(ctx, name, oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithAttributes(attributes...))
 		seen := &response{ResponseWriter: w}
-		defer func() { // also of one that is cut off
-			if seen.taken != nil {
-				seen.taken.whenClosed(func(int64) { record(span, http.StatusOK) })
+		defer func() { // also if the handler panics
+			if seen.hijacked != nil {
+				seen.hijacked.whenClosed(func(int64) { record(span, http.StatusOK) })
 				return
 			}
 			record(span, seen.status)
@@ -75,8 +76,8 @@ func (e *endpoint) describeRequest(r *http.Request) (name string, attributes []a
 		protocolVersionKey.String(version), userAgentKey.String(clip(r.UserAgent())))
 }
 
-// record ends a span with the status that its request was answered with. A request without an
-// answer is no error: its client has left.
+// record ends a span with the status of the response. A request without a response is not an error:
+// its client has left.
 func record(span oteltrace.Span, status int) {
 	defer span.End()
 	if status == 0 {
@@ -89,10 +90,11 @@ func record(span oteltrace.Span, status int) {
 	}
 }
 
-// clip shortens a text that a client chose to valid UTF-8, as OTLP demands.
+// clip shortens a text that a client chose, and makes it valid UTF-8, as OTLP requires.
 func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "") }
 
-// spanOf returns the function that returns the span of the HTTP request that brought a call.
+// spanOf returns a function that returns the span of the HTTP request with the call that has this
+// raw id.
 func spanOf(request func(id []byte) *http.Request) func(id []byte) oteltrace.SpanContext {
 	return func(id []byte) oteltrace.SpanContext {
 		if r := request(id); r != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front"
 )
 
-// A spanRecord is what the exporter to the console prints of a span.
+// A spanRecord is a span as the console exporter prints it.
 type spanRecord struct {
 	Name        string
 	SpanContext struct{ TraceID, SpanID string }
@@ -37,8 +37,8 @@ func (s spanRecord) attribute(key string) any {
 	return nil
 }
 
-// Each HTTP request is a span in the trace of its headers. It is the parent of the call that it
-// brings, unless the call names one itself: then it is linked.
+// Each HTTP request is a span in the trace of its headers. It is the parent of the call in its body,
+// unless the call names a parent: then the call has a link to it.
 func TestSpans(t *testing.T) {
 	var out bytes.Buffer
 	p := cli.Process{Env: []string{"OTEL_TRACES_EXPORTER=console"}, Stderr: &lineWriter{to: &out}}
@@ -99,7 +99,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// The log of requests has neither credentials nor queries in it.
+// The log of requests contains neither credentials nor queries.
 func TestF58AccessLog(t *testing.T) {
 	var out bytes.Buffer
 	s := newTestService(t, cli.Process{Stderr: io.Discard})

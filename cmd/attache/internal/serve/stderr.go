@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A lineWriter writes the stderr of many processes, one write at a time.
+// A lineWriter serialises writes to the stderr that many processes share.
 type lineWriter struct {
 	mu sync.Mutex
 	to io.Writer

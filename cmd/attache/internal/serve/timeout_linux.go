@@ -7,11 +7,11 @@ import (
 )
 
 // unacknowledgedTime is how long sent bytes may stay unacknowledged, in milliseconds. Without it
-// a cut connection on which comments are written lives for a quarter of an hour, and its session
-// with it.
+// a broken connection on which comments are written stays open for a quarter of an hour, and so
+// does its session.
 const unacknowledgedTime = 60_000
 
-// limitUnacknowledged sets that time on a socket; connections inherit it from their listener.
+// limitUnacknowledged sets that limit on a socket. Connections inherit it from their listener.
 func limitUnacknowledged(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, unacknowledgedTime)

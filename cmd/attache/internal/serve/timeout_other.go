@@ -4,5 +4,5 @@ package serve
 
 import "syscall"
 
-// limitUnacknowledged does nothing: elsewhere the system decides when a connection is cut.
+// limitUnacknowledged does nothing: on other systems the default timeout of the system applies.
 func limitUnacknowledged(_, _ string, _ syscall.RawConn) error { return nil }

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// checkTime is the least time between two looks at the files of a certificate.
+// checkTime is the shortest time between two checks of the files of a certificate.
 const checkTime = time.Second
 
-// A certificate is read again when one of its files changes.
+// A certificate holds a TLS certificate, and reads it again when one of its files changes.
 type certificate struct {
 	cert, key string
 	log       *slog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	read    [2]time.Time // when the files were changed that were read
+	read    [2]time.Time // the modification times of the files that were read
 	checked time.Time
 }
 
 func newCertificate(cert, key string, log *slog.Logger) *certificate {
 	c := &certificate{cert: cert, key: key, log: log}
-	if _, err := c.get(); err != nil { // a program may be about to write it
+	if _, err := c.get(); err != nil { // no failure: another program may be about to write the files
 		log.Error("the certificate cannot be used: no client can connect until it can; see serve.tls", "err", err)
 	}
 	return c
@@ -37,8 +37,8 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// get returns the certificate in the files. If the files cannot be used it returns the last one:
-// they may be half written.
+// get returns the certificate in the files. If the files cannot be used, it returns the last
+// certificate, because they may be half written.
 func (c *certificate) get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

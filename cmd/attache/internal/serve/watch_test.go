@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A connListener accepts what it receives.
+// A connListener accepts the connections that it receives.
 type connListener chan net.Conn
 
 func (l connListener) Accept() (net.Conn, error) {
@@ -42,8 +42,8 @@ func (c countedConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// dialHandler serves a handler as a service does, on one connection, and returns the client's end of
-// that, and how often the server reads one byte of it.
+// dialHandler serves a handler as a service does, on one connection. It returns the client's end of
+// the connection, and the number of reads of one byte by the server.
 func dialHandler(t *testing.T, h http.HandlerFunc) (client net.Conn, single *atomic.Int64) {
 	s := &service{Options: Options{Log: slog.New(slog.DiscardHandler)}, quiet: quietTimer{quiet: func() {}}}
 	server := &http.Server{Handler: s.logRequests(h)}
@@ -62,8 +62,8 @@ func dialHandler(t *testing.T, h http.HandlerFunc) (client net.Conn, single *ato
 
 const short = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
 
-// The handler of a request learns that its client has left, and not before a while has passed: until
-// then nobody looks.
+// The context of a request ends when its client leaves, but not before watchAfter, because the
+// connection is not read until then.
 func TestWatch(t *testing.T) {
 	for _, c := range []struct{ leaves, learns time.Duration }{
 		{0, watchAfter},
@@ -90,9 +90,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// Requests on one connection are answered in their order, and whole, if the next one comes while one
-// is handled, too. While one is handled that takes a short time nobody reads: the HTTP server only
-// begins when the handler waits.
+// Requests on one connection are answered in order and completely, even if the next one arrives while
+// one is handled. While a short request is handled, the connection is not read.
 func TestRequestsBesideWatch(t *testing.T) {
 	for _, takes := range []time.Duration{0, watchAfter / 2, 5 * watchAfter} {
 		synctest.Test(t, func(t *testing.T) {
@@ -126,8 +125,8 @@ func TestRequestsBesideWatch(t *testing.T) {
 	}
 }
 
-// A request that comes while the first of two that came together is watched is whole, though the HTTP
-// server has the second one already and does not read in between.
+// Two requests arrive together. A third that arrives while the first is watched is read completely,
+// although the HTTP server has the second already and does not read in between.
 func TestPipelinedBesideWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -144,8 +143,8 @@ func TestPipelinedBesideWatch(t *testing.T) {
 	})
 }
 
-// The last byte of a trailer may be all that the HTTP server's buffer has room for: that read is not
-// for the watch.
+// The HTTP server's buffer may have room for only the last byte of a trailer. The watch must not
+// replace that read.
 func TestTrailerIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +178,7 @@ func answered(t *testing.T, client net.Conn, want string, n int) {
 	}
 }
 
-// The end of the server ends the context of a request that nobody watches yet.
+// Closing the server ends the context of a request that is not watched yet.
 func TestCloseEndsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := make(chan struct{})

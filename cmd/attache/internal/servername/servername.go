@@ -1,4 +1,4 @@
-// Package servername names a server by the command that starts it.
+// Package servername derives the name of a server from the command that starts it.
 package servername
 
 import (
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Of returns the name of a server that nobody named, for rules and the audit. It is the base
-// name of the command, or, where the command fetches and runs a package or image, the name of
-// that without its version. It depends on the command alone, so a rule means the same at each
-// start. Where it is not certain which argument is the package, the name is that of the
-// command, because another argument may be a secret.
+// Of returns the name of a server, for rules and the audit, if no name is configured. It is the base
+// name of the command or, if the command downloads and runs a package or image, the name of the
+// package without its version. It depends only on the command, so that a rule means the same at each
+// start. If it is not certain which argument is the package, the name is that of the command,
+// because the argument may be a secret.
 func Of(command []string) string {
 	if len(command) == 0 {
 		return ""
@@ -35,8 +35,8 @@ func hostName(address string) string {
 	return u.Hostname()
 }
 
-// underCmd returns the command that cmd /c runs, as clients on Windows start npx; any
-// other command as it is.
+// underCmd returns the command that cmd /c runs, because clients on Windows start npx so. It returns
+// any other command unchanged.
 func underCmd(command []string) []string {
 	if Program(command[0]) == "cmd" && len(command) > 2 && strings.EqualFold(command[1], "/c") {
 		return underCmd(command[2:])
@@ -44,9 +44,8 @@ func underCmd(command []string) []string {
 	return command
 }
 
-// Package returns the package or image that a command fetches and runs, or the npm
-// package that it runs where that is installed, without its version; "" for a command
-// that runs none.
+// Package returns the name of the package or image that a command downloads and runs, or of the
+// installed npm package that it runs, without the version; "" if it runs none.
 func Package(command []string) string {
 	command = underCmd(command)
 	name := Program(command[0])
@@ -67,12 +66,11 @@ func Package(command []string) string {
 	return ""
 }
 
-// nodeFlags are flags that take no value and do not change which file Node runs.
+// nodeFlags are flags without a value that do not change which file Node runs.
 var nodeFlags = strings.Fields(`--no-warnings --no-deprecation --enable-source-maps --experimental-strip-types
 	--experimental-transform-types --preserve-symlinks --trace-warnings --trace-deprecation --use-system-ca`)
 
-// script returns the file that Node is told to run, "" if it is not certain which argument that
-// is.
+// script returns the file that Node runs, "" if it is not certain which argument that is.
 func script(args []string) string {
 	for _, arg := range args {
 		flag, _, joined := strings.Cut(arg, "=")
@@ -86,7 +84,7 @@ func script(args []string) string {
 	return ""
 }
 
-// installedPackage returns the npm package whose file path is, "" if it is in none.
+// installedPackage returns the npm package that contains the file at path, "" if none does.
 func installedPackage(path string) string {
 	path = "/" + strings.ReplaceAll(path, `\`, "/") // it may be relative
 	const modules = "/node_modules/"
@@ -106,7 +104,7 @@ func installedPackage(path string) string {
 	return ""
 }
 
-// Program returns the base name of a command, also of a path of Windows.
+// Program returns the base name of a command. It accepts Windows paths too.
 func Program(path string) string {
 	path = path[strings.LastIndexAny(path, `/\`)+1:]
 	for _, ext := range []string{".exe", ".cmd"} {
@@ -115,28 +113,28 @@ func Program(path string) string {
 	return path
 }
 
-// A runner is a program that fetches and runs another.
+// A runner is a program that downloads and runs another.
 type runner struct {
 	programs []string // its names
-	verbs    string   // the words behind it, such as "tool run"
+	verbs    string   // the words after the program, such as "tool run"
 	from     []string // flags whose value is the package
-	values   []string // flags that have a value of another kind
+	values   []string // flags with another value
 	bare     []string // flags without a value
-	// others says that flags not named here have a value; if it is false, nothing
-	// is known of them.
+	// others reports that all flags not listed here have a value; otherwise nothing
+	// is known about them.
 	others  bool
-	flagged bool   // the package is the value of a flag and nothing else
-	form    string // of the package, a regular expression; its first group is the name
+	flagged bool   // the package is always the value of a flag
+	form    string // a regular expression for the package; its first group is the name
 }
 
-// The forms of packages and images. They are compiled where a command is a runner's.
+// The forms of packages and images.
 const (
 	npmForm   = `^((?:@[\w.~-]+/)?[A-Za-z0-9][\w.~-]*)(?:@[\w.^~*-]+)?$`
 	pypiForm  = `^([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?(?:(?:@|[=<>~!]=|[<>])[\w.*]+)?$`
 	imageForm = `^((?:[\w.-]+(?::\d+)?/)?[\w./-]+)(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?$`
 )
 
-// runners returns the programs that are known to run others.
+// runners returns the known runners.
 func runners() []runner {
 	node := runner{
 		from:   []string{"-p", "--package"},
@@ -170,7 +168,8 @@ func (r runner) as(programs, verbs string) runner {
 	return r
 }
 
-// begins returns what stands behind the runner's verbs if the program is this runner.
+// begins returns the arguments after the runner's verbs. ok is false if the program is not this
+// runner.
 func (r *runner) begins(program string, args []string) (rest []string, ok bool) {
 	if base, _, dotted := strings.Cut(program, "."); dotted && strings.HasPrefix(program, "python3.") {
 		program = base
@@ -182,8 +181,8 @@ func (r *runner) begins(program string, args []string) (rest []string, ok bool) 
 	return args[len(verbs):], true
 }
 
-// packageIn returns the name of the package among the arguments, "" if it is not sure
-// which it is.
+// packageIn returns the name of the package in the arguments, "" if it is not certain which argument
+// that is.
 func (r *runner) packageIn(args []string) string {
 	for i := 0; i < len(args); i++ {
 		flag, value, joined := strings.Cut(args[i], "=")
@@ -208,13 +207,13 @@ func (r *runner) packageIn(args []string) string {
 	return ""
 }
 
-// hasItsValue reports whether a container program's short flags, written in one word, need
-// no value behind them: none of them has one (-itd), or it is in the word (-p8080:80).
+// hasItsValue reports whether the next argument is not the value of a container program's short
+// flags in one word: they have none (-itd), or the word contains it (-p8080:80).
 func hasItsValue(flag string) bool {
 	return !strings.HasPrefix(flag, "--") && len(strings.TrimLeft(flag[1:], "itdPq")) != 1
 }
 
-// name returns a package's name without its version, "" if it has not the form of one.
+// name returns the name of a package without its version, "" if text is not a package.
 func (r *runner) name(text string) string {
 	if m := regexp.MustCompile(r.form).FindStringSubmatch(text); m != nil {
 		return m[1]

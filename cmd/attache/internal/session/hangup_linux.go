@@ -7,12 +7,12 @@ import (
 )
 
 // hungUp returns a channel that is closed when the other end of f, a pipe or a socket, is
-// closed, even if data is still to be read. It is nil for any other file.
+// closed, even if f has unread data. It returns nil for any other file.
 //
-// The runtime's poller reports that only together with readable data. So the poller watches an
-// epoll set of our own, in which hanging up is the only event. A thread that waits in poll(2)
-// would also work, but it would occupy one of the runtime's processors at the very start, and
-// there may be only two; see await in proxy/child.
+// The runtime's poller does not distinguish a hang-up from readable data. So it polls an epoll set
+// that reports only hang-ups. A thread that waits in poll(2) would also work, but it would occupy
+// one of the runtime's processors during the start, and there may be only two; see await in
+// proxy/child.
 func hungUp(f *os.File) <-chan struct{} {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
@@ -23,7 +23,7 @@ func hungUp(f *os.File) <-chan struct{} {
 		return nil
 	}
 	err = unix.EpollCtl(set, unix.EPOLL_CTL_ADD, int(f.Fd()), &unix.EpollEvent{Events: unix.EPOLLRDHUP})
-	_ = unix.SetNonblock(set, true) // what makes a file pollable for package os
+	_ = unix.SetNonblock(set, true) // makes the file pollable for package os
 	watched := os.NewFile(uintptr(set), "hangup")
 	conn, connErr := watched.SyscallConn()
 	if err != nil || connErr != nil {
@@ -34,7 +34,7 @@ func hungUp(f *os.File) <-chan struct{} {
 	go func() {
 		defer watched.Close()
 		events := make([]unix.EpollEvent, 1)
-		err := conn.Read(func(set uintptr) (over bool) {
+		err := conn.Read(func(set uintptr) (done bool) {
 			n, err := unix.EpollWait(int(set), events, 0)
 			return n > 0 || err != nil && err != unix.EINTR
 		})
@@ -45,8 +45,8 @@ func hungUp(f *os.File) <-chan struct{} {
 	return gone
 }
 
-// reads returns a function that reports whether somebody has the other end of f open, a pipe or a
-// local socket. It is nil for any other file: of a peer behind a network only a write tells.
+// reads returns a function that reports whether the other end of f, a pipe or a local socket, is
+// open. It returns nil for any other file: only a write shows whether a remote peer is there.
 func reads(f *os.File) func() bool {
 	info, err := f.Stat()
 	if err != nil {
@@ -61,7 +61,7 @@ func reads(f *os.File) func() bool {
 		return nil
 	}
 	return func() bool {
-		fds := []unix.PollFd{{Fd: int32(fd)}} // of which hanging up is always told
+		fds := []unix.PollFd{{Fd: int32(fd)}} // a hang-up is always reported
 		n, err := unix.Poll(fds, 0)
 		return n == 0 || err != nil || fds[0].Revents&(unix.POLLERR|unix.POLLHUP) == 0
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The end of a client is seen before what it said last is read.
+// A hang-up is reported before the remaining data is read.
 func TestHungUp(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -31,7 +31,7 @@ func TestHungUp(t *testing.T) {
 	}
 }
 
-// Of a file there is no other end.
+// A file has no other end.
 func TestHungUpOfAFile(t *testing.T) {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
@@ -43,8 +43,8 @@ func TestHungUpOfAFile(t *testing.T) {
 	}
 }
 
-// Whether somebody reads shows without a write, of a pipe and of a pair of sockets, as Node makes
-// them. One that only says no more may still read.
+// For a pipe and for a pair of sockets, as Node makes them, the function reports without a write
+// whether the other end reads. One that has only shut down its write side may still read.
 func TestReads(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -72,8 +72,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// Of a file and of a network nothing tells.
-func TestReadsUnseen(t *testing.T) {
+// For a file and for a network connection it is not known whether the other end reads.
+func TestReadsUnknown(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
 		t.Fatal(err)

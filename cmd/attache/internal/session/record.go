@@ -18,20 +18,19 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// recordEnd is how long the end of a session waits for the disk.
+// recordEnd is how long a session waits for the disk at its end.
 const recordEnd = 2 * time.Second
 
 // A recording writes a session to a file.
 type recording struct {
 	*record.Recorder
-	file     *os.File
-	idPrefix string
-	log      *slog.Logger
+	file *os.File
+	log  *slog.Logger
 }
 
-// startRecording starts to record a session to a file. It never overwrites a file: a client may
-// start a server twice with one configuration, to probe it or in two windows. It takes the next
-// free name instead.
+// startRecording starts to record a session to a file. It never overwrites a file, but uses the next
+// free name: a client may start a server twice with the same configuration, to probe it or in two
+// windows.
 func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets []string, log *slog.Logger) (*recording, error) {
 	f, err := createRecording(s.Record)
 	if err != nil {
@@ -40,9 +39,8 @@ func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets 
 	if f.Name() != s.Record {
 		log.Info("the recording file exists already; recording to another one", "file", f.Name())
 	}
-	r := &recording{file: f, log: log, idPrefix: idPrefix}
-	r.Recorder = record.NewRecorder(f, record.Options{
-		IDPrefix: r.idPrefix,
+	recorder := record.NewRecorder(f, record.Options{
+		IDPrefix: idPrefix,
 		Server:   s.RecordedName(),
 		Start:    assembly.SessionStart(p, s),
 		Secrets:  config.Secrets(p, s, secrets),
@@ -50,7 +48,7 @@ func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets 
 			log.Warn("the recording stops; the session goes on", "file", f.Name(), "err", err)
 		},
 	})
-	return r, nil
+	return &recording{recorder, f, log}, nil
 }
 
 // createRecording creates the file path or, if it exists, the first of path-2, path-3 and so on
@@ -67,7 +65,7 @@ func createRecording(path string) (*os.File, error) {
 			return f, err
 		}
 		if info, err := os.Stat(name); n == 1 && err == nil && !info.Mode().IsRegular() {
-			return os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody reads is an error, no wait
+			return os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0) // fails at once for a pipe without a reader
 		}
 	}
 }
@@ -75,13 +73,13 @@ func createRecording(path string) (*os.File, error) {
 // watch records a line that passes the relay.
 func (r *recording) watch(at proxy.Point, line []byte) { r.Watch(at.String(), line) }
 
-// end completes the recording. A disk that does not take it delays nothing: the recorder has
-// reported it, or its goroutine stays behind.
+// end completes the recording. It does not wait longer than recordEnd for a disk that hangs, and
+// then leaves its goroutine running.
 func (r *recording) end() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = r.Close() // Failed has reported it
+		_ = r.Close() // Failed has reported the error
 		r.closeFile()
 	}()
 	select {
@@ -91,8 +89,8 @@ func (r *recording) end() {
 	}
 }
 
-// closeFile closes the file, and removes it if the session had no messages: clients start
-// servers only to see whether they start.
+// closeFile closes the file. It removes the file if the session had no messages, because some
+// clients start a server only to see whether it starts.
 func (r *recording) closeFile() {
 	info, err := r.file.Stat()
 	if closing := r.file.Close(); closing != nil {

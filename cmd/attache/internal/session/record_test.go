@@ -29,7 +29,7 @@ func TestRecordingIsPrivate(t *testing.T) {
 	}
 }
 
-// A disk that is full warns once and ends nothing.
+// A full disk causes one warning and does not end the session.
 func TestRecordingToAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")

@@ -18,20 +18,19 @@ import (
 )
 
 // A Reloader reads the configuration, the keys and the policies again, on request or when a file
-// changes, and applies them to all connections. A version that is not valid is logged and changes
-// nothing.
+// changes, and applies them to all connections. An invalid version is logged and changes nothing.
 type Reloader struct {
 	load  func() (*config.Settings, error)
 	state string // the FileState of the first settings
 	log   *slog.Logger
 
-	mu       sync.Mutex       // one reading at a time
-	shared   *assembly.Shared // in force
-	problem  string           // what was wrong with the last version
+	mu       sync.Mutex       // held during a reload
+	shared   *assembly.Shared // the current one
+	problem  string           // the error of the last version
 	deferred string           // the keys of the last version that do not take effect
 
-	watching sync.Mutex // guards what follows
-	watcher  *watcher   // nil while nothing is watched
+	watching sync.Mutex // guards the fields below
+	watcher  *watcher   // nil while no files are watched
 	closed   bool
 }
 
@@ -41,8 +40,8 @@ func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error),
 	return &Reloader{load: load, state: state, log: log, shared: shared}
 }
 
-// FileState returns a text that identifies the state of the files that s depends on. Call it as
-// soon as s is loaded: [Reloader.Watch] then notices what has changed since.
+// FileState returns a text that identifies the state of the files that s depends on. Call it
+// immediately after s was loaded, so that [Reloader.Watch] notices later changes.
 func FileState(s *config.Settings) string { return fingerprint(watched(s)) }
 
 // Reload reads everything again.
@@ -70,9 +69,9 @@ func (r *Reloader) reloadFrom(before string) {
 	r.shared.Refresh()
 }
 
-// stillThere returns an error if the configuration file is gone or empty. While an editor saves
-// it, it may be so for a moment, and on a full disk it stays so; that must not remove the rules.
-// What is not a regular file is not opened, because that may block.
+// stillThere returns an error if the configuration file is missing or empty. That happens for a
+// moment while an editor saves it, and lasts if the disk is full, and must not remove the rules. It
+// does not open a file that is not regular, because that may block.
 func stillThere(path string) error {
 	if path == "" {
 		return nil
@@ -89,7 +88,7 @@ func stillThere(path string) error {
 	return nil
 }
 
-// errWritten is returned for files that changed while they were read.
+// errWritten is returned if the files changed while they were read.
 var errWritten = errors.New("the files changed while they were read")
 
 // readAgain reads the configuration and applies it, if the files are still in the state before.
@@ -140,7 +139,7 @@ func (r *Reloader) logDeferred(keys string) {
 	r.deferred = keys
 }
 
-// refuse logs once why a version is not applied.
+// refuse logs why a version is not applied, once for the same error.
 func (r *Reloader) refuse(err error) {
 	if r.problem == err.Error() {
 		return
@@ -165,9 +164,7 @@ func (r *Reloader) files() []string {
 	return r.filesLocked()
 }
 
-func (r *Reloader) filesLocked() []string {
-	return watched(r.shared.Settings())
-}
+func (r *Reloader) filesLocked() []string { return watched(r.shared.Settings()) }
 
 // watched returns the files that s depends on.
 func watched(s *config.Settings) []string {
@@ -175,8 +172,8 @@ func watched(s *config.Settings) []string {
 	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
 }
 
-// identityLater defers the keys of identity: a session that began without an identity source
-// cannot get one.
+// identityLater moves the keys of identity from now to later: a session that began without an
+// identity source cannot get one.
 func identityLater(now, later []string) (rest, all []string) {
 	for _, key := range now {
 		if config.Below(key, "identity") {
@@ -188,7 +185,7 @@ func identityLater(now, later []string) (rest, all []string) {
 	return rest, later
 }
 
-// changedLists returns the lists that change with these keys for the client of a.
+// changedLists returns the lists that change for the client of a when these keys change.
 func changedLists(keys []string, was, now *config.Settings, a *announce.Announce) (lists []announce.List) {
 	has := func(above ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool {
@@ -212,9 +209,8 @@ func changedLists(keys []string, was, now *config.Settings, a *announce.Announce
 	return lists
 }
 
-// hidesOther reports whether other prompts or resources may be hidden now, for a client that
-// knows the one of that name: a rule that hid something is gone, and what it hid is not known,
-// or a new rule may hide this one.
+// hidesOther reports whether the hidden prompts or resources may have changed for a client that
+// knows the one of that name: a rule that hides was removed, or a new rule may hide this one.
 func hidesOther(was, now *config.Settings, l announce.List, name string) bool {
 	before, after := hiding(was), hiding(now)
 	for rule := range before {
@@ -228,14 +224,14 @@ func hidesOther(was, now *config.Settings, l announce.List, name string) bool {
 		}
 		matches, err := glob.Match(tools, name)
 		uri := l == announce.Resources && slices.ContainsFunc(tools, func(t string) bool { return strings.Contains(t, ":") })
-		if matches || err != nil || uri { // a URI is matched in a normal form
+		if matches || err != nil || uri { // a URI matches in a normal form, which is not known here
 			return true
 		}
 	}
 	return false
 }
 
-// hiding returns the patterns of the rules that hide, by the text of the rule.
+// hiding returns the patterns of the rules that hide, by a text that identifies the rule.
 func hiding(s *config.Settings) map[string][]string {
 	rules := map[string][]string{}
 	for _, r := range s.Rewrite {
@@ -246,8 +242,8 @@ func hiding(s *config.Settings) map[string][]string {
 	return rules
 }
 
-// Watch starts to watch the files, if there are any. It reads everything again whenever one of them
-// changes, and at once if one has changed since the first settings were loaded.
+// Watch starts to watch the files, if there are any. It reloads whenever one of them changes, and
+// immediately if one has changed since the first settings were loaded.
 func (r *Reloader) Watch() {
 	if len(r.files()) == 0 {
 		return
@@ -269,7 +265,7 @@ func (r *Reloader) Watch() {
 	r.watcher = w
 }
 
-// Close stops the watch, also one that is about to start.
+// Close stops the watch, even if it is about to start.
 func (r *Reloader) Close() {
 	r.watching.Lock()
 	defer r.watching.Unlock()

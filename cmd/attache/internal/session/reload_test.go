@@ -28,7 +28,7 @@ type reloadTest struct {
 	log lockedLog
 }
 
-// A lockedLog is written to by the session, at any time.
+// A lockedLog is a buffer that can be written and read concurrently.
 type lockedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -81,24 +81,24 @@ func (r *reloadTest) write(name, text string) {
 	}
 }
 
-// change writes a file and has everything read again, which is to be told in
-// words; without words, nothing is to be told of the configuration.
+// change writes a file and reloads. The log must then contain words or, if words is empty, nothing
+// about the configuration.
 func (r *reloadTest) change(name, text, words string) {
 	r.t.Helper()
 	r.write(name, text)
 	r.log.Reset()
 	r.Reload()
-	r.told(words)
+	r.expectLog(words)
 }
 
-func (r *reloadTest) told(words string) {
+func (r *reloadTest) expectLog(words string) {
 	r.t.Helper()
 	if got := r.log.String(); words == "" && strings.Contains(got, "configuration") || !strings.Contains(got, words) {
-		r.t.Errorf("told\n%s\nwant %q", got, words)
+		r.t.Errorf("log\n%s\nwant %q", got, words)
 	}
 }
 
-// passes sends a frame, which the other side is to see as it is.
+// passes sends a frame, which the other side must receive unchanged.
 func (r *reloadTest) passes(from, to *proxytest.Peer, frame string) {
 	r.t.Helper()
 	from.Send(frame)
@@ -119,9 +119,8 @@ const (
 	dropRefused  = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: this tool may not be called here"}],"isError":true}}`
 )
 
-// A rule that is added holds from the next call on, and the client is told that
-// its list is another; a version that is not valid changes nothing and is told
-// of once; what cannot change is told of.
+// A new rule applies from the next call on, and the client is notified that its list has changed. An
+// invalid version changes nothing and is logged once. Keys that cannot change are logged.
 func TestReloadRules(t *testing.T) {
 	r := newReloading(t, "access: {rules: []}\n")
 	r.begin()
@@ -135,7 +134,7 @@ func TestReloadRules(t *testing.T) {
 	r.Client.Expect(dropRefused)
 
 	r.change("config.yaml", "access: {rulez: []}\n", "is not valid; the one before stays in force")
-	r.told(filepath.Join(r.dir, "config.yaml:1:10"))
+	r.expectLog(filepath.Join(r.dir, "config.yaml:1:10"))
 	r.change("config.yaml", "access: {rulez: []}\n", "")
 	r.Client.Send(callDrop)
 	r.Client.Expect(dropRefused)
@@ -149,7 +148,7 @@ func TestReloadRules(t *testing.T) {
 	r.passes(r.Server, r.Client, dropped)
 }
 
-// A rule takes effect that is written after the configuration was loaded and before the watch begins.
+// A rule that is written after the configuration was loaded and before the watch starts takes effect.
 func TestReloadBeforeWatch(t *testing.T) {
 	r := newReloading(t, "access: {rules: []}\n")
 	r.begin()
@@ -169,7 +168,7 @@ func (r *reloadTest) startWatch() {
 	}
 }
 
-// A file that a new version includes is watched like the others.
+// A file that only a new version includes is watched too.
 func TestReloadNewInclude(t *testing.T) {
 	r := newReloading(t, "access: {rules: []}\n")
 	r.begin()
@@ -185,9 +184,9 @@ func TestReloadNewInclude(t *testing.T) {
 	r.passes(r.Server, r.Client, dropped)
 }
 
-// A reload that hides a tool changes no list of prompts; one that hides a prompt
-// that the client knows, or hides one no more, does.
-func TestReloadTellsOfListsThatChange(t *testing.T) {
+// A reload that hides a tool does not change the list of prompts. One that hides a prompt that the
+// client knows, or stops hiding one, does.
+func TestReloadAnnouncesChangedLists(t *testing.T) {
 	const (
 		id      = `"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}`
 		tools   = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + id + `}}`
@@ -217,8 +216,8 @@ func TestReloadTellsOfListsThatChange(t *testing.T) {
 	}
 }
 
-// A file that is empty, as in the middle of being saved, or gone, takes no rules
-// back, and nor does what stands in its place.
+// A file that is empty, as it may be while it is saved, missing, or replaced by something else does
+// not remove the rules.
 func TestReloadNothing(t *testing.T) {
 	r := newReloading(t, "access: {rules: [{tools: [drop], deny: true}]}\n")
 	r.begin()
@@ -241,18 +240,18 @@ func TestReloadNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Reload()
-	r.told("cannot be read")
+	r.expectLog("cannot be read")
 	refused()
 	if err := os.Mkdir(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r.Reload()
-	r.told("is no file any more")
+	r.expectLog("is no file any more")
 	refused()
 }
 
-// What takes effect later does not take effect by half: a required audit refuses
-// what cannot be judged until it is over, and rules see the server's old name.
+// Keys that take effect later have no partial effect: a required audit refuses ambiguous frames until
+// the session ends, and rules see the server's old name.
 func TestReloadIsWhole(t *testing.T) {
 	const (
 		ambiguous = `{"jsonrpc":"2.0","method":"x","Method":"y"}`
@@ -276,20 +275,20 @@ func TestReloadIsWhole(t *testing.T) {
 	r.Client.Expect(dropRefused)
 }
 
-// A credential that is given to a session which began with none is told of as one
-// for the next.
+// For a session that began without a credential, a new one is logged as taking effect in the next
+// session.
 func TestReloadFirstCredential(t *testing.T) {
 	r := newReloading(t, "{}\n")
 	r.begin()
 	r.write("key", "atk_abcdefgh_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 	r.change("config.yaml", "identity: {api_key_file: key}\n", `takes effect when attache is started again" keys=identity.api_key_file`)
 	if strings.Contains(r.log.String(), "in force") {
-		t.Errorf("told\n%s", r.log.String())
+		t.Errorf("log\n%s", r.log.String())
 	}
 }
 
-// A session file that cannot be read is told of where it is looked up. What it said
-// is gone with it, which is no change of the configuration.
+// A session file that cannot be read is logged when the session is identified. The loss of its values
+// is not logged as a change of the configuration.
 func TestReloadUnreadableSessionFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "session.yaml")
 	write := func(text string) {
@@ -311,8 +310,8 @@ func TestReloadUnreadableSessionFile(t *testing.T) {
 	r.change("config.yaml", "access: {rules: []}\n", "started again\" keys=session.id\n")
 }
 
-// A key that is revoked is no key from the next call on; a file that is broken
-// keeps the keys that were in it.
+// A revoked key is refused from the next call on. If the key file is broken, the keys read before
+// stay valid.
 func TestReloadKeys(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.yaml")
@@ -333,7 +332,7 @@ func TestReloadKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Reload()
-	r.told("the keys read before hold")
+	r.expectLog("the keys read before hold")
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
 
@@ -349,13 +348,13 @@ func TestReloadKeys(t *testing.T) {
 	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: the access rules could not be applied to this call"}],"isError":true}}`)
 }
 
-// A dry run ends in earnest when its key goes: also for what no layer sees.
+// When dry_run is removed, rules apply, also to frames that no layer sees.
 func TestReloadDryRun(t *testing.T) {
 	const denying = "access: {rules: [{tools: [drop], deny: true}]}\n"
 	const ambiguous = `{"jsonrpc":"2.0","method":"x","Method":"y"}`
 	r := newReloading(t, "dry_run: true\n")
 	r.begin()
-	r.change("config.yaml", "dry_run: true\n"+denying, "keys=access.rules") // and nobody is told of a list that is as it was
+	r.change("config.yaml", "dry_run: true\n"+denying, "keys=access.rules") // no list has changed, so the client is not notified
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
 	r.passes(r.Client, r.Server, ambiguous)
@@ -374,8 +373,8 @@ func TestReloadDryRun(t *testing.T) {
 	r.passes(r.Client, r.Server, ambiguous)
 }
 
-// Policies are those of the moment a session is briefed, or the last that were
-// valid, and a session is briefed once however often they change.
+// A session is briefed with the policies at that moment, or the last valid ones. It is briefed once,
+// however often they change.
 func TestReloadPolicies(t *testing.T) {
 	dir := t.TempDir()
 	write := func(objective string) {
@@ -391,7 +390,7 @@ func TestReloadPolicies(t *testing.T) {
 	r.Reload()
 	write("[three")
 	r.Reload()
-	r.told("those read before hold")
+	r.expectLog("those read before hold")
 	r.passes(r.Client, r.Server, callDrop)
 	r.Server.Send(dropped)
 	if got := string(r.Client.Next()); !strings.Contains(got, `Objectives:\n  - two\n`) {
@@ -403,7 +402,7 @@ func TestReloadPolicies(t *testing.T) {
 	r.passes(r.Server, r.Client, dropped)
 }
 
-// A rule that is added asks the server for its tools, as the handshake is over.
+// After the handshake, a new rule makes attache ask the server for its tools.
 func TestReloadArguments(t *testing.T) {
 	r := newReloading(t, "session: {workspace: /src/shop}\narguments: []\n")
 	r.begin()
@@ -420,7 +419,7 @@ func TestReloadArguments(t *testing.T) {
 	r.Server.Expect(strings.Replace(callDrop, `"arguments":{}`, `"arguments":{"path":"/src/shop"}`, 1))
 }
 
-// A configuration that is read again gives nobody a fresh bucket.
+// A reload does not refill rate buckets.
 func TestReloadKeepsRates(t *testing.T) {
 	const rates = "access:\n  rates: [{tools: ['*'], per: session, limit: 1/hour}]\n"
 	r := newReloading(t, rates)

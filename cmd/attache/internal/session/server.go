@@ -15,16 +15,16 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// A server is the other end of the relay: a process or a remote server.
+// A server is the other end of the relay.
 type server interface {
 	upstream() proxy.Upstream
-	// signal takes a signal that attache was sent.
+	// signal handles a signal that attache received.
 	signal(os.Signal)
-	// status returns what attache exits with, when the server is gone.
+	// status waits for the end of the server and returns the exit status for attache.
 	status() int
 }
 
-// A processServer is a server that attache has started.
+// A processServer is a process that attache has started.
 type processServer struct{ *child.Process }
 
 func (s processServer) upstream() proxy.Upstream { return s.Upstream() }
@@ -62,7 +62,7 @@ func (s *remoteServer) status() int {
 	return 0
 }
 
-// A builtinServer is a server of attache's own, in this process.
+// A builtinServer is a server in this process.
 type builtinServer struct{ *mempipe.Server }
 
 func (s builtinServer) upstream() proxy.Upstream { return s.Server }
@@ -95,7 +95,7 @@ func (w *relay) startServer() (server, error) {
 	if w.env == nil {
 		w.env = w.conn.Environment(w.p.Env)
 	}
-	// Not the session's context: the server ends by the ladder, not at once.
+	// Not the context of the session, which would kill the server without a grace period.
 	p, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: w.env, Stderr: w.p.Stderr})
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (w *relay) startServer() (server, error) {
 	return processServer{p}, nil
 }
 
-// findServer returns what is wrong with the command of a server that was never started.
+// findServer returns an error if the server, which was not started, could not be.
 func (w *relay) findServer() error {
 	if w.builtin != nil {
 		return nil

@@ -45,7 +45,7 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 	if s.Record != "" {
 		conn.IDPrefix = proxy.RandomIDPrefix()
 	}
-	// One connection, while it is used: thousands of attaches may share the database.
+	// One connection is enough: thousands of attaches may share the database.
 	db, err := assembly.OpenDatabase(p, s, 1, w.log)
 	var shared *assembly.Shared
 	if err == nil {
@@ -72,7 +72,7 @@ func warnSettings(s *config.Settings, log *slog.Logger) {
 	}
 }
 
-// A relay is one run of attache in front of a server.
+// A relay is the state of one session.
 type relay struct {
 	p       cli.Process
 	s       *config.Settings
@@ -82,25 +82,25 @@ type relay struct {
 	conn    *assembly.Conn
 	cancel  context.CancelFunc
 
-	heeding  <-chan struct{} // closed when signals are heeded
+	notified <-chan struct{} // closed when signals are handled
 	control  proxy.Control
 	reloader *Reloader
 	reports  *status.Recorder
-	restarts bool // the server is a process, and started again when it ends
+	restarts bool // the server is a process that is started again when it ends
 
 	mu       sync.Mutex
 	server   server
-	env      []string  // of every start of the server
-	before   server    // the one that was in use, while another is started again
-	signaled os.Signal // what ended us before the server was started
-	ending   bool      // a signal ends us
-	withdraw func()    // removes the report of the status; nil before the server is started
+	env      []string  // the environment for every start of the server
+	before   server    // the previous server, until the one that replaces it is ready
+	signaled os.Signal // the signal that ended attache before the server was started
+	ending   bool      // a signal has ended the session
+	withdraw func()    // removes the status report; nil before the server is started
 }
 
-// headroom is how many bytes are reserved and never touched in front of a remote server, so that
-// they cost no memory. Requests over HTTP make garbage, which is collected when a heap has grown by
-// a part: with the small one of a session that was every few hundred requests. growth is that part,
-// in percent: with Go's 100 the memory of a frame of 1 GiB would double.
+// headroom is the size of an allocation that is never touched, so that it costs no memory. It is
+// made in front of a remote server, because requests over HTTP make garbage: the heap of a session
+// is small, and was collected every few hundred requests. growth is the argument of
+// debug.SetGCPercent: with the default of 100 the memory of a frame of 1 GiB would double.
 const (
 	headroom = 10 << 20
 	growth   = 50
@@ -109,8 +109,8 @@ const (
 func (w *relay) run(ctx context.Context) int {
 	ctx, w.cancel = context.WithCancel(ctx)
 	defer w.cancel()
-	defer w.heedSignals()()
-	defer w.unwatch()
+	defer w.handleSignals()()
+	defer w.unpublish()
 	defer w.closeLayers()
 	if config.IsURL(w.command) {
 		defer runtime.KeepAlive(make([]byte, headroom))
@@ -121,7 +121,7 @@ func (w *relay) run(ctx context.Context) int {
 	if o.Restart = w.conn.Restart(); o.Restart != nil {
 		w.restarts = !config.IsURL(w.command)
 		record := o.Restart.Restarted
-		o.Restart.Wanted = w.goesOn
+		o.Restart.Wanted = w.wantsRestart
 		o.Restart.Restarted = func(exit string, lost int, down time.Duration) {
 			record(exit, lost, down)
 			w.ready()
@@ -129,7 +129,7 @@ func (w *relay) run(ctx context.Context) int {
 	}
 	if in, ok := w.p.Stdin.(*os.File); ok {
 		w.greet(in)
-		o.ClientGone = hungUp(in) // before pollable: asking a file for its descriptor makes it blocking
+		o.ClientGone = hungUp(in) // before pollable, because File.Fd makes the descriptor blocking
 		file, restore := pollable(in)
 		defer restore()
 		o.ClientIn = file
@@ -152,7 +152,7 @@ func (w *relay) run(ctx context.Context) int {
 	return w.status(proxy.Run(ctx, o))
 }
 
-// closeLayers closes the connection and what the process keeps for it.
+// closeLayers closes the connection and the state of the process.
 func (w *relay) closeLayers() {
 	w.conn.Close()
 	w.conn.Shared().Close()
@@ -166,7 +166,7 @@ func (w *relay) greet(in *os.File) {
 	w.log.Info("waiting for an MCP client on stdin; put this command into a client's configuration, or try `attache demo`")
 }
 
-// status turns the end of the session into attache's exit status.
+// status logs the error with which the session ended, and returns the exit status.
 func (w *relay) status(err error) int {
 	w.mu.Lock()
 	server, sig := w.server, w.signaled
@@ -175,7 +175,7 @@ func (w *relay) status(err error) int {
 	}
 	w.mu.Unlock()
 	switch {
-	case errors.Is(err, context.Canceled): // also of a start that a signal forestalled
+	case errors.Is(err, context.Canceled): // a signal ended the session, perhaps before the start
 	case errors.Is(err, proxy.ErrStart):
 		w.log.Error(err.Error())
 		return cli.ExitNotStarted
@@ -190,8 +190,8 @@ func (w *relay) status(err error) int {
 	if s, ok := sig.(syscall.Signal); ok {
 		return 128 + int(s)
 	}
-	// Nothing was ever said to the server. That is no fault, but a person who
-	// tries a command by hand wants to know that it is not there.
+	// The server was not started, because the client sent nothing. That is not an error,
+	// but a person who tries a command by hand should learn that it does not exist.
 	if err := w.findServer(); err != nil {
 		w.log.Error(err.Error())
 		return cli.ExitNotStarted
@@ -199,9 +199,9 @@ func (w *relay) status(err error) int {
 	return 0
 }
 
-// start starts the server. The facts of the session are in its environment.
+// start starts the server with the facts of the session in its environment.
 func (w *relay) start(context.Context) (proxy.Upstream, error) {
-	<-w.heeding
+	<-w.notified
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.signaled != nil || w.ending {
@@ -221,14 +221,13 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	if dir := status.Dir(w.p); dir != "" {
 		w.withdraw = w.reports.Publish(dir)
 	}
-	// A client may have started attache only to probe it, so the files are watched only now; that
-	// takes its time, for which no message is to wait.
+	// The files are watched only from now on, because a client may start attache only to probe
+	// it. Starting the watch takes some time, and no message should wait for it.
 	go w.reloader.Watch()
 	return server.upstream(), nil
 }
 
-// startAgain starts the server with the environment of its first start. The caller holds
-// w.mu.
+// startAgain starts the server again. The caller holds w.mu.
 func (w *relay) startAgain() (proxy.Upstream, error) {
 	server, err := w.startServer()
 	if err != nil {
@@ -241,21 +240,22 @@ func (w *relay) startAgain() (proxy.Upstream, error) {
 	return server.upstream(), nil
 }
 
-// goesOn reports whether a server that ends is started again.
-func (w *relay) goesOn() bool {
+// wantsRestart reports whether a server that ends must be started again.
+func (w *relay) wantsRestart() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.ending
 }
 
-// endWith ends the session when the server is gone. The server may have ended before, and wait
-// to be started again.
-func (w *relay) endWith(s server) {
+// cancelAfter cancels the session when s has ended. Without it the session would continue if s had
+// ended before the signal and was about to be started again.
+func (w *relay) cancelAfter(s server) {
 	s.status()
 	w.cancel()
 }
 
-// ready is called when a server has started again: attache then exits with that server's status.
+// ready is called when a server that was started again is ready. The exit status of attache is then
+// that of the new server.
 func (w *relay) ready() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -270,8 +270,8 @@ func (w *relay) describe(r *status.Report) {
 	r.Restart = w.restarts && CanRestart()
 }
 
-// unwatch stops watching files, and removes the status file of this process.
-func (w *relay) unwatch() {
+// unpublish removes the status report of this process and stops watching files.
+func (w *relay) unpublish() {
 	w.mu.Lock()
 	withdraw := w.withdraw
 	w.mu.Unlock()
@@ -281,27 +281,26 @@ func (w *relay) unwatch() {
 	w.reloader.Close()
 }
 
-// heedSignals forwards signals to the server until the function that it returns is called. It
-// also takes SIGPIPE: a client that is gone shows as a write error, and the server still has to
-// be stopped in order. SIGPIPE is not ignored, because children inherit ignored signals.
+// handleSignals forwards signals to the server until stop is called. It also catches SIGPIPE, so that
+// a client that has left causes a write error and the server is stopped in order. It does not ignore
+// SIGPIPE, because children inherit ignored signals.
 //
-// The runtime takes on each signal in a thread of its own and waits for it, some 200 µs in all.
-// So this runs beside the first frame, and the server waits for it: before the first frame a
-// signal may end attache as it ends any program.
-func (w *relay) heedSignals() (stop func()) {
+// signal.Notify takes some 200 µs, so it runs while the first frame is read, and the start of the
+// server waits for it. Until then a signal ends attache like any other program.
+func (w *relay) handleSignals() (stop func()) {
 	var signals Signals
-	heeding, done := make(chan struct{}), make(chan struct{})
-	w.heeding = heeding
+	notified, done := make(chan struct{}), make(chan struct{})
+	w.notified = notified
 	go func() {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-		signals = HeedSignals()
-		close(heeding)
+		signals = NotifySignals()
+		close(notified)
 		for {
 			select {
 			case sig := <-signals.Ending:
 				w.signal(sig)
 			case <-signals.Reload:
-				go w.reloader.Reload() // which may wait for a server that does not read
+				go w.reloader.Reload() // it may wait for a server that does not read
 			case <-signals.Restart:
 				w.restart()
 			case <-done:
@@ -310,13 +309,12 @@ func (w *relay) heedSignals() (stop func()) {
 		}
 	}()
 	return func() {
-		<-heeding
+		<-notified
 		signals.Stop()
 		close(done)
 	}
 }
 
-// restart restarts the server.
 func (w *relay) restart() {
 	if w.control.Restart() {
 		w.log.Info("the server is restarted by hand")
@@ -331,7 +329,7 @@ func (w *relay) signal(sig os.Signal) {
 	w.ending = true
 	if w.server != nil {
 		w.server.signal(sig)
-		go w.endWith(w.server)
+		go w.cancelAfter(w.server)
 		return
 	}
 	w.signaled = sig

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Signals are the signals that a process of attache handles.
+// Signals receive the signals that attache handles.
 type Signals struct {
-	Ending  chan os.Signal // those that end attache
-	Reload  chan os.Signal // those that have the configuration read again
-	Restart chan os.Signal // those that have servers restarted; none where there is no such signal
+	Ending  chan os.Signal // end attache
+	Reload  chan os.Signal // read the configuration again
+	Restart chan os.Signal // restart the servers; receives none if the system has no such signal
 }
 
-// HeedSignals starts to handle signals. Before that, they end attache as they end any program.
-func HeedSignals() Signals {
+// NotifySignals starts to handle signals. Before that, a signal ends attache like any other program.
+func NotifySignals() Signals {
 	s := Signals{make(chan os.Signal, 4), make(chan os.Signal, 1), make(chan os.Signal, 1)}
 	signal.Notify(s.Ending, endingSignals...)
-	// A signal that our parent ignores, as nohup does, stays ignored here and in the server,
-	// which inherits it: to listen would undo that for both.
-	if heeded := slices.DeleteFunc(slices.Clone(reloadSignals), signal.Ignored); len(heeded) > 0 {
-		signal.Notify(s.Reload, heeded...)
+	// A signal that the parent ignores, as nohup does, must stay ignored here and in the server,
+	// which inherits that. Notify would end it for both.
+	if signals := slices.DeleteFunc(slices.Clone(reloadSignals), signal.Ignored); len(signals) > 0 {
+		signal.Notify(s.Reload, signals...)
 	}
 	if CanRestart() {
 		signal.Notify(s.Restart, restartSignals...)
@@ -28,12 +28,12 @@ func HeedSignals() Signals {
 	return s
 }
 
-// Stop ends the handling: the signals do what they do without attache.
+// Stop stops the handling of signals. They then have their default effect again.
 func (s Signals) Stop() {
 	signal.Stop(s.Ending)
 	signal.Stop(s.Reload)
 	signal.Stop(s.Restart)
 }
 
-// CanRestart reports whether there is a signal that restarts servers.
+// CanRestart reports whether the system has a signal that restarts servers.
 func CanRestart() bool { return len(restartSignals) > 0 }

@@ -4,5 +4,5 @@ package session
 
 import "os"
 
-// pollable returns f as it is: only Unix descriptors have a mode to change.
+// pollable returns f: only Unix descriptors have a non-blocking mode.
 func pollable(f *os.File) (file *os.File, restore func()) { return f, func() {} }

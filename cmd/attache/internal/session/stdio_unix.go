@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// pollable returns a file on the same descriptor that Go's poller waits for, and a function that
-// undoes the change. A blocking read parks a thread: if all processes share one CPU the poller
-// answers about ten times sooner.
+// pollable returns a file with the same descriptor that uses the runtime's poller, and a function
+// that undoes the change. A blocking read blocks a thread; if all processes share one CPU, the
+// poller is about ten times faster.
 //
-// The non-blocking mode belongs to the open file, which other processes may share, so it is set
-// only for pipes and sockets, and reset at the end; a terminal or a regular file is returned as
-// it is. restore keeps f referenced, because its finalizer would close the descriptor.
+// The non-blocking mode belongs to the open file, which other processes may share. So it is set
+// only for pipes and sockets, and reset at the end; for a terminal or a regular file, pollable
+// returns f. restore keeps f referenced, because its finalizer would close the descriptor.
 func pollable(f *os.File) (file *os.File, restore func()) {
 	keep := func() {}
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 		return f, keep
 	}
-	fd := int(f.Fd()) // sets the descriptor to blocking, from which we know the way back
+	fd := int(f.Fd()) // makes the descriptor blocking, which is the mode that restore sets
 	if syscall.SetNonblock(fd, true) != nil {
 		return f, keep
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // RunTeams relays one session between the client on stdin and stdout and the server of the
-// teams tools, which runs in this process behind the same layers as any other. executable is
+// teams tools, which runs in this process behind the same layers as other servers. executable is
 // the program that supervises agents.
 func RunTeams(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version, executable string, log *slog.Logger) int {
 	w := &relay{p: p, s: s, command: []string{teamserver.Name}, log: log, cancel: func() {}}

@@ -13,38 +13,38 @@ import (
 )
 
 const (
-	// settleTime is how long files must be unchanged before they are read: editors write in
-	// several steps.
+	// settleTime is how long no event must occur before the files are checked, because editors
+	// write in several steps.
 	settleTime = 150 * time.Millisecond
-	// noiseTime bounds that wait: another file in the directory may be made or renamed all the
-	// time.
+	// noiseTime bounds that wait, because another file in the directory may be created or
+	// renamed all the time.
 	noiseTime = time.Second
-	// sameTime is how long the files must then still be the same.
+	// sameTime is the time between the two checks that must find the same state.
 	sameTime = 100 * time.Millisecond
-	// maxWatched bounds the watched directories and the files that are looked at.
+	// maxWatched bounds the watched directories and the files that are checked.
 	maxWatched = 1000
 )
 
-// A watcher notices that files have changed. It watches their directories, since
-// editors, and Kubernetes, put a new file in the place of the old one.
+// A watcher detects changes of files. It watches their directories, because editors and Kubernetes
+// replace a file with a new one.
 type watcher struct {
 	events  *fsnotify.Watcher
-	files   func() []string // files and directories of YAML files; may change
+	files   func() []string // files, and directories of YAML files; may change
 	changed func(state string)
-	stirred chan struct{} // has an element after an event that may be about the files
-	done    chan struct{}
-	over    chan struct{}
+	pending chan struct{} // has an element after an event that may be about the files
+	done    chan struct{} // closed by close
+	ended   chan struct{} // closed when run has returned
 }
 
-// watch calls changed, until close, whenever the [fingerprint] of files differs from the one before,
-// and passes it the new one, in which two looks agreed. last is the first to compare with. An error
-// means that the system has no room for a watcher.
+// watch calls changed, until close, whenever the [fingerprint] of files has changed and two checks
+// have found the same. It passes the new fingerprint; the first is compared with last. It returns an
+// error if the system cannot provide a watcher.
 func watch(files func() []string, last string, changed func(state string)) (*watcher, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{events: events, files: files, changed: changed, stirred: make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}
+	w := &watcher{events: events, files: files, changed: changed, pending: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{})}
 	go w.run(last)
 	go w.listen()
 	return w, nil
@@ -53,16 +53,16 @@ func watch(files func() []string, last string, changed func(state string)) (*wat
 // close ends the watcher. No call of changed begins after it.
 func (w *watcher) close() {
 	close(w.done)
-	<-w.over // before Close: on Windows, an Add after it never returns
+	<-w.ended // before Close, because on Windows an Add after Close never returns
 	_ = w.events.Close()
 }
 
-// listen takes events until the watcher is closed. It is a goroutine of its own because on Windows
-// Add waits until the events before it were taken.
+// listen receives events until the watcher is closed. It has its own goroutine because on Windows
+// Add blocks until all earlier events were received.
 func (w *watcher) listen() {
 	for {
 		select {
-		case _, ok := <-w.events.Errors: // events were lost: look
+		case _, ok := <-w.events.Errors: // events were lost, so check the files
 			if !ok {
 				return
 			}
@@ -75,17 +75,17 @@ func (w *watcher) listen() {
 			}
 		}
 		select {
-		case w.stirred <- struct{}{}:
+		case w.pending <- struct{}{}:
 		default:
 		}
 	}
 }
 
 func (w *watcher) run(last string) {
-	defer close(w.over)
+	defer close(w.ended)
 	state := settler{last: last}
-	settled := time.NewTimer(0) // the first look is at once
-	var first time.Time         // when what was not looked at yet began
+	settled := time.NewTimer(0) // the first check is immediate
+	var first time.Time         // the first event since the last check
 	event := func() {
 		if first.IsZero() {
 			first = time.Now()
@@ -99,8 +99,8 @@ func (w *watcher) run(last string) {
 		case <-w.done:
 			settled.Stop()
 			return
-		case <-w.stirred:
-			if state.seen == "" { // else the second look comes anyway
+		case <-w.pending:
+			if state.seen == "" { // else the second check is scheduled
 				event()
 			}
 		case <-settled.C:
@@ -111,7 +111,7 @@ func (w *watcher) run(last string) {
 			case changed:
 				w.changed(now)
 				w.follow()
-				if fingerprint(w.files()) != now { // the list of files is another one, or one has changed again
+				if fingerprint(w.files()) != now { // the list of files, or a file, has changed again
 					settled.Reset(sameTime)
 				}
 			case again:
@@ -121,8 +121,8 @@ func (w *watcher) run(last string) {
 	}
 }
 
-// concerns reports whether an event may be about the files. What is written to a file of another
-// name, such as the audit beside the configuration, is not.
+// concerns reports whether an event may be about the files. A write to a file with another name, such
+// as the audit in the directory of the configuration, is not.
 func (w *watcher) concerns(e fsnotify.Event) bool {
 	name := filepath.Base(e.Name)
 	return e.Op != fsnotify.Write || isYAML(name) ||
@@ -134,15 +134,15 @@ func isYAML(name string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
-// settler decides when changed files are read: a file that is written in place may parse when it
-// is half written, so two looks in a row must see the same.
+// A settler decides when changed files are read. A file that is written in place may be valid when
+// it is half written, so two consecutive checks must find the same state.
 type settler struct {
 	last string // the state that was read
-	seen string // the state of the look before, if it was another
+	seen string // the state at the previous check, if it differs from last
 }
 
-// look compares now, the state of the files, with the states before. changed says that the files
-// must be read, again that they must be looked at once more, after [sameTime].
+// look compares now, the state of the files, with the previous states. changed reports that the
+// files must be read, again that they must be checked once more, after [sameTime].
 func (s *settler) look(now string) (changed, again bool) {
 	switch now {
 	case s.last:
@@ -156,11 +156,10 @@ func (s *settler) look(now string) (changed, again bool) {
 	return false, true
 }
 
-// follow watches the directories that exist now. Directories that are already watched cost
-// nothing.
+// follow watches the directories that exist now. Adding a directory twice costs nothing.
 func (w *watcher) follow() {
 	for _, path := range w.files() {
-		_ = w.events.Add(filepath.Dir(path)) // a directory that is not there has no files to change
+		_ = w.events.Add(filepath.Dir(path)) // fails if the directory does not exist
 		each(path, func(path string, info fs.FileInfo) {
 			if info.IsDir() {
 				_ = w.events.Add(path)
@@ -183,7 +182,7 @@ func fingerprint(files []string) string {
 	return b.String()
 }
 
-// each calls visit with the file at path, or with the directory and the YAML files and
+// each calls visit with the file at path or, if path is a directory, with it and the YAML files and
 // directories below it. Only path itself may be a link, as in package filesource.
 func each(path string, visit func(path string, info fs.FileInfo)) {
 	info, err := os.Stat(path)

@@ -72,8 +72,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A file beside the configuration that is written to all the time, such as the audit, hides
-// no change.
+// A file in the same directory that is written all the time, such as the audit, does not hide a
+// change.
 func TestWatchBesideABusyFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,8 +128,8 @@ func TestWatchConcerns(t *testing.T) {
 	}
 }
 
-// What is not configured is no reason to read anything again.
-func TestWatchLooksAtWhatIsConfigured(t *testing.T) {
+// A change of a file that is not configured does not cause a reload.
+func TestWatchIgnoresOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	files := []string{dir, filepath.Join(dir, "config.json")}
 	before := fingerprint(files)
@@ -145,7 +145,7 @@ func TestWatchLooksAtWhatIsConfigured(t *testing.T) {
 	}
 }
 
-// A configuration that is written in place counts only when it has stayed the same.
+// A file that is written in place is read only when two checks have found the same state.
 func TestSettling(t *testing.T) {
 	s := settler{last: "a"}
 	for i, step := range []struct {

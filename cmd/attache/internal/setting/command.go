@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Placeholders returns a check of the elements of a command that may have these placeholders,
-// such as {session}. A placeholder is a whole element, so that what takes its place is one
-// argument whatever it holds.
+// Placeholders returns a check for the elements of a command that may have these placeholders,
+// such as {session}. A placeholder must be a whole element, so that its value is always one
+// argument.
 func Placeholders(names ...string) func(string) error {
 	return func(s string) error {
 		switch {

@@ -12,24 +12,24 @@ import (
 type Entries[T any] struct {
 	To       *[]T
 	Default  T                // an entry of which nothing is set
-	Name     func(*T) *string // where an entry keeps its name, such as servers.git.arguments[0]
+	Name     func(*T) *string // returns the field for the name, such as servers.git.arguments[0]
 	Options  func(*T) []Option
 	Required []string       // keys that every entry has
 	Example  string         // an entry as the configuration writes it
-	Unset    string         // what is shown of a list that nobody set
-	Terse    bool           // values that are the defaults are not shown
+	Unset    string         // the text shown for a list that is not set
+	Terse    bool           // String leaves out default values
 	Check    func(*T) error // returns what is wrong with an entry; nil accepts all
-	// CheckOrder returns what is wrong with entry i beside the others, each of which
-	// Check accepted; nil accepts any order.
+	// CheckOrder returns an error if entry i conflicts with the others, which Check has
+	// accepted; nil accepts any order.
 	CheckOrder func(all []T, i int) error
-	// Warn returns a warning about entry i beside the others, "" for none.
+	// Warn returns a warning about entry i in relation to the others, "" for none.
 	Warn func(all []T, i int) string
 }
 
 // EmptyAdvice returns what to do about a key without a value.
 func (v Entries[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
 
-// Read reads a list of objects, which replaces the default.
+// Read replaces the default with a list of objects.
 func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
 	items, ok := r.Items(key, n)
 	if !ok {
@@ -60,7 +60,6 @@ func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
 	}
 }
 
-// readEntry reads one entry.
 func (v Entries[T]) readEntry(r *Reader, key string, to *T, n ast.Node) {
 	before := len(r.Problems)
 	entry := Object{Options: v.Options(to), Required: v.Required, Example: v.Example}
@@ -69,7 +68,7 @@ func (v Entries[T]) readEntry(r *Reader, key string, to *T, n ast.Node) {
 	case ok && len(has) == 0:
 		r.AddProblem(n, "%s: this rule is empty: write it as %s, or remove it", key, v.Example)
 		return
-	case ok: // else the unknown key may be the one
+	case ok: // an unknown key may be a misspelled required one
 		entry.require(r, key, n, has)
 	}
 	if len(r.Problems) == before && v.Check != nil {
@@ -90,13 +89,12 @@ func (v Entries[T]) String() string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// entryNamer is implemented by [Entries], whatever their type.
-type entryNamer interface {
+// entryList is implemented by [Entries] of every type.
+type entryList interface {
 	names() []string
-	named(name string) string
+	entryText(name string) string
 }
 
-// names returns the names of the entries.
 func (v Entries[T]) names() (all []string) {
 	for i := range *v.To {
 		all = append(all, *v.Name(&(*v.To)[i]))
@@ -104,16 +102,15 @@ func (v Entries[T]) names() (all []string) {
 	return all
 }
 
-// named returns the text of the entry of that name, "" if there is none.
-func (v Entries[T]) named(name string) string {
+// entryText returns the text of the entry of that name, "" if there is none.
+func (v Entries[T]) entryText(name string) string {
 	if i := slices.Index(v.names(), name); i >= 0 {
 		return v.text(i, true)
 	}
 	return ""
 }
 
-// text returns entry i as the configuration writes it; terse leaves out values that are
-// the defaults.
+// text returns entry i as the configuration writes it. terse leaves out default values.
 func (v Entries[T]) text(i int, terse bool) string {
 	var defaults []Option
 	if terse {

@@ -2,8 +2,8 @@ package setting
 
 import "github.com/attache-mcp/attache/sessionstate/expression"
 
-// Expression returns a value that is an expression in CEL which yields want. It is compiled when
-// it is read, so that its mistakes are known before anything runs.
+// Expression returns a value that is a CEL expression of type want. It is compiled when it is read,
+// so that mistakes are reported before anything runs.
 func Expression(to **expression.Program, want expression.Type) Scalar {
 	return scalar{
 		set: func(s, _ string) error {

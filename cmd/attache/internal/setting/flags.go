@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Flags are the values of the flags of a command line, by the name of the flag. They
-// are not checked until the settings are loaded, so that all mistakes are reported at
-// once.
+// Flags are the values of command-line flags, by the name of the flag. They are not checked until
+// the settings are loaded, so that all mistakes are reported at once.
 type Flags map[string]*flag
 
 // FileFlag is the flag that names the configuration file.
@@ -23,8 +22,8 @@ func NewFlags(cmd *cobra.Command) Flags {
 	return flags
 }
 
-// AddFlags adds --config and the flags of options to cmd. It leaves out flags that cmd
-// has itself and those of other commands.
+// AddFlags adds --config and the flags of options to cmd. It skips flags that cmd already has and
+// flags that belong to another command.
 func AddFlags(cmd *cobra.Command, options []Option) Flags {
 	flags := NewFlags(cmd)
 	for _, o := range options {
@@ -39,7 +38,7 @@ func AddFlags(cmd *cobra.Command, options []Option) Flags {
 	return flags
 }
 
-// Add adds one flag to cmd. Without a hint it takes no value.
+// Add adds one flag to cmd. A flag without a hint is a switch without a value.
 func (f Flags) Add(cmd *cobra.Command, name, hint, help string) {
 	v := &flag{hint: hint}
 	f[name] = v
@@ -67,14 +66,13 @@ func (f Flags) Has(name string) bool {
 	return v != nil && len(v.values) > 0
 }
 
-// errEmptyFlag is what is wrong with an empty value.
 var errEmptyFlag = errors.New("the value is empty: was it a variable that is not set?")
 
-// Args returns the flags of the command line that are options or --config, for the entry
-// of a server in a client's file. Relative paths become absolute, because the client
-// starts attache in another directory; in a shared file they stay, because other machines
-// have other directories. A value with a variable of the client, such as
-// ${workspaceFolder}, stays as it is.
+// Args returns the flags on the command line that are options or --config, for the entry of a
+// server in a client's configuration file. It makes relative paths absolute, because the client
+// starts attache in another directory, but not in a shared file, because other machines have other
+// directories. It does not change a value that contains a variable of the client, such as
+// ${workspaceFolder}.
 func (f Flags) Args(options []Option, shared bool) ([]string, error) {
 	var problems Problems
 	var args []string
@@ -106,13 +104,13 @@ func (f Flags) Args(options []Option, shared bool) ([]string, error) {
 	return args, problems.Err()
 }
 
-// flag keeps every value that a flag has on the command line.
+// A flag holds all values given for one flag.
 type flag struct {
 	hint   string
 	values []string
 }
 
-// String returns no value: the defaults are in the help's text.
+// String returns "", because the help text has the defaults.
 func (v *flag) String() string { return "" }
 
 // Set adds a value.
@@ -121,7 +119,7 @@ func (v *flag) Set(s string) error {
 	return nil
 }
 
-// Type returns what stands for the value in the help.
+// Type returns the placeholder for the value in the help.
 func (v *flag) Type() string {
 	if v.hint == "" {
 		return "bool"

@@ -9,16 +9,16 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// An Object is a value with keys of its own.
+// An Object is a value that has keys.
 type Object struct {
 	Options  []Option
 	Required []string // the keys that it must have
-	Example  string   // the object as the configuration writes it
+	Example  string   // an object as the configuration writes it
 }
 
 func (v Object) String() string { return text(v.Options, nil) }
 
-// Schema returns the schema of an object with just these keys.
+// Schema returns the schema of an object with these keys and no others.
 func (v Object) Schema() map[string]any {
 	properties := map[string]any{}
 	for _, o := range v.Options {
@@ -41,7 +41,7 @@ func (v Object) Read(r *Reader, key string, n ast.Node) {
 	}
 }
 
-// require reports the keys that n needs and does not have.
+// require reports the required keys that n lacks.
 func (v Object) require(r *Reader, key string, n ast.Node, has map[string]bool) {
 	for _, name := range v.Required {
 		if !has[name] {
@@ -50,8 +50,8 @@ func (v Object) require(r *Reader, key string, n ast.Node, has map[string]bool) 
 	}
 }
 
-// ReadKeys reads n and returns which keys it has. The bool is false if one of them is
-// unknown, or n is not an object.
+// ReadKeys reads n and returns the keys that it has. ok is false if n is not an object or has an
+// unknown key.
 func (v Object) ReadKeys(r *Reader, key string, n ast.Node) (has map[string]bool, ok bool) {
 	fields, ok := r.Fields(n, key)
 	has = map[string]bool{}
@@ -70,15 +70,15 @@ func (v Object) ReadKeys(r *Reader, key string, n ast.Node) (has map[string]bool
 // ByName is a map from names to values of one kind.
 type ByName[T any] struct {
 	To    *map[string]T
-	Value func(*T) Value          // returns what reads one value
+	Value func(*T) Value          // returns the reader of one value
 	Check func(name string) error // returns what is wrong with a name
-	// Canonical returns the form in which a name is kept; nil keeps it as it is.
+	// Canonical returns the form in which a name is stored; nil stores it unchanged.
 	Canonical func(name string) string
 	// Pattern is a regular expression for the names in the schema; "" for none.
 	Pattern string
 }
 
-// Read reads n, which replaces the default.
+// Read replaces the default with n.
 func (v ByName[T]) Read(r *Reader, key string, n ast.Node) {
 	fields, ok := r.Fields(n, key)
 	if !ok {

@@ -6,16 +6,16 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Paths returns a value that is a list of places in an object, each a key or the keys on the way
-// to it, in the order in which they are read until one has a value.
+// Paths returns a value that is a list of paths into an object. Each is a key, or a list of the keys
+// that lead to a member. The first path whose member has a value counts.
 func Paths(to *[][]string) Value {
-	return List[[]string]{To: to, Item: func(path *[]string) Structure { return place{path} }}
+	return List[[]string]{To: to, Item: func(path *[]string) Structure { return objectPath{path} }}
 }
 
-// A place is one of [Paths].
-type place struct{ to *[]string }
+// An objectPath reads one path of [Paths].
+type objectPath struct{ to *[]string }
 
-func (v place) Read(r *Reader, key string, n ast.Node) {
+func (v objectPath) Read(r *Reader, key string, n ast.Node) {
 	switch {
 	case IsText(n):
 		Words{To: v.to, Single: true}.Read(r, key, n)
@@ -26,14 +26,14 @@ func (v place) Read(r *Reader, key string, n ast.Node) {
 	}
 }
 
-func (v place) String() string {
+func (v objectPath) String() string {
 	if len(*v.to) == 1 {
 		return (*v.to)[0]
 	}
 	return "[" + strings.Join(*v.to, ", ") + "]"
 }
 
-func (v place) Schema() map[string]any {
+func (v objectPath) Schema() map[string]any {
 	text := map[string]any{"type": "string", "minLength": 1}
 	return map[string]any{"anyOf": []any{text, map[string]any{"type": "array", "minItems": 1, "items": text}}}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// An Origin is where a value came from. The zero Origin is attache's default.
+// An Origin is where a value came from. The zero Origin is that of a default.
 type Origin struct {
 	// Name is a flag ("--trust") or a variable ("ATTACHE_TRUST"); empty for a file.
 	Name string
-	// File, Line and Column are a place in the configuration file.
+	// File, Line and Column are a position in the configuration file.
 	File         string
 	Line, Column int
 }
 
-// Default reports whether nobody set the value.
+// Default reports whether the value is the default.
 func (o Origin) Default() bool { return o == Origin{} }
 
-// String returns the origin in words a person can look up.
+// String returns the origin for people, such as "--trust" or "config.yaml:3".
 func (o Origin) String() string {
 	switch {
 	case o.Name != "":
@@ -36,13 +36,11 @@ func (o Origin) String() string {
 // A Problem is one mistake in the configuration: where it is, what is wrong and what to
 // do about it.
 type Problem struct {
-	// At is the place. Its zero value is no place in particular.
-	At   Origin
+	At   Origin // the zero value if the mistake has no place
 	Text string
 }
 
-// String returns the problem in the form that editors make a link of,
-// "file:line:column: text".
+// String returns the problem as "file:line:column: text", which editors turn into a link.
 func (p Problem) String() string {
 	switch {
 	case p.At.Name != "":
@@ -55,10 +53,10 @@ func (p Problem) String() string {
 	return p.Text
 }
 
-// Problems are all mistakes that were found. They are an error whose exit status is 2.
+// Problems are the mistakes that were found. As an error they have the exit status 2.
 type Problems []Problem
 
-// Error returns one problem a line.
+// Error returns one line for each problem.
 func (p Problems) Error() string {
 	lines := make([]string, 0, len(p))
 	for _, one := range p {
@@ -72,13 +70,12 @@ func (p *Problems) Add(at Origin, format string, args ...any) {
 	*p = append(*p, Problem{at, cli.Elided(fmt.Sprintf(format, args...))})
 }
 
-// Concern reports whether one of the problems is about the value of key.
+// Concern reports whether any of the problems is about the value of key.
 func (p Problems) Concern(key string) bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return strings.HasPrefix(one.Text, key+": ") })
 }
 
-// Err returns the problems as an error, nil if there are none. Those of a file
-// come in the order of its lines.
+// Err sorts the problems by file and line and returns them as an error, nil if there are none.
 func (p Problems) Err() error {
 	if len(p) == 0 {
 		return nil

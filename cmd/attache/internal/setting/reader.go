@@ -7,35 +7,33 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // A Reader reads options from the syntax tree of a configuration file. It walks the
-// tree itself and decodes nothing by reflection, so that all mistakes are reported at
+// tree itself and does not decode by reflection, so that it can report all mistakes at
 // once, each with its place.
 type Reader struct {
-	// File is the file that the places of mistakes name, and Base the directory that
-	// relative paths are relative to.
+	// File is the name of the file in problems. Relative paths are relative to Base.
 	File, Base string
-	// Prefix begins the keys in the texts of mistakes: "servers.git.".
+	// Prefix begins the keys in problems: "servers.git.".
 	Prefix string
 	// EntryPrefix begins the names of entries in an included file: "include[0].".
 	EntryPrefix string
 
-	// Options are those that [Reader.ReadSection] reads.
+	// Options are the options that [Reader.ReadSection] reads.
 	Options []Option
-	// Origins gets the place of each option and entry that is read.
+	// Origins receives the place of each option and entry that was read.
 	Origins map[string]Origin
-	// Warnings gets what is valid but probably a mistake.
+	// Warnings receives settings that are valid but probably a mistake.
 	Warnings *Problems
-	// Problems are the mistakes so far.
+	// Problems are the mistakes found so far.
 	Problems Problems
 }
 
-// A Field is one line of a mapping: a key and its value.
+// A Field is a key of a mapping and its value.
 type Field struct {
 	Name  string
 	At    Origin
@@ -45,8 +43,7 @@ type Field struct {
 // Empty reports whether the key has no value.
 func (f Field) Empty() bool { return f.Value == nil || f.Value.Type() == ast.NullType }
 
-// Parse returns the content of data; nil if it is empty. The bool is false if there
-// was a mistake.
+// Parse returns the content of data, nil if data is empty. ok is false if data is not valid YAML.
 func (r *Reader) Parse(data []byte) (content ast.Node, ok bool) {
 	content, err := textfile.ParseYAML(data)
 	if syntax, ok := errors.AsType[*textfile.SyntaxError](err); ok {
@@ -56,23 +53,20 @@ func (r *Reader) Parse(data []byte) (content ast.Node, ok bool) {
 }
 
 // Place returns where n begins.
-func (r *Reader) Place(n ast.Node) Origin { return r.at(textfile.Start(n)) }
-
-// at returns the place of a token.
-func (r *Reader) at(t *token.Token) Origin {
+func (r *Reader) Place(n ast.Node) Origin {
 	o := Origin{File: r.File}
-	if t != nil && t.Position != nil {
+	if t := textfile.Start(n); t != nil && t.Position != nil {
 		o.Line, o.Column = t.Position.Line, t.Position.Column
 	}
 	return o
 }
 
-// AddProblem adds a mistake at n.
+// AddProblem adds a problem at n.
 func (r *Reader) AddProblem(n ast.Node, format string, args ...any) {
 	r.Problems.Add(r.Place(n), format, args...)
 }
 
-// Fields returns what is in the mapping n, each key once. what names n for people.
+// Fields returns the fields of the mapping n, each key once. Problems call n what.
 func (r *Reader) Fields(n ast.Node, what string) ([]Field, bool) {
 	var entries []*ast.MappingValueNode
 	switch n := n.(type) {
@@ -101,7 +95,6 @@ func (r *Reader) Fields(n ast.Node, what string) ([]Field, bool) {
 	return all, true
 }
 
-// field returns one entry of a mapping.
 func (r *Reader) field(e *ast.MappingValueNode, what string) (Field, bool) {
 	f := Field{At: r.Place(e.Key), Value: e.Value}
 	switch k := e.Key.(type) {
@@ -116,7 +109,7 @@ func (r *Reader) field(e *ast.MappingValueNode, what string) (Field, bool) {
 	return f, true
 }
 
-// ReadSection reads the fields of the section whose keys begin with prefix.
+// ReadSection reads fields, whose keys begin with prefix, into the options.
 func (r *Reader) ReadSection(prefix string, fields []Field) {
 	for _, f := range fields {
 		key := prefix + f.Name
@@ -129,7 +122,7 @@ func (r *Reader) ReadSection(prefix string, fields []Field) {
 			continue
 		}
 		if f.Empty() {
-			continue // a section with all its lines commented out
+			continue // for example, all lines of the section are commented out
 		}
 		if inner, ok := r.Fields(f.Value, key); ok {
 			r.ReadSection(key+".", inner)
@@ -142,7 +135,7 @@ func (r *Reader) isSection(key string) bool {
 	return slices.ContainsFunc(r.Options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
 }
 
-// set reads the value of one option.
+// set reads the value of one option and records its origin.
 func (r *Reader) set(o Option, f Field) {
 	before := len(r.Problems)
 	r.ReadValue(r.Prefix+o.Key, o.Value, f)
@@ -151,23 +144,21 @@ func (r *Reader) set(o Option, f Field) {
 	}
 }
 
-// onlyAlike returns the word that begins with the first half of name, or with its first three
-// letters if that is more: deny for denied. It returns "" if there is no such word, or several.
-func onlyAlike(name string, words []string) string {
-	alike := slices.DeleteFunc(slices.Clone(words), func(word string) bool {
-		begin := name[:min(max(3, (len(name)+1)/2), len(name))]
-		return len(begin) < 3 || !strings.HasPrefix(word, begin)
-	})
-	if len(alike) != 1 {
+// uniqueBeginning returns the word that begins with the first half of name, but at least its first
+// three letters: deny for denied. It returns "" if no word does, or several do.
+func uniqueBeginning(name string, words []string) string {
+	begin := name[:min(max(3, (len(name)+1)/2), len(name))]
+	alike := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, begin) })
+	if len(begin) < 3 || len(alike) != 1 {
 		return ""
 	}
 	return alike[0]
 }
 
-// suggest says what an unknown key was probably meant to be: a key of the same
-// section, or one of that name elsewhere.
+// suggest returns the advice for an unknown key: the key that was probably meant, or all keys of the
+// section.
 func suggest(options []Option, prefix, name string) string {
-	var here, elsewhere []string
+	var here, elsewhere []string // keys of the section; keys with that name in other sections
 	for _, o := range options {
 		if rest, ok := strings.CutPrefix(o.Key, prefix); ok && rest != "" {
 			if word, _, _ := strings.Cut(rest, "."); !slices.Contains(here, word) {
@@ -185,7 +176,7 @@ func suggest(options []Option, prefix, name string) string {
 		}
 	}
 	if near == "" {
-		near = onlyAlike(name, here)
+		near = uniqueBeginning(name, here)
 	}
 	if near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)

@@ -19,8 +19,8 @@ type scalar struct {
 	set    func(s, base string) error
 	text   func() string
 	schema map[string]any
-	// kind names the nodes of YAML that are accepted, and accepts reports whether one is; nil
-	// for texts.
+	// kind describes the YAML nodes for which accepts returns true. A nil accepts stands for
+	// text nodes.
 	kind    string
 	accepts func(ast.Node) bool
 }
@@ -36,7 +36,7 @@ func (v scalar) Written(n ast.Node) (want string, ok bool) {
 	return v.kind, v.accepts(n)
 }
 
-// Text returns a value of one line that all checks accept.
+// Text returns a value that is one line of text. All checks must accept it.
 func Text(to *string, checks ...func(string) error) Scalar {
 	return scalar{
 		set: func(s, _ string) error {
@@ -63,8 +63,8 @@ func NotEmpty(s string) error {
 	return nil
 }
 
-// Path returns a value that is the path of a file or directory which all checks accept as it was
-// given. It is kept absolute.
+// Path returns a value that is the path of a file or directory. The checks see the path as it was
+// written; it is stored as an absolute path.
 func Path(to *string, checks ...func(string) error) Scalar {
 	return scalar{
 		set: func(s, base string) error {
@@ -83,8 +83,8 @@ func Path(to *string, checks ...func(string) error) Scalar {
 	}
 }
 
-// Absolute returns the path s, which is relative to base, as an absolute path. Without
-// a base it is relative to the working directory. The empty string stays empty.
+// Absolute returns s as an absolute path. A relative s is relative to base, or to the working
+// directory if base is empty. An empty s stays empty.
 func Absolute(s, base string) (string, error) {
 	switch {
 	case s == "" || filepath.IsAbs(s):
@@ -115,7 +115,7 @@ func Choice(to *string, words ...string) Scalar {
 	}
 }
 
-// OneOf returns the one of words that s is.
+// OneOf returns s, or an error if s is not one of words.
 func OneOf(s string, words []string) (word string, err error) {
 	if slices.Contains(words, s) {
 		return s, nil
@@ -131,7 +131,7 @@ func Bool(to *bool) Scalar {
 	return boolean(func(b bool) { *to = b }, func() string { return strconv.FormatBool(*to) })
 }
 
-// OptionalBool returns a value that is true, false, or nil if it is not set.
+// OptionalBool returns a value that is true or false, and nil while it is not set.
 func OptionalBool(to **bool) Scalar {
 	return boolean(func(b bool) { *to = &b }, func() string {
 		if *to == nil {
@@ -159,7 +159,7 @@ func boolean(set func(bool), text func() string) Scalar {
 	}
 }
 
-// Count returns a value that is a whole number from least to most.
+// Count returns a value that is a whole number between least and most.
 func Count(to *int, least, most int) Scalar {
 	return scalar{
 		set: func(s, _ string) error {

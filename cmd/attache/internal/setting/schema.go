@@ -1,11 +1,9 @@
 package setting
 
-import (
-	"strings"
-)
+import "strings"
 
-// Section returns the JSON Schema of a section with just these options. Dots in their
-// keys make sections within it.
+// Section returns the JSON Schema of a section with these options and no others. A dot in a key
+// makes a nested section.
 func Section(title string, options ...Option) map[string]any {
 	root := emptySection(title)
 	for _, o := range options {
@@ -21,7 +19,6 @@ func Section(title string, options ...Option) map[string]any {
 	return root
 }
 
-// emptySection returns the schema of a section without keys.
 func emptySection(title string) map[string]any {
 	return map[string]any{
 		"title":                title,
@@ -31,7 +28,7 @@ func emptySection(title string) map[string]any {
 	}
 }
 
-// subsection returns the section of that name in at, and adds it if it is not there.
+// subsection returns the section of that name in at, and adds it if it is missing.
 func subsection(at map[string]any, name string) map[string]any {
 	properties := at["properties"].(map[string]any)
 	if properties[name] == nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// A Secret is a text, or where it is: a variable or a file. At most one field is set.
+// A Secret is a secret text, or the variable or file that holds one. At most one field is set.
 type Secret struct {
 	Text string
-	Env  string // a variable's name
-	File string // absolute
+	Env  string // the name of a variable
+	File string // an absolute path
 }
 
-// String returns where a secret is, and not the secret.
+// String returns where the secret is. It does not reveal the secret.
 func (s Secret) String() string {
 	switch {
 	case s.Env != "":
@@ -31,7 +31,7 @@ func (s Secret) String() string {
 	return ""
 }
 
-// Value returns the text of a secret. Its file is read each time: it may be replaced.
+// Value returns the secret. It reads the file each time, because the file may be replaced.
 func (s Secret) Value(p cli.Process) (string, error) {
 	switch {
 	case s.Env != "":
@@ -51,7 +51,7 @@ func (s Secret) Value(p cli.Process) (string, error) {
 	return s.Text, nil
 }
 
-// CheckSecret accepts one line with something in it. Its error does not show the text.
+// CheckSecret returns an error if s is blank or not one line. The error does not contain s.
 func CheckSecret(s string) error {
 	if strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 && c != '\t' || c == 0x7F }) {
 		return errors.New("has a control character in it: write one line")
@@ -103,8 +103,8 @@ func (v secretValue) Read(r *Reader, key string, n ast.Node) {
 	}
 }
 
-// TokenVariable accepts the name of the variable that holds a token. Its error does not
-// show what it refuses, which may be the token.
+// TokenVariable returns an error if s is not the name of a variable. The error does not contain s,
+// which may be the token itself.
 func TokenVariable(s string) error {
 	if VariableName(s) != nil {
 		return errors.New("write the name of the variable that holds the token, not the token")
@@ -112,7 +112,7 @@ func TokenVariable(s string) error {
 	return nil
 }
 
-// VariableName accepts the name of an environment variable, or none.
+// VariableName returns an error if s is not the name of an environment variable. It accepts "".
 func VariableName(s string) error {
 	for i, c := range []byte(s) {
 		letter := c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'

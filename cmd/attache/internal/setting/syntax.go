@@ -6,13 +6,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// giveOne is what to do about a key without a value.
-const giveOne = "give it one, or remove the key"
+// giveValue is the advice for a key without a value.
+const giveValue = "give it one, or remove the key"
 
-// ReadValue reads the value of f, which mistakes call key, into v.
+// ReadValue reads the value of f into v. Problems call it key.
 func (r *Reader) ReadValue(key string, v Value, f Field) {
 	if f.Empty() {
-		advice := giveOne
+		advice := giveValue
 		if v, ok := v.(interface{ EmptyAdvice() string }); ok {
 			advice = v.EmptyAdvice()
 		}
@@ -27,8 +27,8 @@ func (r *Reader) ReadValue(key string, v Value, f Field) {
 	}
 }
 
-// ReadScalar reads n, which mistakes call key, into v. It is a text in YAML, unless v has a
-// method Written that accepts other types of nodes and names them.
+// ReadScalar reads n into v. Problems call it key. n must be a text node, unless v has a method
+// Written that accepts other nodes and describes them.
 func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
 	want, ok := writtenText(n)
 	if typed, is := v.(interface{ Written(ast.Node) (string, bool) }); is {
@@ -43,7 +43,7 @@ func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
 	}
 }
 
-// writtenText reports whether n is a text, and names what is wanted.
+// writtenText reports whether n is a text, and describes the nodes that are accepted.
 func writtenText(n ast.Node) (want string, ok bool) {
 	if n.Type() == ast.SequenceType {
 		return "one text", false
@@ -51,7 +51,7 @@ func writtenText(n ast.Node) (want string, ok bool) {
 	return "a text (put it in quotes)", IsText(n)
 }
 
-// Items returns the elements of the list n, which mistakes call key.
+// Items returns the elements of the list n. Problems call it key.
 func (r *Reader) Items(key string, n ast.Node) ([]ast.Node, bool) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -61,7 +61,7 @@ func (r *Reader) Items(key string, n ast.Node) ([]ast.Node, bool) {
 	return list.Values, true
 }
 
-// IsText reports whether n is a text: in quotes, plain or a block.
+// IsText reports whether n is a text: quoted, plain or a block.
 func IsText(n ast.Node) bool {
 	return n.Type() == ast.StringType || n.Type() == ast.LiteralType
 }
@@ -82,12 +82,12 @@ func TextOf(n ast.Node) string {
 	return n.GetToken().Value
 }
 
-// kinds are the names of the types of nodes, for people.
+// kinds describes the types of nodes for people.
 var kinds = map[ast.NodeType]string{
 	ast.MappingType: "keys and values", ast.MappingValueType: "keys and values", ast.SequenceType: "a list",
 	ast.StringType: "a text", ast.LiteralType: "a text", ast.IntegerType: "a number", ast.BoolType: "true or false", ast.NullType: "nothing",
 	ast.FloatType: "a number with a fraction", ast.InfinityType: "a number with a fraction", ast.NanType: "a number with a fraction",
 }
 
-// KindOf names what n is, for people.
+// KindOf describes the type of n for people.
 func KindOf(n ast.Node) string { return cmp.Or(kinds[n.Type()], "this") }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Duration returns a value that is a time of at least the given one.
+// Duration returns a value that is a duration of at least least.
 func Duration(to *time.Duration, least time.Duration) Scalar { return duration(to, least, false) }
 
-// OptionalDuration returns a value that is a time of at least the given one, or empty, which is 0.
+// OptionalDuration returns a value that is a duration of at least least, or empty, which means 0.
 func OptionalDuration(to *time.Duration, least time.Duration) Scalar {
 	return duration(to, least, true)
 }
@@ -44,7 +44,7 @@ func duration(to *time.Duration, least time.Duration, optional bool) Scalar {
 	}
 }
 
-// DurationText returns d as a person writes it: 12h, not 12h0m0s.
+// DurationText returns d as people write it: 12h, not 12h0m0s.
 func DurationText(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -56,17 +56,27 @@ func DurationText(d time.Duration) string {
 	return s
 }
 
-// Size returns a value that is a number of bytes from least to most.
+// Size returns a value that is a number of bytes between least and most.
 func Size(to *int64, least, most int64) Scalar {
 	return scalar{
-		set:    func(s, _ string) (err error) { *to, err = parseSize(s, *to, least, most); return err },
+		set: func(s, _ string) error {
+			n, err := parseSize(s)
+			switch {
+			case err != nil:
+				return err
+			case n < least || n > most:
+				return fmt.Errorf("%q is out of range: write a size from %s to %s", s, sizeText(least), sizeText(most))
+			}
+			*to = n
+			return nil
+		},
 		text:   func() string { return sizeText(*to) },
 		schema: map[string]any{"type": []string{"string", "integer"}, "description": "a size in bytes, or with a unit, such as 512KiB or 8MiB"},
 		kind:   "a size such as 8MiB", accepts: isTextOrNumber,
 	}
 }
 
-// sizeUnits are tried in this order, so that "8MiB" is not taken for "8Mi" bytes.
+// sizeUnits are tried in this order, so that "8MiB" is not read as "8Mi" bytes.
 var sizeUnits = [...]struct {
 	name  string
 	bytes int64
@@ -75,8 +85,8 @@ var sizeUnits = [...]struct {
 	{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1},
 }
 
-// parseSize returns the size that s stands for; with an error, the one before.
-func parseSize(s string, before, least, most int64) (int64, error) {
+// parseSize returns the size that s names, in bytes.
+func parseSize(s string) (int64, error) {
 	for _, unit := range sizeUnits {
 		digits, ok := strings.CutSuffix(s, unit.name)
 		if !ok {
@@ -86,12 +96,9 @@ func parseSize(s string, before, least, most int64) (int64, error) {
 		if err != nil || n < 0 || n > math.MaxInt64/unit.bytes {
 			break
 		}
-		if n *= unit.bytes; n < least || n > most {
-			return before, fmt.Errorf("%q is out of range: write a size from %s to %s", s, sizeText(least), sizeText(most))
-		}
-		return n, nil
+		return n * unit.bytes, nil
 	}
-	return before, fmt.Errorf("%q is not a size: write whole bytes or a unit, such as 8388608, 512KiB or 8MiB", s)
+	return 0, fmt.Errorf("%q is not a size: write whole bytes or a unit, such as 8388608, 512KiB or 8MiB", s)
 }
 
 // sizeText returns n in the largest unit that divides it.

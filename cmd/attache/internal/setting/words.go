@@ -10,25 +10,25 @@ import (
 // Words is a list of words.
 type Words struct {
 	To *[]string
-	// Known are the words there are. If it is nil, Check accepts a word; without
-	// Check every word is accepted.
+	// Known lists the words that are accepted. If it is nil, Check decides; if both are
+	// nil, all words are accepted.
 	Known []string
 	Check func(string) error
-	// Empty says what to do about an empty list; "" allows one.
+	// Empty is the advice for an empty list; "" allows an empty list.
 	Empty string
-	// Single allows one text instead of a list of it.
+	// Single allows one text in place of a list with one element.
 	Single bool
 }
 
 // EmptyAdvice returns what to do about a key without a value.
 func (v Words) EmptyAdvice() string {
 	if v.Empty != "" {
-		return giveOne
+		return giveValue
 	}
-	return giveOne + ", or write [] for none"
+	return giveValue + ", or write [] for none"
 }
 
-// Read reads a list of texts, which replaces the default.
+// Read replaces the default with a list of texts.
 func (v Words) Read(r *Reader, key string, n ast.Node) {
 	if v.Single && IsText(n) {
 		var word string
@@ -47,7 +47,7 @@ func (v Words) Read(r *Reader, key string, n ast.Node) {
 	for _, item := range items {
 		var word string
 		before := len(r.Problems)
-		r.ReadScalar(key, Text(&word, v.accept), item)
+		r.ReadScalar(key, Text(&word, v.checkWord), item)
 		if len(r.Problems) == before {
 			all = append(all, word)
 		}
@@ -55,8 +55,7 @@ func (v Words) Read(r *Reader, key string, n ast.Node) {
 	*v.To = all
 }
 
-// accept returns what is wrong with one word of the list.
-func (v Words) accept(s string) error {
+func (v Words) checkWord(s string) error {
 	switch {
 	case s == "":
 		return NotEmpty(s)
@@ -90,13 +89,13 @@ func (v Words) Schema() map[string]any {
 // A List is a list of values of one kind.
 type List[T any] struct {
 	To   *[]T
-	Item func(*T) Structure // returns what reads one value
+	Item func(*T) Structure // returns the reader of one value
 }
 
 // EmptyAdvice returns what to do about a key without a value.
 func (v List[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
 
-// Read reads the values, which replace the default.
+// Read replaces the default with the values in n.
 func (v List[T]) Read(r *Reader, key string, n ast.Node) {
 	items, ok := r.Items(key, n)
 	if !ok {
@@ -121,11 +120,11 @@ func (v List[T]) Schema() map[string]any {
 	return map[string]any{"type": "array", "items": v.Item(new(T)).Schema()}
 }
 
-// A WordOr is an object, or one word.
+// A WordOr is an object, or one word in its place.
 type WordOr struct {
 	Object
-	Word   string // stands for an object that is empty
-	IsWord bool
+	Word   string // stands for an empty object
+	IsWord bool   // the value is the word
 }
 
 // Read reads the word or the object.
@@ -145,7 +144,7 @@ func (v WordOr) String() string {
 	return v.Object.String()
 }
 
-// Schema returns the schema of either.
+// Schema returns the schema of the word or the object.
 func (v WordOr) Schema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "string", "enum": []string{v.Word}}, v.Object.Schema()}}
 }

@@ -1,5 +1,5 @@
-// Package stores does what the command "attache store" does with the database that several
-// machines share.
+// Package stores implements the command "attache store" for the database that several machines
+// share.
 package stores
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// filesNote is what is said where no database is configured.
+// filesNote is printed if no database is configured.
 const filesNote = "the state is in files of this user, which attache makes and changes itself; set store.url for a database that several machines share (docs/scale.md)"
 
-// open returns the database of the settings, nil after saying that there is none.
+// open returns the database of the settings. If there is none, it prints that and returns nil.
 func open(p cli.Process, s *config.Settings) (*database.Server, error) {
 	db, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -30,7 +30,7 @@ func open(p cli.Process, s *config.Settings) (*database.Server, error) {
 	return db, nil
 }
 
-// Migrate brings the tables of the database to the version that this program knows.
+// Migrate migrates the tables of the database to the version that this program supports.
 func Migrate(ctx context.Context, p cli.Process, s *config.Settings) error {
 	db, err := open(p, s)
 	if db == nil {
@@ -54,19 +54,19 @@ func Migrate(ctx context.Context, p cli.Process, s *config.Settings) error {
 	return errors.Join(all...)
 }
 
-// Status prints which versions the tables have.
+// Status prints the versions of the tables.
 func Status(ctx context.Context, p cli.Process, s *config.Settings) error {
 	db, err := open(p, s)
 	if db == nil {
 		return err
 	}
 	defer db.Close()
-	begun := time.Now()
+	start := time.Now()
 	versions, err := db.Versions(ctx, assembly.Schemas())
 	if err != nil {
 		return fmt.Errorf("%s cannot be used: %w", db.Address(), err)
 	}
-	fmt.Fprintf(p.Stdout, "%s, answered in %s\n", db.Address(), time.Since(begun).Round(100*time.Microsecond))
+	fmt.Fprintf(p.Stdout, "%s, answered in %s\n", db.Address(), time.Since(start).Round(100*time.Microsecond))
 	var all []error
 	for _, v := range versions {
 		fmt.Fprintf(p.Stdout, "  %-10s version %d, this attache knows %d\n", v.Name, v.Has, v.Knows)
@@ -75,7 +75,7 @@ func Status(ctx context.Context, p cli.Process, s *config.Settings) error {
 	return errors.Join(all...)
 }
 
-// Check prints what is wrong with the database, and returns an error if something is.
+// Check prints the problems of the database, and returns an error if there are any.
 func Check(ctx context.Context, p cli.Process, s *config.Settings) error {
 	db, err := open(p, s)
 	if db == nil {

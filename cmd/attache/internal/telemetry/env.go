@@ -15,25 +15,25 @@ import (
 	"github.com/attache-mcp/attache/middleware/trace/otlp"
 )
 
-// telemetrySettings are what the OTEL_ variables say
+// telemetrySettings are the settings in the OTEL_ variables
 // (opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables). The
-// SDK itself reads more of them: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES,
-// those of samplers, limits, batches and intervals.
+// SDK itself reads others: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, and those
+// of samplers, limits, batches and intervals.
 type telemetrySettings struct {
 	traces, metrics signalSettings
 }
 
-// signalSettings say where spans, or metrics, go.
+// signalSettings select the exporters of spans or metrics.
 type signalSettings struct {
 	console bool
-	otlp    *otlp.Options // nil for nowhere
+	otlp    *otlp.Options // nil without an OTLP exporter
 }
 
 func (s signalSettings) off() bool { return !s.console && s.otlp == nil }
 
-// readTelemetry reads the variables. Nothing is exported unless one of them asks
-// for it: by an endpoint, or by the name of an exporter. What is wrong with them is
-// no reason to stop a session, so problems come beside what could be read.
+// readTelemetry reads the variables. Nothing is exported unless one of them names an
+// endpoint or an exporter. It returns the valid settings together with the problems,
+// because a mistake must not stop a session.
 func readTelemetry(getenv func(string) string) (t telemetrySettings, problems []error) {
 	if strings.EqualFold(strings.TrimSpace(getenv("OTEL_SDK_DISABLED")), "true") {
 		return t, nil
@@ -50,7 +50,7 @@ func readTelemetry(getenv func(string) string) (t telemetrySettings, problems []
 	return t, problems
 }
 
-// readSignal reads the variables of one signal, which is TRACES or METRICS.
+// readSignal reads the variables of one signal, TRACES or METRICS.
 func readSignal(getenv func(string) string, signal string) (s signalSettings, err error) {
 	v := otlpVariables{getenv, signal}
 	exporter := "OTEL_" + signal + "_EXPORTER"
@@ -80,8 +80,8 @@ var samplers = []string{
 	"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
 }
 
-// samplerProblems reports sampler settings that the SDK would not understand, and what the SDK
-// does instead. The SDK reads the variables itself.
+// samplerProblems returns errors for sampler settings that the SDK, which reads the variables
+// itself, does not support.
 func samplerProblems(getenv func(string) string) []error {
 	const name, ratio = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 	sampler := strings.ToLower(strings.TrimSpace(getenv(name)))
@@ -177,7 +177,7 @@ func (v otlpVariables) headers() (map[string]string, error) {
 	return out, nil
 }
 
-// tls returns the certificates the variables name, nil for the usual.
+// tls returns a configuration with the certificates that the variables name, nil for the default.
 func (v otlpVariables) tls() (*tls.Config, error) {
 	ca, cert, key := v.get("CERTIFICATE"), v.get("CLIENT_CERTIFICATE"), v.get("CLIENT_KEY")
 	if ca == "" && cert == "" && key == "" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the variables say, in one line a signal.
+// Each test describes the settings in one line for each signal.
 func TestReadTelemetry(t *testing.T) {
 	const local = "http://localhost:4318"
 	tests := []struct {

@@ -1,4 +1,4 @@
-// Package telemetry exports spans and metrics as the OTEL_ variables ask.
+// Package telemetry exports spans and metrics as configured by the OTEL_ variables.
 package telemetry
 
 import (
@@ -22,23 +22,22 @@ import (
 	"github.com/attache-mcp/attache/middleware/trace/otlp"
 )
 
-// flushTime is how long the end of a session waits for unsent data: long enough for a new TLS
-// connection to a collector that is far away. Clients kill attache after 2 s; then only this data is
-// lost, as the server has ended before.
+// flushTime is how long a session waits at its end for unsent data: long enough for a new TLS
+// connection to a distant collector. Clients kill attache after 2 s. Then only this data is lost,
+// because the server has already ended.
 const flushTime = time.Second
 
-// Telemetry exports what one run records. It uses nothing of OpenTelemetry that is
-// global to the process.
+// Telemetry exports the spans and metrics of one run. It does not use the global state of
+// OpenTelemetry.
 type Telemetry struct {
 	telemetry *trace.Telemetry
-	tracer    oteltrace.Tracer              // nil for none
-	stop      []func(context.Context) error // of the SDK's providers
-	ending    chan struct{}                 // closed when the session is over
-	abort     context.CancelFunc            // ends requests under way
+	tracer    oteltrace.Tracer              // nil if no spans are exported
+	stop      []func(context.Context) error // shut down the providers of the SDK
+	ending    chan struct{}                 // closed when the session has ended
+	abort     context.CancelFunc            // cancels running requests
 }
 
-// Start starts the export that the OTEL_ variables configure. Without one it returns nil, and
-// nothing runs.
+// Start starts the export that the OTEL_ variables configure. It returns nil if they configure none.
 func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	o, problems := readTelemetry(p.Getenv)
 	for _, err := range problems {
@@ -59,7 +58,7 @@ func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 		t.tracer = to.Tracer
 	}
 	if !o.metrics.off() {
-		if to.Meter, err = t.meter(e, o.metrics); err != nil {
+		if to.Meter, err = t.newMeter(e, o.metrics); err != nil {
 			log.Warn("metrics are not exported", "err", err)
 		}
 	}
@@ -69,7 +68,7 @@ func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	return t
 }
 
-// Recorder returns what the layer trace records to, nil for nothing.
+// Recorder returns the recorder for the layer trace, nil if nothing is exported.
 func (t *Telemetry) Recorder() *trace.Telemetry {
 	if t == nil {
 		return nil
@@ -77,7 +76,7 @@ func (t *Telemetry) Recorder() *trace.Telemetry {
 	return t.telemetry
 }
 
-// Tracer returns what makes spans, nil if none are exported.
+// Tracer returns the tracer, nil if no spans are exported.
 func (t *Telemetry) Tracer() oteltrace.Tracer {
 	if t == nil {
 		return nil
@@ -85,7 +84,7 @@ func (t *Telemetry) Tracer() oteltrace.Tracer {
 	return t.tracer
 }
 
-// Close sends what is left, within [flushTime]. Close the connections first.
+// Close sends the remaining data, within [flushTime]. Close the connections first.
 func (t *Telemetry) Close() {
 	if t == nil {
 		return
@@ -95,13 +94,13 @@ func (t *Telemetry) Close() {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, stop := range t.stop {
-		wg.Go(func() { stop(ctx) }) // it has logged what it could not send
+		wg.Go(func() { stop(ctx) }) // failed has logged the error
 	}
 	wg.Wait()
 	t.abort()
 }
 
-// exporterOptions are what the exporters of both signals need.
+// exporterOptions are the options that the exporters of both signals share.
 type exporterOptions struct {
 	p        cli.Process
 	ctx      context.Context
@@ -111,14 +110,14 @@ type exporterOptions struct {
 	resource *resource.Resource
 }
 
-// configure completes options with what the variables do not say.
+// configure completes options with those that variables cannot set.
 func (e exporterOptions) configure(o otlp.Options) otlp.Options {
 	o.Context, o.Ending, o.Failed = e.ctx, e.ending, e.failed
 	return o
 }
 
-// warnOnce returns a function that logs only the first failure: a collector
-// that is down stays down for a while, and is not the session's concern.
+// warnOnce returns a function that logs only the first failure, because a collector that is down
+// stays down for a while, and the session does not depend on it.
 func warnOnce(log *slog.Logger) func(error) {
 	var once sync.Once
 	return func(err error) {
@@ -139,7 +138,7 @@ func (t *Telemetry) newTracer(e exporterOptions, o signalSettings) (oteltrace.Tr
 		options = append(options, sdktrace.WithBatcher(exporter))
 	}
 	if o.console {
-		exporter, err := stdouttrace.New(stdouttrace.WithWriter(e.p.Stderr)) // stdout is the protocol's
+		exporter, err := stdouttrace.New(stdouttrace.WithWriter(e.p.Stderr)) // stdout is for the protocol
 		if err != nil {
 			return nil, err
 		}
@@ -150,8 +149,8 @@ func (t *Telemetry) newTracer(e exporterOptions, o signalSettings) (oteltrace.Tr
 	return provider.Tracer(trace.Scope, oteltrace.WithInstrumentationVersion(e.version), oteltrace.WithSchemaURL(trace.SchemaURL)), nil
 }
 
-// meter returns the source of instruments whose readings go where o says.
-func (t *Telemetry) meter(e exporterOptions, o signalSettings) (metric.Meter, error) {
+// newMeter returns a meter whose metrics are sent to the exporters that o names.
+func (t *Telemetry) newMeter(e exporterOptions, o signalSettings) (metric.Meter, error) {
 	options := []sdkmetric.Option{sdkmetric.WithResource(e.resource), sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter)}
 	if o.otlp != nil {
 		exporter, err := otlp.NewMetricExporter(e.configure(*o.otlp))
@@ -172,8 +171,8 @@ func (t *Telemetry) meter(e exporterOptions, o signalSettings) (metric.Meter, er
 	return provider.Meter(trace.Scope, metric.WithInstrumentationVersion(e.version), metric.WithSchemaURL(trace.SchemaURL)), nil
 }
 
-// ownResource says who exports: attache, unless OTEL_SERVICE_NAME or
-// OTEL_RESOURCE_ATTRIBUTES say otherwise. It has no user and no host in it.
+// ownResource returns the resource of attache, with the values in OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES. It contains neither the user nor the host.
 func ownResource(ctx context.Context, version string, log *slog.Logger) *resource.Resource {
 	r, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "attache"), attribute.String("service.version", version)),

@@ -16,7 +16,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Without a variable that asks for it nothing is made and nothing runs.
+// Without a variable that configures an exporter, no exporter is made.
 func TestNoTelemetry(t *testing.T) {
 	before := runtime.NumGoroutine()
 	p := cli.Process{Env: []string{"OTEL_SERVICE_NAME=x", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_HEADERS=a=b"}, Stderr: io.Discard}
@@ -27,8 +27,7 @@ func TestNoTelemetry(t *testing.T) {
 	got.Close()
 }
 
-// A collector that does not answer holds the end of a session up no longer than
-// flushTime.
+// A collector that does not answer delays the end of a session by flushTime at most.
 func TestTelemetryEnds(t *testing.T) {
 	c := otlptest.Start()
 	never := make(chan struct{})

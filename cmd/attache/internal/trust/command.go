@@ -14,13 +14,13 @@ import (
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
-// A Command changes or shows what a store trusts, for a person.
+// A Command changes or prints the content of a store, for a person.
 type Command struct {
 	Store          Store
 	Stdout, Stderr io.Writer
 }
 
-// Trust prints the policies of the workspace that path names, and trusts them.
+// Trust trusts the policies of the workspace at path, and prints them.
 func (c Command) Trust(path string) error {
 	w, err := open(path)
 	if err != nil {
@@ -47,8 +47,8 @@ func (c Command) Trust(path string) error {
 	return err
 }
 
-// Show prints the policy file of the workspace that path names, with escapes for
-// characters that cannot be seen, and whether it is trusted.
+// Show prints the policy file of the workspace at path, with escapes for invisible characters, and
+// whether it is trusted.
 func (c Command) Show(path string) error {
 	w, err := open(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c Command) Show(path string) error {
 	return err
 }
 
-// Untrust ends the trust in the workspace that path names.
+// Untrust removes the trust in the workspace at path.
 func (c Command) Untrust(path string) error {
 	found, err := c.Store.Untrust(path)
 	switch {
@@ -73,7 +73,7 @@ func (c Command) Untrust(path string) error {
 	return err
 }
 
-// List prints what is trusted, and what has become of it.
+// List prints the trusted workspaces, and whether their policies have changed.
 func (c Command) List() error {
 	all, err := c.Store.All()
 	if err != nil {
@@ -97,15 +97,15 @@ func (c Command) List() error {
 	return nil
 }
 
-// A workspace is one with a policy file of its own.
+// A workspace is a workspace with a policy file.
 type workspace struct {
-	path, real string // as [Resolve] returns them
+	path, real string // the results of [Resolve]
 	text       []byte
 }
 
 func (w workspace) file() string { return filepath.Join(w.path, filepath.FromSlash(File)) }
 
-// open reads the policy file of the workspace that path names.
+// open reads the policy file of the workspace at path.
 func open(path string) (w workspace, err error) {
 	w.path, w.real, err = Resolve(path)
 	if err == nil {
@@ -120,7 +120,7 @@ func open(path string) (w workspace, err error) {
 	return w, err
 }
 
-// reportHidden reports characters that cannot be seen, and returns the text with
+// reportHidden prints a warning if the text has invisible characters. It returns the text with
 // escapes for them.
 func (c Command) reportHidden(w workspace) string {
 	shown, hidden := policy.Escape(strings.ReplaceAll(string(w.text), "\r\n", "\n"))
@@ -130,7 +130,7 @@ func (c Command) reportHidden(w workspace) string {
 	return shown
 }
 
-// state returns whether the text is trusted, and what to do.
+// state says whether the text is trusted, and what to do.
 func (c Command) state(w workspace) string {
 	switch r, known := c.Store.Find(w.path); {
 	case !known:

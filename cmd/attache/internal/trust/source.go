@@ -14,13 +14,13 @@ import (
 
 // A Source adds the policies of trusted workspaces to those of another source.
 type Source struct {
-	// Next is the other source, nil for none. Where it fails, so does this one:
-	// nobody gets the workspace's policies in the place of the operator's.
+	// Next is the other source, nil for none. If it fails, this source fails too, so that the
+	// policies of a workspace never replace those of the operator.
 	Next  policy.Source
 	Store Store
-	// MaxBytes bounds the block the policies go into; 0 stands for no bound.
+	// MaxBytes bounds the block of all policies; 0 means no bound.
 	MaxBytes int
-	// Warn is called once with the reason why a trusted file is not used; nil ignores it. path is
+	// Warn, if not nil, is called once with the reason why a trusted file is not used. path is
 	// the workspace.
 	Warn func(text, path string)
 
@@ -56,12 +56,12 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 	return joined, nil
 }
 
-// own returns the policies that r trusts, or why they are not used.
+// own returns the policies that r trusts, or the reason why they are not used.
 func (s *Source) own(r Record) (own policy.Effective, why string) {
 	text, err := Read(r.Real)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return own, "" // there are none any more, which is nothing to warn of
+		return own, "" // the user may remove the file
 	case err != nil:
 		return own, "the workspace's own policies are trusted and cannot be read: " + err.Error()
 	case policy.Digest(string(text)) != r.Digest:
@@ -89,16 +89,15 @@ func (s *Source) warnOnce(text string, r Record) {
 	s.Warn(text, r.Workspace)
 }
 
-// join returns e with the policies of a workspace, which is further in than any
-// scope: its prepends come last, and its appends first. A name that is there
-// already keeps its policy.
+// join returns e with the policies of a workspace. A workspace is inside all scopes, so its prepended
+// policies come last and its appended ones first. It cannot replace a policy with the same name.
 func join(e, own policy.Effective) policy.Effective {
 	out := policy.Effective{Objectives: slices.Clone(e.Objectives)}
 	known := map[string]bool{}
 	for _, p := range e.Policies {
 		known[p.Name] = true
 	}
-	added := func(at policy.Position) {
+	add := func(at policy.Position) {
 		for _, p := range own.Policies {
 			if p.Position == at && !known[p.Name] {
 				out.Policies = append(out.Policies, p)
@@ -110,8 +109,8 @@ func join(e, own policy.Effective) policy.Effective {
 		middle = len(e.Policies)
 	}
 	out.Policies = append(out.Policies, e.Policies[:middle]...)
-	added(policy.Prepend)
-	added(policy.Append)
+	add(policy.Prepend)
+	add(policy.Append)
 	out.Policies = append(out.Policies, e.Policies[middle:]...)
 	for _, o := range own.Objectives {
 		same := func(other string) bool { return strings.TrimSpace(other) == strings.TrimSpace(o) }

@@ -1,20 +1,19 @@
-// Package trust keeps which workspaces the user trusts with policies of their own,
-// and adds those policies to what a policy source says.
+// Package trust stores which workspaces' policies the user trusts, and adds those
+// policies to the policies of another source.
 //
 // A workspace's policy file, [File], is text from a repository, and anybody may
-// have written it. It is used only after the user has trusted it, by the path of
-// the workspace and the digest of the text, as direnv does with .envrc: a file that
-// has changed is untrusted again, and one that is copied elsewhere is not trusted
-// there.
+// have written it. It is used only after the user has trusted the path of the
+// workspace and the digest of the text, as with direnv and .envrc. A file that has
+// changed, or that was copied to another place, is not trusted.
 //
-// The path of a session's workspace may be a client's word. It is only compared
-// with the paths that the user has trusted; what is opened is a path of the user's.
+// The client may choose the path of a session's workspace. It is only compared
+// with the paths that the user has trusted; only these are opened.
 //
-// What the user has trusted can only add: it has no parent, can drop nothing, does
-// not take the place of a policy of the same name, and is left out whole where it
-// would crowd others out of the block.
+// Trusted policies can only add to others: they have no parent, cannot drop a
+// policy and do not replace a policy with the same name. They are left out
+// completely if they would crowd others out of the block.
 //
-// What the package does when it cannot: a state that cannot be read trusts nobody.
+// If the store cannot be read, no workspace is trusted.
 package trust
 
 import (
@@ -32,37 +31,36 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// File is where a workspace keeps policies of its own, with slashes.
+// File is the path of a workspace's policy file in the workspace, with slashes.
 const File = ".attache/policy.yaml"
 
-// maxFile is how long a workspace's policies may be, in bytes: the block they go
-// into is far shorter.
+// maxFile bounds a workspace's policy file, in bytes. The block of all policies is much shorter.
 const maxFile = 64 << 10
 
-// maxRecord is how long a file of the state may be, in bytes.
+// maxRecord bounds a record, in bytes.
 const maxRecord = 64 << 10
 
 // A Record says that the user trusts one text in one workspace.
 type Record struct {
-	// Workspace is the workspace as the user named it, Real where links led then.
-	// Both are absolute.
+	// Workspace is the path of the workspace that the user gave, and Real the path without
+	// links. Both are absolute.
 	Workspace string `json:"workspace"`
 	Real      string `json:"real"`
-	// Digest is that of the text; see [policy.Digest].
+	// Digest is the digest of the text; see [policy.Digest].
 	Digest  string    `json:"digest"`
 	Trusted time.Time `json:"trusted"`
 }
 
-// Path is where the text is.
+// Path returns the path of the policy file.
 func (r Record) Path() string { return filepath.Join(r.Real, filepath.FromSlash(File)) }
 
-// A Store is the directory that holds what the user trusts: one file for each workspace,
-// replaced in one step, so that any number of programs may change it at the same time. The
+// A Store is a directory with a record for each trusted workspace. A record is replaced
+// atomically, so that any number of programs may change the store at the same time. The
 // directory need not exist.
 type Store struct{ Dir string }
 
-// Resolve returns the workspace that path names, its root or its policy file: the
-// absolute path, and where links lead.
+// Resolve returns the absolute path of a workspace, and the path without links. path is the root of
+// the workspace or its policy file.
 func Resolve(path string) (workspace, real string, err error) {
 	if workspace, err = filepath.Abs(path); err != nil {
 		return "", "", err
@@ -74,11 +72,10 @@ func Resolve(path string) (workspace, real string, err error) {
 	return workspace, real, err
 }
 
-// Read returns the text of the policy file of the workspace at root. An error that
-// is [fs.ErrNotExist] says that it has none. A link that leads out of the workspace
-// is not followed.
+// Read returns the text of the policy file of the workspace at root. The error is [fs.ErrNotExist]
+// if there is none. Read does not follow a link that leads out of the workspace.
 func Read(root string) ([]byte, error) {
-	// Opening a named pipe would wait for a writer, so look first.
+	// Opening a named pipe would wait for a writer, so check first.
 	if info, err := os.Stat(root); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
@@ -93,8 +90,7 @@ func Read(root string) ([]byte, error) {
 	return data, err
 }
 
-// Trust records that the user trusts text in a workspace, in place of what was trusted there
-// before.
+// Trust records that the user trusts text in a workspace. It replaces an earlier record.
 func (s Store) Trust(workspace, real string, text []byte, now time.Time) error {
 	data, err := json.Marshal(Record{Workspace: workspace, Real: real, Digest: policy.Digest(string(text)), Trusted: now.UTC().Truncate(time.Second)})
 	if err != nil {
@@ -103,17 +99,17 @@ func (s Store) Trust(workspace, real string, text []byte, now time.Time) error {
 	return textfile.Replace(s.file(real), append(data, '\n'))
 }
 
-// file returns where the record of the workspace at real is. A path may be too long for the name
-// of a file, and have characters that no name can have.
+// file returns the path of the record for the workspace at real. Its name is a hash, because a path
+// may be too long for the name of a file, and has characters that a name cannot have.
 func (s Store) file(real string) string {
 	sum := sha256.Sum256([]byte(real))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+".json")
 }
 
-// Untrust forgets what is trusted in the workspace that path names, which need not
-// exist any more. It reports whether there was anything.
+// Untrust removes the records of the workspace at path, which need not exist any more. It reports
+// whether there were any.
 func (s Store) Untrust(path string) (bool, error) {
-	workspace, real, _ := Resolve(path) // a workspace that is gone is known by its name
+	workspace, real, _ := Resolve(path) // a workspace that was removed is found by its path
 	all, err := s.All()
 	if err != nil {
 		return false, err
@@ -123,18 +119,18 @@ func (s Store) Untrust(path string) (bool, error) {
 		if r.Real != real && r.Real != workspace && r.Workspace != workspace {
 			continue
 		}
-		switch gone := os.Remove(s.file(r.Real)); {
-		case gone == nil:
+		switch removing := os.Remove(s.file(r.Real)); {
+		case removing == nil:
 			found = true
-		case !errors.Is(gone, fs.ErrNotExist): // another program was faster
-			err = errors.Join(err, gone)
+		case !errors.Is(removing, fs.ErrNotExist): // else another program has removed it
+			err = errors.Join(err, removing)
 		}
 	}
 	return found, err
 }
 
-// All returns what is trusted, in no particular order. It skips files that are not records, that
-// others could have written, and those whose name is that of another workspace. None of these grants trust.
+// All returns all records, in no particular order. It skips files that are not records, that other
+// users can write, or that have the name of another workspace. None of these grants trust.
 func (s Store) All() ([]Record, error) {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +158,7 @@ func readRecord(path string) (r Record, err error) {
 	return r, json.Unmarshal(data, &r)
 }
 
-// Any reports whether anything may be trusted at all. It costs one look.
+// Any reports whether any workspace may be trusted. It is cheap.
 func (s Store) Any() bool {
 	if s.Dir == "" {
 		return false
@@ -176,8 +172,8 @@ func (s Store) Any() bool {
 	return len(names) > 0
 }
 
-// Find returns what is trusted in the workspace that a session names by path. Of
-// the file system only what the user has trusted is looked at.
+// Find returns the record of the workspace at path, which a session names. It accesses only paths
+// that the user has trusted.
 func (s Store) Find(path string) (Record, bool) {
 	if path == "" {
 		return Record{}, false
@@ -195,7 +191,7 @@ func (s Store) Find(path string) (Record, bool) {
 	return Record{}, false
 }
 
-// leadsTo reports whether a link of the user's still leads where it did.
+// leadsTo reports whether the path of a workspace still leads to real.
 func leadsTo(workspace, real string) bool {
 	now, err := filepath.EvalSymlinks(workspace)
 	return err == nil && now == real

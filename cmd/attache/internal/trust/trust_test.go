@@ -16,7 +16,7 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// workspace returns a workspace with a policy file, with no link in its path.
+// workspace returns a workspace with a policy file. Its path has no links.
 func workspace(t *testing.T, text string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -35,8 +35,8 @@ func write(t *testing.T, dir, text string) {
 	}
 }
 
-// trusted trusts the file of a workspace as attache trust does.
-func trusted(t *testing.T, s trust.Store, path string) {
+// trustFile trusts the policy file of a workspace like attache trust.
+func trustFile(t *testing.T, s trust.Store, path string) {
 	t.Helper()
 	w, real, err := trust.Resolve(path)
 	if err != nil {
@@ -51,8 +51,8 @@ func trusted(t *testing.T, s trust.Store, path string) {
 	}
 }
 
-// said returns the names of the policies in a session in a workspace.
-func said(t *testing.T, s *trust.Source, path string) string {
+// policyNames returns the names of the policies for a session in a workspace.
+func policyNames(t *testing.T, s *trust.Source, path string) string {
 	t.Helper()
 	e, err := s.Effective(t.Context(), policy.Query{WorkspacePath: path})
 	if err != nil {
@@ -67,7 +67,7 @@ func said(t *testing.T, s *trust.Source, path string) string {
 
 const ours = `policies: [{name: ours, position: append, text: "Run make check."}]`
 
-// A step is one thing that happens to a workspace, and what a session has then.
+// Each step is a change of a workspace, and the policies that a session has after it.
 func TestTrust(t *testing.T) {
 	dir := workspace(t, ours)
 	store := trust.Store{Dir: filepath.Join(t.TempDir(), "state", "trusted")}
@@ -80,18 +80,18 @@ func TestTrust(t *testing.T) {
 		warnings int
 	}{
 		{"nothing is trusted by itself", func() {}, "", 0},
-		{"trusted", func() { trusted(t, store, dir) }, "ours", 0},
+		{"trusted", func() { trustFile(t, store, dir) }, "ours", 0},
 		{"another text is not", func() { write(t, dir, strings.Replace(ours, "make check", "rm -rf", 1)) }, "", 1},
 		{"which is told once", func() {}, "", 1},
 		{"the text that was trusted is again", func() { write(t, dir, ours) }, "ours", 1},
-		{"the file by its own name", func() { write(t, dir, ours+"\n"); trusted(t, store, filepath.Join(dir, trust.File)) }, "ours", 1},
+		{"the file by its own name", func() { write(t, dir, ours+"\n"); trustFile(t, store, filepath.Join(dir, trust.File)) }, "ours", 1},
 		{"it is gone", func() { os.Remove(filepath.Join(dir, trust.File)) }, "", 1},
 		{"and comes back", func() { write(t, dir, ours+"\n") }, "ours", 1},
 		{"untrusted", func() { untrust(t, store, dir, true) }, "", 1},
 		{"twice", func() { untrust(t, store, dir, false) }, "", 1},
 	} {
 		step.do()
-		if got := said(t, s, dir); got != step.want || warnings != step.warnings {
+		if got := policyNames(t, s, dir); got != step.want || warnings != step.warnings {
 			t.Errorf("%s: %q and %d warnings, want %q and %d", step.name, got, warnings, step.want, step.warnings)
 		}
 	}
@@ -104,24 +104,24 @@ func untrust(t *testing.T, s trust.Store, path string, want bool) {
 	}
 }
 
-// Trust is for a path: neither a copy nor another place below or above has it.
+// Trust is for a path: a copy, a directory below and the directory above are not trusted.
 func TestTrustIsForAPath(t *testing.T) {
 	dir := workspace(t, ours)
 	store := trust.Store{Dir: t.TempDir()}
-	trusted(t, store, dir)
+	trustFile(t, store, dir)
 	s := &trust.Source{Store: store}
 	for path, want := range map[string]string{
 		dir: "ours", dir + "/": "ours", dir + "/./": "ours",
 		workspace(t, ours): "", filepath.Dir(dir): "", dir + "/.attache": "", dir + "x": "",
 		"": "", ".": "", "file://" + dir: "", dir + "\x00": "",
 	} {
-		if got := said(t, s, path); got != want {
+		if got := policyNames(t, s, path); got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)
 		}
 	}
 }
 
-// A link that was trusted is trusted as long as it leads where it did.
+// A link is trusted as long as it leads to the same workspace.
 func TestLinks(t *testing.T) {
 	one, two, outside := workspace(t, ours), workspace(t, ours), workspace(t, ours)
 	link := filepath.Join(t.TempDir(), "link")
@@ -133,22 +133,22 @@ func TestLinks(t *testing.T) {
 	}
 	relink(one, link)
 	store := trust.Store{Dir: t.TempDir()}
-	trusted(t, store, link)
+	trustFile(t, store, link)
 	s := &trust.Source{Store: store}
-	if said(t, s, link) != "ours" || said(t, s, one) != "ours" {
+	if policyNames(t, s, link) != "ours" || policyNames(t, s, one) != "ours" {
 		t.Error("a link and what it leads to are not both trusted")
 	}
 	relink(two, link)
-	if got := said(t, s, link); got != "" {
+	if got := policyNames(t, s, link); got != "" {
 		t.Errorf("a link that leads elsewhere: %q", got)
 	}
 	relink(filepath.Join(outside, trust.File), filepath.Join(one, trust.File))
-	if got := said(t, s, one); got != "" {
+	if got := policyNames(t, s, one); got != "" {
 		t.Errorf("a file outside of the workspace: %q", got)
 	}
 }
 
-// The state is for its owner alone, and one that is not trusts nobody.
+// The store is readable only by its owner. One that others can write trusts no workspace.
 func TestState(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes mean nothing here")
@@ -158,7 +158,7 @@ func TestState(t *testing.T) {
 	if store.Any() {
 		t.Error("something is trusted in a directory that is not there")
 	}
-	trusted(t, store, dir)
+	trustFile(t, store, dir)
 	files, _ := filepath.Glob(filepath.Join(store.Dir, "*"))
 	if len(files) != 1 || !store.Any() {
 		t.Fatalf("%v", files)
@@ -177,17 +177,17 @@ func TestState(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if got := said(t, s, dir); got != "" {
+		if got := policyNames(t, s, dir); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 		if err := os.RemoveAll(store.Dir); err != nil {
 			t.Fatal(err)
 		}
-		trusted(t, store, dir)
+		trustFile(t, store, dir)
 	}
 }
 
-// Many at once lose nothing and leave nothing half written.
+// Concurrent changes lose nothing and leave no incomplete file.
 func TestAtOnce(t *testing.T) {
 	store := trust.Store{Dir: t.TempDir()}
 	shared := workspace(t, ours)
@@ -196,8 +196,8 @@ func TestAtOnce(t *testing.T) {
 		own := workspace(t, ours)
 		all.Go(func() {
 			for range 20 {
-				trusted(t, store, own)
-				trusted(t, store, shared)
+				trustFile(t, store, own)
+				trustFile(t, store, shared)
 				if _, err := store.Untrust(shared); err != nil {
 					t.Error(err)
 				}
@@ -208,14 +208,14 @@ func TestAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	trusted(t, store, shared)
+	trustFile(t, store, shared)
 	files, _ := filepath.Glob(filepath.Join(store.Dir, "*"))
 	if records, err := store.All(); len(records) != 9 || len(files) != 9 || err != nil {
 		t.Errorf("%d records in %d files, %v, want 9 in 9", len(records), len(files), err)
 	}
 }
 
-// What is no file of a workspace's own is not read.
+// A file outside the workspace is not read.
 func TestRead(t *testing.T) {
 	if _, err := trust.Read(workspace(t, "#"+strings.Repeat("x", 64<<10))); err == nil {
 		t.Error("a file that is too long was read")
@@ -242,7 +242,7 @@ func (f fixedSource) Effective(context.Context, policy.Query) (policy.Effective,
 	return f.e, f.err
 }
 
-// What a workspace says joins what the operator says, and takes nothing from it.
+// The policies of a workspace are added to those of the operator, and remove none of them.
 func TestJoin(t *testing.T) {
 	operators := policy.Effective{
 		Policies: []policy.Policy{
@@ -277,7 +277,7 @@ objectives: [" goal ", more]`
 		t.Run(test.name, func(t *testing.T) {
 			dir := workspace(t, test.text)
 			store := trust.Store{Dir: t.TempDir()}
-			trusted(t, store, dir)
+			trustFile(t, store, dir)
 			warnings := 0
 			s := &trust.Source{Next: test.next, Store: store, MaxBytes: test.max, Warn: func(string, string) { warnings++ }}
 			e, err := s.Effective(t.Context(), policy.Query{WorkspacePath: dir})
