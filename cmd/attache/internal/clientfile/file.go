@@ -201,7 +201,7 @@ func removeOwn(temporary string, content []byte) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil || !bytes.Equal(current, content):
-		return fmt.Errorf("what was in it is in %s", temporary)
+		return fmt.Errorf("its previous content is in %s", temporary)
 	}
 	return remove(temporary)
 }

@@ -156,7 +156,7 @@ func TestInstallWithoutExchange(t *testing.T) {
 	}{
 		{"renamed", "old", never, "ours", "", ""},
 		{"exchanged", "old", once, "ours", "", ""},
-		{"cannot be put back", "theirs", once, "ours", "theirs", "it cannot be replaced: broken\nwhat was in it is in "},
+		{"cannot be put back", "theirs", once, "ours", "theirs", "it cannot be replaced: broken\nits previous content is in "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func (j *Job) targets() ([]clientconfig.File, error) {
 	}
 	switch {
 	case !found:
-		return nil, fmt.Errorf("no configuration file of a client is there: looked for %s; name another with --file", strings.Join(places, ", "))
+		return nil, fmt.Errorf("found no configuration file of a client: looked for %s; name another with --file", strings.Join(places, ", "))
 	case files == nil:
 		return nil, errors.New("no servers are in the clients' configuration files: add one in the client first")
 	}

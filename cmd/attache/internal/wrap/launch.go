@@ -25,7 +25,7 @@ func (j *Job) launch(shared bool) (clientconfig.Launch, error) {
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return clientconfig.Launch{}, fmt.Errorf("where attache is cannot be found out: %w: say it with --command", err)
+		return clientconfig.Launch{}, fmt.Errorf("cannot find the path of attache: %w: give it with --command", err)
 	}
 	if strings.Contains(filepath.ToSlash(path), "/_npx/") {
 		return npxLaunch(), nil // npx can clear that directory at any time
@@ -34,7 +34,7 @@ func (j *Job) launch(shared bool) (clientconfig.Launch, error) {
 		path = onPath // a package manager's link keeps its path when the version changes
 	}
 	if !utf8.ValidString(path) {
-		return clientconfig.Launch{}, fmt.Errorf("attache is in %q, which no configuration can name: move it, or give --command", path)
+		return clientconfig.Launch{}, fmt.Errorf("the path of attache, %q, is not valid UTF-8: move it, or give --command", path)
 	}
 	return clientconfig.Launch{Command: path}, nil
 }
