@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// A record holds the members of a record that are shown.
+// A record holds the members of an audit record that are printed.
 type record struct {
 	Time     time.Time
 	Kind     string
@@ -44,11 +44,11 @@ type record struct {
 	Edits    []struct{ Layer, Rule, Path, Source string }
 }
 
-// A Printer prints records for people. Text of a record cannot move the cursor: its
-// control characters are replaced.
+// A Printer prints records for people. It replaces control characters in a record, so that they
+// cannot move the cursor.
 type Printer struct {
 	term.Printer
-	Zone *time.Location // of the times that are printed
+	Zone *time.Location // time zone of the printed times
 }
 
 // NewPrinter returns a printer that writes to out.
@@ -116,7 +116,7 @@ func (p *Printer) call(r *record) {
 	p.Line(term.Plain, strings.Join(parts, "  "))
 }
 
-// details prints which rules acted, and what was edited.
+// details prints the rules that acted, and the edits.
 func (p *Printer) details(r *record) {
 	for _, n := range r.Rules {
 		text := "    " + n.Act + " by " + cmp.Or(n.Rule, n.Layer)
@@ -156,7 +156,7 @@ func (r *record) style() term.Style {
 	return term.Notice
 }
 
-// principal returns who called, and for whom.
+// principal returns the user and tenant of the call.
 func (r *record) principal() string {
 	switch {
 	case r.User == "" && r.Tenant == "":
@@ -167,7 +167,7 @@ func (r *record) principal() string {
 	return r.User + " (" + r.Tenant + ")"
 }
 
-// target returns what was called.
+// target returns the server, and the tool, prompt, resource or method that was called.
 func (r *record) target() string {
 	text := cmp.Or(r.Tool, r.Prompt, r.Resource, r.Method)
 	if r.Server != "" {
