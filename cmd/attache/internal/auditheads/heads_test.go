@@ -196,7 +196,7 @@ func run(t *testing.T, open func(t *testing.T) *auditheads.Store) {
 
 // A process that continues to write does not replace the head that it stored if the file now has
 // another record there.
-func TestHeadOfReplacedRecordStays(t *testing.T) {
+func TestAProcessKeepsItsOwnEvidence(t *testing.T) {
 	s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
 	before := s.append("before", 3)
 	w := s.writer()

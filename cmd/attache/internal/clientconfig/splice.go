@@ -72,3 +72,12 @@ func quote(s string) string {
 	text := strings.TrimSuffix(b.String(), "\n")
 	return strings.ReplaceAll(text, "\x7f", `\u007f`) // only TOML requires this escape
 }
+
+// quoteAll quotes each of args.
+func quoteAll(args []string) []string {
+	var quoted []string
+	for _, arg := range args {
+		quoted = append(quoted, quote(arg))
+	}
+	return quoted
+}

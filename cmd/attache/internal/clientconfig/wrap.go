@@ -316,15 +316,6 @@ func (d *Document) relaunch(e *Entry, l Launch, launcher int) []splice {
 	return append(edits, splice{at, text})
 }
 
-// quoteAll quotes each of args.
-func quoteAll(args []string) []string {
-	var quoted []string
-	for _, arg := range args {
-		quoted = append(quoted, quote(arg))
-	}
-	return quoted
-}
-
 // prepend returns the edit that inserts items before the arguments of e.
 func (d *Document) prepend(e *Entry, items []string) splice {
 	switch {

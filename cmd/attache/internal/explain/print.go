@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
@@ -70,9 +69,7 @@ func (p *printer) call(x *callReport, n, total int) {
 	if total > 1 {
 		title = fmt.Sprintf("%d of %d  %s", n, total, title)
 	}
-	v := verdictOf(x)
-	gap := max(2, term.Width-utf8.RuneCountInString(title+v.Text))
-	p.Line(term.Plain, p.In(term.Heading, title)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
+	p.Heading(title, verdictOf(x))
 	p.Wrapped(term.Quiet, "schema: ", x.Schema)
 	for _, e := range x.Servers {
 		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
