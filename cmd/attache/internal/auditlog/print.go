@@ -82,7 +82,6 @@ func (p *Printer) Record(line []byte) error {
 	return p.Out.Flush()
 }
 
-// call prints a record of a call.
 func (p *Printer) call(r *record) {
 	var parts []string
 	add := func(s term.Style, text string) {
@@ -134,7 +133,6 @@ func (p *Printer) details(r *record) {
 	}
 }
 
-// line prints text in one style.
 func (p *Printer) line(style term.Style, text string) {
 	p.Line(style, cli.Printable(text))
 }
@@ -143,7 +141,6 @@ func (p *Printer) moment(t time.Time) string {
 	return t.In(p.Zone).Format("2006-01-02 15:04:05.000")
 }
 
-// style returns the style of a call's decision and result.
 func (r *record) style() term.Style {
 	switch {
 	case r.Decision == "refused", r.Kind == "aside":
@@ -156,7 +153,6 @@ func (r *record) style() term.Style {
 	return term.Notice
 }
 
-// principal returns the user and tenant of the call.
 func (r *record) principal() string {
 	switch {
 	case r.User == "" && r.Tenant == "":

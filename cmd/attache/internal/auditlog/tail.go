@@ -87,7 +87,6 @@ func (t *Tailer) renamed() bool {
 	return err == nil && !os.SameFile(here, open)
 }
 
-// open opens the file at the path.
 func (t *Tailer) open() error {
 	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe would wait for a writer
 		return fmt.Errorf("%s is no regular file: name the file of the log", t.Path)

@@ -81,7 +81,6 @@ type noFileError struct{ error }
 // Is reports whether err is [fs.ErrNotExist].
 func (noFileError) Is(err error) bool { return err == fs.ErrNotExist }
 
-// verify verifies the files with v and prints the result.
 func verify(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
 	var err error
 	for _, f := range s.Files {

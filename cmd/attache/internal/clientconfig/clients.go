@@ -93,7 +93,6 @@ type File struct {
 	Path   string
 }
 
-// isTOML reports whether f is written in TOML and not in JSON.
 func (f File) isTOML() bool { return strings.EqualFold(filepath.Ext(f.Path), ".toml") }
 
 // UserFiles returns the files in which c keeps the user's servers.

@@ -44,7 +44,12 @@ func (p *Plan) Diff(looksSecret func(argument string) bool) []DiffLine {
 func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	masks := p.masks(from, to)
 	old := apply(p.old[from:to], moved(masks, from))
-	both := append(withoutReplaced(masks, splices), splices...)
+	both := slices.Clone(splices)
+	for _, m := range masks {
+		if !slices.ContainsFunc(splices, func(s splice) bool { return s.from <= m.from && m.to <= s.to }) {
+			both = append(both, m)
+		}
+	}
 	slices.SortStableFunc(both, func(a, b splice) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	changed := apply(p.old[from:to], moved(both, from))
 	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
@@ -72,13 +77,6 @@ func (p *Plan) masks(from, to int) []splice {
 		}
 	}
 	return masks
-}
-
-// withoutReplaced returns the masks that are not inside a part that a splice replaces.
-func withoutReplaced(masks, splices []splice) []splice {
-	return slices.DeleteFunc(slices.Clone(masks), func(m splice) bool {
-		return slices.ContainsFunc(splices, func(s splice) bool { return s.from <= m.from && m.to <= s.to })
-	})
 }
 
 // moved returns the splices with offsets relative to from.

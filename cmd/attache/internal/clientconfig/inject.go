@@ -74,7 +74,6 @@ func Inject(data []byte, in Injection) (InjectResult, error) {
 	return j.done, nil
 }
 
-// An injector injects into one configuration.
 type injector struct {
 	Injection
 	data    []byte
@@ -83,7 +82,6 @@ type injector struct {
 	done    InjectResult
 }
 
-// errorAt returns an error with the line of offset.
 func (j *injector) errorAt(offset int, format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", lineAt(j.data, offset), fmt.Sprintf(format, args...))
 }
@@ -150,7 +148,6 @@ func (j *injector) servers(all *hujson.Object) error {
 	return nil
 }
 
-// remove removes the omitted members from object.
 func (j *injector) remove(object *hujson.Object, omitted []bool) {
 	last := len(omitted) - 1
 	for i, m := range object.Members {
@@ -179,7 +176,6 @@ func (j *injector) remove(object *hujson.Object, omitted []bool) {
 	}
 }
 
-// server edits the environment of one server.
 func (j *injector) server(name string, m *hujson.ObjectMember) error {
 	object, ok := m.Value.Value.(*hujson.Object)
 	if !ok {

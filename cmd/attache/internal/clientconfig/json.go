@@ -87,7 +87,6 @@ func commentLength(b []byte) int {
 	return 0
 }
 
-// readJSON finds the servers in d.
 func (d *Document) readJSON(sections []section) error {
 	if len(bytes.TrimSpace(bytes.TrimPrefix(d.data, []byte(mark)))) == 0 {
 		return nil // an empty file has no servers
@@ -161,7 +160,6 @@ func (d *Document) addSecrets(v hujson.Value) {
 	}
 }
 
-// nameOf returns the unescaped name of a member.
 func nameOf(m hujson.ObjectMember) string { return textOf(m.Name) }
 
 // textOf returns the string v, unescaped, or "" if v is not a string.
@@ -176,7 +174,6 @@ func textOf(v hujson.Value) string {
 	return l.String()
 }
 
-// jsonEntry reads the entry of one server.
 func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 	e := &Entry{Name: nameOf(*m), Project: project, offset: m.Name.StartOffset, end: m.Value.EndOffset}
 	object, ok := m.Value.Value.(*hujson.Object)
@@ -255,7 +252,6 @@ func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 	e.newArgs = newArgs{before: "," + gap(m) + `"args":` + whiteSpace(v.BeforeExtra), at: v.EndOffset}
 }
 
-// jsonArgs reads the list of arguments.
 func (e *Entry) jsonArgs(v hujson.Value) {
 	array, ok := v.Value.(*hujson.Array)
 	if !ok {

@@ -186,7 +186,6 @@ func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
 }
 
-// hasPassword reports whether an address contains a user name or a password.
 func hasPassword(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.User != nil

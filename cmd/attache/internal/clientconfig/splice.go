@@ -73,7 +73,6 @@ func quote(s string) string {
 	return strings.ReplaceAll(text, "\x7f", `\u007f`) // only TOML requires this escape
 }
 
-// quoteAll quotes each of args.
 func quoteAll(args []string) []string {
 	var quoted []string
 	for _, arg := range args {

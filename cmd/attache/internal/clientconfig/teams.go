@@ -48,18 +48,21 @@ func (d *Document) AddTeams(p *Plan, file File, l Launch) {
 }
 
 func (d *Document) addTeams(p *Plan, file File, l Launch) {
+	isTeams := func(e *Entry) bool { return e.IsTeams() || e.Name == TeamsServer }
 	if file.isTOML() {
-		d.addTOMLTeams(p, l)
+		if end := len(d.data); len(d.Entries) > 0 && !slices.ContainsFunc(d.Entries, isTeams) {
+			d.extend(p, splice{span{end, end}, tomlTeams(l.Command, l.teams())}, nil)
+		}
 		return
 	}
 	first := map[string]*Entry{}
 	for _, e := range d.Entries {
-		if e.IsTeams() || e.Name == TeamsServer || first[e.Project] == nil {
+		if isTeams(e) || first[e.Project] == nil {
 			first[e.Project] = e
 		}
 	}
 	for _, e := range d.Entries {
-		if first[e.Project] != e || e.IsTeams() || e.Name == TeamsServer {
+		if first[e.Project] != e || isTeams(e) {
 			continue
 		}
 		text := quote(TeamsServer) + ": " + `{"command": ` + quote(l.Command) + `, "args": [` + strings.Join(quoteAll(l.teams()), ", ") + "]}," + d.gapBefore(e)
@@ -67,7 +70,6 @@ func (d *Document) addTeams(p *Plan, file File, l Launch) {
 	}
 }
 
-// teams returns the arguments that start attache's own server.
 func (l Launch) teams() []string { return slices.Concat(l.Args, []string{teamsCommand}, l.Flags) }
 
 // gapBefore returns the white space before an entry in a JSON file, or a space if there is none.
@@ -89,14 +91,6 @@ func (d *Document) extend(p *Plan, s splice, near *Entry) {
 	slices.SortStableFunc(p.splices, func(a, b splice) int { return a.from - b.from })
 	p.Content = apply(d.data, p.splices)
 	p.Steps = append(p.Steps, Step{Entry: own, Done: true})
-}
-
-func (d *Document) addTOMLTeams(p *Plan, l Launch) {
-	if len(d.Entries) == 0 || slices.ContainsFunc(d.Entries, func(e *Entry) bool { return e.IsTeams() || e.Name == TeamsServer }) {
-		return
-	}
-	end := len(d.data)
-	d.extend(p, splice{span{end, end}, tomlTeams(l.Command, l.teams())}, nil)
 }
 
 // tomlTeams returns the table of attache's own server, to write at the end of a file.

@@ -15,7 +15,6 @@ import (
 // its siblings, which took a minute for 200,000 of them, and it is recursive.
 const maxTOMLKeys = 20_000
 
-// readTOML finds the servers in d.
 func (d *Document) readTOML(sections []section) error {
 	text := bytes.TrimPrefix(d.data, []byte(mark))
 	if bytes.Count(text, []byte("="))+bytes.Count(text, []byte("[")) > maxTOMLKeys {
@@ -210,7 +209,6 @@ func (r *tomlReader) lineBreak(at span, to int) string {
 	return "\n" + indent
 }
 
-// args reads the list of arguments, which is the value of n. at is the span of its key.
 func (r *tomlReader) args(e *tomlEntry, n *unstable.Node, at span) {
 	v := n.Value()
 	if v.Kind != unstable.Array {

@@ -38,7 +38,6 @@ type tomlForm struct {
 	otherHeaders               bool // a table of headers with the name that JSON clients use
 }
 
-// A tomlField is a key and its value.
 type tomlField struct {
 	key     literal // its last name
 	from    int     // the offset of the whole key
@@ -50,7 +49,6 @@ type tomlField struct {
 
 func (f tomlField) exists() bool { return f.key.to > 0 }
 
-// A tomlTable is a table of strings.
 type tomlTable struct {
 	exists bool
 	keys   []literal
@@ -98,7 +96,6 @@ func (f *tomlForm) value(path keyPath, isText bool, text string) {
 	}
 }
 
-// set records a field of an entry.
 func (f *tomlForm) set(name string, field tomlField) {
 	switch {
 	case isAddress(name):
@@ -233,14 +230,10 @@ func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 		edits = append(edits, d.rename(t, name))
 	}
 	for _, k := range slices.Concat(before.headers.keys, before.envHeaders.keys) {
-		edits = append(edits, d.rename(k, headerName(k.value)))
+		variable := strings.TrimPrefix(strings.TrimPrefix(k.value, EnvHeaderPrefix), HeaderPrefix)
+		edits = append(edits, d.rename(k, HeaderOf(variable)))
 	}
 	return edits, ""
-}
-
-// headerName returns the name of the header that a variable holds.
-func headerName(variable string) string {
-	return HeaderOf(strings.TrimPrefix(strings.TrimPrefix(variable, EnvHeaderPrefix), HeaderPrefix))
 }
 
 // unwrapped returns the form without attache, in which the variables of f are headers again, or the

@@ -388,5 +388,4 @@ func lost(own []string, l Launch) string {
 	return fmt.Sprintf("attache's own %d arguments are taken out with it", len(flags))
 }
 
-// raw returns the bytes in at as a string.
 func (d *Document) raw(at span) string { return string(d.data[at.from:at.to]) }

@@ -283,7 +283,6 @@ func DropBackups(dir, target string, bare func(content []byte) []byte) (left []s
 	return left, err
 }
 
-// backupsOf returns the paths of target's backups in dir.
 func backupsOf(dir, target string) []string {
 	entries, _ := os.ReadDir(dir)
 	var all []string

@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// began returns the start time of a process.
 func began(id int) (string, error) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", id)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// began returns the start time of a process.
 func began(id int) (string, error) {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(id))
 	if err != nil {

@@ -36,7 +36,6 @@ func Run(ctx context.Context, w io.Writer, colours bool) error {
 	return p.Out.Flush()
 }
 
-// A printer prints the exchanges of the demo.
 type printer struct{ *term.Printer }
 
 // act runs one session and prints its exchanges.
@@ -64,7 +63,6 @@ func (p *printer) act(ctx context.Context, a act) error {
 	return s.end()
 }
 
-// request prints the client's frame.
 func (p *printer) request(step step, x exchange) {
 	p.Heading("client → server  "+describe(x.sent), x.requestVerdict())
 	p.Frame(x.sent, x.arrived)
@@ -78,7 +76,6 @@ func (p *printer) request(step step, x exchange) {
 	p.Wrapped(term.Notice, "log: ", strings.Join(strings.Fields(x.logged), " "))
 }
 
-// reply prints the server's reply.
 func (p *printer) reply(step step, x exchange) {
 	p.Heading("server → client  result", x.replyVerdict())
 	if bytes.Equal(x.reply, x.received) {
@@ -99,7 +96,6 @@ func (p *printer) refusal(step step, x exchange) {
 	p.Why(step.reply)
 }
 
-// describe returns the method and tool of a client frame.
 func describe(frame []byte) string {
 	v := wire.Value{Raw: frame}
 	return strings.TrimSpace(v.Get("method").Text() + " " + v.Get("params", "name").Text())

@@ -46,7 +46,6 @@ type step struct {
 	message string
 }
 
-// script returns the acts of the demo.
 func script() []act {
 	return []act{
 		{title: "A client with a handshake (MCP 2025-11-25)", steps: legacySteps()},

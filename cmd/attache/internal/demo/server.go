@@ -10,7 +10,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
-// taskList returns the open tasks in a workspace.
 func taskList(workspace string) string {
 	if workspace == "/src/shop" {
 		return "/src/shop: fix the cart, add a wish list"
@@ -37,7 +36,6 @@ func newServer() *mcp.Server {
 	return server
 }
 
-// textResult returns a result with one text block.
 func textResult(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }

@@ -112,7 +112,6 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 	return append(chain, b.Layer(), catalog.Layer())
 }
 
-// observe records the session's workspace.
 func (s *session) observe(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if view, ok := middleware.CallFrom(ctx).Value(sessionstate.ContextKey{}).(*sessionstate.Context); ok {

@@ -49,7 +49,6 @@ func newTeam(ctx context.Context, log *slog.Logger) (*team, error) {
 	return t, nil
 }
 
-// layer returns the layer that carries messages.
 func (t *team) layer(catalog *middleware.Catalog) middleware.Layer {
 	return t.shared.Connect(teams.ConnOptions{Catalog: catalog}).Layer()
 }

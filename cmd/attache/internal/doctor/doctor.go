@@ -133,7 +133,6 @@ func (d *Doctor) add(l level, do, format string, args ...any) {
 	d.Findings = append(d.Findings, finding{d.check, l, text, cli.Elided(do)})
 }
 
-// versions reports the versions of attache and Go.
 func (d *Doctor) versions() {
 	d.check = "version"
 	words := strings.Fields(d.Version)

@@ -94,7 +94,6 @@ func classOf(name string, v arguments.Verdict) (nameClass, bool) {
 
 const workspaceValue = "session.workspace.path"
 
-// A toolArgument is an argument of one tool.
 type toolArgument struct {
 	tool     string
 	path     []string
@@ -105,7 +104,6 @@ type toolArgument struct {
 	misfit   string // why it does not accept the value of its rule
 }
 
-// maxArgumentDepth is the maximum depth of arguments in objects.
 const maxArgumentDepth = 4
 
 // toolArguments returns the arguments of the tools in a JSON array.
@@ -135,7 +133,6 @@ func toolArguments(list []byte) []toolArgument {
 	return all
 }
 
-// textsOf returns the strings in a list.
 func textsOf(list wire.Value) []string {
 	var all []string
 	for one := range list.Elements() {
@@ -156,7 +153,6 @@ func admitsText(schema wire.Value) bool {
 	return true // no type, or anyOf
 }
 
-// repeated returns a name that occurs twice, or "".
 func repeated(names []string) string {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -221,7 +217,6 @@ func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
 	return nil
 }
 
-// withArticle returns a kind of argument with an indefinite article.
 func withArticle(kind string) string {
 	if strings.HasPrefix(kind, "o") {
 		return "an " + kind

@@ -171,7 +171,6 @@ func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Messag
 	return shown, nil
 }
 
-// endError returns the error for a session that ended too early.
 func endError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("the session did not end within %s", timeout)
@@ -221,7 +220,7 @@ func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.M
 		}
 		return tools, nil
 	}
-	return assumedTools(e.originalName(m.Name().Text()), m.Arguments(), e.argumentPaths()), nil
+	return assumedTools(e.originalName(m.Name().Text()), m.Arguments(), assembly.ArgumentRules(e.Settings)), nil
 }
 
 // originalName returns the server's name of a tool. shown is its name for the client.
@@ -232,15 +231,6 @@ func (e *Explainer) originalName(shown string) string {
 		}
 	}
 	return shown
-}
-
-// argumentPaths returns the arguments that rules name.
-func (e *Explainer) argumentPaths() [][]string {
-	var all [][]string
-	for _, r := range assembly.ArgumentRules(e.Settings) {
-		all = append(all, r.Argument)
-	}
-	return all
 }
 
 // look scans a frame as the relay does.

@@ -45,7 +45,6 @@ func (e *Explainer) printChain() error {
 	return err
 }
 
-// print prints explanations for people.
 func (e *Explainer) print(calls []callReport) error {
 	var text bytes.Buffer
 	p := &printer{Printer: term.Printer{Out: bufio.NewWriter(&text), Colours: term.HasColour(e.Getenv, e.Stdout)}}
@@ -60,10 +59,8 @@ func (e *Explainer) print(calls []callReport) error {
 	return err
 }
 
-// A printer prints explanations.
 type printer struct{ term.Printer }
 
-// call prints the report of the nth call of total.
 func (p *printer) call(x *callReport, n, total int) {
 	title := strings.TrimSpace(x.Method + " " + x.Tool)
 	if total > 1 {
@@ -115,7 +112,6 @@ func ambiguityRule(x *callReport) string {
 	return "As no rule enforces (access, pin, forbid), it passes as it is; with one it would be refused."
 }
 
-// facts prints the facts of the session.
 func (p *printer) facts(facts []factReport) {
 	if len(facts) == 0 {
 		return
@@ -215,7 +211,6 @@ func (f factReport) String() string {
 	return f.Name + " is " + f.Value + " " + term.Provenance(f.Source, f.From)
 }
 
-// outcome prints the outcome of the call.
 func (p *printer) outcome(x *callReport) {
 	p.Line(term.Plain, "")
 	switch x.Outcome {

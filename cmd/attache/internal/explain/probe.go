@@ -82,7 +82,6 @@ func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 	})
 }
 
-// newTrail adds a trail for the frame m.
 func (p *probe) newTrail(m *wire.Message) *trail {
 	t := &trail{
 		method: m.Method(), tool: m.Name().Text(), ambiguity: m.Ambiguity(),
@@ -127,7 +126,6 @@ func (t *trail) reached() int {
 	return last
 }
 
-// explain returns the report of a trail.
 func (p *probe) explain(t *trail) callReport {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -40,16 +41,17 @@ func toolsFromFile(path string) (toolList, error) {
 
 // assumedTools returns a list with the called tool. Its schema has the arguments of the call and those
 // that rules name.
-func assumedTools(tool string, arguments wire.Value, rules [][]string) toolList {
+func assumedTools(tool string, given wire.Value, rules []arguments.Rule) toolList {
 	root := map[string]any{}
-	for m := range arguments.Members() {
+	for m := range given.Members() {
 		root[m.Key.Text()] = map[string]any{}
 	}
-	for _, path := range rules {
-		at, last := root, path[len(path)-1]
-		for _, name := range path[:len(path)-1] {
+	for _, r := range rules {
+		at, end := root, len(r.Argument)-1
+		for _, name := range r.Argument[:end] {
 			at = nested(at, name)
 		}
+		last := r.Argument[end]
 		if at[last] == nil {
 			at[last] = map[string]any{}
 		}

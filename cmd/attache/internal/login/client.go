@@ -95,7 +95,6 @@ func (g *guard) admits(u *url.URL) (known bool, err error) {
 	return false, nil
 }
 
-// isPublic reports whether an address is public.
 func isPublic(ip netip.Addr) bool {
 	for _, special := range []string{"100.64.0.0/10", "64:ff9b::/96", "2002::/16"} { // shared address space, and IPv4 in IPv6
 		if netip.MustParsePrefix(special).Contains(ip.Unmap()) {

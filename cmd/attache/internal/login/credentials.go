@@ -42,7 +42,6 @@ func NewCredentials(o Options, log *slog.Logger) *Credentials {
 // cancel the renewal, because an interrupted renewal loses the login.
 const renewTime = 45 * time.Second
 
-// acquire acquires the lock.
 func (c *Credentials) acquire(ctx context.Context) error {
 	select {
 	case c.lock <- struct{}{}:

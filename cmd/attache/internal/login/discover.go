@@ -192,7 +192,6 @@ func (o *Options) chooseIssuer(offered []string) (string, error) {
 	return "", fmt.Errorf("the server does not use the authorization server of server.oauth.issuer; it uses %s", shown(strings.Join(offered, ", ")))
 }
 
-// origin returns the scheme and host of an address.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -201,7 +200,6 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// union returns the scopes of all lists without duplicates.
 func union(lists ...[]string) (all []string) {
 	for _, scope := range slices.Concat(lists...) {
 		if !slices.Contains(all, scope) {

@@ -156,7 +156,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		return nil, fmt.Errorf("the authorization server's page %s is not opened: %w", shown(a.AuthorizationEndpoint), err)
 	}
 	ui.Show(address)
-	answer, err := o.answer(ctx, r, ui)
+	answer, err := r.wait(ctx, ui)
 	if err != nil {
 		return nil, err
 	}
@@ -171,28 +171,6 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		return nil, tokenError(err)
 	}
 	return g, g.setToken(token, time.Now())
-}
-
-// answer returns the parameters of the redirect, from the browser or pasted by the person.
-func (o *Options) answer(ctx context.Context, r *redirect, ui UI) (url.Values, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		for {
-			select {
-			case line, ok := <-ui.Lines:
-				if !ok {
-					return
-				}
-				if err := r.paste(strings.TrimSpace(line)); err != nil {
-					ui.Say(err.Error())
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return r.wait(ctx)
 }
 
 // checkAnswer returns the code in the answer. It refuses an answer of another issuer (RFC 9207), and

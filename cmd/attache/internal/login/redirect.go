@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -88,12 +89,23 @@ func (r *redirect) paste(line string) error {
 	return nil
 }
 
-// wait returns the answer.
-func (r *redirect) wait(ctx context.Context) (url.Values, error) {
-	select {
-	case answer := <-r.answers:
-		return answer, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+// wait returns the answer, from the browser or pasted by the person.
+func (r *redirect) wait(ctx context.Context, ui UI) (url.Values, error) {
+	lines := ui.Lines
+	for {
+		select {
+		case answer := <-r.answers:
+			return answer, nil
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
+			}
+			if err := r.paste(strings.TrimSpace(line)); err != nil {
+				ui.Say(err.Error())
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }

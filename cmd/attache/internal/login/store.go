@@ -122,7 +122,6 @@ type record struct {
 	Box   string   `json:"sealed,omitempty"` // secrets as JSON, encrypted
 }
 
-// path returns the path of a server's file with the given extension.
 func (s Store) path(url, extension string) string {
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+extension)
@@ -151,45 +150,45 @@ func (s Store) Has(url string) bool {
 
 // Load returns the grant for a server. The error is ErrNoGrant if there is none.
 func (s Store) Load(url string) (*Grant, error) {
-	g, r, err := s.read(s.path(url, ".json"))
+	r, err := s.read(s.path(url, ".json"))
 	if err != nil {
 		return nil, err
 	}
-	if g.URL != url {
+	if r.URL != url {
 		return nil, ErrNoGrant
 	}
 	if r.Plain != nil {
-		g.Secrets = *r.Plain
-		return g, nil
+		r.Secrets = *r.Plain
+		return r.Grant, nil
 	}
 	text, err := s.open(url, r.Box)
 	if err == nil {
-		err = json.Unmarshal(text, &g.Secrets)
+		err = json.Unmarshal(text, &r.Secrets)
 	}
 	if err != nil {
 		return nil, errSealed
 	}
-	return g, nil
+	return r.Grant, nil
 }
 
 // read reads a file of the store without decrypting its secrets.
-func (s Store) read(path string) (*Grant, *record, error) {
+func (s Store) read(path string) (*record, error) {
 	if s.Dir == "" {
-		return nil, nil, ErrNoGrant
+		return nil, ErrNoGrant
 	}
 	data, _, err := textfile.Read(path, textfile.Rules{Max: maxGrant, Closed: 0o077})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, ErrNoGrant
+		return nil, ErrNoGrant
 	}
 	r := &record{Grant: &Grant{}}
 	if err == nil {
 		err = json.Unmarshal(data, r)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the login in %s cannot be read: %w", path, err)
+		return nil, fmt.Errorf("the login in %s cannot be read: %w", path, err)
 	}
-	r.Grant.Sealed = r.Plain == nil
-	return r.Grant, r, nil
+	r.Sealed = r.Plain == nil
+	return r, nil
 }
 
 // Save writes a grant. The caller holds the lock.
@@ -222,8 +221,8 @@ func (s Store) All() (all []Grant) {
 		if !strings.HasSuffix(path, ".json") {
 			continue
 		}
-		if g, _, err := s.read(path); err == nil && s.path(g.URL, ".json") == path {
-			all = append(all, *g)
+		if r, err := s.read(path); err == nil && s.path(r.URL, ".json") == path {
+			all = append(all, *r.Grant)
 		}
 	}
 	return all
@@ -239,7 +238,6 @@ func (s Store) seal(url string, text []byte) (string, error) {
 	return base64.StdEncoding.EncodeToString(sealed), nil
 }
 
-// open is the reverse of seal.
 func (s Store) open(url, sealed string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(sealed)
 	if err != nil {
@@ -252,7 +250,6 @@ func (s Store) open(url, sealed string) ([]byte, error) {
 	return box.Open(nil, nil, data, []byte(url))
 }
 
-// box returns a cipher with the key in the key ring.
 func (s Store) box(create bool) (cipher.AEAD, error) {
 	if s.Ring == nil {
 		return nil, ErrNoKey

@@ -82,7 +82,6 @@ func newClient(f clientconfig.File, d *clientconfig.Document) Client {
 	return c
 }
 
-// logins returns the user's logins, sorted by server.
 func logins(p cli.Process, now time.Time) []Login {
 	all := []Login{}
 	for _, g := range remoteserver.Logins(p).All() {

@@ -64,7 +64,6 @@ func (r *Replayer) Run(ctx context.Context, files []string) error {
 	return nil
 }
 
-// play replays one file.
 func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error) {
 	data, err := cli.ReadAtMost(file, maxRecording)
 	if err != nil {

@@ -210,7 +210,6 @@ func shorten(text string) string {
 	return text
 }
 
-// snapshot returns a copy of the report.
 func (r *Recorder) snapshot() Report {
 	r.mu.Lock()
 	report := r.report

@@ -78,7 +78,6 @@ func (j *Job) namedFiles(clients []clientconfig.Client) ([]clientconfig.File, er
 	return files, nil
 }
 
-// chosenClients returns the clients given with --client.
 func (j *Job) chosenClients() ([]clientconfig.Client, error) {
 	var chosen []clientconfig.Client
 	for _, name := range j.Clients {

@@ -99,7 +99,6 @@ func (j *Job) showDiff(plan *clientconfig.Plan) {
 	}
 }
 
-// looksSecret reports whether an argument looks like a key or token.
 func looksSecret(argument string) bool {
 	scrub := record.NewScrubber(record.Secrets{})
 	quoted := wire.Quote(argument)
@@ -128,7 +127,6 @@ func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done
 	return nil
 }
 
-// reportNext reports what the user has to do next.
 func (j *Job) reportNext() {
 	switch {
 	case j.DryRun && j.changes:

@@ -179,7 +179,6 @@ func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfil
 	return clientfile.UpdateResult{}, err
 }
 
-// chosen reports whether the server is one to edit.
 func (j *Job) chosen(name string) bool {
 	return len(j.Servers) == 0 || slices.Contains(j.Servers, name)
 }

@@ -317,13 +317,11 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// renews reports whether the family gets a refresh token.
 func (s *Server) renews(f *family) bool {
 	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
 	return !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline)
 }
 
-// issue issues new tokens.
 func (s *Server) issue(w http.ResponseWriter, f *family) {
 	f.access, f.expires = "access-"+rand.Text(), time.Now().Add(max(s.Lifetime, 0))
 	s.tokens[f.access] = f
