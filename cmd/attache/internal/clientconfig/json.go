@@ -181,12 +181,13 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 		e.Odd = "it is not an object"
 		return e
 	}
-	if inner := commandObject(object); inner != nil {
-		// Zed's older form: "command": {"path": ..., "args": [...]}
-		e.jsonCommand(inner, "path")
-	} else {
-		e.jsonCommand(object, "command")
+	command, key := object, "command"
+	if m := memberNamed(object, key); m != nil {
+		if inner, ok := m.Value.Value.(*hujson.Object); ok {
+			command, key = inner, "path" // Zed's older form: "command": {"path": ..., "args": [...]}
+		}
 	}
+	e.jsonCommand(command, key)
 	e.remote = readRemote(object)
 	e.classify(e.remote.kind.value.value, e.remote.address.key.value)
 	return e
@@ -195,16 +196,6 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 func isNull(v hujson.Value) bool {
 	l, ok := v.Value.(hujson.Literal)
 	return ok && l.Kind() == 'n'
-}
-
-// commandObject returns the command of an entry if it is an object, or nil.
-func commandObject(object *hujson.Object) *hujson.Object {
-	m := memberNamed(object, "command")
-	if m == nil {
-		return nil
-	}
-	inner, _ := m.Value.Value.(*hujson.Object)
-	return inner
 }
 
 // memberNamed returns the first member of object with the given name, or nil.

@@ -62,11 +62,6 @@ type tomlEntry struct {
 // lines have no position.
 type keyPath []literal
 
-// startsWith reports whether p begins with the names of s.
-func (p keyPath) startsWith(s section) bool {
-	return len(p) >= len(s) && slices.EqualFunc(p[:len(s)], s, func(l literal, name string) bool { return l.value == name })
-}
-
 // A tomlReader finds servers that are written as tables, inline tables or dotted keys.
 type tomlReader struct {
 	parser   unstable.Parser
@@ -88,9 +83,7 @@ func (r *tomlReader) expression(n *unstable.Node) {
 		for i, name := range names {
 			r.table[i].value = name.value
 		}
-		if e, depth := r.entry(names, at.from); depth >= 2 {
-			e.form.name(names[len(names)-depth:])
-		}
+		r.entry(names, at.from)
 	case unstable.ArrayTable:
 		r.skip = true // no client has servers there
 	case unstable.KeyValue:
@@ -113,21 +106,25 @@ func (r *tomlReader) key(it unstable.Iterator) (names keyPath, at span) {
 	return names, at
 }
 
-// entry returns the entry that contains path, and the number of names in path below the section. It
-// creates the entry if it is new, and returns nil if path is in no section.
-func (r *tomlReader) entry(path keyPath, offset int) (e *tomlEntry, depth int) {
+// entry returns the entry that contains path, and the names in path below the section. It creates the
+// entry if it is new, records a path below the entry, and returns nil if path is in no section.
+func (r *tomlReader) entry(path keyPath, offset int) (*tomlEntry, keyPath) {
 	for _, s := range r.sections {
-		depth = len(path) - len(s)
-		if depth < 1 || !path.startsWith(s) {
+		if len(path) <= len(s) || !slices.EqualFunc(path[:len(s)], s, func(l literal, name string) bool { return l.value == name }) {
 			continue
 		}
-		name := path[len(s)].value
-		if r.found[name] == nil {
-			r.found[name] = &tomlEntry{Entry: Entry{Name: name, offset: r.base + offset}}
+		names := path[len(s):]
+		e := r.found[names[0].value]
+		if e == nil {
+			e = &tomlEntry{Entry: Entry{Name: names[0].value, offset: r.base + offset}}
+			r.found[e.Name] = e
 		}
-		return r.found[name], depth
+		if len(names) > 1 {
+			e.form.name(names)
+		}
+		return e, names
 	}
-	return nil, 0
+	return nil, nil
 }
 
 // keyValue reads one key and its value in the table path. inline is true in an inline table.
@@ -136,30 +133,26 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 	path = slices.Concat(path, names)
 	v := n.Value()
 	if v.Kind == unstable.InlineTable {
-		if e, depth := r.entry(path, at.from); depth >= 2 {
-			e.form.name(path[len(path)-depth:])
-		}
-		path = slices.Clone(path)
+		r.entry(path, at.from)
 		for i := range path {
-			path[i].span = span{} // form.name has recorded them
+			path[i].span = span{} // entry has recorded them
 		}
 		for it := v.Children(); it.Next(); {
 			r.keyValue(it.Node(), path, true)
 		}
 		return
 	}
-	e, depth := r.entry(path, at.from)
-	if depth >= 2 {
-		e.form.name(path[len(path)-depth:])
-		e.form.value(path[len(path)-depth:], v.Kind == unstable.String, string(v.Data))
+	e, below := r.entry(path, at.from)
+	if len(below) > 1 {
+		e.form.value(below, v.Kind == unstable.String, string(v.Data))
 	}
-	switch depth {
+	switch len(below) {
 	case 1:
 		e.Odd = "it is not a table"
 	case 2:
 		r.field(e, n, names[len(names)-1], at, inline)
 	case 3:
-		if isSecret(path[len(path)-2].value) && v.Raw.Length > 0 {
+		if isSecret(below[1].value) && v.Raw.Length > 0 {
 			r.secrets = append(r.secrets, r.literal(v).span)
 		}
 	}
