@@ -22,7 +22,7 @@ const scriptTools = `[
 //
 //	legacy, modern   it answers in that era
 //	obliging         it answers whatever else it is asked with an empty result
-//	noisy            it writes to stdout what is not JSON
+//	noisy            it writes lines to stdout that are not JSON
 //	dead             it says a secret on stderr and ends
 //	stay             it goes on when its stdin is closed, and writes its pid to pid
 func doctorServer() {

@@ -1,14 +1,14 @@
-// Package agents runs the agents that sessions create, each under a supervisor of its own: a
-// process of attache's that outlives the client, is the parent of the agent, and reports how
-// it ended.
+// Package agents runs the agents that sessions create. Each agent has its own supervisor: an attache
+// process that outlives the client, is the parent process of the agent, and reports how it ended.
 //
-// [Launcher] starts a supervisor and waits until it has started the agent or could not.
-// [Supervise] is the supervisor. Which command is run is the operator's configuration alone:
-// the supervisor is told by the process that starts it, through a pipe.
+// [Launcher] starts a supervisor and waits until it has started the agent or failed to. [Supervise]
+// is the supervisor. Only the operator's configuration determines which command runs; the process
+// that starts the supervisor sends the command through a pipe.
 package agents
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -28,20 +28,20 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Command is the command that runs a supervisor.
+// Command is the subcommand of attache that runs a supervisor.
 const Command = "agent-run"
 
-// startTime is how long a supervisor may take to start its agent.
+// startTime is how long [Launcher.Start] waits for a supervisor to start its agent.
 const startTime = 2 * time.Second
 
-// An Order tells a supervisor what to run.
+// An Order describes the run of an agent to its supervisor.
 type Order struct {
-	Store       string // the file of the registry
-	StoreURL    string // its database; "" for the file
-	Outputs     string // the directory for what agents write
+	Store       string // the registry's file
+	StoreURL    string // the registry's database; "" for the file
+	Outputs     string // the directory for the outputs of agents
 	Run         teams.RunRef
-	Server      string               // the name in the records of the audit
-	Audit       config.AuditSettings // where these are kept
+	Server      string // the server's name in audit records
+	Audit       config.AuditSettings
 	Argv, Env   []string
 	Dir         string
 	Result      string
@@ -52,12 +52,12 @@ type Order struct {
 // A Launcher starts agents.
 type Launcher struct {
 	Process    cli.Process
-	Executable string // of attache
+	Executable string // the path of attache
 	Settings   func() *config.Settings
 	Log        *slog.Logger
 }
 
-// Agent returns the template of that name, if sessions of the given trust may start it.
+// Agent returns the template with the given name, if sessions of the given trust may start it.
 func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
 	agent, ok := l.Settings().Agents[name]
 	if !ok || !slices.Contains(agent.AllowTrust, trust) {
@@ -66,19 +66,19 @@ func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
 	return agent, nil
 }
 
-// CanResume reports whether a message starts the agent of a session again: its run is over, its
-// template says how, and the session that created it is not over.
+// CanResume reports whether a message restarts the agent of a session: its run is over, its template
+// has a command to resume it, and its parent session is not over or does not matter.
 func (l *Launcher) CanResume(s *teams.Session) bool {
 	agent := l.Settings().Agents[s.Agent]
 	over := s.State == teams.Finished || s.State == teams.Failed
 	return over && len(agent.Resume) > 0 && s.AgentSession != "" && (!s.ParentOver || agent.OnParentEnd == "keep")
 }
 
-// Secrets identify a run of a session: Key is its session key, and Token proves it.
+// Secrets identify a run of a session: Key is its session key, and Token proves that the run owns it.
 type Secrets struct{ Key, Token string }
 
-// NewSecrets returns random secrets. The key has the form of a UUID, which programs take for the
-// id of a session.
+// NewSecrets returns random secrets. The key is a UUID, because programs require that for the id of
+// a session.
 func NewSecrets() Secrets {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -86,8 +86,8 @@ func NewSecrets() Secrets {
 	return Secrets{Key: fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), Token: rand.Text()}
 }
 
-// OwnSession returns the id that an agent's program is given for its session, "" if the
-// program makes its own.
+// OwnSession returns the session id that attache passes to an agent's program, or "" if the program
+// chooses its own.
 func OwnSession(agent config.Agent, key string) string {
 	if slices.Contains(agent.Command, config.SessionPlaceholder) {
 		return key
@@ -95,8 +95,8 @@ func OwnSession(agent config.Agent, key string) string {
 	return ""
 }
 
-// Start starts the supervisor of a run of a session, and returns when the agent was started.
-// If it could not be started, the run has ended by then, and its parent has the result.
+// Start starts the supervisor of a run of a session, and returns when the agent has started. If that
+// fails, it ends the run and reports the failure to the parent session before it returns the error.
 func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session, run int, secrets Secrets, view *sessionstate.Context) error {
 	settings := l.Settings()
 	agent := settings.Agents[s.Agent]
@@ -121,7 +121,7 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	return nil
 }
 
-// launch starts a supervisor and waits until it says that the agent was started, or why not.
+// launch starts a supervisor and waits until it reports that the agent has started, or why not.
 func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 	input, err := json.Marshal(o)
 	if err != nil {
@@ -131,34 +131,29 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 	if err != nil {
 		return err
 	}
-	said := make(chan string, 1)
+	report := make(chan string, 1)
 	go func() {
 		defer out.Close()
 		line, _ := bufio.NewReader(out).ReadString('\n')
-		said <- strings.TrimSpace(line)
+		report <- strings.TrimSpace(line)
 	}()
 	select {
-	case line := <-said:
-		if line == started {
-			return nil
+	case line := <-report:
+		if line != started {
+			return errors.New(cmp.Or(line, "its supervisor ended"))
 		}
-		if line == "" {
-			line = "its supervisor ended"
-		}
-		return errors.New(line)
-	case <-time.After(startTime): // the supervisor goes on, and reports the end
-		return nil
+	case <-time.After(startTime): // the supervisor continues, and will report the end of the run
 	case <-ctx.Done():
-		return nil
 	}
+	return nil
 }
 
 // started is the line that a supervisor writes when it has started its agent.
 const started = "started"
 
-// Resume starts the agents of a workspace again that are over and for which messages wait, if
-// their templates say how. Before that it reports the ends of runs that could not be
-// reported.
+// Resume restarts the agents of a workspace that are over and have messages waiting, if their
+// templates allow it. Before that it reports the ends of runs that their supervisors could not
+// report.
 func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
 	sendSpooled(ctx, db, Directory(l.Process), l.Log)
 	waiting, err := db.Resumable(ctx, me.Tenant, me.Workspace)
@@ -170,7 +165,7 @@ func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Sessio
 	}
 }
 
-// ResumeOne starts the agent of a session again, if it is over and can be.
+// ResumeOne restarts the agent of a session, if [Launcher.CanResume] allows it.
 func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
 	if !l.CanResume(s) {
 		return
@@ -178,6 +173,6 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 	secrets := NewSecrets()
 	run, err := db.BeginRun(ctx, s.Ref, l.Settings().Teams.Limits, secrets.Key, secrets.Token)
 	if err == nil && run > 0 {
-		_ = l.Start(ctx, db, s, run, secrets, view) // its parent is told
+		_ = l.Start(ctx, db, s, run, secrets, view) // reports an error to the parent itself
 	}
 }

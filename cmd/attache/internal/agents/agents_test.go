@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Only an agent that is over, whose template says how, and for whose result somebody waits or
-// need not, is started again.
+// Only an agent whose run is over, whose template has a command to resume it, and whose parent is
+// there or not needed can be resumed.
 func TestCanResume(t *testing.T) {
 	settings := config.DefaultSettings("")
 	resume := []string{"agent", "--resume", "{session}"}

@@ -11,9 +11,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// environment returns the environment of an agent: our own, without our secrets and without
-// what would make the agent take its parent's session for its own, and what says which
-// session it is.
+// environment returns the environment of an agent: that of this process, without attache's secrets
+// and without the variables that identify the parent's session, and with those that identify the
+// agent's session.
 func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Secrets, view *sessionstate.Context) []string {
 	settings := l.Settings()
 	withheld := assembly.OwnVariables(settings)
@@ -41,8 +41,8 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 	return append(out, config.SessionTokenVariable+"="+secrets.Token, config.ParentVariable+"="+s.Parent)
 }
 
-// isSessionVariable reports whether a variable belongs to the session that started this
-// process, and not to the user or the machine.
+// isSessionVariable reports whether a variable describes the session that started this process, and
+// not the user or the machine.
 func isSessionVariable(name string, s config.SessionSettings) bool {
 	if slices.Contains(s.HostEnv.Session, name) || slices.Contains(s.HostEnv.Workspace, name) {
 		return true
@@ -56,10 +56,10 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 		return true
 	}
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	// These say how a person has set up the program, such as the credential that it uses.
-	kept := []string{
+	// These configure the program for the user, for example its credential.
+	userVariables := []string{
 		"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_MAX_",
 		"CODEX_HOME", "CODEX_API_KEY", "GEMINI_CLI_HOME", "GEMINI_CLI_TRUST_WORKSPACE",
 	}
-	return !slices.ContainsFunc(kept, begins) && slices.ContainsFunc([]string{"CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI"}, begins)
+	return !slices.ContainsFunc(userVariables, begins) && slices.ContainsFunc([]string{"CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI"}, begins)
 }

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// The forms of what agents write to stdout.
+// The formats in which agents write their result to stdout.
 const (
 	claudeJSON = "claude-json"
 	codexJSONL = "codex-jsonl"
 	geminiJSON = "gemini-json"
 )
 
-// An output is a file with the beginning of what an agent writes.
+// An output is a file with the first maxOutput bytes of an agent's output.
 type output struct {
-	file *os.File
-	left int64
+	file      *os.File
+	remaining int64
 }
 
 func newOutput(path string) (*output, error) {
@@ -31,33 +31,32 @@ func newOutput(path string) (*output, error) {
 	return &output{f, maxOutput}, err
 }
 
-// Write implements io.Writer. It never fails, so that the agent goes on: it drops what is over
-// the limit or cannot be written.
+// Write implements io.Writer. It never fails, so that the agent can continue. It drops bytes that
+// exceed the limit or cannot be written.
 func (o *output) Write(b []byte) (int, error) {
-	keep := b[:min(int64(len(b)), o.left)]
-	if n, err := o.file.Write(keep); err == nil {
-		o.left -= int64(n)
+	if n, err := o.file.Write(b[:min(int64(len(b)), o.remaining)]); err == nil {
+		o.remaining -= int64(n)
 	}
 	return len(b), nil
 }
 
-// A result is what an agent's program reports at the end of a run.
+// A result is the result that an agent's program reports at the end of a run.
 type result struct {
 	text, cost string
 	failed     bool
 }
 
-// result returns the result that an agent has written in this form. Output that does not have
-// the form is the result as it is.
-func (o *output) result(form string) (r result) {
+// result returns the result in an output with the given format. If the output does not have that
+// format, the whole output is the text of the result.
+func (o *output) result(format string) (r result) {
 	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
 		return result{}
 	}
-	if form == codexJSONL {
+	if format == codexJSONL {
 		return codexResult(o.file)
 	}
 	data, _ := io.ReadAll(io.LimitReader(o.file, maxOutput))
-	var said struct {
+	var report struct {
 		Result   *string     `json:"result"`
 		Response *string     `json:"response"`
 		Cost     json.Number `json:"total_cost_usd"`
@@ -66,18 +65,18 @@ func (o *output) result(form string) (r result) {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	switch err := json.Unmarshal(bytes.TrimSpace(data), &said); {
-	case err == nil && form == claudeJSON && said.Result != nil:
-		return result{text: *said.Result, cost: cost(said.Cost), failed: said.IsError}
-	case err == nil && form == geminiJSON && said.Response != nil:
-		return result{text: *said.Response}
-	case err == nil && form == geminiJSON && said.Error != nil:
-		return result{text: said.Error.Message, failed: true}
+	switch err := json.Unmarshal(data, &report); {
+	case err == nil && format == claudeJSON && report.Result != nil:
+		return result{text: *report.Result, cost: cost(report.Cost), failed: report.IsError}
+	case err == nil && format == geminiJSON && report.Response != nil:
+		return result{text: *report.Response}
+	case err == nil && format == geminiJSON && report.Error != nil:
+		return result{text: report.Error.Message, failed: true}
 	}
 	return result{text: strings.ToValidUTF8(strings.TrimSpace(string(data)), "\ufffd")}
 }
 
-// cost returns a cost with six digits behind the point at most; "" for none.
+// cost returns a cost with at most six decimal places, or "" if there is none.
 func cost(n json.Number) string {
 	usd, err := n.Float64()
 	if err != nil {
@@ -119,27 +118,27 @@ func codexResult(from io.Reader) (r result) {
 	return r
 }
 
-// threadBytes bounds the output in which the id of the thread is looked for.
-const threadBytes = 64 << 10
+// maxThreadLine is the maximum length of the line with the id of the thread.
+const maxThreadLine = 64 << 10
 
-// A threadFinder finds the id of the thread in what codex exec --json writes.
+// A threadFinder finds the id of the thread in the output of codex exec --json.
 type threadFinder struct {
 	found func(id string)
 	buf   []byte
-	over  bool
+	done  bool
 }
 
 // Write implements io.Writer.
 func (f *threadFinder) Write(b []byte) (int, error) {
-	for rest := b; !f.over && len(rest) > 0; {
-		line, after, whole := bytes.Cut(rest, []byte("\n"))
+	for rest := b; !f.done && len(rest) > 0; {
+		line, after, complete := bytes.Cut(rest, []byte("\n"))
 		f.buf = append(f.buf, line...)
-		if f.over = len(f.buf) > threadBytes; f.over || !whole {
+		if f.done = len(f.buf) > maxThreadLine; f.done || !complete {
 			break
 		}
 		var e codexEvent
 		if json.Unmarshal(f.buf, &e) == nil && e.Type == "thread.started" && e.ThreadID != "" {
-			f.over = true
+			f.done = true
 			f.found(e.ThreadID)
 		}
 		f.buf, rest = f.buf[:0], after
@@ -147,8 +146,8 @@ func (f *threadFinder) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// removeOld removes the outputs of sessions whose last run began longer ago than age. The ends that
-// are to be reported stay.
+// removeOld removes the outputs of sessions whose last run began longer ago than age. It keeps the
+// directory of spooled ends.
 func removeOld(dir string, age time.Duration) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

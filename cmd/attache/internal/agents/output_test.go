@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What agents' programs write becomes a result; what has not their form is taken for text.
+// The output of agents' programs becomes a result. Output in another format becomes its text.
 func TestResult(t *testing.T) {
 	for _, test := range []struct {
 		name, form, text string
@@ -40,7 +40,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// Outputs are removed when they are old. Ends that are to be reported are not.
+// Old outputs are removed. Spooled ends are not.
 func TestRemoveOld(t *testing.T) {
 	outputs := t.TempDir()
 	old := time.Now().Add(-48 * time.Hour)
@@ -63,7 +63,7 @@ func TestRemoveOld(t *testing.T) {
 	}
 }
 
-// A file keeps the beginning of what an agent writes, and the agent is not told.
+// The file contains only the beginning of a long output, and the agent sees no error.
 func TestOutputIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	o, err := newOutput(path)

@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Use calls f with the registry of the settings, if there is one.
+// Use opens the registry of the settings and calls f with it. It returns an error if there is none.
 func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
 	server, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -37,7 +37,7 @@ func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
 	return errors.Join(f(db), db.Close())
 }
 
-// Print prints the agents that sessions started.
+// Print prints a table of the agents that sessions have started.
 func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
 	all, err := db.Agents(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
 	return term.Table(p.Stdout, rows)
 }
 
-// find returns the session of that handle, which attache started.
+// find returns the session of the agent with the given id.
 func find(ctx context.Context, db *teams.Store, id string) (*teams.Session, error) {
 	all, err := db.Agents(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func find(ctx context.Context, db *teams.Store, id string) (*teams.Session, erro
 	return nil, cli.Usagef("there is no agent %q: see \"attache agents list\"", id)
 }
 
-// PrintLogs prints what an agent wrote in its last run.
+// PrintLogs prints the output of an agent's last run.
 func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) error {
 	s, err := find(ctx, db, id)
 	if err != nil {
@@ -74,10 +74,10 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 	}
 	name := filepath.Join(Directory(p), s.ID, fmt.Sprintf("run-%d", s.Run))
 	for _, to := range []struct {
-		ending string
-		out    io.Writer
+		extension string
+		out       io.Writer
 	}{{".out", p.Stdout}, {".err", p.Stderr}} {
-		f, err := os.Open(name + to.ending)
+		f, err := os.Open(name + to.extension)
 		if err != nil {
 			return fmt.Errorf("what the agent wrote is not kept any more: %w", err)
 		}
@@ -89,7 +89,7 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 	return nil
 }
 
-// Stop ends an agent and those that it started.
+// Stop ends an agent and the agents that it started.
 func Stop(ctx context.Context, p cli.Process, db *teams.Store, id string) error {
 	s, err := find(ctx, db, id)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// A spooledEnd is the end of a run that could not be reported yet, as it waits in a file. Whoever
-// reports it removes the file.
+// A spooledEnd is the content of a file with the end of a run that could not be reported yet. The
+// process that reports it removes the file.
 type spooledEnd struct {
-	Registry string // its address: attaches with other registries share the directory
+	Registry string // the registry's address, because attaches with different registries share the directory
 	Run      teams.RunRef
 	Ending   teams.Ending
 }
 
-// spoolName is the name of the directory with these files, beside those of the sessions' outputs.
+// spoolName is the name of the directory with these files, in the directory of outputs.
 const spoolName = "spool"
 
 func spoolDirectory(outputs string) string { return filepath.Join(outputs, spoolName) }
@@ -32,7 +32,7 @@ func (e *spooledEnd) path(outputs string) string {
 	return filepath.Join(spoolDirectory(outputs), fmt.Sprintf("%s-%d.json", e.Run.ID, e.Run.Run))
 }
 
-// write writes the file, whole or not at all.
+// write writes the file in one step.
 func (e *spooledEnd) write(outputs string) error {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -41,24 +41,24 @@ func (e *spooledEnd) write(outputs string) error {
 	return textfile.Replace(e.path(outputs), text)
 }
 
-// send reports the end, and removes its file when the registry has it.
+// send reports the end to the registry, and then removes the file.
 func (e *spooledEnd) send(ctx context.Context, db *teams.Store, outputs string) error {
 	_, err := db.EndRun(ctx, e.Run, e.Ending)
 	if err == nil {
-		_ = os.Remove(e.path(outputs)) // there is none if it was reported at once
+		_ = os.Remove(e.path(outputs)) // there is no file if the first attempt succeeded
 	}
 	return err
 }
 
-// sendSpooled reports to a registry the ends of its runs whose supervisors could not: it was away
-// until they gave up, or they were killed meanwhile. One end that it refuses does not hold up the
-// others, and is tried for as long as the registry would keep it.
+// sendSpooled reports the spooled ends of a registry's runs. Their supervisors gave up while the
+// registry was not available, or were killed. If the registry refuses one end, the others are still
+// reported, and it is retried for as long as the registry would keep its run.
 func sendSpooled(ctx context.Context, db *teams.Store, outputs string, log *slog.Logger) {
 	names, _ := filepath.Glob(filepath.Join(spoolDirectory(outputs), "*.json"))
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // another process has reported it
+			continue // another process reported it
 		}
 		var e spooledEnd
 		if json.Unmarshal(text, &e) != nil || e.Registry != db.Address() {

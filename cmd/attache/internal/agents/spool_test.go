@@ -17,8 +17,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// The end of a run waits in a file while the database is away. It is reported once, by whoever
-// comes first when the database is back.
+// The end of a run is saved in a file while the database is not available. When it is available again,
+// the end is reported once, by any process.
 func TestSpool(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
@@ -35,14 +35,7 @@ func TestSpool(t *testing.T) {
 	}
 	cluster.Database() // d1
 	db := connect()
-	parent, err := db.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	child, _, err := db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	parent, child := createAgent(t, db, db)
 	cluster.Kill()
 	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: child.Ref, Run: 1}}, db: db}
 	end := teams.Ending{CostUSD: "0.5", Report: "finished after 1s"}
@@ -66,7 +59,7 @@ func TestSpool(t *testing.T) {
 	}
 	<-reported
 	if _, err := os.Stat(file); err == nil {
-		t.Error("the end was reported, and its file is there")
+		t.Error("the end was reported, but its file still exists")
 	}
 	taking, err := db.Take(t.Context(), parent.Ref, teams.TakeOption{Limit: teams.ReadLimit})
 	if err != nil || len(taking.Messages) != 1 || taking.Messages[0].Body != end.Report {
@@ -75,7 +68,7 @@ func TestSpool(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler)) // what is no end is left alone
+	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler)) // ignores an invalid file
 
 	refused, err := json.Marshal(spooledEnd{db.Address(), teams.RunRef{Ref: teams.Ref{ID: "a\x00"}, Run: 1}, end})
 	if err == nil {

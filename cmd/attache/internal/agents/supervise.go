@@ -20,25 +20,26 @@ import (
 )
 
 const (
-	// maxOutput is how much is kept of each output of a run.
+	// maxOutput is the maximum size of each output of a run, in bytes.
 	maxOutput = 10 << 20
-	// killAfter is how long an agent may go on after SIGTERM.
+	// killAfter is how long an agent may run after SIGTERM.
 	killAfter = 10 * time.Second
-	// lookEvery is how often a supervisor looks whether its session was ended.
-	lookEvery = 500 * time.Millisecond
-	// serverEvery is how often it does where the database does not tell when it was changed.
+	// checkEvery is how often a supervisor checks whether its session was ended.
+	checkEvery = 500 * time.Millisecond
+	// serverEvery is how often it checks if the database does not signal changes.
 	serverEvery = 5 * time.Second
-	// reportTime is how long a supervisor tries to report, and reportEvery how often.
+	// reportTime is how long a supervisor tries to report the end, and reportEvery how often.
 	reportTime, reportEvery = 10 * time.Minute, 5 * time.Second
-	// insistTime is how long it tries to learn what to run, and insistEvery how often.
-	insistTime, insistEvery = 30 * time.Second, 200 * time.Millisecond
+	// retryTime is how long it retries to reach the registry before that, and retryEvery how often.
+	retryTime, retryEvery = 30 * time.Second, 200 * time.Millisecond
 )
 
-// Directory returns where the outputs of agents are kept.
+// Directory returns the directory for the outputs of agents.
 func Directory(p cli.Process) string { return filepath.Join(p.StateDir, "attache", "agents") }
 
-// Supervise runs the agent that the order in stdin names, and reports its end. It writes to
-// stdout, and closes it, when the agent was started or could not be. ctx ends the agent.
+// Supervise runs the agent of the order that it reads from stdin, and reports its end to the registry.
+// When the agent has started or failed to start, it writes a line to stdout and closes it. If ctx ends,
+// it stops the agent.
 func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) error {
 	var o Order
 	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
@@ -77,17 +78,17 @@ func (o *Order) open() (*store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		options.Server = server // its connections end with the process
+		options.Server = server // its connections are closed when the process ends
 	}
 	return store.Open(context.Background(), options)
 }
 
-// A supervisor runs one agent once.
+// A supervisor supervises one run of an agent.
 type supervisor struct {
 	o      Order
 	db     *store.Store
 	audit  *audit.Shared  // nil for none
-	me     *store.Session // as it was at the start
+	me     *store.Session // at the start of the run
 	began  time.Time
 	out    *output
 	errOut *output
@@ -95,9 +96,9 @@ type supervisor struct {
 	read   chan struct{} // closed when the agent's stdout was read to its end
 }
 
-// start starts the agent, with the messages that wait for it on its stdin.
+// start starts the agent, and writes the messages that wait for it to its stdin.
 func (s *supervisor) start() (err error) {
-	if err := insist(insistEvery, func() (err error) { s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); return err }); err != nil {
+	if err := retry(retryEvery, func() (err error) { s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); return err }); err != nil {
 		return err
 	}
 	if err := s.recordStart(); err != nil {
@@ -116,8 +117,8 @@ func (s *supervisor) start() (err error) {
 		return err
 	}
 	var taking *store.Taking
-	// A try that failed may have taken them, and then has them until its lease is over.
-	err = insist(store.InboxLease+insistEvery, func() (err error) {
+	// An attempt that failed may have taken the messages. They are available again when its lease ends.
+	err = retry(store.InboxLease+retryEvery, func() (err error) {
 		taking, err = s.db.Take(context.Background(), s.o.Run.Ref, store.TakeOption{Limit: store.ReadLimit})
 		return err
 	})
@@ -131,7 +132,7 @@ func (s *supervisor) start() (err error) {
 		_ = s.db.Settle(context.Background(), taking, store.NotSent, s.o.Run.ID)
 		return err
 	}
-	if err := insist(insistEvery, func() error { return s.db.MarkRunning(context.Background(), s.o.Run, "") }); err != nil {
+	if err := retry(retryEvery, func() error { return s.db.MarkRunning(context.Background(), s.o.Run, "") }); err != nil {
 		s.agent.Stop(context.Background())
 		return err
 	}
@@ -154,7 +155,7 @@ func (s *supervisor) prompt(taking *store.Taking) {
 	}
 }
 
-// prompt returns the text that an agent gets by stdin.
+// prompt returns the text for an agent's stdin.
 func prompt(me *store.Session, taking *store.Taking, now time.Time) string {
 	var b strings.Builder
 	var others []store.Message
@@ -176,8 +177,8 @@ func prompt(me *store.Session, taking *store.Taking, now time.Time) string {
 	return b.String()
 }
 
-// readOutput keeps what the agent writes to stdout, and learns the id that its program gives
-// the session.
+// readOutput copies the agent's stdout to its file, and records the session id that the agent's
+// program chooses.
 func (s *supervisor) readOutput() {
 	defer close(s.read)
 	var threads io.Writer = io.Discard
@@ -187,9 +188,10 @@ func (s *supervisor) readOutput() {
 	_, _ = io.Copy(io.MultiWriter(s.out, threads), s.agent.Stdout())
 }
 
-// watch returns when the agent has ended, and why it was ended; "" if it ended by itself.
+// watch returns when the agent has ended or was stopped. why is the reason for stopping it, or "" if
+// it ended by itself.
 func (s *supervisor) watch(ctx context.Context) (why string) {
-	limit, look := time.After(s.o.TimeLimit), time.Tick(lookEvery)
+	limit, check := time.After(s.o.TimeLimit), time.Tick(checkEvery)
 	var version store.Version
 	var renewed time.Time
 	for {
@@ -200,7 +202,7 @@ func (s *supervisor) watch(ctx context.Context) (why string) {
 			return s.stop("stopped")
 		case <-limit:
 			return s.stop("killed after " + s.o.TimeLimit.String())
-		case <-look:
+		case <-check:
 		}
 		now, err := s.db.Version(ctx, serverEvery)
 		if err != nil || now == version && time.Since(renewed) < store.RenewEvery {
@@ -208,7 +210,7 @@ func (s *supervisor) watch(ctx context.Context) (why string) {
 		}
 		v, err := s.db.RenewRun(context.Background(), s.o.Run)
 		if err != nil {
-			continue // the lease lasts for three
+			continue // the lease is long enough for three attempts
 		}
 		version, renewed = now, time.Now()
 		switch {
@@ -220,14 +222,14 @@ func (s *supervisor) watch(ctx context.Context) (why string) {
 	}
 }
 
-// stop ends the agent and all it has started.
+// stop stops the agent and all processes that it started, and returns why.
 func (s *supervisor) stop(why string) string {
-	_ = s.db.MarkRunning(context.Background(), s.o.Run, "") // the ladder takes a while
+	_ = s.db.MarkRunning(context.Background(), s.o.Run, "") // stopping can take a while
 	s.agent.Stop(context.Background())
 	return why
 }
 
-// ending waits until nothing of the agent is left, and returns how the run ended.
+// ending waits for the agent and its output to end, and returns how the run ended.
 func (s *supervisor) ending(why string) store.Ending {
 	<-s.read
 	exit := s.agent.Wait()
@@ -256,8 +258,8 @@ func (s *supervisor) ending(why string) store.Ending {
 	return e
 }
 
-// report tells the parent how the run ended. While the registry cannot be used it tries again,
-// and leaves the end in a file for others to report.
+// report reports the end of the run to the parent. While the registry is not available, it retries,
+// and saves the end in a file for other processes to report.
 func (s *supervisor) report(e store.Ending) {
 	end := &spooledEnd{s.db.Address(), s.o.Run, e}
 	for until, first := time.Now().Add(reportTime), true; ; first = false {
@@ -265,16 +267,16 @@ func (s *supervisor) report(e store.Ending) {
 			return
 		}
 		if first {
-			_ = end.write(s.o.Outputs) // else it is lost if this process ends
+			_ = end.write(s.o.Outputs) // otherwise it would be lost if this process ends
 		}
 		time.Sleep(reportEvery)
 	}
 }
 
-// insist calls f again while the registry is not available, for a run that has begun is not given
-// up for a moment in which the database is away.
-func insist(every time.Duration, f func() error) error {
-	for until := time.Now().Add(insistTime); ; time.Sleep(every) {
+// retry calls f again while the registry is not available, so that a run does not fail because of a
+// short interruption.
+func retry(every time.Duration, f func() error) error {
+	for until := time.Now().Add(retryTime); ; time.Sleep(every) {
 		if err := f(); !errors.Is(err, store.ErrUnavailable) || time.Now().After(until) {
 			return err
 		}

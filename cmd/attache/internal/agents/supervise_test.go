@@ -15,8 +15,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A run whose parent is over goes on to its end or is stopped, as its template says, and has
-// one result.
+// A run whose parent is over continues or is stopped, depending on its template, and has one result.
 func TestOnParentEnd(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ onParentEnd, want string }{
@@ -36,15 +35,7 @@ func TestOnParentEnd(t *testing.T) {
 				return db
 			}
 			past, now := open(teams.ParentGone+time.Minute), open(0)
-			// The parent's last sign of life was longer ago than it may be gone.
-			parent, err := past.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			child, _, err := now.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
-			if err != nil {
-				t.Fatal(err)
-			}
+			parent, child := createAgent(t, past, now) // the parent has been silent for too long
 			order, err := json.Marshal(Order{
 				Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
 				Argv:      []string{"sh", "-c", "until test -e end; do sleep 0.01; done"},
@@ -54,7 +45,7 @@ func TestOnParentEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.onParentEnd != "stop" {
-				go func() { // the agent ends when the supervisor has seen that the parent is over
+				go func() { // end the agent when the supervisor has seen that the parent is over
 					for seen := child.LastActive; ; time.Sleep(time.Millisecond) {
 						if s, err := now.Session(t.Context(), child.Ref); err != nil || s.LastActive.After(seen) {
 							break
@@ -77,7 +68,21 @@ func TestOnParentEnd(t *testing.T) {
 	}
 }
 
-// Where records are required, no agent starts whose start is not recorded.
+// createAgent creates a session in parents and an agent of it in db.
+func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.Session) {
+	t.Helper()
+	parent, err := parents.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, _, err = db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parent, agent
+}
+
+// If records are required, an agent does not start unless its start was recorded.
 func TestStartIsRecorded(t *testing.T) {
 	for _, test := range []struct {
 		name, file string
@@ -96,14 +101,7 @@ func TestStartIsRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			parent, err := db.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			child, _, err := db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
-			if err != nil {
-				t.Fatal(err)
-			}
+			parent, child := createAgent(t, db, db)
 			order, err := json.Marshal(Order{
 				Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
 				Argv: []string{"touch", "started"}, TimeLimit: time.Hour,
@@ -114,7 +112,7 @@ func TestStartIsRecorded(t *testing.T) {
 			}
 			err = Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard})
 			if (err == nil) != test.started {
-				t.Errorf("the supervisor says %v", err)
+				t.Errorf("the supervisor returned %v", err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "started")); (err == nil) != test.started {
 				t.Errorf("the agent: %v, want started %v", err, test.started)

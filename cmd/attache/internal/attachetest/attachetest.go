@@ -1,4 +1,4 @@
-// Package attachetest has configurations and tokens for tests of several packages.
+// Package attachetest provides configurations and tokens for the tests of several packages.
 package attachetest
 
 import (
@@ -21,7 +21,7 @@ const (
 	Audience = "attache"
 )
 
-// Key returns the key of the issuer.
+// Key returns the signing key of the issuer.
 func Key() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed([]byte("a seed that is no secret of ours"))
 }
@@ -31,14 +31,13 @@ func OtherKey() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
 }
 
-// KeySet is the key set of the issuer.
+// KeySet returns the key set of the issuer.
 func KeySet() []byte {
 	x := base64.RawURLEncoding.EncodeToString(Key().Public().(ed25519.PublicKey))
 	return []byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"` + x + `"}]}`)
 }
 
-// claims are those of a token that is accepted, with some replaced; nil takes
-// one out.
+// claims returns the claims of a valid token, with some changed. nil removes a claim.
 func claims(changed map[string]any) jwt.MapClaims {
 	c := jwt.MapClaims{
 		"iss": Issuer, "aud": Audience, "sub": "ada", "org_id": "acme",
@@ -52,11 +51,12 @@ func claims(changed map[string]any) jwt.MapClaims {
 	return c
 }
 
-// Token returns a token that the issuer signed.
+// Token returns a token of the issuer, with some claims changed.
 func Token(changed map[string]any) string {
 	return SignToken(jwt.SigningMethodEdDSA, Key(), "1", changed)
 }
 
+// SignToken returns a token signed with key, with some claims changed.
 func SignToken(method jwt.SigningMethod, key any, kid string, changed map[string]any) string {
 	token := jwt.NewWithClaims(method, claims(changed))
 	token.Header["kid"] = kid
@@ -67,7 +67,7 @@ func SignToken(method jwt.SigningMethod, key any, kid string, changed map[string
 	return text
 }
 
-// Load loads settings as a command given args would.
+// Load loads settings as a command with the arguments args does.
 func Load(t testing.TB, p cli.Process, args ...string) (*config.Settings, error) {
 	t.Helper()
 	cmd := &cobra.Command{}
@@ -78,8 +78,7 @@ func Load(t testing.TB, p cli.Process, args ...string) (*config.Settings, error)
 	return config.Load(p, flags, nil)
 }
 
-// WriteConfig writes text as the user's configuration and returns a process that
-// finds it.
+// WriteConfig writes text as the user's configuration, and returns a process that finds it.
 func WriteConfig(t testing.TB, text string, env ...string) cli.Process {
 	t.Helper()
 	dir := t.TempDir()

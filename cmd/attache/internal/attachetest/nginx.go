@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Packaged returns a file of packaging with these texts replaced, each of which it must have.
-// It is called by tests of the main package.
+// Packaged returns the content of a file in packaging, with texts replaced that must all occur in it. It
+// works only in tests of the main package.
 func Packaged(t *testing.T, name string, replace ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../../packaging", name))
@@ -30,8 +30,8 @@ func Packaged(t *testing.T, name string, replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(string(b))
 }
 
-// Nginx returns a command that runs nginx with the configuration of packaging, in front of
-// these fronts of attache in place of those that it names.
+// Nginx returns a command that runs nginx with the configuration in packaging, with the given fronts of
+// attache instead of those in the file.
 func Nginx(t *testing.T, listen string, fronts ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ http {
 	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", dir + "/nginx.conf"}
 }
 
-// writePair writes a certificate that nobody trusts.
+// writePair writes a self-signed certificate and its key to dir.
 func writePair(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// A scene is a log, and the heads that its writers note.
+// A scene is a log, with the heads that its writers store.
 type scene struct {
 	t     *testing.T
 	store *auditheads.Store
@@ -29,7 +29,7 @@ type scene struct {
 
 func (s *scene) now() time.Time { return time.Date(2026, 11, 22, s.hour, 30, 0, 0, time.UTC) }
 
-// writer returns a writer that notes one head, and then one when it is closed.
+// writer returns a writer that stores its first head, and one when it is closed.
 func (s *scene) writer() *auditheads.Writer {
 	now := s.now()
 	return auditheads.NewWriter(auditheads.Options{
@@ -37,7 +37,7 @@ func (s *scene) writer() *auditheads.Writer {
 	})
 }
 
-// write writes n records as one process does, from its start to its end.
+// write writes n records as one process does between its start and its end.
 func (s *scene) write(n int, maxSize int64) {
 	s.t.Helper()
 	w := s.writer()
@@ -47,7 +47,7 @@ func (s *scene) write(n int, maxSize int64) {
 	}
 }
 
-// append writes n records and returns the head behind them, which nobody notes.
+// append writes n records and returns the head after them without storing it.
 func (s *scene) append(name string, n int) (head chain.Head) {
 	s.t.Helper()
 	s.log(chain.Options{File: s.path, Now: s.now, Head: func(h chain.Head) { head = h }}, name, n)
@@ -65,7 +65,7 @@ func (s *scene) log(o chain.Options, name string, n int) {
 	}
 }
 
-// noted returns the heads of a file.
+// noted returns the stored heads of a file.
 func (s *scene) noted(file chain.Digest) []auditheads.Entry {
 	s.t.Helper()
 	all, err := s.store.OfFile(s.t.Context(), file)
@@ -75,7 +75,7 @@ func (s *scene) noted(file chain.Digest) []auditheads.Entry {
 	return all
 }
 
-// cut leaves the first n lines of the file.
+// cut truncates the file to its first n lines.
 func (s *scene) cut(n int) {
 	s.t.Helper()
 	data, err := os.ReadFile(s.path)
@@ -94,7 +94,7 @@ func (s *scene) remove(path string) {
 	}
 }
 
-// rotated returns the files that were renamed, the oldest first.
+// rotated returns the renamed files, oldest first.
 func (s *scene) rotated() []string {
 	all, _ := filepath.Glob(filepath.Join(filepath.Dir(s.path), "audit-*.jsonl"))
 	return all
@@ -102,7 +102,7 @@ func (s *scene) rotated() []string {
 
 func TestHeads(t *testing.T) { t.Parallel(); run(t, empty) }
 
-// The same on PostgreSQL.
+// TestHeadsOnPostgreSQL runs the same tests on PostgreSQL.
 func TestHeadsOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
@@ -120,7 +120,7 @@ func TestHeadsOnPostgreSQL(t *testing.T) {
 		s := &scene{t: t, store: auditheads.Open(databasetest.Connect(t, url).Open(auditheads.Schema())), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
 		s.write(1, 0)
 		cluster.Kill()
-		s.write(2, 0) // every record is in the file all the same
+		s.write(2, 0) // every record is in the file nevertheless
 		var out strings.Builder
 		err := auditlog.Verify(t.Context(), &out, &chain.Verifier{}, s.store, s.path)
 		if err == nil || !strings.Contains(err.Error(), "the files were not compared") || !strings.Contains(out.String(), "ok: records 1 to 4") {
@@ -136,7 +136,7 @@ func TestHeadsOnPostgreSQL(t *testing.T) {
 	})
 }
 
-// run checks what became of a log after its ends were noted, and what verify says of it.
+// run changes logs whose ends were stored, and checks what verify prints.
 func run(t *testing.T, open func(t *testing.T) *auditheads.Store) {
 	for _, c := range []struct {
 		name string
@@ -147,8 +147,8 @@ func run(t *testing.T, open func(t *testing.T) *auditheads.Store) {
 		{"whole", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.write(2, 0) }, "1 end in the shared database: all are there, the last is record 6 at 2026-11-22T09:30:00Z\n", false},
 		{"an hour later", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.hour++; s.write(2, 0) }, "2 ends in the shared database: all are there, the last is record 6 at 2026-11-22T10:30:00Z\n", false},
 		{"cut", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.cut(2) }, "audit.jsonl: record 4 is missing, which was there at 2026-11-22T09:30:00Z: the file was cut\n", true},
-		{"cut and grown again", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.cut(2); s.write(9, 0) }, "audit.jsonl: record 4 is another one than at 2026-11-22T09:30:00Z: the file was made anew\n", true},
-		{"made anew", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.remove(s.path); s.write(9, 0) }, "audit.jsonl of HOST: the file that had record 4 at 2026-11-22T09:30:00Z is missing\n", true},
+		{"cut and grown again", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.cut(2); s.write(9, 0) }, "audit.jsonl: record 4 differs from the one at 2026-11-22T09:30:00Z: the file was replaced\n", true},
+		{"replaced", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.remove(s.path); s.write(9, 0) }, "audit.jsonl of HOST: the file that had record 4 at 2026-11-22T09:30:00Z is missing\n", true},
 		{"lost", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.remove(s.path) }, "audit.jsonl of HOST: the file that had record 4 at 2026-11-22T09:30:00Z is missing\n", true},
 		{"renamed", func(s *scene, _ *chain.Verifier) { s.write(3, 400); s.write(3, 400) }, "all are there", false},
 		{"the newest is lost", func(s *scene, _ *chain.Verifier) { s.write(3, 400); s.hour++; s.write(3, 400); s.remove(s.path) }, "at 2026-11-22T10:30:00Z is missing\n", true},
@@ -194,14 +194,14 @@ func run(t *testing.T, open func(t *testing.T) *auditheads.Store) {
 	}
 }
 
-// A process that goes on writing keeps the end that it noted once the file has another record
-// there.
+// A process that continues to write does not replace the head that it stored if the file now has
+// another record there.
 func TestAProcessKeepsItsOwnEvidence(t *testing.T) {
 	s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
 	before := s.append("before", 3)
 	w := s.writer()
 	w.Note(before)
-	for len(s.noted(before.File)) == 0 { // until the test is ended
+	for len(s.noted(before.File)) == 0 { // until the test times out
 	}
 	s.cut(2)
 	after := s.append("after", 3)
@@ -212,13 +212,13 @@ func TestAProcessKeepsItsOwnEvidence(t *testing.T) {
 	}
 	var out strings.Builder
 	err := auditlog.Verify(t.Context(), &out, &chain.Verifier{}, s.store, s.path)
-	if want := "record 4 is another one than at 2026-11-22T09:30:00Z: the file was made anew"; err == nil || !strings.Contains(out.String(), want) {
+	if want := "record 4 differs from the one at 2026-11-22T09:30:00Z: the file was replaced"; err == nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%v\n%s\nwant %s", err, &out, want)
 	}
 }
 
-// Records after a quiet time are noted at once: nobody has minutes to cut them off.
-func TestHeadAfterAQuietTime(t *testing.T) {
+// The head of records after a pause is stored immediately, so that there is no time to cut them off.
+func TestHeadAfterPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl")}
 		w := auditheads.NewWriter(auditheads.Options{Store: s.store, Place: auditheads.PlaceOf(s.path)})
@@ -235,8 +235,8 @@ func TestHeadAfterAQuietTime(t *testing.T) {
 	})
 }
 
-// What was noted long ago is removed, also of a host that is gone. A writer whose clock is ahead
-// removes nothing of others.
+// Old heads are removed, also those of a host that no longer exists. A writer whose clock is ahead
+// removes no heads of others.
 func TestOldHeadsAreRemoved(t *testing.T) {
 	s := &scene{t: t, store: empty(t), hour: 9}
 	note := func(path string, at time.Time) chain.Digest {
@@ -256,7 +256,7 @@ func TestOldHeadsAreRemoved(t *testing.T) {
 	}
 }
 
-// Of processes that end together, the one with the last record of their file notes that.
+// If processes end at the same time, the head of their file's last record is stored.
 func TestProcessesEndTogether(t *testing.T) {
 	s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl")}
 	heads := []chain.Head{s.append("a", 1), s.append("b", 1), s.append("c", 1)}
@@ -282,8 +282,8 @@ func TestProcessesEndTogether(t *testing.T) {
 	}
 }
 
-// Files of two hosts that begin in one millisecond are two files.
-func TestFilesAreTold(t *testing.T) {
+// Files of two hosts that begin in the same millisecond are different files.
+func TestFilesAreDistinguished(t *testing.T) {
 	a := &scene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl")}
 	b := &scene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl")}
 	if one, other := a.append("x", 1), b.append("x", 1); one.File == other.File {
@@ -291,7 +291,7 @@ func TestFilesAreTold(t *testing.T) {
 	}
 }
 
-// empty returns a store without heads.
+// empty returns an empty store.
 func empty(t *testing.T) *auditheads.Store {
 	t.Helper()
 	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: filepath.Join(t.TempDir(), "heads.db"), Wait: time.Minute, Schema: auditheads.Schema()})

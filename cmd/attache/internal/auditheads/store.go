@@ -1,8 +1,8 @@
-// Package auditheads keeps the ends of audit files in the database that machines share, so that
-// a file that was cut, made anew or lost is found by whoever verifies it.
+// Package auditheads stores the ends of audit files in the shared database, so that verifying a file
+// detects that it was cut, replaced or lost.
 //
-// A [Writer] notes the end of the file that its process writes, beside the records: what the
-// database does or does not do never delays one. There is a row for a file and hour.
+// A [Writer] stores the end of the file that its process writes. It does so in the background, so the
+// database never delays a record. There is one row for each file and hour.
 package auditheads
 
 import (
@@ -21,20 +21,20 @@ var files embed.FS
 // Schema returns the table of heads.
 func Schema() database.Schema { return database.Schema{Name: "heads", Files: files} }
 
-// keep is how long a head is kept, also of a host that is gone. Each note removes forgetAtOnce
-// heads at most.
-const keep, forgetAtOnce = 400 * 24 * time.Hour, 100
+// retention is how long a head is stored, also that of a host that no longer exists. Each put deletes
+// at most deleteLimit old heads.
+const retention, deleteLimit = 400 * 24 * time.Hour, 100
 
-// A Store has the heads of all files.
+// A Store stores the heads of all files.
 type Store struct{ db *database.DB }
 
-// Open returns the heads in a database.
+// Open returns the store in a database.
 func Open(db *database.DB) *Store { return &Store{db} }
 
-// A Place is where a file is written: the host and the absolute path.
+// A Place is the place of a file: its host and its absolute path.
 type Place struct{ Host, Path string }
 
-// An Entry is a head and where it was noted.
+// An Entry is a head, with the place of its file and the time when it was stored.
 type Entry struct {
 	chain.Head
 	Place
@@ -48,7 +48,7 @@ func (s *Store) OfFile(ctx context.Context, file chain.Digest) ([]Entry, error) 
 	return s.query(ctx, columns+`file = ?1 ORDER BY hour`, file.String())
 }
 
-// At returns the heads of the files that were written at a place.
+// At returns the heads of all files that were written at a place.
 func (s *Store) At(ctx context.Context, p Place) ([]Entry, error) {
 	return s.query(ctx, columns+`host = ?1 AND path = ?2 ORDER BY hour`, p.Host, p.Path)
 }
@@ -74,7 +74,7 @@ func readEntry(row database.Rows) (n Entry, err error) {
 	return n, err
 }
 
-// ofHour returns the head that was noted of a file in this hour, nil if there is none.
+// ofHour returns the head of a file that was stored in the given hour, or nil.
 func (s *Store) ofHour(ctx context.Context, file chain.Digest, hour time.Time) (*Entry, error) {
 	all, err := s.query(ctx, columns+`file = ?1 AND hour = ?2`, file.String(), hour.UnixNano())
 	if err != nil || len(all) == 0 {
@@ -83,16 +83,16 @@ func (s *Store) ofHour(ctx context.Context, file chain.Digest, hour time.Time) (
 	return &all[0], nil
 }
 
-// errRace is returned when another process has noted a head meanwhile.
+// errRace is returned if another process has stored a head in the meantime.
 var errRace = errors.New("another process has noted one meanwhile")
 
-// put notes a head in place of before, which the file has; nil for none.
+// put stores a head and replaces before, the file's head of the same hour, or nil.
 func (s *Store) put(ctx context.Context, n Entry, before *Entry) error {
 	if before == nil {
 		before = &Entry{}
 	}
 	return s.db.In(ctx, database.Scope{}, func(t *database.Tx) error {
-		if err := forget(t, n.At); err != nil {
+		if err := deleteOld(t, n.At); err != nil {
 			return err
 		}
 		changed, err := t.Exec(`INSERT INTO audit_heads (tenant, file, hour, host, path, seq, digest, noted) VALUES ('', ?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -105,14 +105,14 @@ func (s *Store) put(ctx context.Context, n Entry, before *Entry) error {
 	})
 }
 
-// forget removes heads that are too old by the clock of the writer and by that of the database:
-// no writer whose clock is wrong removes what others noted.
-func forget(t *database.Tx, now time.Time) error {
+// deleteOld deletes heads that are too old by both the writer's clock and the database's, so that a
+// writer with a wrong clock does not delete the heads of others.
+func deleteOld(t *database.Tx, now time.Time) error {
 	if shared := t.Now(); shared.Before(now) {
 		now = shared
 	}
 	_, err := t.Exec(`DELETE FROM audit_heads WHERE tenant = '' AND hour <= ?1 AND (file, hour) IN
-		(SELECT file, hour FROM audit_heads WHERE tenant = '' AND hour <= ?1 LIMIT ?2)`, now.Add(-keep).UnixNano(), forgetAtOnce)
+		(SELECT file, hour FROM audit_heads WHERE tenant = '' AND hour <= ?1 LIMIT ?2)`, now.Add(-retention).UnixNano(), deleteLimit)
 	return err
 }
 

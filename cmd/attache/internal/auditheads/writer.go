@@ -15,23 +15,23 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// DefaultEvery is how often a process notes the end of a file that it writes. What is cut off
-// before it is noted is not found.
+// DefaultEvery is how often a process stores the end of the file that it writes. If records are cut
+// off before that, the loss is not detected.
 const DefaultEvery = 5 * time.Minute
 
 // Options are the options of [NewWriter].
 type Options struct {
 	Store *Store
 	Place Place
-	// Every is the pause between two heads; 0 stands for DefaultEvery.
+	// Every is the pause between two heads; 0 means DefaultEvery.
 	Every time.Duration
-	// Now is the clock; nil stands for time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes what is worth telling; nil discards it.
+	// Log receives problems; nil discards them.
 	Log *slog.Logger
 }
 
-// PlaceOf returns the place of a file of this machine.
+// PlaceOf returns the place of a file on this machine.
 func PlaceOf(path string) Place {
 	host, _ := os.Hostname()
 	if abs, err := filepath.Abs(path); err == nil {
@@ -40,24 +40,25 @@ func PlaceOf(path string) Place {
 	return Place{host, path}
 }
 
-// A Writer notes the end of an audit file: of its first records, and of those after a quiet time, at
-// once, else every few minutes, and when it is closed. While the database is away it notes nothing, and the file goes on.
+// A Writer stores the end of an audit file: immediately after its first records and after a pause,
+// otherwise every few minutes, and when it is closed. If the database is not available, it stores
+// nothing; the file is written nevertheless.
 type Writer struct {
 	o     Options
-	head  atomic.Pointer[chain.Head] // nil for none that is to be noted
+	head  atomic.Pointer[chain.Head] // the head to store, or nil
 	wake  chan struct{}              // there is a head
 	end   chan struct{}              // closed by Close
 	done  chan struct{}              // closed when the goroutine has ended
 	begin sync.Once
 	close sync.Once
 
-	// The goroutine's:
-	ctx     context.Context // ends when Close waits no longer
+	// Used only by the goroutine:
+	ctx     context.Context // cancelled when Close returns
 	cancel  context.CancelFunc
-	missing chain.Head // that the file lacks, which was logged
+	missing chain.Head // the missing head that was logged
 }
 
-// NewWriter returns a writer. It starts with the first head.
+// NewWriter returns a writer. Its goroutine starts with the first head.
 func NewWriter(o Options) *Writer {
 	o.Every, o.Log = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
@@ -68,7 +69,7 @@ func NewWriter(o Options) *Writer {
 	return w
 }
 
-// Note asks the writer to note a head. It does not block.
+// Note tells the writer to store a head. It does not block.
 func (w *Writer) Note(h chain.Head) {
 	if h.File == (chain.Digest{}) {
 		return
@@ -85,14 +86,13 @@ func (w *Writer) signal() {
 	}
 }
 
-// Close notes the last head, and returns when that is done or the grace is over. No head may
-// follow.
+// Close stores the last head, and returns after at most the grace. Note must not be called after it.
 func (w *Writer) Close(grace time.Duration) {
 	w.begin.Do(func() { close(w.done) })
 	w.close.Do(func() { close(w.end) })
 	select {
 	case <-w.done:
-	case <-time.After(grace): // it may be reading a large file
+	case <-time.After(grace): // the goroutine may be reading a large file
 	}
 	w.cancel()
 }
@@ -116,8 +116,7 @@ func (w *Writer) run() {
 	}
 }
 
-// note notes the head that is to be noted. If it cannot be, it is noted with the next one, or at
-// the end.
+// note stores w.head. If that fails, w.head is stored later, or replaced by a newer one.
 func (w *Writer) note() {
 	h := w.head.Load()
 	if h == nil {
@@ -131,35 +130,35 @@ func (w *Writer) note() {
 	w.head.CompareAndSwap(h, nil)
 }
 
-// tries is how often a head is put while other processes put theirs. Those that end together
-// note the end of one file, and only the last one of that has all.
-const tries = 4
+// attempts is how often a writer tries to store a head while other processes store theirs. Processes
+// that end at the same time all store a head of their common file.
+const attempts = 4
 
-// store notes a head.
+// store stores a head.
 func (w *Writer) store(h chain.Head) (err error) {
-	for range tries {
-		if err = w.try(h); !errors.Is(err, errRace) {
+	for range attempts {
+		if err = w.tryStore(h); !errors.Is(err, errRace) {
 			return err
 		}
 	}
 	return err
 }
 
-// try notes a head in place of the one that was noted in this hour, by this process or another,
-// only if the file has that: else the one that was noted shows what is missing.
-func (w *Writer) try(h chain.Head) error {
+// tryStore stores a head. It replaces the head that this process or another one stored in this hour
+// only if the file still contains it. Otherwise the old head is the evidence of the missing records.
+func (w *Writer) tryStore(h chain.Head) error {
 	now := w.o.Now().UTC()
 	before, err := w.o.Store.ofHour(w.ctx, h.File, hourOf(now))
 	if err != nil {
 		return err
 	}
 	if before != nil {
-		there, err := w.has(before.Head)
+		found, err := w.has(before.Head)
 		if err != nil {
 			return err
 		}
-		if !there {
-			w.tell(before)
+		if !found {
+			w.logMissing(before)
 			return nil
 		}
 		if before.Seq >= h.Seq {
@@ -169,8 +168,8 @@ func (w *Writer) try(h chain.Head) error {
 	return w.o.Store.put(w.ctx, Entry{h, w.o.Place, now}, before)
 }
 
-// tell logs, once, that the file lacks a record that was noted.
-func (w *Writer) tell(n *Entry) {
+// logMissing logs, once, that the file lacks a record whose head was stored.
+func (w *Writer) logMissing(n *Entry) {
 	if w.missing == n.Head {
 		return
 	}
@@ -178,7 +177,7 @@ func (w *Writer) tell(n *Entry) {
 	w.o.Log.Error("the audit file lacks a record that it had: run attache audit verify on it", "file", w.o.Place.Path, "record", n.Seq, "noted", n.At)
 }
 
-// has reports whether the file, or one that was renamed before it, has the line of a head.
+// has reports whether the file, or an older one that was renamed, contains the line of a head.
 func (w *Writer) has(h chain.Head) (bool, error) {
 	s, err := chain.Open(w.o.Place.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,16 +13,16 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// ends are what the shared database knows of files: lines that they had at some moment.
+// ends are the ends of files in the shared database, to compare with the files.
 type ends struct {
 	all   []auditheads.Entry
 	known map[auditheads.Entry]bool
-	files map[chain.Digest]string // those that are verified, by their first lines
-	lines map[uint64]chain.Digest // what they have at the numbers of all
+	files map[chain.Digest]string // the verified files, by their first lines
+	lines map[uint64]chain.Digest // the digests of their lines with the numbers in all
 }
 
-// readEnds returns what is known of the files, and, of one that stands for itself and older ones,
-// of every file that was written at its place.
+// readEnds reads the ends of the files. If one file is given, which stands for itself and its older
+// files, it also reads those of every file that was written at the same place.
 func readEnds(ctx context.Context, store *auditheads.Store, s *chain.Snapshot, files []string) (*ends, error) {
 	e := &ends{known: map[auditheads.Entry]bool{}, files: map[chain.Digest]string{}, lines: map[uint64]chain.Digest{}}
 	places := map[auditheads.Place]bool{}
@@ -31,30 +31,30 @@ func readEnds(ctx context.Context, store *auditheads.Store, s *chain.Snapshot, f
 	}
 	for _, f := range s.Files {
 		e.files[f.Beginning()] = f.Name
-		noted, err := store.OfFile(ctx, f.Beginning())
+		entries, err := store.OfFile(ctx, f.Beginning())
 		if err != nil {
 			return e, err
 		}
-		e.add(noted)
-		for _, n := range noted {
+		e.add(entries)
+		for _, n := range entries {
 			if len(files) == 1 && filepath.Base(n.Path) == filepath.Base(files[0]) {
-				places[n.Place] = true // a copy of what was written there
+				places[n.Place] = true // the file is a copy of the one there
 			}
 		}
 	}
 	for place := range places {
-		noted, err := store.At(ctx, place)
+		entries, err := store.At(ctx, place)
 		if err != nil {
 			return e, err
 		}
-		e.add(noted)
+		e.add(entries)
 	}
 	slices.SortFunc(e.all, func(a, b auditheads.Entry) int { return a.At.Compare(b.At) })
 	return e, nil
 }
 
-func (e *ends) add(noted []auditheads.Entry) {
-	for _, n := range noted {
+func (e *ends) add(entries []auditheads.Entry) {
+	for _, n := range entries {
 		if !e.known[n] {
 			e.known[n] = true
 			e.all = append(e.all, n)
@@ -63,46 +63,45 @@ func (e *ends) add(noted []auditheads.Entry) {
 	}
 }
 
-// line takes note of a line that was read.
+// line records the digest of a line that was read, if it is needed.
 func (e *ends) line(seq uint64, digest chain.Digest) {
 	if _, known := e.lines[seq]; known {
 		e.lines[seq] = digest
 	}
 }
 
-// check prints which ends are missing, one of each file, and returns an error if one is. v has
-// read the files and found no fault.
+// check prints which ends are missing, one for each file, and returns an error if any is. v has read
+// the files and found no fault.
 func (e *ends) check(out io.Writer, v *chain.Verifier) error {
 	var last auditheads.Entry
-	there, missing := 0, map[chain.Digest]string{}
+	found, missing := 0, map[chain.Digest]string{}
 	for _, n := range e.all {
 		name, present := e.files[n.File]
 		when := n.At.Format(time.RFC3339)
 		switch {
 		case e.lines[n.Seq] == n.Digest:
-			there, last = there+1, n
+			found, last = found+1, n
 		case present && n.Seq > v.Last:
 			missing[n.File] = fmt.Sprintf("%s: record %d is missing, which was there at %s: the file was cut", name, n.Seq, when)
 		case present:
-			missing[n.File] = fmt.Sprintf("%s: record %d is another one than at %s: the file was made anew", name, n.Seq, when)
-		case n.Seq >= v.First: // and else a file before these, whose last digest was given
+			missing[n.File] = fmt.Sprintf("%s: record %d differs from the one at %s: the file was replaced", name, n.Seq, when)
+		case n.Seq >= v.First: // earlier records are in older files, whose last digest was given
 			missing[n.File] = fmt.Sprintf("%s of %s: the file that had record %d at %s is missing", n.Path, n.Host, n.Seq, when)
 		}
 	}
-	for _, n := range e.all { // in their order
-		if text := missing[n.File]; text != "" {
-			fmt.Fprintln(out, text)
-			delete(missing, n.File)
-			there = -1
+	if len(missing) > 0 {
+		for _, n := range e.all { // in order of time
+			if text := missing[n.File]; text != "" {
+				fmt.Fprintln(out, text)
+				delete(missing, n.File)
+			}
 		}
-	}
-	switch {
-	case there < 0:
 		return cli.ExitError(cli.ExitFailure)
-	case there == 0:
-		fmt.Fprintln(out, "the shared database knows no end of these files")
-	default:
-		fmt.Fprintf(out, "%s in the shared database: all are there, the last is record %d at %s\n", cli.Plural(there, "end"), last.Seq, last.At.Format(time.RFC3339))
 	}
+	if found == 0 {
+		fmt.Fprintln(out, "the shared database knows no end of these files")
+		return nil
+	}
+	fmt.Fprintf(out, "%s in the shared database: all are there, the last is record %d at %s\n", cli.Plural(found, "end"), last.Seq, last.At.Format(time.RFC3339))
 	return nil
 }

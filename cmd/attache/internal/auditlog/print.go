@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// A record holds the members of a record that are shown.
+// A record holds the members of an audit record that are printed.
 type record struct {
 	Time     time.Time
 	Kind     string
@@ -44,11 +44,11 @@ type record struct {
 	Edits    []struct{ Layer, Rule, Path, Source string }
 }
 
-// A Printer prints records for people. Text of a record cannot move the cursor: its
-// control characters are replaced.
+// A Printer prints records for people. It replaces control characters in a record, so that they
+// cannot move the cursor.
 type Printer struct {
 	term.Printer
-	Zone *time.Location // of the times that are printed
+	Zone *time.Location // time zone of the printed times
 }
 
 // NewPrinter returns a printer that writes to out.
@@ -82,7 +82,6 @@ func (p *Printer) Record(line []byte) error {
 	return p.Out.Flush()
 }
 
-// call prints a record of a call.
 func (p *Printer) call(r *record) {
 	var parts []string
 	add := func(s term.Style, text string) {
@@ -116,7 +115,7 @@ func (p *Printer) call(r *record) {
 	p.Line(term.Plain, strings.Join(parts, "  "))
 }
 
-// details prints which rules acted, and what was edited.
+// details prints the rules that acted, and the edits.
 func (p *Printer) details(r *record) {
 	for _, n := range r.Rules {
 		text := "    " + n.Act + " by " + cmp.Or(n.Rule, n.Layer)
@@ -134,7 +133,6 @@ func (p *Printer) details(r *record) {
 	}
 }
 
-// line prints text in one style.
 func (p *Printer) line(style term.Style, text string) {
 	p.Line(style, cli.Printable(text))
 }
@@ -143,7 +141,6 @@ func (p *Printer) moment(t time.Time) string {
 	return t.In(p.Zone).Format("2006-01-02 15:04:05.000")
 }
 
-// style returns the style of a call's decision and result.
 func (r *record) style() term.Style {
 	switch {
 	case r.Decision == "refused", r.Kind == "aside":
@@ -156,7 +153,6 @@ func (r *record) style() term.Style {
 	return term.Notice
 }
 
-// principal returns who called, and for whom.
 func (r *record) principal() string {
 	switch {
 	case r.User == "" && r.Tenant == "":
@@ -167,7 +163,7 @@ func (r *record) principal() string {
 	return r.User + " (" + r.Tenant + ")"
 }
 
-// target returns what was called.
+// target returns the server, and the tool, prompt, resource or method that was called.
 func (r *record) target() string {
 	text := cmp.Or(r.Tool, r.Prompt, r.Resource, r.Method)
 	if r.Server != "" {

@@ -15,20 +15,20 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// tailPoll is how often a file that is followed is looked at.
+// tailPoll is the interval for polling a file that is followed.
 const tailPoll = 200 * time.Millisecond
 
-// A Tailer reads a file that grows, and that may be renamed and begun again.
+// A Tailer reads a file that grows, and that may be renamed and started again.
 type Tailer struct {
 	Path string
-	// Show is called for every line, which is valid until it returns.
+	// Show is called for every line. The line is valid until Show returns.
 	Show func(line []byte) error
 
 	f    *os.File
-	line []byte // the beginning of one that is not whole yet
+	line []byte // the beginning of an incomplete line
 }
 
-// Last shows the last n lines that are there.
+// Last shows the last n lines of the file.
 func (t *Tailer) Last(n uint) error {
 	if err := t.open(); err != nil {
 		return err
@@ -62,9 +62,9 @@ func (t *Tailer) Follow(ctx context.Context) error {
 	}
 }
 
-// more shows the lines that were added since the last look.
+// more shows the lines that were added since the last call.
 func (t *Tailer) more() error {
-	renamed := t.renamed() // before reading: a file that is renamed is written no more
+	renamed := t.renamed() // check before reading: nothing is written to a file after it was renamed
 	if err := t.read(t.Show); err != nil || !renamed {
 		return err
 	}
@@ -77,17 +77,16 @@ func (t *Tailer) more() error {
 	return t.read(t.Show)
 }
 
-// renamed reports whether the path is now that of another file.
+// renamed reports whether there is now another file at the path.
 func (t *Tailer) renamed() bool {
 	here, err := os.Stat(t.Path)
 	if err != nil {
-		return false // not begun yet
+		return false // the new file does not exist yet
 	}
 	open, err := t.f.Stat()
 	return err == nil && !os.SameFile(here, open)
 }
 
-// open opens the file that has the path now.
 func (t *Tailer) open() error {
 	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe would wait for a writer
 		return fmt.Errorf("%s is no regular file: name the file of the log", t.Path)
@@ -103,14 +102,14 @@ func (t *Tailer) open() error {
 	return nil
 }
 
-// read calls each for every whole line up to the end of the file.
+// read calls each for every complete line up to the end of the file.
 func (t *Tailer) read(each func(line []byte) error) error {
 	r := bufio.NewReader(t.f)
 	for {
 		part, err := r.ReadSlice('\n')
 		t.line = append(t.line, part...)
 		if len(t.line) > chain.MaxLine {
-			t.line = t.line[:chain.MaxLine] // no record: it is shown as such
+			t.line = t.line[:chain.MaxLine] // too long for a record, and printed as such
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):

@@ -12,8 +12,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// What is followed goes on over a file that is renamed, and shows a line when it
-// is whole.
+// Follow continues after a file is renamed, and shows a line when it is complete.
 func TestAuditTailFollows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log := chain.New(chain.Options{File: path, MaxSize: 700})
@@ -47,7 +46,7 @@ func TestAuditTailFollows(t *testing.T) {
 	shown(tail.more)
 	write(1)
 	shown(tail.more, "tool-3")
-	write(1) // for which there was no room in the first file
+	write(1) // goes into a new file, because the first one is full
 	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "audit-*.jsonl")); len(names) != 1 {
 		t.Fatalf("files: %v", names)
 	}
@@ -68,7 +67,7 @@ func TestAuditTailFollows(t *testing.T) {
 	}
 }
 
-// What came over the wire cannot move the cursor of whoever reads records.
+// Text from messages cannot move the cursor of a terminal.
 func TestAuditTailIsPrintable(t *testing.T) {
 	var out bytes.Buffer
 	p := NewPrinter(&out, true, time.UTC)

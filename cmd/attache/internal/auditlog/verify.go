@@ -1,5 +1,4 @@
-// Package auditlog shows audit files to people: whether their records are whole, and
-// the last records in readable form.
+// Package auditlog verifies audit files, and prints their last records for people.
 package auditlog
 
 import (
@@ -15,9 +14,9 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// Verify prints what v finds in the files. A fault in the chain is an error with exit status 1,
-// and so is an end of a file that the database knows and that is missing. One file stands for
-// itself and the files that were renamed before it. heads is nil without a database.
+// Verify verifies the files with v and prints the result. It returns an error with exit status 1 for
+// a fault in the chain, and if an end of a file that is in the database is missing. A single file
+// stands for itself and its older files. heads is nil without a database.
 func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *auditheads.Store, files ...string) error {
 	s, err := open(out, files...)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -34,29 +33,28 @@ func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *audith
 		}
 		return verify(out, v, s)
 	}
-	known, failed := readEnds(ctx, heads, s, files)
+	known, readErr := readEnds(ctx, heads, s, files)
 	switch {
 	case missing != nil && len(known.all) == 0:
-		return errors.Join(missing, failed)
+		return errors.Join(missing, readErr)
 	case missing == nil:
 		v.Line = known.line
 		if err := verify(out, v, s); err != nil {
 			return err
 		}
 	}
-	if failed != nil {
-		return NotCompared(failed)
+	if readErr != nil {
+		return NotCompared(readErr)
 	}
 	return known.check(out, v)
 }
 
-// NotCompared returns the error for files whose chain is whole and whose ends are not known.
+// NotCompared returns the error for files whose chain is intact but whose ends could not be read.
 func NotCompared(why error) error {
 	return fmt.Errorf("the files were not compared with the ends in the shared database: %w", why)
 }
 
-// open opens the files that are to be verified. A message to out says if the one file itself is
-// gone.
+// open opens the files to verify. If the single file itself is missing, it prints a message.
 func open(out io.Writer, files ...string) (*chain.Snapshot, error) {
 	if len(files) > 1 {
 		return chain.OpenFiles(files...)
@@ -72,19 +70,17 @@ func open(out io.Writer, files ...string) (*chain.Snapshot, error) {
 	return s, err
 }
 
-// errNoFile returns the error for an audit file that is not there, which need not be
-// a mistake.
+// errNoFile returns the error for an audit file that does not exist, which need not be a mistake.
 func errNoFile(path string) error {
 	return noFileError{fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one: name it", path)}
 }
 
-// A noFileError is an error about a file that is not there, with a text of its own.
+// A noFileError is an [fs.ErrNotExist] with another text.
 type noFileError struct{ error }
 
-// Is reports that the file is not there.
+// Is reports whether err is [fs.ErrNotExist].
 func (noFileError) Is(err error) bool { return err == fs.ErrNotExist }
 
-// verify prints what v finds in the files.
 func verify(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
 	var err error
 	for _, f := range s.Files {
@@ -98,9 +94,9 @@ func verify(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
 	for _, r := range v.Remarks {
 		fmt.Fprintln(out, r)
 	}
-	var fault *chain.Fault
+	fault, isFault := errors.AsType[*chain.Fault](err)
 	switch {
-	case errors.As(err, &fault):
+	case isFault:
 		fmt.Fprintln(out, fault)
 		return cli.ExitError(cli.ExitFailure)
 	case err != nil:
@@ -111,7 +107,7 @@ func verify(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
 	name := filepath.Base(s.Files[len(s.Files)-1].Name)
 	fmt.Fprintf(out, "%s: ok: records %d to %d in %s, none changed, dropped or added\n", name, v.First, v.Last, cli.Plural(len(s.Files), "file"))
 	fmt.Fprintf(out, "last: %s\n", v.Digest)
-	if v.Expect == (chain.Digest{}) && v.Line == nil { // with Line, the database's ends are compared
+	if v.Expect == (chain.Digest{}) && v.Line == nil { // with Line, the ends in the database are compared
 		fmt.Fprintln(out, "no record vouches for the last: keep its digest elsewhere, and give it to --expect the next time")
 	}
 	return nil

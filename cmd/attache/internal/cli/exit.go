@@ -1,22 +1,21 @@
 package cli
 
-import (
-	"fmt"
-)
+import "fmt"
 
-// The exit statuses that are attache's own. A wrapped server's is passed on.
+// The exit statuses of attache itself. The status of a wrapped server is passed on.
 const (
 	ExitFailure = 1
 	ExitUsage   = 2
+	// ExitNotStarted is the status if a server could not be started, as in shells.
+	ExitNotStarted = 127
 )
 
-// An ExitError ends the program with a status. Everything that a person must know has been
-// printed before.
+// An ExitError ends the program with a status. The error message has been printed before.
 type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// ExitWith returns the error that ends the program with a status, nil for 0.
+// ExitWith returns the error that ends the program with a status, or nil for 0.
 func ExitWith(status int) error {
 	if status == 0 {
 		return nil
@@ -24,7 +23,7 @@ func ExitWith(status int) error {
 	return ExitError(status)
 }
 
-// A UsageError is a mistake in how attache was called: exit status 2.
+// A UsageError is an error in the command line. It has exit status 2.
 type UsageError struct{ text string }
 
 func (e UsageError) Error() string { return e.text }
@@ -33,7 +32,3 @@ func (e UsageError) Error() string { return e.text }
 func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Sprintf(format, args...)}
 }
-
-// ExitNotStarted is the status of a server that could not be started, as in
-// shells.
-const ExitNotStarted = 127

@@ -16,21 +16,18 @@ func ReadAtMost(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// Reason returns err without the path or paths, which the caller names itself.
+// Reason returns err without its path or paths. The caller adds the path itself.
 func Reason(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
-	case errors.As(err, &link):
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
 		return link.Err
 	}
 	return err
 }
 
-// Unreadable returns an error that says why a file that a person named could not be read and
-// what to do, without its path.
+// Unreadable returns an error about a file that could not be read, with what to do and without the path.
 func Unreadable(err error) error {
 	err = Reason(err)
 	switch {

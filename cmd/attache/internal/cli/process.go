@@ -1,5 +1,5 @@
-// Package cli holds what every command needs: what the process was started with, errors
-// with their exit status, and the words of messages.
+// Package cli holds what all commands need: the inputs of the process, errors with exit statuses, and
+// helpers for messages.
 package cli
 
 import (
@@ -10,29 +10,26 @@ import (
 	"sync"
 )
 
-// A Process holds what the operating system gave attache: arguments, environment, directories
-// of the user and streams.
+// A Process holds the inputs of the process: arguments, environment, directories of the user and streams.
 type Process struct {
 	// Args are the arguments without the program's name.
 	Args []string
 	// Env is the environment, as "NAME=value".
 	Env []string
-	// ConfigDir is where this user's configuration lives; empty where there is
-	// no such place, and then none is looked for.
+	// ConfigDir is the directory for the user's configuration files; empty if there is none.
 	ConfigDir string
-	// StateDir is where programs keep data of this user between their runs; empty where there
-	// is no such place, and then nothing is kept.
+	// StateDir is the directory for persistent data of the user's programs; empty if there is none.
 	StateDir string
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Tokens are those that attache has got for servers since it was started. They must
-	// not reach a log or a recording. It may be nil.
+	// Tokens are the tokens that attache obtained for servers since it started. They must not appear
+	// in a log or a recording. It may be nil.
 	Tokens *Tokens
 }
 
-// StatePath returns where attache keeps something of this user, "" without a StateDir.
+// StatePath returns a path in attache's directory for persistent data, or "" without a StateDir.
 func (p Process) StatePath(names ...string) string {
 	if p.StateDir == "" {
 		return ""
@@ -46,10 +43,10 @@ type Tokens struct {
 	all []string
 }
 
-// maxTokens is how many tokens are kept: more than are of use at a time.
+// maxTokens is the maximum number of tokens, more than are valid at the same time.
 const maxTokens = 100
 
-// Add adds tokens; those that are there, and empty ones, are left out.
+// Add adds tokens. It ignores empty tokens and those that are already there.
 func (t *Tokens) Add(tokens ...string) {
 	if t == nil {
 		return
@@ -63,7 +60,7 @@ func (t *Tokens) Add(tokens ...string) {
 	}
 }
 
-// All returns the tokens. The slice is another one whenever they have changed.
+// All returns the tokens. Add does not modify a slice that All has returned.
 func (t *Tokens) All() []string {
 	if t == nil {
 		return nil
@@ -73,8 +70,8 @@ func (t *Tokens) All() []string {
 	return t.all
 }
 
-// Getenv returns the value of the variable name, empty if there is none. Of two
-// entries with one name the first holds, as in package os.
+// Getenv returns the value of a variable, or "" if it is not set. Of two entries with the same name it
+// uses the first, like package os.
 func (p Process) Getenv(name string) string {
 	for _, entry := range p.Env {
 		if len(entry) > len(name) && entry[len(name)] == '=' && strings.HasPrefix(entry, name) {

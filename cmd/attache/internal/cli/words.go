@@ -9,19 +9,18 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Elided returns s in one line of printable characters, and without its middle if
-// it is very long, as when a whole file was taken for one word. The end says what
-// to do.
+// Elided returns s on one line and with printable characters only. If s is very long, for example because
+// it quotes a whole file, it omits the middle. It keeps the end, where messages say what to do.
 func Elided(s string) string {
-	const keep = 300
+	const part = 300
 	s = Printable(s)
-	if len(s) <= 3*keep {
+	if len(s) <= 3*part {
 		return s
 	}
-	return strings.ToValidUTF8(s[:keep], "") + " ... " + strings.ToValidUTF8(s[len(s)-keep:], "")
+	return strings.ToValidUTF8(s[:part], "") + " ... " + strings.ToValidUTF8(s[len(s)-part:], "")
 }
 
-// Printable replaces characters that would move the cursor or split a line, other than keep.
+// Printable replaces characters that are not printable, except for those in keep.
 func Printable(text string, keep ...rune) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) || slices.Contains(keep, c) {
@@ -31,13 +30,13 @@ func Printable(text string, keep ...rune) string {
 	}, text)
 }
 
-// Nearest returns the one of words that word was probably meant to be, empty if none is
-// near enough to say so.
+// Nearest returns the element of words that is most similar to word, or "" if none is similar enough for a
+// suggestion.
 func Nearest(word string, words []string) string {
 	return textfile.Nearest(word, words, min(3, max(1, len(word)/4)))
 }
 
-// Quoted lists words as people write them: "a", "b" or "c".
+// Quoted lists words in the form: "a", "b" or "c".
 func Quoted(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -52,13 +51,13 @@ func Quoted(words []string) string {
 	return b.String()
 }
 
-// MaxShown is how much of a value is shown, in bytes.
+// MaxShown is the maximum length of a value in a message, in bytes.
 const MaxShown = 200
 
-// Plural returns n and what in the singular or plural: "1 file", "2 files".
-func Plural(n int, what string) string {
+// Plural returns n and a noun in the singular or plural: "1 file", "2 files".
+func Plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return strconv.Itoa(n) + " " + noun + "s"
 }

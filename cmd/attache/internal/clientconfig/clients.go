@@ -11,29 +11,28 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 )
 
-// A Client is a program that starts MCP servers as its own configuration says.
+// A Client is a program that starts the MCP servers in its configuration file.
 type Client struct {
-	// Name is what people write on a command line, such as "claude-desktop".
+	// Name is the name on a command line, such as "claude-desktop".
 	Name string
-	// Title is what its makers call it.
+	// Title is the product name.
 	Title string
 	// Reread is a sentence that says how to make it read its configuration again.
 	Reread string
 
 	user     func(System) []string // absolute paths
-	project  []string              // below a project, with slashes
+	project  []string              // paths relative to a project, with slashes
 	sections []section
 }
 
-// A section is the path to an object that holds servers, from the top of a file.
-// The element "*" stands for any name.
+// A section is the path from the top of a file to an object that holds servers. The element "*"
+// matches any name.
 type section []string
 
-// Clients returns the clients whose files are known, by name.
+// Clients returns the supported clients, sorted by name.
 //
-// Sources: each maker's documentation of its configuration, and for Zed
-// crates/paths/src/paths.rs. The packaged Claude Desktop of Windows reads a file
-// of its own, which its "Edit Config" button does not open
+// Sources: the documentation of each client's configuration, and crates/paths/src/paths.rs for Zed.
+// The packaged Claude Desktop for Windows reads a different file than its "Edit Config" button opens
 // (anthropics/claude-code issue 26073).
 func Clients() []Client {
 	servers := []section{{"mcpServers"}}
@@ -79,22 +78,24 @@ func Clients() []Client {
 	}
 }
 
-// A System is the machine on which the files are looked for.
+// A System describes the machine on which to find the files.
 type System struct {
-	OS     string // as runtime.GOOS
+	OS     string // a value of runtime.GOOS
 	Home   string // the user's home directory
 	Getenv func(name string) string
-	// ReadDir returns the names in a directory. Nil asks the file system.
+	// ReadDir returns the names in a directory. If it is nil, the file system is read.
 	ReadDir func(path string) []string
 }
 
-// A File is a place where a client keeps servers. The file need not be there.
+// A File is a configuration file of a client. It need not exist.
 type File struct {
-	Client *Client // nil: not known, all sections are looked at
+	Client *Client // nil: unknown, so the sections of all clients are read
 	Path   string
 }
 
-// UserFiles returns where c keeps the servers of the user.
+func (f File) isTOML() bool { return strings.EqualFold(filepath.Ext(f.Path), ".toml") }
+
+// UserFiles returns the files in which c keeps the user's servers.
 func (s System) UserFiles(c *Client) []File {
 	var files []File
 	for _, path := range c.user(s) {
@@ -103,7 +104,7 @@ func (s System) UserFiles(c *Client) []File {
 	return files
 }
 
-// ProjectFiles returns where c keeps the servers of the project in dir.
+// ProjectFiles returns the files in which c keeps the servers of the project in dir.
 func (s System) ProjectFiles(c *Client, dir string) []File {
 	var files []File
 	for _, path := range c.project {
@@ -112,8 +113,8 @@ func (s System) ProjectFiles(c *Client, dir string) []File {
 	return files
 }
 
-// Files returns the places of all clients: the user's, if the home directory is known,
-// and those of the project in dir, unless dir is empty. Each place is there once.
+// Files returns the files of all clients: the user's if the home directory is known, and those of
+// the project in dir unless dir is empty. No file occurs twice.
 func (s System) Files(dir string) []File {
 	var all []File
 	for _, c := range Clients() {
@@ -124,7 +125,7 @@ func (s System) Files(dir string) []File {
 		if dir != "" {
 			files = append(files, s.ProjectFiles(&c, dir)...)
 		}
-		for _, f := range files { // a project's file is the user's in the home directory
+		for _, f := range files { // in the home directory, a project's file can be the user's
 			if !slices.ContainsFunc(all, func(o File) bool { return filepath.Clean(o.Path) == filepath.Clean(f.Path) }) {
 				all = append(all, f)
 			}
@@ -133,8 +134,8 @@ func (s System) Files(dir string) []File {
 	return all
 }
 
-// Shared reports whether path is a project's file, which other people read on other
-// machines, and not one of this user's.
+// Shared reports whether path is a project's file, which other people also use on other machines,
+// and not the user's own file.
 func (s System) Shared(path string) bool {
 	slashed := strings.ReplaceAll(path, `\`, "/")
 	shared := false
@@ -157,7 +158,7 @@ func claudeDesktop(s System) []string {
 	const file = "claude_desktop_config.json"
 	paths := []string{s.join(s.config(), "Claude", file)}
 	if s.OS == "windows" {
-		local := cmp.Or(s.Getenv("LOCALAPPDATA"), s.join(s.Home, "AppData", "Local")) // what stays on one machine
+		local := cmp.Or(s.Getenv("LOCALAPPDATA"), s.join(s.Home, "AppData", "Local"))
 		packages := s.join(local, "Packages")
 		paths = append(paths, s.each(packages, "Claude_", "LocalCache", "Roaming", "Claude", file)...)
 	}
@@ -168,13 +169,14 @@ func codex(s System) []string {
 	return []string{s.join(cmp.Or(s.Getenv("CODEX_HOME"), s.join(s.Home, ".codex")), "config.toml")}
 }
 
-// gemini looks below GEMINI_CLI_HOME, which stands for the home directory and not
-// for the directory .gemini in it.
+// gemini uses GEMINI_CLI_HOME, which replaces the home directory and not the directory .gemini in
+// it.
 func gemini(s System) []string {
 	return []string{s.join(cmp.Or(s.Getenv("GEMINI_CLI_HOME"), s.Home), ".gemini", "settings.json")}
 }
 
-// vscode has a file a profile, and had the servers among the settings before.
+// vscode returns a file for each profile, and the settings files, in which older versions keep
+// servers.
 func vscode(s System) []string {
 	var paths []string
 	for _, edition := range []string{"Code", "Code - Insiders", "VSCodium"} {
@@ -185,7 +187,7 @@ func vscode(s System) []string {
 	return paths
 }
 
-// zed keeps its settings in ~/.config on macOS too.
+// zed returns Zed's settings file, which is in ~/.config on macOS too.
 func zed(s System) []string {
 	if s.OS == "darwin" {
 		return []string{s.join(s.Home, ".config", "zed", "settings.json")}
@@ -197,7 +199,7 @@ func zed(s System) []string {
 	return []string{s.join(s.config(), name, "settings.json")}
 }
 
-// config is the directory for the configuration of the user's applications.
+// config returns the directory for the configuration files of the user's applications.
 func (s System) config() string {
 	switch s.OS {
 	case "windows":
@@ -208,8 +210,8 @@ func (s System) config() string {
 	return cmp.Or(s.Getenv("XDG_CONFIG_HOME"), s.join(s.Home, ".config"))
 }
 
-// join joins a path as the system does. Package filepath knows only the system it was compiled
-// for, so the other systems could not be tested.
+// join joins a path for s.OS. Package filepath supports only the system that it was compiled for,
+// so tests could not cover the others.
 func (s System) join(dir string, names ...string) string {
 	separator := "/"
 	if s.OS == "windows" {
@@ -218,8 +220,7 @@ func (s System) join(dir string, names ...string) string {
 	return strings.Join(append([]string{strings.TrimRight(dir, separator)}, names...), separator)
 }
 
-// each returns the path names below every directory in dir whose name begins with
-// prefix.
+// each returns the path names below every directory in dir whose name has the given prefix.
 func (s System) each(dir, prefix string, names ...string) []string {
 	var paths []string
 	for _, name := range s.list(dir) {
@@ -230,7 +231,7 @@ func (s System) each(dir, prefix string, names ...string) []string {
 	return paths
 }
 
-// list returns the names in dir, none if it cannot be read.
+// list returns the names in dir, or none if dir cannot be read.
 func (s System) list(dir string) []string {
 	if s.ReadDir != nil {
 		return s.ReadDir(dir)
@@ -243,13 +244,12 @@ func (s System) list(dir string) []string {
 	return names
 }
 
-// ThisSystem returns the machine as a process with this environment sees it.
+// ThisSystem returns the current machine, with the given environment.
 func ThisSystem(getenv func(string) string) System {
 	return System{OS: runtime.GOOS, Home: getenv(HomeVariable()), Getenv: getenv}
 }
 
-// HomeVariable returns the name of the variable that holds the user's home
-// directory, as in package os.
+// HomeVariable returns the name of the variable that [os.UserHomeDir] reads.
 func HomeVariable() string {
 	if runtime.GOOS == "windows" {
 		return "USERPROFILE"
@@ -257,7 +257,7 @@ func HomeVariable() string {
 	return "HOME"
 }
 
-// Open reads the servers in the file f.
+// Open loads the file f and reads its servers.
 func Open(f File) (*Document, error) {
 	content, _, err := clientfile.Load(f.Path)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Where clients keep their files, by system. The other systems' paths are checked
-// here too, on whatever system the tests run.
+// TestUserFiles checks the paths of all systems, whatever system it runs on.
 func TestUserFiles(t *testing.T) {
 	windows := map[string]string{"APPDATA": `C:\Users\Ada L\AppData\Roaming`, "LOCALAPPDATA": `C:\Users\Ada L\AppData\Local`}
 	dirs := map[string][]string{

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// longestLine is how much of a line a difference shows on each side of the servers
-// that change. Some clients write their whole configuration in one line.
-const longestLine = 60
+// clipContext is how many bytes of a long line are shown on each side of the servers that change.
+// Some clients write their whole configuration in one line.
+const clipContext = 60
 
 // A DiffLine is one line of a difference.
 type DiffLine struct {
-	// Op is '@' for a heading, '-' for a line as it was, '+' for one as it is to
-	// be.
+	// Op is '@' for a heading, '-' for an old line and '+' for a new one.
 	Op byte
-	// Text is the line without its end.
+	// Text is the line without its line ending.
 	Text string
 }
 
-// Diff returns what p changes, line by line. Lines that stay are not shown: those
-// around a server's command are most often its secrets. In a line that changes, the
-// values of variables and headers are hidden, and so are arguments that are secrets
-// by the name of their flag or as looksSecret, which may be nil, says.
+// Diff returns the lines that p changes. It shows no unchanged lines, because those around a
+// server's command are most often its secrets. In a changed line it hides the values of variables
+// and headers, and arguments that are secrets according to the name of their flag or to looksSecret,
+// which may be nil.
 func (p *Plan) Diff(looksSecret func(argument string) bool) []DiffLine {
 	p.hideArguments(looksSecret)
 	var lines []DiffLine
@@ -41,15 +40,20 @@ func (p *Plan) Diff(looksSecret func(argument string) bool) []DiffLine {
 	return lines
 }
 
-// hunk returns the difference that the splices make to the lines from from to to.
+// hunk returns the changes that splices make to the lines between from and to.
 func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	masks := p.masks(from, to)
 	old := apply(p.old[from:to], moved(masks, from))
-	both := append(withoutReplaced(masks, splices), splices...)
+	both := slices.Clone(splices)
+	for _, m := range masks {
+		if !slices.ContainsFunc(splices, func(s splice) bool { return s.from <= m.from && m.to <= s.to }) {
+			both = append(both, m)
+		}
+	}
 	slices.SortStableFunc(both, func(a, b splice) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	changed := apply(p.old[from:to], moved(both, from))
 	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
-	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*longestLine {
+	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*clipContext {
 		first, tail := p.entries(from, to, splices)
 		first, tail = len(apply(p.old[from:first], moved(between(masks, from, first), from))), len(apply(p.old[tail:to], moved(between(masks, tail, to), tail)))
 		old = clip(old, first, len(old)-tail)
@@ -64,7 +68,7 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	return lines
 }
 
-// masks returns what hides the secrets between from and to.
+// masks returns the splices that hide the secrets between from and to.
 func (p *Plan) masks(from, to int) []splice {
 	var masks []splice
 	for _, s := range p.secrets {
@@ -75,14 +79,7 @@ func (p *Plan) masks(from, to int) []splice {
 	return masks
 }
 
-// withoutReplaced returns the masks of what no splice takes out.
-func withoutReplaced(masks, splices []splice) []splice {
-	return slices.DeleteFunc(slices.Clone(masks), func(m splice) bool {
-		return slices.ContainsFunc(splices, func(s splice) bool { return s.from <= m.from && m.to <= s.to })
-	})
-}
-
-// moved returns the splices for what begins at from.
+// moved returns the splices with offsets relative to from.
 func moved(splices []splice, from int) []splice {
 	out := make([]splice, len(splices))
 	for i, s := range splices {
@@ -91,9 +88,9 @@ func moved(splices []splice, from int) []splice {
 	return out
 }
 
-// entries returns the part between from and to that the splices change, with what stands there
-// of the names, the commands and the arguments of the entries that change. A remote server has
-// no command, and a name may stand in another line.
+// entries returns the range between from and to that contains the splices, and the names, commands
+// and arguments of the entries that change. A remote server has no command, and the name of an
+// entry can be in another line.
 func (p *Plan) entries(from, to int, splices []splice) (first, last int) {
 	first, last = splices[0].from, splices[len(splices)-1].to
 	for _, step := range p.Steps {
@@ -117,15 +114,15 @@ func (p *Plan) entries(from, to int, splices []splice) (first, last int) {
 	return first, last
 }
 
-// between returns the splices between from and to.
+// between returns the splices that lie between from and to.
 func between(splices []splice, from, to int) []splice {
 	return slices.DeleteFunc(slices.Clone(splices), func(s splice) bool { return s.from < from || s.to > to })
 }
 
-// clip returns line from first to last and a little on each side.
+// clip returns the part of line between first and last, with clipContext bytes on each side.
 func clip(line []byte, first, last int) []byte {
 	var b bytes.Buffer
-	from, to := max(first-longestLine, 0), min(last+longestLine, len(line))
+	from, to := max(first-clipContext, 0), min(last+clipContext, len(line))
 	if from > 0 {
 		b.WriteString("...")
 	}
@@ -136,10 +133,10 @@ func clip(line []byte, first, last int) []byte {
 	return b.Bytes()
 }
 
-// lineStart returns where the line that contains at begins.
+// lineStart returns the offset at which the line that contains at begins.
 func lineStart(data []byte, at int) int { return bytes.LastIndexByte(data[:at], '\n') + 1 }
 
-// lineEnd returns where the line that contains at ends, without its end of line.
+// lineEnd returns the offset at which the line that contains at ends, without the line break.
 func lineEnd(data []byte, at int) int {
 	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
 		return at + i

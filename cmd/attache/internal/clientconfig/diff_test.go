@@ -7,8 +7,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// A long line is shown around what changes in it. The server that changes may have no command
-// in that line, and its name may stand in a line before.
+// Of a long line only the part around the change is shown. The server that changes may have no
+// command in that line, and its name may be in an earlier line.
 func TestDiffOfLongLine(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	shown := strings.Repeat("x", 44) + `","mcpServers":{`
@@ -32,7 +32,7 @@ func TestDiffOfLongLine(t *testing.T) {
 	}
 }
 
-// Attache's own server is shown alone where no other changes.
+// Only attache's own server is shown if no other server changes.
 func TestDiffOfTeamsInLongLine(t *testing.T) {
 	const own = `"attache-teams": {"command": "attache", "args": ["teams"]}, `
 	file, launch := File{Path: "x.json"}, Launch{Command: "attache"}

@@ -11,96 +11,92 @@ import (
 	"unicode/utf8"
 )
 
-// A Document is the content of a client's configuration file, and the servers
-// found in it.
+// A Document is the content of a client's configuration file, with the servers found in it.
 type Document struct {
 	// Entries are the servers in the order of the file.
 	Entries []*Entry
-	// Warnings are what a person should know of the file, each with its line.
+	// Warnings are problems of the file to show to the user, each with its line.
 	Warnings []string
 
 	data    []byte
-	client  *Client // nil: not known
-	secrets []span  // the values of variables and headers, which are not to be shown
+	client  *Client // nil: unknown
+	secrets []span  // the values of variables and headers, which must not be shown
 }
 
 // An Entry is one server in a configuration.
 type Entry struct {
-	// Name is the server's name, and Project, where a file speaks of several,
-	// the project it is for.
+	// Name is the server's name. Project is the project that it is for, in a file with several
+	// projects.
 	Name, Project string
-	// Line is where it begins in the file.
+	// Line is the line at which it begins.
 	Line int
-	// Remote says that the client reaches the server by a URL. It has no
-	// command.
+	// Remote is true for a server with a URL and no command.
 	Remote bool
-	// Command and Args are what the client starts. Elements of Args that are not
-	// text are empty.
+	// Command and Args are the command that the client runs. Elements of Args that are not strings
+	// are empty.
 	Command string
 	Args    []string
-	// Odd says why the entry cannot be edited, "" if it can.
+	// Odd is the reason why the entry cannot be edited, "" if it can.
 	Odd string
 
 	command literal
-	args    *list // nil: there are none
+	args    *list // nil: none
 	remote  *remoteForm
-	toml    *tomlForm // nil in a file of JSON
+	toml    *tomlForm // nil in a JSON file
 	newArgs newArgs   // used if args is nil
 	offset  int
-	// In a file of JSON: where it ends, where the entry before it in the same list ends, and
-	// where the one behind it begins; 0 if there is none.
+	// In a JSON file: the offsets at which this entry ends, the one before it in the same list ends,
+	// and the one after it begins; 0 if there is none.
 	end, previous, next int
 }
 
-// A span is a place in the document.
+// A span is a range of bytes in the document.
 type span struct{ from, to int }
 
-// A literal is a text and where it is written.
+// A literal is a string and its position.
 type literal struct {
 	span
 	value string
 }
 
-// A list is a list of arguments and where they are written.
+// A list is a list of arguments and its position.
 type list struct {
 	span
-	items []literal // an item that is no text has the value ""
-	// lead is the white space with a line break between the bracket and the first
-	// item, empty if there is none or a comment stands there.
+	items []literal // an item that is not a string has the value ""
+	// lead is the white space between the bracket and the first item. It is empty if it has no line
+	// break, or if a comment precedes the item.
 	lead string
 }
 
-// newArgs says how the arguments of an entry that has none are written: as before, the
-// list and after, at the offset of the command's value or key.
+// newArgs describes how to write the arguments of an entry that has none: before, the list and
+// after, at the offset of the command's value or key.
 type newArgs struct {
 	before, after string
-	// ahead says that they stand ahead of the command's key, and not behind its
-	// value.
+	// ahead is true if they are written before the command's key, and false if after its value.
 	ahead bool
 	at    int
 }
 
-// text returns how the list items, as literals, are written there. There is no
-// space behind the commas, which tells them from a list that was there, and
-// empty, when they are taken out again.
+// text returns a new list of arguments. items are written as they are. The commas have no space
+// after them, so that unwrapping can distinguish this list from one that existed before and was
+// empty.
 func (m newArgs) text(items []string) string {
 	return m.before + "[" + strings.Join(items, ",") + "]" + m.after
 }
 
-// maxServers is how many servers a configuration may have: the time to show a change grows with
-// the square of it.
+// maxServers is the maximum number of servers in a file. The time that Diff takes grows with its
+// square.
 const maxServers = 5_000
 
-// Read finds the servers of file in data, its content. The error says what is
-// wrong with the content and where, and nothing of what it holds: there are
-// secrets in these files.
+// Read finds the servers of file in data, its content. The error gives the problem and its position,
+// but quotes nothing, because these files contain secrets.
 func Read(file File, data []byte) (*Document, error) {
 	d := &Document{data: data, client: file.Client}
-	if err := plain(data); err != nil {
+	if err := checkUTF8(data); err != nil {
 		return nil, err
 	}
 	var err error
-	if strings.EqualFold(filepath.Ext(file.Path), ".toml") {
+	if file.isTOML() {
 		err = d.readTOML(file.sections())
 	} else {
 		err = d.readJSON(file.sections())
@@ -121,11 +117,11 @@ func Read(file File, data []byte) (*Document, error) {
 		line += bytes.Count(data[at:e.offset], []byte("\n"))
 		e.Line, at = line, e.offset
 	}
-	d.warnOfTwins()
+	d.warnDuplicates()
 	return d, nil
 }
 
-// sections returns where servers are in f; all known places if the client is not known.
+// sections returns the sections of f's client, or those of all clients if it has none.
 func (f File) sections() []section {
 	if f.Client != nil {
 		return f.Client.sections
@@ -141,11 +137,11 @@ func (f File) sections() []section {
 	return all
 }
 
-// mark is the byte order mark some editors of Windows put in front.
+// mark is the byte order mark, which some Windows editors write at the start of a file.
 const mark = "\xef\xbb\xbf"
 
-// plain returns an error if data is not a text in UTF-8.
-func plain(data []byte) error {
+// checkUTF8 returns an error if data is not UTF-8 text.
+func checkUTF8(data []byte) error {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return fmt.Errorf("it is in UTF-16: save it as UTF-8")
@@ -162,9 +158,9 @@ func lineAt(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// warnOfTwins adds a warning for servers with the same name: clients take one of them, most the
-// last, and do not say so.
-func (d *Document) warnOfTwins() {
+// warnDuplicates adds a warning for servers with the same name. Clients use only one of them, most
+// of them the last, without reporting it.
+func (d *Document) warnDuplicates() {
 	type name struct{ project, name string }
 	seen := map[name]*Entry{}
 	for _, e := range d.Entries {
@@ -177,7 +173,8 @@ func (d *Document) warnOfTwins() {
 	}
 }
 
-// classify sets what kind of server e is.
+// classify sets the kind of the server e, its command and its arguments. kind is the "type" of the
+// entry, and address the key of its URL.
 func (e *Entry) classify(kind, address string) {
 	switch {
 	case e.Odd != "":
@@ -198,8 +195,7 @@ func (e *Entry) classify(kind, address string) {
 	}
 }
 
-// remoteKind reports whether kind, the "type" of an entry, is one without a
-// command.
+// remoteKind reports whether kind, the "type" of an entry, is that of a server without a command.
 func remoteKind(kind string) bool {
 	switch strings.ToLower(kind) {
 	case "http", "sse", "streamable-http", "streamablehttp", "streamable_http", "ws", "websocket":
@@ -208,23 +204,23 @@ func remoteKind(kind string) bool {
 	return false
 }
 
-// isSecret reports whether clients keep secrets under key, as values of an object.
+// isSecret reports whether key is that of an object whose values can be secrets.
 func isSecret(key string) bool {
 	return key == "env" || key == "headers" || key == tomlHeaders
 }
 
-// isAddress reports whether clients keep the URL of a server under key.
+// isAddress reports whether key is that of a server's URL.
 func isAddress(key string) bool {
 	return key == "url" || key == "serverUrl" || key == "httpUrl"
 }
 
-// holdsArguments reports whether command is a program and its arguments in one text. A few
-// clients split such a text where an entry has no arguments; attache, which would get it as
-// one argument, does not.
+// holdsArguments reports whether command is a program with its arguments in one string. A few clients
+// split such a string if an entry has no arguments. attache would receive it as one argument and
+// does not split it.
 func holdsArguments(command string) bool {
 	program, _, several := strings.Cut(command, " ")
 	if _, err := os.Stat(command); !several || err == nil {
-		return false // a path may have blanks in it
+		return false // the path of a file may contain spaces
 	}
 	info, err := os.Stat(program)
 	return !strings.ContainsAny(program, `/\`) || err == nil && !info.IsDir()

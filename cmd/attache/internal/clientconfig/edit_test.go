@@ -9,8 +9,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// Entries that a person or a client wrote or rewrote, with attache in front.
-func TestUnwrapOfWhatWasEdited(t *testing.T) {
+// Unwrap handles wrapped entries that a person or a client wrote or edited.
+func TestUnwrapOfEditedEntry(t *testing.T) {
 	tests := []struct{ name, from, to, text string }{
 		{"printed again by a client", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\",\n  \"-y\",\n  \"server\"\n]}", "{\"command\": \"npx\", \"args\": [\n  \"-y\",\n  \"server\"\n]}", ""},
 		{"printed again, no arguments", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\"\n]}", "{\"command\": \"npx\", \"args\": []}", ""},
@@ -54,9 +54,9 @@ func TestUnwrapOfWhatWasEdited(t *testing.T) {
 	}
 }
 
-// attache's own server is taken out wherever a client, which writes its file anew, has put it,
-// and with what else a person has written into it.
-func TestTeamsAreTakenOut(t *testing.T) {
+// attache's own server is removed even if the client has written its file again in another order, or
+// a person has added something to the entry.
+func TestRemoveTeams(t *testing.T) {
 	const own = `"attache-teams": {"type": "stdio", "command": "/opt/attache", "args": ["teams"], "env": {}}`
 	for _, test := range []struct{ name, from, to string }{
 		{"first", "{\"mcpServers\": {\n  " + own + ",\n  \"s\": {\"command\": \"x\"}\n}}", "{\"mcpServers\": {\n  \"s\": {\"command\": \"x\"}\n}}"},
@@ -86,8 +86,8 @@ func TestTeamsAreTakenOut(t *testing.T) {
 	}
 }
 
-// A file in which there is no room for attache's own server stays as it can be read.
-func TestTeamsWithoutRoom(t *testing.T) {
+// attache's own server is not added to a file that could not be read with it.
+func TestAddTeamsWithoutRoom(t *testing.T) {
 	var many strings.Builder
 	for i := range maxServers {
 		fmt.Fprintf(&many, `"s%d": {"command": "x"},`, i)
@@ -113,7 +113,7 @@ func TestTeamsWithoutRoom(t *testing.T) {
 	}
 }
 
-// Entries of TOML that a person or a client wrote or rewrote.
+// Unwrap handles wrapped TOML entries that a person or a client wrote or edited.
 func TestUnwrapOfEditedTOML(t *testing.T) {
 	tests := []struct{ name, from, to, text string }{
 		{"printed again", "command = \"attache\"\nargs = [\n  '--',\n  'npx',\n  '-y',\n]\n", "command = 'npx'\nargs = [\n  '-y',\n]\n", ""},
@@ -148,7 +148,7 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 	}
 }
 
-// A wrapped remote server that somebody has edited since is put back as far as it can be.
+// A wrapped remote server that was edited since is restored as far as possible.
 func TestUnwrapRemote(t *testing.T) {
 	for _, test := range []struct{ name, from, to, text string }{
 		{"printed again, sorted", `{"args":["--","https://x"],"command":"attache","env":{"ATTACHE_HEADER_A_B":"c"},"type":"stdio"}`,
@@ -187,8 +187,8 @@ func TestUnwrapRemote(t *testing.T) {
 	}
 }
 
-// Entries that attache does not stand in front of, each with the reason.
-func TestWrapPassesOver(t *testing.T) {
+// Some entries are not wrapped, each for a reason that the plan gives.
+func TestWrapSkips(t *testing.T) {
 	for from, want := range map[string]string{
 		`{"url": "https://x/sse"}`:                            "it uses the older transport HTTP+SSE",
 		`{"type": "sse", "url": "https://x"}`:                 "it uses the older transport HTTP+SSE",
@@ -246,8 +246,8 @@ func TestWrapPassesOver(t *testing.T) {
 	}
 }
 
-// A path may have blanks in it, also one of another machine.
-func TestWrapPathWithBlanks(t *testing.T) {
+// A path may contain spaces, also one on another machine.
+func TestWrapPathWithSpaces(t *testing.T) {
 	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestWrapPathWithBlanks(t *testing.T) {
 	}
 }
 
-// What a difference shows is what changes, and no more: around it are secrets.
+// A diff shows only the lines that change, because those around them contain secrets.
 func TestDiff(t *testing.T) {
 	long := `{"a": "` + strings.Repeat("SECRET", 100) + `", "mcpServers": {"s": {"command": "npx", "args": ["x"], "env": {"T": "` + strings.Repeat("SECRET", 100) + `"}}}}`
 	tests := []struct{ name, path, from, want string }{
@@ -289,8 +289,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// secretArguments are secrets among the arguments of a server, and a long line,
-// of which the servers that change are shown whole.
+// secretArguments are servers with secrets among their arguments, and a long line, of which only the
+// servers that change are shown.
 var secretArguments = []struct{ name, path, from, want string }{
 	{"a flag and its value", "x.json", "{\"mcpServers\": {\n\"s\": {\"command\": \"npx\", \"args\": [\"--figma-api-key\", \"SECRET\", \"--token=SECRET\", \"--tokenizer\", \"x\", \"--key-file\", \"y\", \"looks-SECRET\"]}}}",
 		"@line 2\n-\"s\": {\"command\": \"npx\", \"args\": [\"--figma-api-key\", \"[hidden]\", \"[hidden]\", \"--tokenizer\", \"x\", \"--key-file\", \"y\", \"[hidden]\"]}}}\n" +
@@ -303,7 +303,7 @@ var secretArguments = []struct{ name, path, from, want string }{
 		"@line 1\n-..." + strings.Repeat(" ", 44) + `{"mcpServers": {"s": {"command": "npx", "args": ["` + strings.Repeat("x", 300) + `"]}}}` + "\n+..." + strings.Repeat(" ", 44) + `{"mcpServers": {"s": {"command": "attache", "args": ["--", "npx", "` + strings.Repeat("x", 300) + `"]}}}` + "\n"},
 }
 
-// Repair starts attache in another way and leaves its flags and the server alone.
+// Repair changes how attache is started, and keeps its flags and the server.
 func TestRepair(t *testing.T) {
 	tests := []struct{ name, from, to, text string }{
 		{"the binary moved", `{"command": "/old/attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, `{"command": "/opt/attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, ""},
@@ -334,7 +334,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// By npx in place of a binary.
+// Repair can replace a binary by npx.
 func TestRepairToNpx(t *testing.T) {
 	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/old/attache", "args": ["--trust", "direct", "--", "srv"]}}}`))
 	if err != nil {
@@ -346,7 +346,7 @@ func TestRepairToNpx(t *testing.T) {
 	}
 }
 
-// Attache's own flags stand between what starts it and the server.
+// attache's own flags are between the arguments that start it and the server.
 func TestWrapWithFlags(t *testing.T) {
 	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "srv"}}}`))
 	if err != nil {
@@ -372,8 +372,7 @@ func diffOf(t *testing.T, path, content string) string {
 	return b.String()
 }
 
-// Only the servers that are chosen are changed, and only the client's sections
-// are looked at.
+// Wrap changes only the chosen servers, and Read finds only those in the client's sections.
 func TestWrapChoosesServersAndSections(t *testing.T) {
 	const config = `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}, "servers": {"c": {"command": "x"}}}`
 	cursor := Clients()[3]
@@ -394,8 +393,7 @@ func TestWrapChoosesServersAndSections(t *testing.T) {
 	}
 }
 
-// The parsers, or what is shown of a change, would take minutes for these, or exhaust
-// the stack.
+// Read refuses files for which the parsers or Diff would take minutes or overflow the stack.
 func TestReadHuge(t *testing.T) {
 	for _, test := range []struct {
 		name, begin, unit, end string

@@ -15,8 +15,8 @@ import (
 
 var updateGuide = flag.Bool("update-clients", false, "write the table of docs/clients.md")
 
-// TestClientsGuide checks that wrap makes the differences that docs/clients.md shows, and
-// that the page's table of files is that of the code.
+// TestClientsGuide checks that wrap makes the changes that docs/clients.md shows, and that the
+// page's table of files matches the code.
 func TestClientsGuide(t *testing.T) {
 	const file = "../../../../docs/clients.md"
 	data, err := os.ReadFile(file)
@@ -44,8 +44,8 @@ func TestClientsGuide(t *testing.T) {
 	checkDifference(t, "codex", shown[1][1])
 }
 
-// TestWrapDifferences checks what wrap makes of a file of each client, shown as a
-// difference in testdata/wrapped.
+// TestWrapDifferences checks the changes that wrap makes to a file of each client, against the diffs
+// in testdata/wrapped.
 func TestWrapDifferences(t *testing.T) {
 	for _, c := range Clients() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestWrapDifferences(t *testing.T) {
 	}
 }
 
-// checkDifference checks that wrap turns the one side of a difference into the other.
+// checkDifference checks that wrap turns one side of a diff into the other.
 func checkDifference(t *testing.T, client, difference string) {
 	t.Helper()
 	var before, after string
@@ -86,7 +86,7 @@ func checkDifference(t *testing.T, client, difference string) {
 	}
 }
 
-// clientTable is where the clients keep their files, as a table.
+// clientTable returns a Markdown table of the clients' files.
 func clientTable() string {
 	var b strings.Builder
 	b.WriteString("| client | `--client` | Linux | macOS | Windows | in a project |\n|---|---|---|---|---|---|\n")
@@ -122,7 +122,7 @@ func clientTable() string {
 	return b.String()
 }
 
-// cells returns the paths of files for a table, of VS Code's the first alone: the
+// cells returns the paths of files for the table. For VS Code it returns only the first, because the
 // others are the same for its other editions.
 func cells(files []File) string {
 	var all []string

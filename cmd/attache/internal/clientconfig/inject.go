@@ -11,35 +11,35 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// A Variable is a name and a value for an environment.
+// A Variable is an environment variable.
 type Variable struct{ Name, Value string }
 
-// An Injection is what [Inject] does to the servers of a configuration.
+// An Injection describes what [Inject] does to the servers of a configuration.
 type Injection struct {
-	// Variables are added to the environment of every server. What stands there
-	// under the same name is not overwritten.
+	// Variables are added to the environment of every server. They do not replace variables of the
+	// same name.
 	Variables []Variable
-	// LeaveOut says why a server is not for this session, empty if it is. Nil
-	// leaves out none.
+	// LeaveOut returns the reason to remove a server, or "" to keep it. If LeaveOut is nil, all
+	// servers are kept.
 	LeaveOut func(name string) string
-	// Overrides are written to the environment of single servers, by their names,
-	// in the end and over what stands there.
+	// Overrides are variables for single servers, by the server's name. They replace variables of
+	// the same name.
 	Overrides map[string]map[string]string
 }
 
-// An InjectResult is what [Inject] did.
+// An InjectResult reports what [Inject] did.
 type InjectResult struct {
-	// Content is the configuration with the context in it.
+	// Content is the new configuration.
 	Content []byte
-	// Servers are the names of all servers in the configuration before.
+	// Servers are the names of all servers in the old configuration.
 	Servers []string
 	// LeftOut are the servers that were removed.
 	LeftOut []OmittedServer
-	// Kept are the variables that had another value and keep it.
+	// Kept are the variables that were not replaced although they have another value.
 	Kept []KeptVariable
 }
 
-// An OmittedServer is a server that is not for the session, and the reason.
+// An OmittedServer is a server that was removed, and the reason.
 type OmittedServer struct{ Server, Why string }
 
 // A KeptVariable is a variable that a server's entry sets itself.
@@ -48,15 +48,14 @@ type KeptVariable struct {
 	Variable string
 }
 
-// Inject puts what in says into the environment of every server in data, a
-// configuration with "mcpServers". All else in data stays as it is, byte for byte.
-// It takes the time of one pass over data.
+// Inject applies in to every server in data, a configuration with "mcpServers". All other bytes of
+// data stay the same. It makes one pass over data.
 //
-// An error says what is wrong with data and where. A configuration that readers
-// might take differently is refused, for servers are left out by name: of two
-// objects of one name one reader takes the first and another the last.
+// An error gives the problem of data and its position. Inject refuses a configuration that parsers
+// may read differently. With two objects of the same name, one parser uses the first and another the
+// last, so a server could not be removed reliably.
 func Inject(data []byte, in Injection) (InjectResult, error) {
-	if err := plain(data); err != nil {
+	if err := checkUTF8(data); err != nil {
 		return InjectResult{}, err
 	}
 	root, err := parseJSON(data)
@@ -75,7 +74,6 @@ func Inject(data []byte, in Injection) (InjectResult, error) {
 	return j.done, nil
 }
 
-// An injector injects into one configuration.
 type injector struct {
 	Injection
 	data    []byte
@@ -84,12 +82,11 @@ type injector struct {
 	done    InjectResult
 }
 
-// fault is an error at a place in the configuration.
-func (j *injector) fault(offset int, format string, args ...any) error {
+func (j *injector) errorAt(offset int, format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", lineAt(j.data, offset), fmt.Sprintf(format, args...))
 }
 
-// root finds the servers in the configuration.
+// root edits the servers of the configuration root.
 func (j *injector) root(root hujson.Value) error {
 	object, ok := root.Value.(*hujson.Object)
 	if !ok {
@@ -104,13 +101,13 @@ func (j *injector) root(root hujson.Value) error {
 	}
 	servers, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
-		return j.fault(m.Name.StartOffset, `"mcpServers" is not an object: correct it there`)
+		return j.errorAt(m.Name.StartOffset, `"mcpServers" is not an object: correct it there`)
 	}
 	return j.servers(servers)
 }
 
-// only returns the member of object with a name, nil if there is none. Two are an
-// error, and so is one whose name differs in case alone: some readers take it.
+// only returns the member of object with the given name, or nil if there is none. It returns an
+// error for two such members, and for one whose name differs only in case, which some parsers accept.
 func (j *injector) only(object *hujson.Object, name string) (*hujson.ObjectMember, error) {
 	var found *hujson.ObjectMember
 	for i := range object.Members {
@@ -119,26 +116,26 @@ func (j *injector) only(object *hujson.Object, name string) (*hujson.ObjectMembe
 		case !strings.EqualFold(own, name):
 			continue
 		case own != name:
-			return nil, j.fault(m.Name.StartOffset, "%q is %q to readers that do not mind case, and to others it is not: rename or remove it", own, name)
+			return nil, j.errorAt(m.Name.StartOffset, "%q is %q to readers that do not mind case, and to others it is not: rename or remove it", own, name)
 		}
 		if found != nil {
-			return nil, j.fault(m.Name.StartOffset, "%q is there twice, and readers differ in which they take: remove one", name)
+			return nil, j.errorAt(m.Name.StartOffset, "%q is there twice, and readers differ in which they take: remove one", name)
 		}
 		found = m
 	}
 	return found, nil
 }
 
-// servers edits the servers, and takes out those that are not for the session.
+// servers edits the servers, and removes those that LeaveOut returns a reason for.
 func (j *injector) servers(all *hujson.Object) error {
-	gone := make([]bool, len(all.Members))
+	omitted := make([]bool, len(all.Members))
 	for i := range all.Members {
 		m := &all.Members[i]
 		name := nameOf(*m)
 		j.done.Servers = append(j.done.Servers, name)
 		if j.LeaveOut != nil {
 			if why := j.LeaveOut(name); why != "" {
-				gone[i] = true
+				omitted[i] = true
 				j.done.LeftOut = append(j.done.LeftOut, OmittedServer{name, why})
 				continue
 			}
@@ -147,15 +144,14 @@ func (j *injector) servers(all *hujson.Object) error {
 			return err
 		}
 	}
-	j.remove(all, gone)
+	j.remove(all, omitted)
 	return nil
 }
 
-// remove takes the members that are gone out of object.
-func (j *injector) remove(object *hujson.Object, gone []bool) {
-	last := len(gone) - 1
+func (j *injector) remove(object *hujson.Object, omitted []bool) {
+	last := len(omitted) - 1
 	for i, m := range object.Members {
-		if !gone[i] {
+		if !omitted[i] {
 			continue
 		}
 		end := m.Value.EndOffset + len(m.Value.AfterExtra)
@@ -165,7 +161,7 @@ func (j *injector) remove(object *hujson.Object, gone []bool) {
 		j.splices = append(j.splices, splice{span{m.Name.StartOffset - len(m.Name.BeforeExtra), end}, ""})
 	}
 	kept := last
-	for kept >= 0 && gone[kept] {
+	for kept >= 0 && omitted[kept] {
 		kept--
 	}
 	if kept < 0 || kept == last {
@@ -173,18 +169,17 @@ func (j *injector) remove(object *hujson.Object, gone []bool) {
 	}
 	tail := object.Members[last].Value
 	if j.data[tail.EndOffset+len(tail.AfterExtra)] != ',' {
-		// Nothing follows the one that is last now, and JSON has no comma there.
+		// The member that is now the last must not have a comma after it.
 		v := object.Members[kept].Value
 		comma := v.EndOffset + len(v.AfterExtra)
 		j.splices = append(j.splices, splice{span{comma, comma + 1}, ""})
 	}
 }
 
-// server edits the environment of one server.
 func (j *injector) server(name string, m *hujson.ObjectMember) error {
 	object, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
-		return j.fault(m.Name.StartOffset, "the server %q is not an object: correct it there", name)
+		return j.errorAt(m.Name.StartOffset, "the server %q is not an object: correct it there", name)
 	}
 	env, err := j.only(object, "env")
 	if err != nil {
@@ -200,7 +195,7 @@ func (j *injector) server(name string, m *hujson.ObjectMember) error {
 	}
 	variables, ok := env.Value.Value.(*hujson.Object)
 	if !ok {
-		return j.fault(env.Name.StartOffset, "the env of %q is not an object: correct it there", name)
+		return j.errorAt(env.Name.StartOffset, "the env of %q is not an object: correct it there", name)
 	}
 	j.override(name, variables)
 	if members := j.members(name, variables); members != nil {
@@ -209,7 +204,7 @@ func (j *injector) server(name string, m *hujson.ObjectMember) error {
 	return nil
 }
 
-// override replaces the values of variables that are there.
+// override replaces the values of those variables in env that have an override.
 func (j *injector) override(server string, env *hujson.Object) {
 	for _, m := range env.Members {
 		if value, ok := j.Overrides[server][nameOf(m)]; ok {
@@ -218,7 +213,7 @@ func (j *injector) override(server string, env *hujson.Object) {
 	}
 }
 
-// members returns the variables that env lacks, as members of an object.
+// members returns the variables to add to env, as members of an object.
 func (j *injector) members(server string, env *hujson.Object) []string {
 	overrides := j.Overrides[server]
 	var out []string
@@ -240,7 +235,7 @@ func (j *injector) members(server string, env *hujson.Object) []string {
 	return out
 }
 
-// add adds members behind the last one of object, which v is, spaced as that is.
+// add appends members to object, the value of v, with the same spacing as the last member.
 func (j *injector) add(v hujson.Value, object *hujson.Object, members ...string) {
 	if len(object.Members) == 0 {
 		at := v.StartOffset + 1

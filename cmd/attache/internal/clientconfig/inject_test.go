@@ -11,7 +11,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// parachute is the context of the session of seed 000's tests.
+// parachute returns the injection of a session's context.
 func parachute(session, workspace, trust string) Injection {
 	return Injection{Variables: []Variable{
 		{"PARACHUTE_SESSION_ID", session}, {"PARACHUTE_WORKSPACE_ID", workspace}, {"PARACHUTE_TRUST_LEVEL", trust},
@@ -126,7 +126,7 @@ func TestInjectRefuses(t *testing.T) {
 	}
 }
 
-// Sessions that are prepared at the same time do not see each other.
+// Sessions that are prepared at the same time do not affect each other.
 func TestInjectIsolatesSessions(t *testing.T) {
 	data := []byte(`{"mcpServers": {"a": {"command": "x", "env": {"K": "v"}}}}`)
 	for i := range 50 {
@@ -144,8 +144,7 @@ func TestInjectIsolatesSessions(t *testing.T) {
 	}
 }
 
-// What is injected is seen by readers of JSON as it was meant, whatever the file
-// looks like.
+// JSON parsers read the injected values correctly, whatever the file looks like.
 func FuzzInject(f *testing.F) {
 	for file, data := range corpus(f) {
 		if strings.HasSuffix(file.Path, ".json") {
@@ -206,7 +205,7 @@ func manyServers(n int) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkInject measures what 10,000 servers take: the bound is 100 ms.
+// BenchmarkInject measures the time for 10,000 servers. It should be less than 100 ms.
 func BenchmarkInject(b *testing.B) {
 	data := manyServers(10_000)
 	in := parachute("sess_123", "ws", "sandboxed")

@@ -11,12 +11,11 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// maxNesting is how deep the values of a configuration may stand in each other.
-// The parser calls itself for each level, and a file of brackets would end the
-// process.
+// maxNesting is how deep values may be nested. The parser is recursive, so a file of brackets would
+// overflow the stack.
 const maxNesting = 1000
 
-// parseJSON returns the value in data, whose offsets are those of data.
+// parseJSON parses data. The offsets in the value are those in data.
 func parseJSON(data []byte) (hujson.Value, error) {
 	start := 0
 	if bytes.HasPrefix(data, []byte(mark)) {
@@ -25,8 +24,8 @@ func parseJSON(data []byte) (hujson.Value, error) {
 	if offset := tooDeep(data[start:]); offset >= 0 {
 		return hujson.Value{}, fmt.Errorf("line %d: nested more than %d deep, as no configuration is: correct it there", lineAt(data, start+offset), maxNesting)
 	}
-	// The mark becomes spaces so that all offsets stay, and a comment in the last
-	// line ends, as clients have it and the parser does not.
+	// Replace the mark by spaces, so that the offsets stay the same. End the last line: clients
+	// accept a comment there without a line break, and the parser does not.
 	text := make([]byte, 0, len(data)+1)
 	text = append(text, strings.Repeat(" ", start)...)
 	text = append(text, data[start:]...)
@@ -38,20 +37,19 @@ func parseJSON(data []byte) (hujson.Value, error) {
 	return v, nil
 }
 
-// jsonProblem says what the parser found wrong, without the text it found it in:
-// that may be a secret.
+// jsonProblem returns the parser's error without the text that it quotes, which may be a secret.
 func jsonProblem(err error) error {
-	at, what, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ": ")
+	at, problem, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ": ")
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not valid JSON: it ends too early: was it written to the end?")
-	case strings.HasPrefix(what, "invalid literal"):
-		what = "a value that JSON does not have"
+	case strings.HasPrefix(problem, "invalid literal"):
+		problem = "a value that JSON does not have"
 	}
-	return fmt.Errorf("it is not valid JSON: %s: %s: correct it there", at, what)
+	return fmt.Errorf("it is not valid JSON: %s: %s: correct it there", at, problem)
 }
 
-// tooDeep returns where data is nested too deep, -1 if nowhere.
+// tooDeep returns the offset at which data is nested deeper than maxNesting, or -1.
 func tooDeep(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -75,8 +73,7 @@ func tooDeep(data []byte) int {
 	return -1
 }
 
-// commentLength returns how long the comment is that b begins with, 0 if it does
-// not.
+// commentLength returns the length of the comment at the start of b, or 0 if there is none.
 func commentLength(b []byte) int {
 	for _, kind := range [][2]string{{"//", "\n"}, {"/*", "*/"}} {
 		if !bytes.HasPrefix(b, []byte(kind[0])) {
@@ -90,10 +87,9 @@ func commentLength(b []byte) int {
 	return 0
 }
 
-// readJSON finds the servers in d.
 func (d *Document) readJSON(sections []section) error {
 	if len(bytes.TrimSpace(bytes.TrimPrefix(d.data, []byte(mark)))) == 0 {
-		return nil // an empty file is one without servers
+		return nil // an empty file has no servers
 	}
 	root, err := parseJSON(d.data)
 	if err != nil {
@@ -108,8 +104,7 @@ func (d *Document) readJSON(sections []section) error {
 	return nil
 }
 
-// descend goes down path from v and reads the servers in the objects there.
-// project is what a "*" on the way stood for.
+// descend reads the servers in the objects at path below v. project is the name that "*" matched.
 func (d *Document) descend(v hujson.Value, path section, project string) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -125,7 +120,7 @@ func (d *Document) descend(v hujson.Value, path section, project string) {
 				e.next = object.Members[i+1].Name.StartOffset
 			}
 			d.Entries = append(d.Entries, e)
-			d.hide(object.Members[i].Value)
+			d.addSecrets(object.Members[i].Value)
 		}
 		return
 	}
@@ -145,8 +140,8 @@ func (d *Document) descend(v hujson.Value, path section, project string) {
 	}
 }
 
-// hide remembers where the secrets of an entry are.
-func (d *Document) hide(v hujson.Value) {
+// addSecrets adds the secrets of an entry to d.secrets.
+func (d *Document) addSecrets(v hujson.Value) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {
 		return
@@ -160,27 +155,25 @@ func (d *Document) hide(v hujson.Value) {
 				d.secrets = append(d.secrets, span{secret.Value.StartOffset, secret.Value.EndOffset})
 			}
 		case nameOf(m) == "command":
-			d.hide(m.Value) // Zed's older form
+			d.addSecrets(m.Value) // Zed's older form
 		}
 	}
 }
 
-// nameOf returns the name of a member, unescaped.
 func nameOf(m hujson.ObjectMember) string { return textOf(m.Name) }
 
-// textOf returns the text that v is, empty if it is none.
+// textOf returns the string v, unescaped, or "" if v is not a string.
 func textOf(v hujson.Value) string {
 	l, ok := v.Value.(hujson.Literal)
 	switch {
 	case !ok || l.Kind() != '"':
 		return ""
 	case bytes.IndexByte(l, '\\') < 0:
-		return string(l[1 : len(l)-1]) // most are; unescaping takes ten times as long
+		return string(l[1 : len(l)-1]) // the usual case; unescaping takes ten times as long
 	}
 	return l.String()
 }
 
-// jsonEntry reads the entry of one server.
 func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 	e := &Entry{Name: nameOf(*m), Project: project, offset: m.Name.StartOffset, end: m.Value.EndOffset}
 	object, ok := m.Value.Value.(*hujson.Object)
@@ -188,12 +181,13 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 		e.Odd = "it is not an object"
 		return e
 	}
-	if inner := commandObject(object); inner != nil {
-		// Zed's older form: "command": {"path": ..., "args": [...]}
-		e.jsonCommand(inner, "path")
-	} else {
-		e.jsonCommand(object, "command")
+	command, key := object, "command"
+	if m := memberNamed(object, key); m != nil {
+		if inner, ok := m.Value.Value.(*hujson.Object); ok {
+			command, key = inner, "path" // Zed's older form: "command": {"path": ..., "args": [...]}
+		}
 	}
+	e.jsonCommand(command, key)
 	e.remote = readRemote(object)
 	e.classify(e.remote.kind.value.value, e.remote.address.key.value)
 	return e
@@ -204,18 +198,7 @@ func isNull(v hujson.Value) bool {
 	return ok && l.Kind() == 'n'
 }
 
-// commandObject returns the object that is the command of an entry, nil if it is
-// none.
-func commandObject(object *hujson.Object) *hujson.Object {
-	m := memberNamed(object, "command")
-	if m == nil {
-		return nil
-	}
-	inner, _ := m.Value.Value.(*hujson.Object)
-	return inner
-}
-
-// memberNamed returns the first member of an object with a name, nil if there is none.
+// memberNamed returns the first member of object with the given name, or nil.
 func memberNamed(object *hujson.Object, name string) *hujson.ObjectMember {
 	if object == nil {
 		return nil
@@ -227,8 +210,7 @@ func memberNamed(object *hujson.Object, name string) *hujson.ObjectMember {
 	return &object.Members[i]
 }
 
-// jsonCommand reads the command of e, which object has under key, and its
-// arguments.
+// jsonCommand reads the command of e, which is the member key of object, and its arguments.
 func (e *Entry) jsonCommand(object *hujson.Object, key string) {
 	seen := map[string]bool{}
 	for _, m := range object.Members {
@@ -249,7 +231,7 @@ func (e *Entry) jsonCommand(object *hujson.Object, key string) {
 	}
 }
 
-// jsonCommandValue reads the member that names the program.
+// jsonCommandValue reads the member m with the program.
 func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 	v := m.Value
 	l, ok := v.Value.(hujson.Literal)
@@ -261,7 +243,6 @@ func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 	e.newArgs = newArgs{before: "," + gap(m) + `"args":` + whiteSpace(v.BeforeExtra), at: v.EndOffset}
 }
 
-// jsonArgs reads the list of arguments.
 func (e *Entry) jsonArgs(v hujson.Value) {
 	array, ok := v.Value.(*hujson.Array)
 	if !ok {
@@ -277,8 +258,8 @@ func (e *Entry) jsonArgs(v hujson.Value) {
 	}
 }
 
-// gap returns the white space that another member spaced as m has in front of it:
-// the first one of an object in one line often has none, but one behind its colon.
+// gap returns the white space to write before another member, with the same spacing as m. The first
+// member of an object on one line often has no space before it, but one after its colon.
 func gap(m hujson.ObjectMember) string {
 	if space := whiteSpace(m.Name.BeforeExtra); space != "" {
 		return space
@@ -289,8 +270,7 @@ func gap(m hujson.ObjectMember) string {
 	return ""
 }
 
-// whiteSpace returns extra if nothing but white space is in it, and one space
-// otherwise.
+// whiteSpace returns extra if it is only white space, and one space otherwise.
 func whiteSpace(extra hujson.Extra) string {
 	if extra.IsStandard() {
 		return string(extra)

@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 )
 
-// Files over 10 MB work, and take no time that grows faster than they do.
+// Files over 10 MB work, in linear time.
 func TestLargeFile(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(`{"history": ["` + strings.Repeat("x", 11<<20) + `"], "mcpServers": {`)

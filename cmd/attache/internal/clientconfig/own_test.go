@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOwn takes wrapped entries apart: attache's own arguments, the server and the variables.
+// TestOwn checks the parts of wrapped entries: attache's own arguments, the server and the variables.
 func TestOwn(t *testing.T) {
 	for _, test := range []struct{ file, text, want string }{
 		{"x.json", `{"mcpServers": {"s": {"command": "/opt/attache", "args": ["--trust", "direct", "--", "uvx", "x"], "env": {"A": "b", "C": "d"}}}}`,

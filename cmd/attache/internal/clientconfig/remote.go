@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// HeaderPrefix begins the names of the variables that hold the headers of a remote
-	// server. What follows is the header's name, with _ in the place of - and __ in that of _.
+	// HeaderPrefix is the prefix of the variables that hold the headers of a remote server. The rest
+	// of the name is the header's name, with _ for - and __ for _.
 	HeaderPrefix = "ATTACHE_HEADER_"
-	// EntryVariable says how a wrapped entry had its address and its type, where they
-	// were not "url" and "http". Only Unwrap reads it.
+	// EntryVariable holds the original key of the address and the original type of a wrapped entry,
+	// if they were not "url" and "http". Only Unwrap reads it.
 	EntryVariable = "ATTACHE_ENTRY"
 )
 
-// A remoteForm is how a remote server stands in an entry of JSON, or how it does when
-// attache is in front of it.
+// A remoteForm holds the members of a JSON entry for a remote server, wrapped or not.
 type remoteForm struct {
 	address        member // its key and its URL
 	kind           member // "type"
@@ -31,13 +30,13 @@ type remoteForm struct {
 	command        member
 	args           member
 	login          bool // the client logs in to the server by itself
-	repeated       bool // a member is there twice
-	oddHeaders     bool // a header's value is no text
-	escaped        bool // a text that wrapRemote replaces is not written as unwrapRemote would
-	commandIsFirst bool // args follow the command at once
+	repeated       bool // a member occurs twice
+	oddHeaders     bool // a header's value is not a string
+	escaped        bool // unwrapRemote would write a string that wrapRemote replaces in another way
+	commandIsFirst bool // args directly follow the command
 }
 
-// A member is a key and its value. The zero member is not there.
+// A member is a key and its value. The zero value means that there is none.
 type member struct{ key, value literal }
 
 func (m member) exists() bool { return m.key.to > 0 }
@@ -49,13 +48,13 @@ func memberOf(m hujson.ObjectMember) member {
 	}
 }
 
-// replaced notes a text of the entry that wrapRemote puts another in the place of.
-func (f *remoteForm) replaced(v hujson.Value) {
+// checkEscapes sets f.escaped if v, a string that wrapRemote replaces, could not be restored.
+func (f *remoteForm) checkEscapes(v hujson.Value) {
 	l, ok := v.Value.(hujson.Literal)
 	f.escaped = f.escaped || ok && l.Kind() == '"' && string(l) != quote(textOf(v))
 }
 
-// readRemote reads the members of an entry that a remote server has.
+// readRemote reads the members of an entry that matter for a remote server.
 func readRemote(object *hujson.Object) *remoteForm {
 	f := &remoteForm{}
 	addresses := 0
@@ -68,16 +67,16 @@ func readRemote(object *hujson.Object) *remoteForm {
 		case isAddress(name):
 			addresses++
 			f.repeated = f.repeated || addresses > 1
-			if !isNull(m.Value) { // clients write null where there is no address
+			if !isNull(m.Value) { // clients write null if there is no address
 				f.address = memberOf(m)
-				f.replaced(m.Name)
+				f.checkEscapes(m.Name)
 			}
 		case name == "type":
 			set(&f.kind, m)
-			f.replaced(m.Value)
+			f.checkEscapes(m.Value)
 		case name == "headers":
 			set(&f.headers, m)
-			f.replaced(m.Name)
+			f.checkEscapes(m.Name)
 			f.readHeaders(m.Value)
 		case name == "env":
 			set(&f.env, m)
@@ -110,11 +109,11 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 			f.oddHeaders = true
 		}
 		f.headerNames = append(f.headerNames, m.key)
-		f.replaced(h.Name)
+		f.checkEscapes(h.Name)
 	}
 }
 
-// problem says why attache is not put in front of the remote server, empty if it is.
+// problem returns the reason why the remote server cannot be wrapped, or "".
 func (f *remoteForm) problem(client *Client) string {
 	switch {
 	case f.repeated:
@@ -153,17 +152,17 @@ func (f *remoteForm) problem(client *Client) string {
 	return ""
 }
 
-// hasArgs says why attache is not put in front of a remote server with arguments: its own would
-// be there beside them.
+// hasArgs is the reason why a remote server with arguments is not wrapped: attache's own arguments
+// would be mixed with them.
 const hasArgs = "it is remote and has args: remove them, which clients do not use there"
 
-// hasUsualType reports whether the type is a word, which has a place in the note for unwrapRemote.
+// hasUsualType reports whether the type is a single word, which entryNote can hold.
 func (f *remoteForm) hasUsualType() bool {
 	kind := f.kind.value
 	return !f.kind.exists() || kind.value != "" && !strings.ContainsFunc(kind.value, unicode.IsSpace)
 }
 
-// advice says what a person should know of the entry when attache is in front of it.
+// advice returns a note for the user about the wrapped entry, or "".
 func (f *remoteForm) advice() string {
 	if slices.ContainsFunc(f.headerNames, func(h literal) bool { return strings.EqualFold(h.value, "authorization") }) {
 		return ""
@@ -171,13 +170,13 @@ func (f *remoteForm) advice() string {
 	return "it has no Authorization header: if the client had logged in to it, run \"attache login\" with its address"
 }
 
-// isSSE reports whether a client speaks the transport of 2024-11-05 with the server.
+// isSSE reports whether the client uses the transport of revision 2024-11-05 with the server.
 func isSSE(f *remoteForm, client *Client) bool {
 	if f.kind.value.value != "" {
 		return strings.EqualFold(f.kind.value.value, "sse")
 	}
 	if client != nil && client.Name == "gemini" && f.address.key.value == "url" {
-		return true // Streamable HTTP is httpUrl there
+		return true // Gemini CLI uses httpUrl for Streamable HTTP
 	}
 	u, err := url.Parse(f.address.value.value)
 	return err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse")
@@ -187,14 +186,13 @@ func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
 }
 
-// hasPassword reports whether an address names a user.
 func hasPassword(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.User != nil
 }
 
-// hasSecretQuery reports whether an address has a parameter that is a secret by its name, such
-// as exaApiKey or access_token.
+// hasSecretQuery reports whether an address has a query parameter whose name is that of a secret,
+// such as exaApiKey or access_token.
 func hasSecretQuery(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -208,8 +206,8 @@ func hasSecretQuery(address string) bool {
 	return false
 }
 
-// wrapRemote returns the edits that put attache in front of a remote server. Every
-// value stays where it is; keys change, so that unwrapRemote finds the bytes again.
+// wrapRemote returns the edits that put attache in front of a remote server. Values stay in place
+// and keys change, so that unwrapRemote can restore the original bytes.
 func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
 	f := e.remote
 	note := f.entryNote()
@@ -240,11 +238,11 @@ func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
 	return edits
 }
 
-// noHeaders says in the note that the entry had an object of headers with none in it.
+// noHeaders is the word in EntryVariable for an entry with an empty object of headers.
 const noHeaders = "headers"
 
-// entryNote returns the variable that says how the entry had its address and its type,
-// as a member; empty if they are the usual ones.
+// entryNote returns EntryVariable as a member, or "" if the entry has the usual key for its address
+// and the usual type.
 func (f *remoteForm) entryNote() string {
 	kind := f.kind.value.value
 	if f.address.key.value == "url" && (!f.kind.exists() || kind == "http") {
@@ -257,8 +255,8 @@ func (f *remoteForm) entryNote() string {
 	return quote(EntryVariable) + ": " + quote(note)
 }
 
-// unwrapRemote returns the edits that take attache out from in front of a remote server,
-// or why it stays. The argument with the index dashes is the "--".
+// unwrapRemote returns the edits that remove attache from the entry of a remote server, or the
+// reason why they are not possible. dashes is the index of the argument "--".
 func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 	f := e.remote
 	switch {
@@ -288,7 +286,8 @@ func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 	return append(edits, variables...), ""
 }
 
-// unwrapVariables turns the variables of an entry into headers again.
+// unwrapVariables returns the edits that turn the variables of an entry into headers again. note is
+// the index of EntryVariable, or -1.
 func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why string) {
 	if !f.env.exists() {
 		return nil, ""
@@ -315,8 +314,8 @@ func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why
 	return edits, ""
 }
 
-// memberSpan returns what goes when a member does: with the comma in front of it, or
-// where it is the first, the one behind it.
+// memberSpan returns the part to delete together with m: the comma before it if it follows another
+// member, and otherwise the comma after it.
 func (d *Document) memberSpan(m member, follows bool) span {
 	at := span{m.key.from, m.value.to}
 	if follows {

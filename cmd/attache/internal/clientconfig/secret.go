@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// secretFlags are words of the flags whose value is a secret, as servers on npm
-// and PyPI name them: --api-key, --access-token, --figma-api-key, --db-password.
+// secretFlags are the words that mark a flag with a secret, from servers on npm and PyPI: --api-key,
+// --access-token, --figma-api-key, --db-password.
 var secretFlags = []string{"key", "apikey", "token", "secret", "password", "passwd", "credential", "credentials", "auth", "authorization", "pat", "header"}
 
-// hideArguments adds the arguments that are secrets to what a difference hides.
+// hideArguments adds the arguments that are secrets to p.secrets.
 func (p *Plan) hideArguments(looksSecret func(string) bool) {
 	for _, step := range p.Steps {
 		if step.Entry.args == nil {
@@ -29,8 +29,7 @@ func (p *Plan) hideArguments(looksSecret func(string) bool) {
 	p.secrets = slices.Compact(p.secrets)
 }
 
-// secretFlag reports whether flag is one whose value is a secret. A flag that names
-// a file is none, although the file has a secret in it.
+// secretFlag reports whether the value of flag is a secret. The path of a file with a secret is not.
 func secretFlag(flag string) bool {
 	name, ok := strings.CutPrefix(flag, "-")
 	if !ok && strings.ToUpper(flag) != flag { // NAME=value is a variable, as for env

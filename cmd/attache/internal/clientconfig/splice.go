@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A splice puts text in the place of what stands in a span.
+// A splice replaces a span by text.
 type splice struct {
 	span
 	text string
 }
 
-// apply returns data with the splices, which are in order and do not overlap.
+// apply returns data with the splices applied. They are sorted and do not overlap.
 func apply(data []byte, splices []splice) []byte {
 	size := len(data)
 	for _, s := range splices {
@@ -29,22 +29,22 @@ func apply(data []byte, splices []splice) []byte {
 	return append(out, data[at:]...)
 }
 
-// comments returns the comments in a part of a list that is taken out, with the
-// white space around them, so that none is lost. gone are the items in it.
-func comments(data []byte, part span, gone []literal) string {
-	var kept strings.Builder
+// comments returns the comments in part, a part of a list that is removed with its items, and the
+// white space around them.
+func comments(data []byte, part span, items []literal) string {
+	var found strings.Builder
 	at := part.from
-	for _, item := range append(slices.Clone(gone), literal{span: span{part.to, part.to}}) {
+	for _, item := range append(slices.Clone(items), literal{span: span{part.to, part.to}}) {
 		if between := withoutComma(string(data[at:item.from])); strings.TrimSpace(between) != "" {
-			kept.WriteString(between)
+			found.WriteString(between)
 		}
 		at = item.to
 	}
-	return kept.String()
+	return found.String()
 }
 
-// withoutComma returns what stands between two items without the comma, which a
-// comment may hold too.
+// withoutComma returns the text between two items without the comma that separates them. It ignores
+// commas in comments.
 func withoutComma(between string) string {
 	for i := 0; i < len(between); i++ {
 		switch between[i] {
@@ -63,13 +63,20 @@ func withoutComma(between string) string {
 	return between
 }
 
-// quote returns s as a text of JSON, which is one of TOML too: both have the same
-// escapes.
+// quote returns s as a JSON string that is also a TOML string.
 func quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string cannot fail, and a buffer neither
+	_ = e.Encode(s) // cannot fail for a string and a buffer
 	text := strings.TrimSuffix(b.String(), "\n")
-	return strings.ReplaceAll(text, "\x7f", `\u007f`) // TOML alone wants it escaped
+	return strings.ReplaceAll(text, "\x7f", `\u007f`) // only TOML requires this escape
+}
+
+func quoteAll(args []string) []string {
+	var quoted []string
+	for _, arg := range args {
+		quoted = append(quoted, quote(arg))
+	}
+	return quoted
 }

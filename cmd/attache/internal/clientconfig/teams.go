@@ -2,33 +2,29 @@ package clientconfig
 
 import (
 	"bytes"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// TeamsServer is the name of attache's own server in a configuration, and teamsCommand the
-// argument that starts it.
+// TeamsServer is the name of attache's own server in a configuration. teamsCommand is the argument
+// that starts it.
 const (
 	TeamsServer  = "attache-teams"
 	teamsCommand = "teams"
 )
 
-// codexVariables are what Codex, which gives its servers a nearly empty environment, is told
-// to pass on: who the session is that another one started, and where the configuration and the
-// registry are.
+// codexVariables lists the variables that Codex must pass to the server, because it gives servers a
+// nearly empty environment. They identify a session that another one started, and locate the
+// configuration and the registry.
 const codexVariables = `env_vars = ["ATTACHE_SESSION_ID", "ATTACHE_SESSION_PROOF", "ATTACHE_PARENT_SESSION_ID", "ATTACHE_TRUST_LEVEL", "ATTACHE_WORKSPACE_PATH", "ATTACHE_WORKSPACE_ID", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]`
 
-// IsTeams reports whether e starts attache's own server and wraps no other. A second attache has
-// a name that begins with attache-.
+// IsTeams reports whether e starts attache's own server and wraps no other. The program may also be
+// called attache-SUFFIX, as a second attache is.
 func (e *Entry) IsTeams() bool {
 	if e.Name == TeamsServer && slices.Contains(e.Args, teamsCommand) {
 		return true
 	}
-	program, own := e.Command, e.Args
-	if baseName(program) == "cmd" && len(own) > 1 && strings.EqualFold(own[0], "/c") {
-		program, own = own[1], own[2:]
-	}
+	program, own := e.withoutCmd(e.Args)
 	at := 0
 	if name := baseName(program); name != "attache" && !strings.HasPrefix(name, "attache-") {
 		if at = slices.IndexFunc(own, isPackage) + 1; at == 0 {
@@ -38,10 +34,9 @@ func (e *Entry) IsTeams() bool {
 	return at < len(own) && own[at] == teamsCommand
 }
 
-// AddTeams adds to a plan that attache's own server is put in front of the first server of
-// each list of servers that has none. Its entry alone undoes it: see RemoveTeams. Where the
-// file could not be read with it, as one of TOML that has all servers in one value, the plan
-// says that it is not added.
+// AddTeams extends p to add attache's own server before the first server of each list that lacks it.
+// RemoveTeams undoes this. If the new file could not be read, such as a TOML file with all servers
+// in one value, the server is not added, and a step of the plan says so.
 func (d *Document) AddTeams(p *Plan, file File, l Launch) {
 	before := *p
 	before.splices = slices.Clone(p.splices)
@@ -53,18 +48,21 @@ func (d *Document) AddTeams(p *Plan, file File, l Launch) {
 }
 
 func (d *Document) addTeams(p *Plan, file File, l Launch) {
-	if strings.EqualFold(filepath.Ext(file.Path), ".toml") {
-		d.addTOMLTeams(p, l)
+	isTeams := func(e *Entry) bool { return e.IsTeams() || e.Name == TeamsServer }
+	if file.isTOML() {
+		if end := len(d.data); len(d.Entries) > 0 && !slices.ContainsFunc(d.Entries, isTeams) {
+			d.extend(p, splice{span{end, end}, tomlTeams(l.Command, l.teams())}, nil)
+		}
 		return
 	}
 	first := map[string]*Entry{}
 	for _, e := range d.Entries {
-		if e.IsTeams() || e.Name == TeamsServer || first[e.Project] == nil {
+		if isTeams(e) || first[e.Project] == nil {
 			first[e.Project] = e
 		}
 	}
 	for _, e := range d.Entries {
-		if first[e.Project] != e || e.IsTeams() || e.Name == TeamsServer {
+		if first[e.Project] != e || isTeams(e) {
 			continue
 		}
 		text := quote(TeamsServer) + ": " + `{"command": ` + quote(l.Command) + `, "args": [` + strings.Join(quoteAll(l.teams()), ", ") + "]}," + d.gapBefore(e)
@@ -72,10 +70,9 @@ func (d *Document) addTeams(p *Plan, file File, l Launch) {
 	}
 }
 
-// teams returns the arguments that start attache's own server.
 func (l Launch) teams() []string { return slices.Concat(l.Args, []string{teamsCommand}, l.Flags) }
 
-// gapBefore returns the white space in front of an entry of JSON.
+// gapBefore returns the white space before an entry in a JSON file, or a space if there is none.
 func (d *Document) gapBefore(e *Entry) string {
 	before := d.data[:e.offset]
 	if space := string(before[len(bytes.TrimRight(before, " \t\r\n")):]); space != "" {
@@ -84,7 +81,7 @@ func (d *Document) gapBefore(e *Entry) string {
 	return " "
 }
 
-// extend adds an edit to a plan, whose step is about a server of attache's own.
+// extend adds an edit of attache's own server to a plan. near is a nearby entry, or nil.
 func (d *Document) extend(p *Plan, s splice, near *Entry) {
 	own := &Entry{Name: TeamsServer, offset: s.from}
 	if near != nil {
@@ -96,28 +93,19 @@ func (d *Document) extend(p *Plan, s splice, near *Entry) {
 	p.Steps = append(p.Steps, Step{Entry: own, Done: true})
 }
 
-func (d *Document) addTOMLTeams(p *Plan, l Launch) {
-	if len(d.Entries) == 0 || slices.ContainsFunc(d.Entries, func(e *Entry) bool { return e.IsTeams() || e.Name == TeamsServer }) {
-		return
-	}
-	end := len(d.data)
-	d.extend(p, splice{span{end, end}, tomlTeams(l.Command, l.teams())}, nil)
-}
-
-// tomlTeams returns the table of attache's own server, as it stands at the end of a file.
+// tomlTeams returns the table of attache's own server, to write at the end of a file.
 func tomlTeams(command string, args []string) string {
 	return "\n[mcp_servers." + TeamsServer + "]\ncommand = " + quote(command) + "\nargs = [" + strings.Join(quoteAll(args), ", ") + "]\n" + codexVariables + "\n"
 }
 
-// RemoveTeams adds to a plan that attache's own server is taken out.
+// RemoveTeams extends p to remove attache's own server.
 func (d *Document) RemoveTeams(p *Plan, file File) {
-	isTOML := strings.EqualFold(filepath.Ext(file.Path), ".toml")
 	for _, e := range d.Entries {
 		if !e.IsTeams() {
 			continue
 		}
 		at, ok := span{}, false
-		if isTOML {
+		if file.isTOML() {
 			text := tomlTeams(e.Command, e.Args)
 			from := bytes.Index(d.data, []byte(text))
 			at, ok = span{from, from + len(text)}, from >= 0
@@ -132,9 +120,9 @@ func (d *Document) RemoveTeams(p *Plan, file File) {
 	}
 }
 
-// jsonTeams returns where the entry of attache's own server stands, with the comma that parts
-// it from the others. A client may have written the file anew since AddTeams, in another order.
-// It returns false where a comment stands beside the entry, or a comma with nothing behind it.
+// jsonTeams returns the span of e, the entry of attache's own server, with the comma that separates
+// it from the next or previous one. The order of the entries may have changed since AddTeams. It
+// returns false if there is a comment next to the entry, or a trailing comma.
 func (d *Document) jsonTeams(e *Entry) (span, bool) {
 	between := func(from, to int) string { return strings.TrimSpace(string(d.data[from:to])) }
 	switch {

@@ -11,19 +11,16 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// maxTOMLKeys is how many keys, tables and lists a configuration may have. The parser
-// compares each table with its neighbours, so 200,000 of them took it a minute, and
-// calls itself for each level of nesting.
+// maxTOMLKeys is the maximum number of keys, tables and lists. The parser compares each table with
+// its siblings, which took a minute for 200,000 of them, and it is recursive.
 const maxTOMLKeys = 20_000
 
-// readTOML finds the servers in d.
 func (d *Document) readTOML(sections []section) error {
 	text := bytes.TrimPrefix(d.data, []byte(mark))
 	if bytes.Count(text, []byte("="))+bytes.Count(text, []byte("[")) > maxTOMLKeys {
 		return fmt.Errorf("it has more than %d keys and tables, as no configuration has: name another file", maxTOMLKeys)
 	}
-	// The parser that tells where things stand takes one line at a time and
-	// would not notice a table that is there twice.
+	// The parser that reports offsets reads one line at a time and does not detect duplicate tables.
 	var all map[string]any
 	if err := toml.Unmarshal(text, &all); err != nil {
 		return tomlProblem(err)
@@ -45,7 +42,7 @@ func (d *Document) readTOML(sections []section) error {
 	return nil
 }
 
-// tomlProblem says what the parser found wrong, without the lines around it.
+// tomlProblem returns the parser's error without the lines that it quotes.
 func tomlProblem(err error) error {
 	text := strings.TrimPrefix(err.Error(), "toml: ")
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
@@ -55,36 +52,29 @@ func tomlProblem(err error) error {
 	return fmt.Errorf("it is not valid TOML: %s: correct it", text)
 }
 
-// A tomlEntry is an entry that is being read. Its parts may stand in several
-// places of the file.
+// A tomlEntry is an entry that is being read. Its parts can be in several places of the file.
 type tomlEntry struct {
 	Entry
 	form tomlForm
 }
 
-// A keyPath is the names of a key and of the tables that it is in. Those that another
-// line has written have no place.
+// A keyPath holds the names of the tables around a key, and of the key itself. Names from other
+// lines have no position.
 type keyPath []literal
 
-// startsWith reports whether the first names are those of a section.
-func (p keyPath) startsWith(s section) bool {
-	return len(p) >= len(s) && slices.EqualFunc(p[:len(s)], s, func(l literal, name string) bool { return l.value == name })
-}
-
-// A tomlReader finds servers, whether they are tables, inline tables or dotted
-// keys.
+// A tomlReader finds servers that are written as tables, inline tables or dotted keys.
 type tomlReader struct {
 	parser   unstable.Parser
 	text     []byte
-	base     int // where text begins in the document
+	base     int // offset of text in the document
 	sections []section
-	table    keyPath // the table the lines belong to; nil: one of an array of tables
-	skip     bool    // the lines belong to an array of tables
+	table    keyPath // the current table
+	skip     bool    // the current table is in an array of tables
 	found    map[string]*tomlEntry
 	secrets  []span
 }
 
-// expression reads one line of the file, or one value over several lines.
+// expression reads the header of a table, or a key with its value.
 func (r *tomlReader) expression(n *unstable.Node) {
 	switch n.Kind {
 	case unstable.Table:
@@ -93,11 +83,9 @@ func (r *tomlReader) expression(n *unstable.Node) {
 		for i, name := range names {
 			r.table[i].value = name.value
 		}
-		if e, depth := r.entry(names, at.from); depth >= 2 {
-			e.form.name(names[len(names)-depth:])
-		}
+		r.entry(names, at.from)
 	case unstable.ArrayTable:
-		r.skip = true // no server is one of several of a name
+		r.skip = true // no client has servers there
 	case unstable.KeyValue:
 		if !r.skip {
 			r.keyValue(n, r.table, false)
@@ -105,7 +93,7 @@ func (r *tomlReader) expression(n *unstable.Node) {
 	}
 }
 
-// key returns the names of a dotted key, and where it stands in the text.
+// key returns the names of a dotted key, and its span in r.text.
 func (r *tomlReader) key(it unstable.Iterator) (names keyPath, at span) {
 	for it.Next() {
 		raw := it.Node().Raw
@@ -118,60 +106,59 @@ func (r *tomlReader) key(it unstable.Iterator) (names keyPath, at span) {
 	return names, at
 }
 
-// entry returns the entry that path is or lies in, made if it is new, and how far
-// below the section path goes; nil if there is none.
-func (r *tomlReader) entry(path keyPath, offset int) (e *tomlEntry, depth int) {
+// entry returns the entry that contains path, and the names in path below the section. It creates the
+// entry if it is new, records a path below the entry, and returns nil if path is in no section.
+func (r *tomlReader) entry(path keyPath, offset int) (*tomlEntry, keyPath) {
 	for _, s := range r.sections {
-		depth = len(path) - len(s)
-		if depth < 1 || !path.startsWith(s) {
+		if len(path) <= len(s) || !slices.EqualFunc(path[:len(s)], s, func(l literal, name string) bool { return l.value == name }) {
 			continue
 		}
-		name := path[len(s)].value
-		if r.found[name] == nil {
-			r.found[name] = &tomlEntry{Entry: Entry{Name: name, offset: r.base + offset}}
+		names := path[len(s):]
+		e := r.found[names[0].value]
+		if e == nil {
+			e = &tomlEntry{Entry: Entry{Name: names[0].value, offset: r.base + offset}}
+			r.found[e.Name] = e
 		}
-		return r.found[name], depth
+		if len(names) > 1 {
+			e.form.name(names)
+		}
+		return e, names
 	}
-	return nil, 0
+	return nil, nil
 }
 
-// keyValue reads one key and its value, which belong to the table path. inline
-// says that they stand in an inline table.
+// keyValue reads one key and its value in the table path. inline is true in an inline table.
 func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 	names, at := r.key(n.Key())
 	path = slices.Concat(path, names)
 	v := n.Value()
 	if v.Kind == unstable.InlineTable {
-		if e, depth := r.entry(path, at.from); depth >= 2 {
-			e.form.name(path[len(path)-depth:])
-		}
-		path = slices.Clone(path)
+		r.entry(path, at.from)
 		for i := range path {
-			path[i].span = span{} // noted
+			path[i].span = span{} // entry has recorded them
 		}
 		for it := v.Children(); it.Next(); {
 			r.keyValue(it.Node(), path, true)
 		}
 		return
 	}
-	e, depth := r.entry(path, at.from)
-	if depth >= 2 {
-		e.form.name(path[len(path)-depth:])
-		e.form.value(path[len(path)-depth:], v.Kind == unstable.String, string(v.Data))
+	e, below := r.entry(path, at.from)
+	if len(below) > 1 {
+		e.form.value(below, v.Kind == unstable.String, string(v.Data))
 	}
-	switch depth {
+	switch len(below) {
 	case 1:
 		e.Odd = "it is not a table"
 	case 2:
 		r.field(e, n, names[len(names)-1], at, inline)
 	case 3:
-		if isSecret(path[len(path)-2].value) && v.Raw.Length > 0 {
+		if isSecret(below[1].value) && v.Raw.Length > 0 {
 			r.secrets = append(r.secrets, r.literal(v).span)
 		}
 	}
 }
 
-// field reads one field of a server, whose key stands at at and ends in last.
+// field reads one field of a server. at is the span of its key, and last the key's last name.
 func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, last literal, at span, inline bool) {
 	v := n.Value()
 	switch name := last.value; {
@@ -182,20 +169,20 @@ func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, last literal, at span
 		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.from-r.base]), inline)
 	case name == "args":
 		r.args(e, n, at)
-		e.form.set(name, r.place(n, last, at, inline))
+		e.form.set(name, r.tomlField(n, last, at, inline))
 	case v.Kind == unstable.String || v.Kind == unstable.Array:
-		e.form.set(name, r.place(n, last, at, inline))
+		e.form.set(name, r.tomlField(n, last, at, inline))
 	}
 }
 
-// literal returns a text of the file.
+// literal returns the string v with its position in the document.
 func (r *tomlReader) literal(v *unstable.Node) literal {
 	from := r.base + int(v.Raw.Offset)
 	return literal{span{from, from + int(v.Raw.Length)}, string(v.Data)}
 }
 
-// newArgs returns how arguments are written for the command, whose key stands at
-// at and has the names in prefix before its last.
+// newArgs describes how to write arguments for the command. at is the span of the command's key, and
+// prefix the part before its last name.
 func (r *tomlReader) newArgs(command literal, at span, prefix string, inline bool) newArgs {
 	if inline {
 		return newArgs{before: ", args = ", at: command.to}
@@ -203,9 +190,9 @@ func (r *tomlReader) newArgs(command literal, at span, prefix string, inline boo
 	return newArgs{before: prefix + "args = ", after: r.lineBreak(at, command.to), ahead: true, at: r.base + at.from}
 }
 
-// lineBreak returns what separates two lines where one begins at at and has something that
-// ends at the offset to of the document: the end of a line, and the white space in front of
-// the next.
+// lineBreak returns the text between two lines of a table: the line break, and the indentation of
+// the next line. at is the span of a key in the table, and its value ends at the offset to of the
+// document.
 func (r *tomlReader) lineBreak(at span, to int) string {
 	line := r.text[:at.from]
 	indent := string(line[bytes.LastIndexByte(line, '\n')+1:])
@@ -215,7 +202,6 @@ func (r *tomlReader) lineBreak(at span, to int) string {
 	return "\n" + indent
 }
 
-// args reads the list of arguments, the value of n, whose key stands at at.
 func (r *tomlReader) args(e *tomlEntry, n *unstable.Node, at span) {
 	v := n.Value()
 	if v.Kind != unstable.Array {
@@ -239,16 +225,17 @@ func (r *tomlReader) args(e *tomlEntry, n *unstable.Node, at span) {
 	}
 }
 
-// listSpan returns where the list is that is the value of n, whose key stands at at. The
-// parser says where the whole line is, and of a list not even where it begins: behind the
-// key come white space, "=" and more white space.
+// listSpan returns the span of the list that is the value of n. at is the span of its key. The
+// parser reports the span of the whole expression, but not that of a list. Only white space and "="
+// are between the key and the list.
 func (r *tomlReader) listSpan(n *unstable.Node, at span) span {
 	from := at.to + bytes.IndexByte(r.text[at.to:], '[')
 	return span{r.base + from, r.base + int(n.Raw.Offset+n.Raw.Length)}
 }
 
-// place returns a field of a server: n with its key at at, whose last name is last.
-func (r *tomlReader) place(n *unstable.Node, last literal, at span, inline bool) tomlField {
+// tomlField returns n as a field of a server. at is the span of its key, and last the key's last
+// name.
+func (r *tomlReader) tomlField(n *unstable.Node, last literal, at span, inline bool) tomlField {
 	f := tomlField{key: last, from: r.base + at.from, prefix: string(r.text[at.from : last.from-r.base])}
 	if v := n.Value(); v.Kind == unstable.Array {
 		f.value.span = r.listSpan(n, at)

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// EnvHeaderPrefix begins the names of variables that hold the names of others, which
-	// hold headers. What follows is as for HeaderPrefix.
+	// EnvHeaderPrefix is the prefix of the variables that hold the name of another variable, which
+	// holds a header. The rest of the name is as for HeaderPrefix.
 	EnvHeaderPrefix = "ATTACHE_ENV_HEADER_"
 	// bearerFlag names the variable that holds a bearer token.
 	bearerFlag = "--bearer-env"
 )
 
-// The keys that Codex has for a remote server, and for one that it starts.
+// Keys of Codex, for remote servers and for servers that it starts.
 const (
 	tomlHeaders    = "http_headers"
 	tomlEnvHeaders = "env_http_headers"
@@ -22,8 +22,8 @@ const (
 	tomlEnvVars    = "env_vars"
 )
 
-// A tomlForm is how a remote server stands in an entry of TOML, or how it does when
-// attache is in front of it. Every value stays where it is; keys change:
+// A tomlForm holds the fields of a TOML entry for a remote server, wrapped or not. Wrapping changes
+// keys, and leaves values in place:
 //
 //	url = "https://..."             command = "attache"
 //	                                args = ["--bearer-env", "TOKEN", "--", "https://..."]
@@ -32,32 +32,30 @@ const (
 //	env_http_headers = {X-A = "V"}  env = {ATTACHE_ENV_HEADER_X_A = "V"}, with V in env_vars
 type tomlForm struct {
 	url, args, bearer, envVars tomlField
-	tables                     []literal // where the name of a table of headers or variables is written
+	tables                     []literal // the names of tables of headers or variables, with their positions
 	headers, envHeaders, env   tomlTable
 	login, odd                 bool
-	otherHeaders               bool // a table of headers that has the name of clients with JSON
+	otherHeaders               bool // a table of headers with the name that JSON clients use
 }
 
-// A tomlField is a key and its value.
 type tomlField struct {
 	key     literal // its last name
-	from    int     // where the whole key begins
+	from    int     // the offset of the whole key
 	prefix  string  // the names before the last
 	value   literal
 	items   []literal
-	between string // separates it from a field in front of it
+	between string // separates it from the field before it
 }
 
 func (f tomlField) exists() bool { return f.key.to > 0 }
 
-// A tomlTable is a table of texts.
 type tomlTable struct {
-	there bool
-	keys  []literal
-	texts []string
+	exists bool
+	keys   []literal
+	texts  []string
 }
 
-// table returns the table that is called name, nil for none that matters.
+// table returns the table with the given name, or nil if it is not one of headers or variables.
 func (f *tomlForm) table(name string) *tomlTable {
 	switch name {
 	case tomlHeaders:
@@ -70,23 +68,23 @@ func (f *tomlForm) table(name string) *tomlTable {
 	return nil
 }
 
-// name notes a key below an entry. path begins with the name of the entry.
+// name records a key below an entry. path begins with the name of the entry.
 func (f *tomlForm) name(path keyPath) {
 	field := path[1]
 	if t := f.table(field.value); t != nil {
-		if t.there = true; field.to > 0 {
+		if t.exists = true; field.to > 0 {
 			f.tables = append(f.tables, field)
 		}
 	}
 	for _, l := range path[1:] {
-		// Only what is written as it reads can be changed and changed back.
+		// A name with escapes could not be restored.
 		f.odd = f.odd || l.to > 0 && l.to-l.from != len(l.value) && l.to-l.from != len(l.value)+2
 	}
 	f.otherHeaders = f.otherHeaders || field.value == "headers"
 	f.login = f.login || field.value == "scopes" || strings.HasPrefix(field.value, "oauth") || strings.HasPrefix(field.value, "auth")
 }
 
-// value notes a value below an entry that is no table.
+// value records a value below an entry, unless it is a table.
 func (f *tomlForm) value(path keyPath, isText bool, text string) {
 	t := f.table(path[1].value)
 	switch {
@@ -98,7 +96,6 @@ func (f *tomlForm) value(path keyPath, isText bool, text string) {
 	}
 }
 
-// set notes a field of an entry.
 func (f *tomlForm) set(name string, field tomlField) {
 	switch {
 	case isAddress(name):
@@ -113,13 +110,13 @@ func (f *tomlForm) set(name string, field tomlField) {
 	}
 }
 
-// remote returns what is to be known of an entry before attache is put in front of it.
+// remote returns f as a remoteForm, with the fields that [remoteForm.problem] checks.
 func (f *tomlForm) remote() *remoteForm {
 	r := &remoteForm{login: f.login, oddHeaders: f.odd}
 	if f.url.exists() {
 		r.address = member{f.url.key, f.url.value}
 	}
-	if f.env.there || f.envVars.exists() {
+	if f.env.exists || f.envVars.exists() {
 		r.env = member{key: literal{span: span{0, 1}}}
 	}
 	r.headerNames = slices.Concat(f.headers.keys, f.envHeaders.keys)
@@ -129,7 +126,7 @@ func (f *tomlForm) remote() *remoteForm {
 	return r
 }
 
-// problem says why attache is not put in front of the remote server, empty if it is.
+// problem returns the reason why the remote server cannot be wrapped, or "".
 func (f *tomlForm) problem() string {
 	switch {
 	case f == nil:
@@ -138,9 +135,9 @@ func (f *tomlForm) problem() string {
 		return hasArgs
 	case f.otherHeaders:
 		return "it is remote and has headers, which Codex calls http_headers: rename them, or remove them"
-	case f.headers.there && f.envHeaders.there:
+	case f.headers.exists && f.envHeaders.exists:
 		return "it is remote, with http_headers and env_http_headers: keep one of them, and put the others into server.headers of attache's configuration"
-	case f.headers.there && len(f.headers.keys) == 0 || f.envHeaders.there && len(f.envHeaders.keys) == 0:
+	case f.headers.exists && len(f.headers.keys) == 0 || f.envHeaders.exists && len(f.envHeaders.keys) == 0:
 		return "it is remote, and its table of headers is empty: remove that"
 	case f.bearer.exists() && f.bearer.items != nil:
 		return "it is remote, and its bearer_token_env_var is not a text"
@@ -148,8 +145,8 @@ func (f *tomlForm) problem() string {
 	return ""
 }
 
-// renamed returns the edit that puts another name in the place of a key's, in its quotes.
-func (d *Document) renamed(key literal, name string) splice {
+// rename returns the edit that changes the name of a key and keeps its quotes.
+func (d *Document) rename(key literal, name string) splice {
 	raw := d.raw(key.span)
 	return splice{key.span, strings.Replace(raw, key.value, name, 1)}
 }
@@ -163,35 +160,35 @@ func (d *Document) wrapTOML(f *tomlForm, l Launch) []splice {
 	items := append(quoteAll(slices.Concat(l.Args, flags, []string{"--"})), d.raw(f.url.value.span))
 	edits := []splice{
 		{span{f.url.from, f.url.from}, f.inserted(f.url, l.Command)},
-		d.renamed(f.url.key, "args"),
+		d.rename(f.url.key, "args"),
 		{f.url.value.span, "[" + strings.Join(items, ", ") + "]"},
 	}
 	if f.bearer.exists() {
-		edits = append(edits, d.renamed(f.bearer.key, tomlEnvVars), splice{f.bearer.value.span, f.passed(d.raw(f.bearer.value.span))})
+		edits = append(edits, d.rename(f.bearer.key, tomlEnvVars), splice{f.bearer.value.span, f.passed(d.raw(f.bearer.value.span))})
 	}
 	for _, t := range f.tables {
-		edits = append(edits, d.renamed(t, tomlEnv))
+		edits = append(edits, d.rename(t, tomlEnv))
 	}
 	for _, k := range f.headers.keys {
-		edits = append(edits, d.renamed(k, HeaderPrefix+headerVariable(k.value)))
+		edits = append(edits, d.rename(k, HeaderPrefix+headerVariable(k.value)))
 	}
 	for _, k := range f.envHeaders.keys {
-		edits = append(edits, d.renamed(k, EnvHeaderPrefix+headerVariable(k.value)))
+		edits = append(edits, d.rename(k, EnvHeaderPrefix+headerVariable(k.value)))
 	}
 	return edits
 }
 
-// inserted returns the fields that stand in front of the arguments when attache is there.
+// inserted returns the fields that wrapping inserts before the arguments.
 func (f *tomlForm) inserted(args tomlField, command string) string {
 	text := args.prefix + "command = " + quote(command) + args.between
-	if f.envHeaders.there && !f.bearer.exists() {
+	if f.envHeaders.exists && !f.bearer.exists() {
 		text += args.prefix + tomlEnvVars + " = " + f.passed("") + args.between
 	}
 	return text
 }
 
-// passed returns the list of the variables that Codex has to pass on. bearer is the one
-// with the token, as it is written; empty for none.
+// passed returns the list of the variables that Codex must pass to attache. bearer is the literal
+// with the name of the variable that holds the token, or "".
 func (f *tomlForm) passed(bearer string) string {
 	var names []string
 	if bearer != "" {
@@ -200,8 +197,8 @@ func (f *tomlForm) passed(bearer string) string {
 	return "[" + strings.Join(append(names, quoteAll(f.envHeaders.texts)...), ", ") + "]"
 }
 
-// unwrapTOML returns the edits that take attache out from in front of a remote server, or
-// why it stays. The argument with the index dashes is the "--".
+// unwrapTOML returns the edits that remove attache from the entry of a remote server, or the reason
+// why they are not possible. dashes is the index of the argument "--".
 func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 	f := e.toml
 	before, why := f.unwrapped(e.Args[:dashes])
@@ -215,7 +212,7 @@ func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 	}
 	edits := []splice{
 		{span{from, f.args.from}, ""},
-		d.renamed(f.args.key, "url"),
+		d.rename(f.args.key, "url"),
 		{f.args.value.span, d.raw(e.args.items[dashes+1].span)},
 	}
 	if before.bearer.exists() {
@@ -223,28 +220,24 @@ func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 		if d.raw(f.envVars.value.span) != before.passed(name) {
 			return nil, "its env_vars were edited since attache wrote them: correct it by hand"
 		}
-		edits = append(edits, d.renamed(f.envVars.key, tomlBearer), splice{f.envVars.value.span, name})
+		edits = append(edits, d.rename(f.envVars.key, tomlBearer), splice{f.envVars.value.span, name})
 	}
 	name := tomlHeaders
-	if before.envHeaders.there {
+	if before.envHeaders.exists {
 		name = tomlEnvHeaders
 	}
 	for _, t := range f.tables {
-		edits = append(edits, d.renamed(t, name))
+		edits = append(edits, d.rename(t, name))
 	}
 	for _, k := range slices.Concat(before.headers.keys, before.envHeaders.keys) {
-		edits = append(edits, d.renamed(k, headerName(k.value)))
+		variable := strings.TrimPrefix(strings.TrimPrefix(k.value, EnvHeaderPrefix), HeaderPrefix)
+		edits = append(edits, d.rename(k, HeaderOf(variable)))
 	}
 	return edits, ""
 }
 
-// headerName returns the header that a variable stands for.
-func headerName(variable string) string {
-	return HeaderOf(strings.TrimPrefix(strings.TrimPrefix(variable, EnvHeaderPrefix), HeaderPrefix))
-}
-
-// unwrapped returns the form without attache, of which the variables of f are the headers,
-// or why it cannot be told. flags are attache's own.
+// unwrapped returns the form without attache, in which the variables of f are headers again, or the
+// reason why that is not possible. flags are attache's flags.
 func (f *tomlForm) unwrapped(flags []string) (before tomlForm, why string) {
 	for i, k := range f.env.keys {
 		t := &before.headers
@@ -254,9 +247,9 @@ func (f *tomlForm) unwrapped(flags []string) (before tomlForm, why string) {
 		case !strings.HasPrefix(k.value, HeaderPrefix):
 			return before, "its env has variables that are no headers, which a remote server has no use for: remove them first"
 		}
-		t.there, t.keys, t.texts = true, append(t.keys, k), append(t.texts, f.env.texts[i])
+		t.exists, t.keys, t.texts = true, append(t.keys, k), append(t.texts, f.env.texts[i])
 	}
-	if before.headers.there && before.envHeaders.there || f.env.there && len(f.env.keys) == 0 {
+	if before.headers.exists && before.envHeaders.exists || f.env.exists && len(f.env.keys) == 0 {
 		return before, "its env is not as attache wrote it: correct it by hand"
 	}
 	if i := slices.Index(flags, bearerFlag); i >= 0 && i+1 < len(flags) {
@@ -268,7 +261,7 @@ func (f *tomlForm) unwrapped(flags []string) (before tomlForm, why string) {
 	return before, ""
 }
 
-// withoutBearer returns attache's own arguments without the flag that stands for
+// withoutBearer returns own, attache's arguments, without the flag that replaces
 // bearer_token_env_var.
 func withoutBearer(own []string) []string {
 	if i := slices.Index(own, bearerFlag); i >= 0 && i+1 < len(own) {

@@ -8,37 +8,35 @@ import (
 	"strings"
 )
 
-// Package is attache's name in the npm registry, as entries started by npx have
-// it.
+// Package is the name of attache's npm package.
 const Package = "attache-mcp"
 
-// A Launch is how a client starts attache.
+// A Launch describes how a client starts attache.
 type Launch struct {
 	// Command is the program, a path or a name.
 	Command string
-	// Args start attache where Command is another program: those of npx. They
-	// stand in front of Flags.
+	// Args are the arguments of Command that start attache, if Command is another program such as
+	// npx. They precede Flags.
 	Args []string
-	// Flags are attache's own, in front of the "--".
+	// Flags are attache's flags. They precede the "--".
 	Flags []string
 }
 
-// ThisProgram returns the launch that recognises the entries which start the running attache,
-// whatever its file is called.
+// ThisProgram returns the launch that matches entries which start the running attache, whatever its
+// file is called.
 func ThisProgram() Launch {
 	path, err := os.Executable()
 	if err != nil {
-		return Launch{} // those of the usual names are recognised
+		return Launch{} // matches only the usual names
 	}
 	return Launch{Command: path}
 }
 
-// A Plan is what is to be done to a file. Nothing is written.
+// A Plan holds the changes to a file. Making a plan writes nothing.
 type Plan struct {
-	// Content is the file as it is to be. It is the very slice that was read if
-	// nothing changes.
+	// Content is the new content. It is the same slice that was read if nothing changes.
 	Content []byte
-	// Steps say of each entry what is done, or why nothing is.
+	// Steps give for each entry what changes, or why nothing does.
 	Steps []Step
 
 	old     []byte
@@ -49,22 +47,21 @@ type Plan struct {
 // A Step is what a plan does to one entry.
 type Step struct {
 	Entry *Entry
-	// Done says that the entry is changed.
+	// Done is true if the entry changes.
 	Done bool
-	// Broken says that the entry starts attache without a server.
+	// Broken is true if the entry starts attache without a server.
 	Broken bool
-	// Text says why it is not, or what a person should know of the change.
+	// Text is the reason if it does not change, or a note about the change for the user.
 	Text string
 }
 
 // Changed reports whether p changes anything.
 func (p *Plan) Changed() bool { return len(p.splices) > 0 }
 
-// Wrap plans to put attache, started as l says, in front of the servers that are
-// chosen.
+// Wrap plans to put attache in front of the chosen servers. l is how clients will start it.
 func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 	return d.plan(chosen, func(e *Entry) ([]splice, string) {
-		if why := d.unwrappable(e, l); why != "" {
+		if why := d.wrapProblem(e, l); why != "" {
 			return nil, why
 		}
 		switch {
@@ -77,8 +74,8 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 	})
 }
 
-// Unwrap plans to take attache out from in front of the servers that are chosen.
-// l is how Wrap was told to start it, so that a name of its own is known.
+// Unwrap plans to remove attache from the entries of the chosen servers. l is the launch that Wrap
+// used; it is needed if attache has another name.
 func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
 		switch isRemote := isHTTP(e.Args[dashes+1]); {
@@ -93,8 +90,8 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 	})
 }
 
-// Repair plans to start attache as l says in the chosen entries that start it
-// already. The flags of attache, the "--" and the server stay as they are.
+// Repair plans to change the chosen entries that already start attache so that they start it as in
+// l. The flags of attache, the "--" and the server stay the same.
 func (d *Document) Repair(l Launch, chosen func(name string) bool) *Plan {
 	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
 		launcher := e.launcher(l, dashes)
@@ -105,8 +102,8 @@ func (d *Document) Repair(l Launch, chosen func(name string) bool) *Plan {
 	})
 }
 
-// planWrapped makes the plan of edit for the chosen entries that attache is in front of.
-// The argument with the index dashes is the "--".
+// planWrapped plans edit for the chosen entries that start attache. dashes is the index of the
+// argument "--".
 func (d *Document) planWrapped(l Launch, chosen func(string) bool, edit func(e *Entry, dashes int) ([]splice, string)) *Plan {
 	return d.plan(chosen, func(e *Entry) ([]splice, string) {
 		dashes, wrapped := e.Wrapped(l)
@@ -122,11 +119,11 @@ func (d *Document) planWrapped(l Launch, chosen func(string) bool, edit func(e *
 	})
 }
 
-// noServer says what is wrong with an entry that is [Entry.Broken].
+// noServer is the text for an entry that is [Entry.Broken].
 const noServer = `it starts attache without a server: put "--" and the server's command behind attache's flags`
 
-// Bare returns data, the content of file, with attache taken out from in front of
-// all servers, as Unwrap does it; nil if something would be lost by that.
+// Bare returns data, the content of file, after unwrapping all servers. It returns nil if that would
+// lose something.
 func Bare(file File, data []byte, l Launch) []byte {
 	d, err := Read(file, data)
 	if err != nil {
@@ -142,7 +139,8 @@ func Bare(file File, data []byte, l Launch) []byte {
 	return plan.Content
 }
 
-// plan makes the plan of edit for the entries that are chosen.
+// plan plans edit for the chosen entries, except attache's own server. edit returns the splices and
+// the text of a step.
 func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
 	p := &Plan{Content: d.data, old: d.data, secrets: slices.Clone(d.secrets)}
 	for _, e := range d.Entries {
@@ -160,8 +158,8 @@ func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, s
 	return p
 }
 
-// unwrappable says why attache is not put in front of e, empty if it is.
-func (d *Document) unwrappable(e *Entry, l Launch) string {
+// wrapProblem returns the reason why e cannot be wrapped, or "".
+func (d *Document) wrapProblem(e *Entry, l Launch) string {
 	_, wrapped := e.Wrapped(l)
 	switch {
 	case wrapped && e.Odd == "" && e.Broken(l):
@@ -182,9 +180,8 @@ func (d *Document) unwrappable(e *Entry, l Launch) string {
 	return ""
 }
 
-// Wrapped reports whether e starts attache, and which of its arguments is the
-// "--" behind which the server stands, -1 if none is. l is how it might be
-// started, beside the usual ways.
+// Wrapped reports whether e starts attache. dashes is the index of the argument "--" that precedes
+// the server, or -1. l is another way to start attache, besides the usual ones.
 func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 	if e.command.to == 0 {
 		return -1, false
@@ -194,22 +191,32 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 	if dashes >= 0 {
 		own = e.Args[:dashes]
 	}
-	program := e.Command
-	if baseName(program) == "cmd" && len(own) > 1 && strings.EqualFold(own[0], "/c") {
-		program, own = own[1], own[2:]
-	}
+	program, own := e.withoutCmd(own)
 	switch {
 	case baseName(program) == "attache":
 		return dashes, true
 	case dashes < 0:
 		return -1, e.IsTeams()
 	}
-	asTold := l.Command != "" && program == l.Command && len(own) >= len(l.Args) && slices.Equal(own[:len(l.Args)], l.Args) // flags of attache follow
-	return dashes, asTold || slices.ContainsFunc(own, isPackage)
+	return dashes, l.Command != "" && l.starts(program, own) || slices.ContainsFunc(own, isPackage)
 }
 
-// Own returns attache's own arguments in e, a wrapped entry: those behind what starts attache and
-// in front of the "--"; nil if it has none or wraps no server. l is as for [Entry.Wrapped].
+// starts reports whether program with the arguments args starts attache as in l. Flags may follow.
+func (l Launch) starts(program string, args []string) bool {
+	return program == l.Command && len(args) >= len(l.Args) && slices.Equal(args[:len(l.Args)], l.Args)
+}
+
+// withoutCmd returns the program and the arguments that e starts, without a leading "cmd /c". args
+// are the arguments of e, or the first of them.
+func (e *Entry) withoutCmd(args []string) (program string, rest []string) {
+	if baseName(e.Command) == "cmd" && len(args) > 1 && strings.EqualFold(args[0], "/c") {
+		return args[1], args[2:]
+	}
+	return e.Command, args
+}
+
+// Own returns attache's own arguments in a wrapped entry e: those between the arguments that start
+// attache and the "--". It returns nil if e wraps no server. l is as for [Entry.Wrapped].
 func (e *Entry) Own(l Launch) []string {
 	dashes, wrapped := e.Wrapped(l)
 	if !wrapped || dashes < 0 || e.IsTeams() {
@@ -218,7 +225,7 @@ func (e *Entry) Own(l Launch) []string {
 	return e.Args[e.launcher(l, dashes):dashes]
 }
 
-// Behind returns the server that e, a wrapped entry, has behind the "--": its command, or its
+// Behind returns the arguments after the "--" of a wrapped entry e: the server's command, or its
 // address.
 func (e *Entry) Behind(l Launch) []string {
 	dashes, wrapped := e.Wrapped(l)
@@ -245,15 +252,15 @@ func (e *Entry) Env() (all []string) {
 	return all
 }
 
-// Broken reports whether e starts attache with no server behind a "--". Such an
-// entry ends with a usage error at every start. l is as for [Entry.Wrapped].
+// Broken reports whether e starts attache without a server after a "--". attache then exits with a
+// usage error. l is as for [Entry.Wrapped].
 func (e *Entry) Broken(l Launch) bool {
 	dashes, wrapped := e.Wrapped(l)
 	return wrapped && !e.IsTeams() && (dashes < 0 || dashes+1 >= len(e.Args) || e.Args[dashes+1] == "")
 }
 
-// launcher returns how many arguments of e, a wrapped entry, start attache and are
-// not its own. The argument with the index dashes is the "--".
+// launcher returns how many arguments of a wrapped entry e start attache and are not attache's own.
+// dashes is the index of the argument "--".
 func (e *Entry) launcher(l Launch, dashes int) int {
 	own := e.Args[:dashes]
 	if at := slices.IndexFunc(own, isPackage); at >= 0 && baseName(e.Command) != "attache" {
@@ -262,7 +269,7 @@ func (e *Entry) launcher(l Launch, dashes int) int {
 	switch {
 	case baseName(e.Command) == "cmd":
 		return 2 // cmd /c attache
-	case e.Command == l.Command && len(own) >= len(l.Args) && slices.Equal(own[:len(l.Args)], l.Args):
+	case l.starts(e.Command, own):
 		return len(l.Args)
 	}
 	return 0
@@ -273,8 +280,8 @@ func isPackage(arg string) bool {
 	return arg == Package || strings.HasPrefix(arg, Package+"@")
 }
 
-// baseName returns the name of a program without its directory and what Windows
-// ends it with. Files of Windows are read on other systems too.
+// baseName returns the name of a program without its directory and without an extension of Windows,
+// on all systems.
 func baseName(program string) string {
 	name := strings.ToLower(program[strings.LastIndexAny(program, `/\`)+1:])
 	for _, end := range []string{".exe", ".cmd", ".bat"} {
@@ -283,15 +290,15 @@ func baseName(program string) string {
 	return name
 }
 
-// wrap returns the edits that put attache in front of e.
+// wrap returns the edits that put attache in front of the command of e.
 func (d *Document) wrap(e *Entry, l Launch) []splice {
 	items := quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"}))
 	items = append(items, d.raw(e.command.span))
 	return []splice{{e.command.span, quote(l.Command)}, d.prepend(e, items)}
 }
 
-// relaunch returns the edits that have e start attache as l says. The first
-// arguments, as many as launcher says, are those that start it now.
+// relaunch returns the edits that make e start attache as in l. launcher is the number of arguments
+// that start it now.
 func (d *Document) relaunch(e *Entry, l Launch, launcher int) []splice {
 	edits := []splice{{e.command.span, quote(l.Command)}}
 	if launcher == 0 {
@@ -300,25 +307,16 @@ func (d *Document) relaunch(e *Entry, l Launch, launcher int) []splice {
 		}
 		return edits
 	}
-	gone := e.args.items[:launcher]
-	at := span{gone[0].from, e.args.items[launcher].from}
-	text := comments(d.data, at, gone)
+	removed := e.args.items[:launcher]
+	at := span{removed[0].from, e.args.items[launcher].from}
+	text := comments(d.data, at, removed)
 	for _, arg := range l.Args {
 		text += quote(arg) + ", "
 	}
 	return append(edits, splice{at, text})
 }
 
-// quoteAll quotes each of args.
-func quoteAll(args []string) []string {
-	var quoted []string
-	for _, arg := range args {
-		quoted = append(quoted, quote(arg))
-	}
-	return quoted
-}
-
-// prepend returns the edit that puts items in front of the arguments of e.
+// prepend returns the edit that inserts items before the arguments of e.
 func (d *Document) prepend(e *Entry, items []string) splice {
 	switch {
 	case e.args == nil:
@@ -327,45 +325,41 @@ func (d *Document) prepend(e *Entry, items []string) splice {
 		at := e.args.from + 1
 		return splice{span{at, at}, strings.Join(items, ", ")}
 	}
-	gap := e.args.lead
-	if gap == "" {
-		gap = " "
-	}
+	gap := cmp.Or(e.args.lead, " ")
 	at := e.args.items[0].from
 	return splice{span{at, at}, strings.Join(items, ","+gap) + "," + gap}
 }
 
-// unwrap returns the edits that take attache out from in front of e. The argument
-// with the index dashes is the "--".
+// unwrap returns the edits that remove attache from e. dashes is the index of the argument "--".
 func (d *Document) unwrap(e *Entry, dashes int) []splice {
 	command := e.args.items[dashes+1]
 	edits := []splice{{e.command.span, d.raw(command.span)}}
 	if added, ok := d.added(e); ok {
 		return append(edits, splice{added, ""})
 	}
-	gone := e.args.items[:dashes+2]
-	rest := d.emptied(e, gone)
+	removed := e.args.items[:dashes+2]
+	rest := d.emptied(e, removed)
 	if dashes+2 < len(e.args.items) {
-		rest = span{gone[0].from, e.args.items[dashes+2].from}
+		rest = span{removed[0].from, e.args.items[dashes+2].from}
 	}
-	return append(edits, splice{rest, comments(d.data, rest, gone)})
+	return append(edits, splice{rest, comments(d.data, rest, removed)})
 }
 
-// emptied returns what goes when all arguments of e do.
-func (d *Document) emptied(e *Entry, gone []literal) span {
+// emptied returns the part of the list to delete if all items of e.args are removed.
+func (d *Document) emptied(e *Entry, removed []literal) span {
 	inside := span{e.args.from + 1, e.args.to - 1}
-	behind := d.raw(span{gone[len(gone)-1].to, inside.to})
+	tail := d.raw(span{removed[len(removed)-1].to, inside.to})
 	switch {
-	case gone[0].from > inside.from:
-		return inside // as Wrap does not leave it: somebody has spaced the list anew
-	case withoutComma(behind) != behind:
-		return inside // a comma behind the last item must not be left alone
+	case removed[0].from > inside.from:
+		return inside // the white space is not from Wrap
+	case withoutComma(tail) != tail:
+		return inside // the comma after the last item must go too
 	}
-	return span{inside.from, gone[len(gone)-1].to}
+	return span{inside.from, removed[len(removed)-1].to}
 }
 
-// added returns where the arguments of e stand if they are written as those of an
-// entry that had none.
+// added returns the span of the arguments of e if they are written as Wrap writes those of an entry
+// that had none.
 func (d *Document) added(e *Entry) (span, bool) {
 	var items []string
 	for _, item := range e.args.items {
@@ -382,8 +376,8 @@ func (d *Document) added(e *Entry) (span, bool) {
 	return at, string(d.data[at.from:at.to]) == text
 }
 
-// lost says which of attache's own arguments an entry loses, beside those that
-// started it.
+// lost returns a note that says how many of attache's own arguments are removed, besides those that
+// start it, or "".
 func lost(own []string, l Launch) string {
 	flags := slices.DeleteFunc(slices.Clone(own), func(arg string) bool {
 		return arg == "-y" || arg == "--yes" || strings.EqualFold(arg, "/c") || baseName(arg) == "npx" || isPackage(arg) || slices.Contains(l.Args, arg)
@@ -394,5 +388,4 @@ func lost(own []string, l Launch) string {
 	return fmt.Sprintf("attache's own %d arguments are taken out with it", len(flags))
 }
 
-// raw returns what is written in at.
 func (d *Document) raw(at span) string { return string(d.data[at.from:at.to]) }

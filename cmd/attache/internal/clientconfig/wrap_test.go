@@ -18,12 +18,12 @@ import (
 
 func all(string) bool { return true }
 
-// launches are the ways in which clients are told to start attache.
+// launches returns different ways for clients to start attache.
 func launches() []Launch {
 	return []Launch{
 		{Command: "/usr/local/bin/attache"},
 		{Command: "attache"},
-		{Command: "uvx"}, // the very command of a server
+		{Command: "uvx"}, // also the command of a server
 		{Command: `C:\Program Files\attache\attache.exe`},
 		{Command: "/odd \"path\"/with\nall,of it/at#tach\u2028\x7fé"},
 		{Command: "npx", Args: []string{"-y", "attache-mcp"}},
@@ -31,7 +31,7 @@ func launches() []Launch {
 	}
 }
 
-// corpus returns the files of the corpus, each with whose it is.
+// corpus returns the files of the corpus, with their clients.
 func corpus(t testing.TB) map[File][]byte {
 	t.Helper()
 	files := map[File][]byte{}
@@ -51,8 +51,7 @@ func corpus(t testing.TB) map[File][]byte {
 	return files
 }
 
-// Whatever a client's file looks like, taking attache out again restores its
-// bytes.
+// Unwrapping a wrapped file restores its bytes, whatever the file looks like.
 func TestUnwrapAfterWrapIsTheIdentity(t *testing.T) {
 	for file, data := range corpus(t) {
 		for name, variant := range variants(file.Path, data) {
@@ -70,7 +69,7 @@ func TestUnwrapAfterWrapIsTheIdentity(t *testing.T) {
 	}
 }
 
-// variants returns data as other editors and systems would write it.
+// variants returns data in the forms that other editors and systems write.
 func variants(path string, data []byte) map[string][]byte {
 	v := map[string][]byte{"as it is": data}
 	bare := bytes.TrimPrefix(data, []byte(mark))
@@ -90,7 +89,7 @@ func variants(path string, data []byte) map[string][]byte {
 	return v
 }
 
-// checkRoundTrip checks what must be true of wrapping data and unwrapping it.
+// checkRoundTrip checks that wrapping and unwrapping data restores it, and other invariants.
 func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
 	t.Helper()
 	before, err := Read(file, data)
@@ -127,7 +126,7 @@ func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
 	checkTeams(t, file, data, launch)
 }
 
-// checkShown checks that a difference is shown if there is one.
+// checkShown checks that a diff is shown if the plan changes something.
 func checkShown(t *testing.T, p *Plan) {
 	t.Helper()
 	if lines := p.Diff(nil); len(lines) > 0 != p.Changed() {
@@ -135,8 +134,8 @@ func checkShown(t *testing.T, p *Plan) {
 	}
 }
 
-// checkTeams checks that attache's own server is added once, and that taking it out with the
-// rest restores data.
+// checkTeams checks that attache's own server is added once, and that removing it and unwrapping the
+// others restores data.
 func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
 	t.Helper()
 	doc, err := Read(file, data)
@@ -177,12 +176,12 @@ func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
 	checkShown(t, back)
 }
 
-// checkWrapped checks that attache starts in after what was started in before.
+// checkWrapped checks that attache in after starts the server of before.
 func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
 	t.Helper()
 	if !step.Done {
 		if step.Text == "" {
-			t.Errorf("%s: passed over, and nobody is told why", before.Name)
+			t.Errorf("%s: skipped without a reason", before.Name)
 		}
 		if before.Command != after.Command || !slices.Equal(before.Args, after.Args) {
 			t.Errorf("%s: changed, although %s", before.Name, step.Text)
@@ -201,18 +200,17 @@ func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
 	}
 }
 
-// checkRest checks, with a parser of its own, that nothing but commands and
-// arguments differs.
+// checkRest checks with another parser that only commands and arguments differ.
 func checkRest(t *testing.T, file File, before, after []byte) {
 	t.Helper()
-	// As text a NaN equals another, and depth costs nothing.
+	// Compare text: then NaN equals NaN, and deep nesting is not slow.
 	was, is := fmt.Sprintf("%#v", decode(t, file, before)), fmt.Sprintf("%#v", decode(t, file, after))
 	if was != is {
 		t.Errorf("more than commands and arguments changed: %s", cmp.Diff(was, is))
 	}
 }
 
-// decode returns what a client understands of data, less commands and arguments.
+// decode returns data as a client decodes it, without commands and arguments.
 func decode(t *testing.T, file File, data []byte) any {
 	t.Helper()
 	data = bytes.TrimPrefix(bytes.Clone(data), []byte(mark))
@@ -256,8 +254,8 @@ func withoutCommands(v any) any {
 	return v
 }
 
-// withoutAddress takes out of a server what differs where attache is in front of a
-// remote one, and names its headers as they are.
+// withoutAddress removes from a server the members that wrapping a remote server changes, and
+// restores the names of its headers.
 func withoutAddress(server map[string]any) {
 	if _, there := server["bearer_token_env_var"]; there || server["http_headers"] != nil || server["env_http_headers"] != nil || server["env_vars"] != nil {
 		withoutTOMLAddress(server)
@@ -285,7 +283,7 @@ func withoutAddress(server map[string]any) {
 	if at > 0 && at < len(args) {
 		address, _ = args[at].(string)
 	}
-	for _, key := range slices.Sorted(maps.Keys(server)) { // of several addresses always the same
+	for _, key := range slices.Sorted(maps.Keys(server)) { // always choose the same of several addresses
 		if text, ok := server[key].(string); ok && isAddress(key) && isHTTP(text) {
 			note("headers", "")
 			delete(server, key)
@@ -302,7 +300,7 @@ func withoutAddress(server map[string]any) {
 	}
 }
 
-// withoutTOMLAddress is withoutAddress for a server of Codex that has headers or a token.
+// withoutTOMLAddress is withoutAddress for a Codex server with headers or a token.
 func withoutTOMLAddress(server map[string]any) {
 	args, _ := server["args"].([]any)
 	last := ""
@@ -310,7 +308,7 @@ func withoutTOMLAddress(server map[string]any) {
 		last, _ = args[len(args)-1].(string)
 	}
 	if server["url"] == nil && !isHTTP(last) {
-		return // it is started, and has such keys nevertheless
+		return // a local server that has such keys nevertheless
 	}
 	headers := map[string]any{}
 	for key, prefixes := range map[string][]string{"http_headers": {""}, "env_http_headers": {""}, "env": {HeaderPrefix, EnvHeaderPrefix}} {
@@ -342,9 +340,8 @@ func withoutTOMLAddress(server map[string]any) {
 	}
 }
 
-// A client may print its file anew while it is wrapped: then taking attache out
-// leaves what starts the same servers.
-func TestUnwrapOfWhatAClientPrintedAnew(t *testing.T) {
+// If a client has reformatted its file since Wrap, Unwrap leaves entries that start the same servers.
+func TestUnwrapOfReformattedFile(t *testing.T) {
 	for file, data := range corpus(t) {
 		if !strings.HasSuffix(file.Path, ".json") {
 			continue
@@ -379,7 +376,7 @@ func TestUnwrapOfWhatAClientPrintedAnew(t *testing.T) {
 	}
 }
 
-// Any text is edited so that taking the edit back restores it.
+// Unwrapping any wrapped text restores it.
 func FuzzUnwrapAfterWrap(f *testing.F) {
 	for file, data := range corpus(f) {
 		f.Add(strings.HasSuffix(file.Path, ".toml"), data)

@@ -2,8 +2,7 @@ package clientfile
 
 import "golang.org/x/sys/unix"
 
-// exchange gives two files each other's name, in one step. Not every file system
-// can.
+// exchange swaps the names of two files in one step. Some file systems do not support it.
 func exchange(a, b string) error {
 	return unix.RenamexNp(a, b, unix.RENAME_SWAP)
 }

@@ -4,5 +4,5 @@ package clientfile
 
 import "errors"
 
-// exchange fails: this system cannot exchange files.
+// exchange always fails, because this system cannot exchange files.
 func exchange(string, string) error { return errors.ErrUnsupported }

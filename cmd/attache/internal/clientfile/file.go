@@ -1,8 +1,8 @@
 // Package clientfile reads and replaces the configuration files of MCP clients.
 //
-// [Update] is the one way by which such a file is written: in one step, with its mode and
-// owner, after a backup, and not over what another program has written meanwhile. A file
-// that it cannot read, or that changes all the time, is left alone.
+// [Update] is the only function that writes such a file. It makes a backup, replaces the file in
+// one step, keeps its mode and owner, and never overwrites a change that another program made in
+// the meantime. It does not touch a file that it cannot read or that keeps changing.
 package clientfile
 
 import (
@@ -23,30 +23,30 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// MaxFile is how large a configuration may be, in bytes. Claude Code keeps much
-// else in its file, and some are tens of megabytes long.
+// MaxFile is the maximum size of a configuration file in bytes. Claude Code also stores other data
+// in its file, which can grow to tens of megabytes.
 const MaxFile = 256 << 20
 
-// attempts is how often [Update] starts again when the file changes meanwhile. Claude Code, for
-// example, writes its file every few seconds.
+// attempts is how often [Update] tries to edit a file that keeps changing. Claude Code, for example,
+// writes its file every few seconds.
 const attempts = 5
 
-// backupInfix stands in front of the time in the name of a backup.
+// backupInfix precedes the time in the name of a backup.
 const backupInfix = ".attache-"
 
-// An UpdateResult is what [Update] did.
+// An UpdateResult reports what [Update] did.
 type UpdateResult struct {
-	// Path is the file that was written, where links led to.
+	// Path is the path of the file itself, with links resolved.
 	Path string
-	// Backup is where the content before is kept, empty if nothing was written.
+	// Backup is the path of the backup, empty if nothing was written.
 	Backup string
 }
 
-// errChanged is returned by replace when the file is not what was read.
+// errChanged is returned by replace if the file is no longer the one that was read.
 var errChanged = errors.New("it changed while it was being edited: try again, with the client closed")
 
-// Load returns the content of a client's file, following links. An error that is
-// [fs.ErrNotExist] says that there is none.
+// Load reads a client's file and resolves links. It returns the content and the path of the file
+// itself. The error is [fs.ErrNotExist] if there is no such file.
 func Load(path string) (content []byte, target string, err error) {
 	content, _, target, err = load(path)
 	return content, target, err
@@ -69,16 +69,15 @@ func load(path string) (content []byte, info fs.FileInfo, target string, err err
 	return content, info, target, nil
 }
 
-// Update replaces the content of the file at path by what edit makes of it, or
-// does nothing if edit returns the content it was given. A backup is written to the
-// directory backups before, which is made if need be: next to the file it would be
-// in the user's repository. The new file takes the place of the old one in one step,
-// with its mode and owner, so that a reader finds either of them whole.
+// Update replaces the content of the file at path with the result of edit. It does nothing if edit
+// returns the same content. Before that it writes a backup to the directory backups, which it
+// creates if necessary; next to the file, the backup could end up in the user's repository. The new
+// file replaces the old one in one step and keeps its mode and owner, so a reader always finds a
+// complete file.
 //
-// If another program writes the file meanwhile, edit is called again with what is
-// there then. Where the system can exchange two files in one step (Linux, macOS),
-// that holds to the last moment; elsewhere what is written between the last look and
-// the replacement is lost.
+// If another program writes the file in the meantime, Update calls edit again with the new content.
+// If the system can exchange two files in one step (Linux, macOS), no such write is lost. On other
+// systems, a write between the last check and the replacement is lost.
 func Update(path, backups string, now time.Time, edit func(content []byte) ([]byte, error)) (UpdateResult, error) {
 	for attempt := 1; ; attempt++ {
 		done, err := updateOnce(path, backups, now, edit)
@@ -111,8 +110,7 @@ func updateOnce(path, backups string, now time.Time, edit func([]byte) ([]byte, 
 	return UpdateResult{Path: target, Backup: backup}, nil
 }
 
-// replaceable says why the file is not to be replaced, although the directory may
-// allow it.
+// replaceable returns an error if the file must not be replaced, even if the directory allows it.
 func replaceable(target string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o200 == 0 {
 		return fmt.Errorf("it is read-only: allow writing (chmod u+w %q), or take it out of what manages it", target)
@@ -128,7 +126,7 @@ func replaceable(target string, info fs.FileInfo) error {
 	return nil
 }
 
-// writeBackup keeps old, the content of target, in dir and returns where.
+// writeBackup saves old, the content of target, in a new file in dir and returns its path.
 func writeBackup(dir, target string, old []byte, info fs.FileInfo, now time.Time) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("no directory for backups can be made in %s: %w: let this user write there", filepath.Dir(dir), cli.Reason(err))
@@ -153,8 +151,7 @@ func writeBackup(dir, target string, old []byte, info fs.FileInfo, now time.Time
 	}
 }
 
-// replace puts a file with content in the place of target, if that still has old
-// in it.
+// replace replaces target with a file that holds content, if target still holds old.
 func replace(target string, old, content []byte, info fs.FileInfo) error {
 	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+backupInfix+"*.tmp")
 	if err != nil {
@@ -164,8 +161,8 @@ func replace(target string, old, content []byte, info fs.FileInfo) error {
 	if err := fill(f, content, info); err != nil {
 		return errors.Join(cli.Reason(err), remove(temporary))
 	}
-	if there, err := os.ReadFile(target); err != nil || !bytes.Equal(there, old) {
-		return errors.Join(errChanged, remove(temporary)) // no need to show readers ours
+	if current, err := os.ReadFile(target); err != nil || !bytes.Equal(current, old) {
+		return errors.Join(errChanged, remove(temporary)) // readers need not see our file even for a moment
 	}
 	if err := install(temporary, target, old, content, exchange); err != nil {
 		return err
@@ -174,9 +171,9 @@ func replace(target string, old, content []byte, info fs.FileInfo) error {
 	return nil
 }
 
-// install gives temporary, which has content in it, the name target, if that has
-// old in it. Nothing is left under the name temporary but what another program may
-// have written. swap is [exchange].
+// install renames temporary, which holds content, to target, if target holds old. Afterwards
+// temporary no longer exists, unless it holds something that another program wrote. swap is
+// [exchange], except in tests.
 func install(temporary, target string, old, content []byte, swap func(a, b string) error) error {
 	err := exchangeFor(temporary, target, old, content, swap)
 	switch {
@@ -196,24 +193,24 @@ func install(temporary, target string, old, content []byte, swap func(a, b strin
 	return errors.Join(fmt.Errorf("it cannot be replaced: %w", cli.Reason(err)), removeOwn(temporary, content))
 }
 
-// removeOwn deletes temporary if it has content, which is attache's own. After a failed exchange
-// it may be another program's file.
+// removeOwn deletes temporary if it holds content, which attache wrote. After a failed exchange it
+// may hold what another program wrote.
 func removeOwn(temporary string, content []byte) error {
-	there, err := os.ReadFile(temporary)
+	current, err := os.ReadFile(temporary)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err != nil || !bytes.Equal(there, content):
-		return fmt.Errorf("what was in it is in %s", temporary)
+	case err != nil || !bytes.Equal(current, content):
+		return fmt.Errorf("its previous content is in %s", temporary)
 	}
 	return remove(temporary)
 }
 
-// exchangeFor puts temporary, which has content in it, in the place of target, if
-// that has old in it, and otherwise leaves there what another program has written
-// last. It looks at what it got out: that shows what was written up to the moment
-// of the exchange. The error is [errors.ErrUnsupported] if nothing could be
-// exchanged; where that is for another reason, renaming will tell it.
+// exchangeFor exchanges temporary, which holds content, with target, if target holds old. Otherwise
+// it leaves in target what another program wrote last. It compares the file that it received in
+// exchange, which includes every write up to the exchange. The error is [errors.ErrUnsupported] if
+// the first exchange failed for any reason; the caller then renames the file, and gets the actual
+// error if that fails too.
 func exchangeFor(temporary, target string, old, content []byte, swap func(a, b string) error) error {
 	in, out := content, old
 	for first := true; ; first = false {
@@ -233,19 +230,18 @@ func exchangeFor(temporary, target string, old, content []byte, swap func(a, b s
 		case bytes.Equal(got, out):
 			return errChanged
 		}
-		// Another program was faster: back with its content, for our own.
+		// Another program was faster: put its content back.
 		in, out = got, in
 	}
 }
 
-// fill writes content to f, gives it the mode and owner of the file that info is
-// of, and closes it when all of it is on the disk.
+// fill writes content to f, gives f the mode and owner in info, and syncs and closes it.
 func fill(f *os.File, content []byte, info fs.FileInfo) error {
 	_, err := f.Write(content)
 	return errors.Join(err, keepOwner(f, info), f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
 }
 
-// remove deletes a file that was made here.
+// remove deletes a file that this package created.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("%s is left behind: %w", path, cli.Reason(err))
@@ -253,8 +249,8 @@ func remove(path string) error {
 	return nil
 }
 
-// Backups returns the directory for backups of the file at path: attache's own in
-// stateDir, and the file's where the user has no such directory.
+// Backups returns the directory for backups of the file at path: attache's directory in stateDir,
+// or the directory of the file if stateDir is empty.
 func Backups(stateDir, path string) string {
 	if stateDir == "" {
 		return filepath.Dir(path)
@@ -262,24 +258,23 @@ func Backups(stateDir, path string) string {
 	return filepath.Join(stateDir, "attache", "backups")
 }
 
-// backupName returns what the names of the backups of target begin with. Files of
-// one name in several directories have backups of their own.
+// backupName returns the prefix of the names of target's backups. It differs for files with the
+// same name in different directories.
 func backupName(target string) string {
 	sum := sha256.Sum256([]byte(target))
 	return filepath.Base(target) + "-" + hex.EncodeToString(sum[:4]) + backupInfix
 }
 
-// DropBackups removes from dir the backups of target in which there is nothing more
-// than in target itself: those that hold the same, and those that bare makes the
-// same. It returns the others.
+// DropBackups removes the backups of target in dir that hold nothing that target lacks: those with
+// the same content, and those whose content bare turns into it. It returns the others.
 func DropBackups(dir, target string, bare func(content []byte) []byte) (left []string, err error) {
 	content, _, err := Load(target)
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range backupsOf(dir, target) {
-		kept, _, failed := Load(path)
-		if failed == nil && (bytes.Equal(kept, content) || bytes.Equal(bare(kept), content)) {
+		backup, _, loadErr := Load(path)
+		if loadErr == nil && (bytes.Equal(backup, content) || bytes.Equal(bare(backup), content)) {
 			err = errors.Join(err, remove(path))
 		} else {
 			left = append(left, path)
@@ -288,7 +283,6 @@ func DropBackups(dir, target string, bare func(content []byte) []byte) (left []s
 	return left, err
 }
 
-// backupsOf returns the backups in dir that were made of target.
 func backupsOf(dir, target string) []string {
 	entries, _ := os.ReadDir(dir)
 	var all []string

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// keepOwner does nothing: a new file takes the access rules of its directory.
+// keepOwner does nothing: a new file inherits the access rules of its directory.
 func keepOwner(*os.File, fs.FileInfo) error { return nil }
 
-// links returns one name: more cannot be seen without opening the file.
+// links returns 1: the number of links is not known without opening the file.
 func links(fs.FileInfo) uint64 { return 1 }
 
-// syncDirectory does nothing: a directory cannot be synced here.
+// syncDirectory does nothing, because this system cannot sync a directory.
 func syncDirectory(string) {}

@@ -15,12 +15,12 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// write writes a file of its own directory and returns its path.
+// write writes a file in a new directory and returns its path.
 func write(t *testing.T, content string) string {
 	t.Helper()
 	name := "the \"client's\"\nfile ü*.json"
 	if runtime.GOOS == "windows" {
-		name = "the client's file ü.json" // which has no other characters in names
+		name = "the client's file ü.json" // Windows allows no quotes, line breaks or asterisks in names
 	}
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
@@ -29,7 +29,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// holds checks what is in a file.
+// holds checks the content of a file.
 func holds(t *testing.T, path, want string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
@@ -41,7 +41,7 @@ func holds(t *testing.T, path, want string) {
 	}
 }
 
-// names returns what is in the directory of path.
+// names returns the names in the directory of path.
 func names(t *testing.T, path string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -76,7 +76,7 @@ func TestUpdate(t *testing.T) {
 		}
 	}
 
-	// In the same second the first backup is not written over.
+	// A second update in the same second does not overwrite the first backup.
 	again, err := Update(path, filepath.Dir(path), noon, become("later"))
 	if err != nil {
 		t.Fatal(err)
@@ -87,14 +87,14 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("%d files are there: %q", n, names(t, path))
 	}
 
-	// What changes nothing writes nothing.
+	// An edit that changes nothing writes nothing.
 	if same, err := Update(path, filepath.Dir(path), noon, become("later")); err != nil || same.Backup != "" || len(names(t, path)) != 3 {
 		t.Errorf("%+v, %v, %q", same, err, names(t, path))
 	}
 }
 
-// Another program that writes the file meanwhile loses nothing.
-func TestUpdateOfWhatChanges(t *testing.T) {
+// Changes that another program makes during an update are not lost.
+func TestUpdateOfChangingFile(t *testing.T) {
 	path := write(t, "0")
 	calls := 0
 	done, err := Update(path, filepath.Dir(path), noon, func(content []byte) ([]byte, error) {
@@ -115,16 +115,15 @@ func TestUpdateOfWhatChanges(t *testing.T) {
 	}
 }
 
-// What another program writes up to the very moment of the exchange is noticed, and
-// put back.
-func TestExchangeOfWhatChanged(t *testing.T) {
+// A write by another program just before the exchange is detected and put back.
+func TestExchangeOfChangedFile(t *testing.T) {
 	path := write(t, "theirs")
 	ours := path + ".ours"
 	if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := exchangeFor(ours, path, []byte("old"), []byte("ours"), exchange); errors.Is(err, errors.ErrUnsupported) {
-		t.Skip("here two files cannot be exchanged in one step")
+		t.Skip("this system cannot exchange two files in one step")
 	} else if !errors.Is(err, errChanged) {
 		t.Errorf("error %v", err)
 	}
@@ -137,8 +136,8 @@ func TestExchangeOfWhatChanged(t *testing.T) {
 	holds(t, ours, "theirs")
 }
 
-// Where files cannot be exchanged, ours is renamed; where that goes wrong, nothing
-// that is not ours is taken away.
+// If files cannot be exchanged, ours is renamed. If that fails, no file of another program is
+// removed.
 func TestInstallWithoutExchange(t *testing.T) {
 	broken := errors.New("broken")
 	never := func(string, string) error { return broken }
@@ -157,7 +156,7 @@ func TestInstallWithoutExchange(t *testing.T) {
 	}{
 		{"renamed", "old", never, "ours", "", ""},
 		{"exchanged", "old", once, "ours", "", ""},
-		{"cannot be put back", "theirs", once, "ours", "theirs", "it cannot be replaced: broken\nwhat was in it is in "},
+		{"cannot be put back", "theirs", once, "ours", "theirs", "it cannot be replaced: broken\nits previous content is in "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -189,13 +188,13 @@ func TestInstallWithoutExchange(t *testing.T) {
 	}
 }
 
-// Nothing another program writes is lost, whenever it does: here one that never
-// rests, and replaces the file by renaming as well.
+// Nothing that another program writes is lost, at whatever time it writes. The program here writes
+// all the time, and replaces the file by renaming.
 func TestExchangeLosesNothing(t *testing.T) {
 	path := write(t, "0")
 	ours := path + ".ours"
 	if exchange(path, path) != nil {
-		t.Skip("here two files cannot be exchanged in one step")
+		t.Skip("this system cannot exchange two files in one step")
 	}
 	stop, written := make(chan struct{}), make(chan int)
 	go func() {
@@ -240,7 +239,7 @@ func TestExchangeLosesNothing(t *testing.T) {
 	t.Logf("%d edits went through, %d were undone, between %d writes", through, noticed, last)
 }
 
-// A program that never stops writing has its way, and the file stays its.
+// Update gives up when another program never stops writing, and leaves that program's file.
 func TestUpdateGivesUp(t *testing.T) {
 	path := write(t, "0")
 	_, err := Update(path, filepath.Dir(path), noon, func(content []byte) ([]byte, error) {
@@ -276,10 +275,10 @@ func TestUpdateRefuses(t *testing.T) {
 	}
 }
 
-// Where nothing may be written next to the file, it is left alone.
+// A file in a directory that cannot be written to is not changed.
 func TestUpdateInReadOnlyDirectory(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
-		t.Skip("here a directory that is read-only can be written to")
+		t.Skip("this user can write to a read-only directory")
 	}
 	path := write(t, "before")
 	if err := os.Chmod(filepath.Dir(path), 0o500); err != nil {
@@ -292,7 +291,7 @@ func TestUpdateInReadOnlyDirectory(t *testing.T) {
 	holds(t, path, "before")
 }
 
-// A reader finds the old file or the new one, whole.
+// A reader finds the complete old file or the complete new one.
 func TestUpdateIsOneStep(t *testing.T) {
 	a, b := strings.Repeat("a", 1<<20), strings.Repeat("b", 1<<20)
 	path := write(t, a)
@@ -307,7 +306,7 @@ func TestUpdateIsOneStep(t *testing.T) {
 			}
 			got, err := os.ReadFile(path)
 			if err != nil && runtime.GOOS == "windows" {
-				continue // there it may be kept from reading for a moment
+				continue // Windows can refuse to open the file for a moment
 			}
 			if err != nil || string(got) != a && string(got) != b {
 				t.Errorf("a reader found %d bytes, %v", len(got), err)
@@ -337,7 +336,7 @@ func TestDropBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What differs from the file in more than attache is kept.
+	// A backup that differs from the file in more than attache is kept.
 	left, err := DropBackups(filepath.Dir(path), path, bare)
 	if err != nil || len(left) != 2 || len(names(t, path)) != 4 {
 		t.Errorf("left %q, %v; there are %q", left, err, names(t, path))
@@ -345,7 +344,7 @@ func TestDropBackups(t *testing.T) {
 	holds(t, left[0], "original")
 	holds(t, left[1], "wrapped original")
 
-	// What holds nothing more than the file does goes.
+	// A backup that holds nothing that the file lacks is removed.
 	if _, err := Update(path, filepath.Dir(path), noon.Add(3*time.Hour), become("original")); err != nil {
 		t.Fatal(err)
 	}

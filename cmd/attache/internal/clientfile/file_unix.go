@@ -8,24 +8,24 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner and group of the file that info is of, where they
-// are not those of whoever runs attache, as with sudo.
+// keepOwner gives f the owner and group in info if they differ from those of this process, as they
+// do with sudo.
 func keepOwner(f *os.File, info fs.FileInfo) error {
-	was, ok := info.Sys().(*syscall.Stat_t)
+	want, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return nil
 	}
-	made, err := f.Stat()
+	created, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if is, ok := made.Sys().(*syscall.Stat_t); ok && is.Uid == was.Uid && is.Gid == was.Gid {
+	if got, ok := created.Sys().(*syscall.Stat_t); ok && got.Uid == want.Uid && got.Gid == want.Gid {
 		return nil
 	}
-	return f.Chown(int(was.Uid), int(was.Gid))
+	return f.Chown(int(want.Uid), int(want.Gid))
 }
 
-// links returns how many names the file has.
+// links returns the number of hard links to the file.
 func links(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink)
@@ -33,8 +33,8 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// syncDirectory makes the name of a new file survive a crash, on file systems that need it. A
-// failure is no fault: the content is safe either way.
+// syncDirectory makes the name of a new file survive a crash, on file systems that need it. It
+// ignores errors, because the content is safe either way.
 func syncDirectory(path string) {
 	if d, err := os.Open(path); err == nil {
 		_ = d.Sync()

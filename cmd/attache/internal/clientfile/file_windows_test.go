@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// A file that another program keeps open is left alone, and the message says what
-// to do.
-func TestUpdateOfWhatIsOpen(t *testing.T) {
+// A file that another program has open is not changed, and the error says what to do.
+func TestUpdateOfOpenFile(t *testing.T) {
 	path := write(t, "before")
 	f, err := os.Open(path)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// began returns when a process began.
 func began(id int) (string, error) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", id)
 	if err != nil {

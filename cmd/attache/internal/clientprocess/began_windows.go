@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// began returns when a process began.
 func began(id int) (string, error) {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(id))
 	if err != nil {

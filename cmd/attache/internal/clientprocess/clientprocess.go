@@ -1,6 +1,6 @@
-// Package clientprocess names the process that started this one. Servers that one client
-// started have the same name for it, and nobody else has: so it stands for a session that
-// the client does not name.
+// Package clientprocess identifies the process that started this one, the client. All servers of one
+// client get the same name for it, and no others do, so the name can replace a session id if the client
+// provides none.
 package clientprocess
 
 import (
@@ -8,9 +8,8 @@ import (
 	"os"
 )
 
-// Name returns the name of the process that started this one: its id and the time when it
-// began, as ids are used again. It returns "" where that cannot be found out, and if the
-// process has ended.
+// Name returns a unique name for the parent process: its id and its start time, because the system reuses
+// ids. It returns "" if these are not known, or if the parent process has ended.
 func Name() string {
 	id := os.Getppid()
 	if id <= 1 {

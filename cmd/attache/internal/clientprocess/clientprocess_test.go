@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Two children of this process have one name for it, which is not that of its own parent.
+// Two children of this process return the same name for it, which differs from that of its own parent.
 func TestName(t *testing.T) {
 	if os.Getenv("CLIENTPROCESS_TEST") != "" {
 		_, _ = os.Stdout.WriteString(Name() + "\n")

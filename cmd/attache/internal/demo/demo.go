@@ -1,5 +1,5 @@
-// Package demo plays sessions between a client and a server that are both in this
-// program, and prints every message before and after.
+// Package demo runs sessions between a client and a server that are both in this program, and prints every
+// message before and after attache.
 package demo
 
 import (
@@ -16,18 +16,19 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// outputSize is more than the demo prints. All of it is written when the sessions have ended: the reader
-// of a pipe may go away, as head does, and that ends this process, which would leave a folder behind.
+// outputSize is larger than the output of the demo, so all of it is written after the sessions have ended. If
+// the reader of a pipe exits early, as head does, that ends this process, which must not leave a temporary
+// directory.
 const outputSize = 1 << 20
 
-// Run plays the script and writes what happens to w.
+// Run runs the script and prints its messages to w.
 func Run(ctx context.Context, w io.Writer, colours bool) error {
 	p := &printer{&term.Printer{Out: bufio.NewWriterSize(w, outputSize), Colours: colours}}
 	p.Line(term.Plain, intro)
 	for _, act := range script() {
 		p.Title(act.title)
 		if err := p.act(ctx, act); err != nil {
-			return fmt.Errorf("the demo went wrong, which is a fault of attache's; please report it: %w", err)
+			return fmt.Errorf("the demo failed, which is a bug in attache, please report it: %w", err)
 		}
 	}
 	p.Title("Your turn")
@@ -35,10 +36,9 @@ func Run(ctx context.Context, w io.Writer, colours bool) error {
 	return p.Out.Flush()
 }
 
-// A printer prints the exchanges of the demo.
 type printer struct{ *term.Printer }
 
-// act plays one session.
+// act runs one session and prints its exchanges.
 func (p *printer) act(ctx context.Context, a act) error {
 	s, err := startSession(ctx, a.teams)
 	if err != nil {
@@ -63,9 +63,8 @@ func (p *printer) act(ctx context.Context, a act) error {
 	return s.end()
 }
 
-// request shows the client's frame.
 func (p *printer) request(step step, x exchange) {
-	p.Heading("client → server", describe(x.sent), x.requestVerdict())
+	p.Heading("client → server  "+describe(x.sent), x.requestVerdict())
 	p.Frame(x.sent, x.arrived)
 	for _, method := range x.asked {
 		p.Why("first attache asked the server for " + method + " itself, as the client had not")
@@ -77,9 +76,8 @@ func (p *printer) request(step step, x exchange) {
 	p.Wrapped(term.Notice, "log: ", strings.Join(strings.Fields(x.logged), " "))
 }
 
-// reply shows the server's answer.
 func (p *printer) reply(step step, x exchange) {
-	p.Heading("server → client", "result", x.replyVerdict())
+	p.Heading("server → client  result", x.replyVerdict())
 	if bytes.Equal(x.reply, x.received) {
 		p.Beginning(x.received)
 	} else {
@@ -88,27 +86,22 @@ func (p *printer) reply(step step, x exchange) {
 	p.Why(step.reply)
 }
 
-// refusal shows a call that attache answered itself.
+// refusal prints a call that attache answered itself.
 func (p *printer) refusal(step step, x exchange) {
-	p.Heading("client → attache", describe(x.sent), term.Verdict{Style: term.Bad, Text: "refused: the server never saw it"})
+	p.Heading("client → attache  "+describe(x.sent), term.Verdict{Style: term.Bad, Text: "refused: the server never saw it"})
 	p.Frame(x.sent, x.sent)
 	p.Why(step.request)
-	p.Heading("attache → client", "result", term.Verdict{Style: term.Bad, Text: "a tool error that tells the model what to do"})
+	p.Heading("attache → client  result", term.Verdict{Style: term.Bad, Text: "a tool error that tells the model what to do"})
 	p.Frame(x.received, x.received)
 	p.Why(step.reply)
 }
 
-// describe names a frame of the client.
 func describe(frame []byte) string {
 	v := wire.Value{Raw: frame}
-	what := v.Get("method").Text()
-	if tool := v.Get("params", "name").Text(); tool != "" {
-		what += " " + tool
-	}
-	return what
+	return strings.TrimSpace(v.Get("method").Text() + " " + v.Get("params", "name").Text())
 }
 
-// describeSource says in which message a fact stood.
+// describeSource names the message that a fact is from.
 func describeSource(f sessionstate.Fact) string {
 	if f.Source == sessionstate.InitializeMeta {
 		return "initialize"

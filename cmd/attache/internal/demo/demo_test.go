@@ -15,8 +15,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// demo returns what the demo prints. It runs in a bubble: a goroutine that the demo
-// leaves behind fails the test.
+// demo returns the output of the demo. It runs in a synctest bubble, so that a goroutine that does not end
+// fails the test.
 func demo(t *testing.T, colours bool) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,8 +41,9 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// A reader that goes away ends the process at a write: no folder of the demo is there then.
-func TestNoFolderIsLeft(t *testing.T) {
+// If the reader of the output exits, the process ends when it writes. At that time there is no temporary
+// directory of the demo.
+func TestNoDirectoryIsLeft(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	if err := Run(t.Context(), writer(func(text []byte) {
 		if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || left != nil {
@@ -112,8 +113,8 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// A demo that is broken off says so, and leaves nothing running.
-func TestDemoBrokenOff(t *testing.T) {
+// A demo that is cancelled returns an error, and all goroutines end.
+func TestDemoCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -31,23 +31,21 @@ In front of all servers of your clients, first without changing anything:
 
     attache wrap --all --dry-run`
 
-// An act is one client that starts attache and leaves.
+// An act is one session of a client.
 type act struct {
 	title string
-	teams bool // attache carries messages of other agents, and has no policies
+	teams bool // attache delivers messages of other agents, and has no policies
 	steps []step
 }
 
-// A step is a frame that the client sends, byte for byte, and remarks about it and its reply
-// that the demo cannot derive.
+// A step is a frame that the client sends, with remarks about it and its reply.
 type step struct {
 	frame          string
 	request, reply string
-	// message is what another agent writes to the session before the frame, "" for nothing.
+	// message is a message that another agent sends to the session before the frame, or "".
 	message string
 }
 
-// script returns what a client of each era sends.
 func script() []act {
 	return []act{
 		{title: "A client with a handshake (MCP 2025-11-25)", steps: legacySteps()},
@@ -118,13 +116,12 @@ func teamsSteps() []step {
 // apiKey is the API key of the session. It opens nothing.
 const apiKey = "atk_demo_embedded"
 
-// identify returns who the session acts for: what a key that `attache key create` made would
-// say.
+// identify returns the principal of apiKey, as for a key that `attache key create` made.
 func identify(context.Context, capture.Credential) (*sessionstate.Principal, error) {
 	return &sessionstate.Principal{KeyID: "demo", User: "ada", Tenant: "acme", Scope: "acme/platform"}, nil
 }
 
-// scopes are policy files that are already read.
+// scopes is a policy source in memory.
 type scopes map[string]policy.Scope
 
 // Effective implements policy.Source.

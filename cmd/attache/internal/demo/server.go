@@ -10,7 +10,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
-// taskList are the open tasks in a workspace.
 func taskList(workspace string) string {
 	if workspace == "/src/shop" {
 		return "/src/shop: fix the cart, add a wish list"
@@ -18,9 +17,8 @@ func taskList(workspace string) string {
 	return workspace + ": nothing to do"
 }
 
-// newServer returns an MCP server with one tool that cannot be called without
-// a workspace, and one that needs none. It is an ordinary server: it knows nothing
-// of attache.
+// newServer returns an MCP server with one tool that requires a workspace and one that does not. It does not
+// know about attache.
 func newServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1.0.0"},
 		&mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
@@ -38,13 +36,11 @@ func newServer() *mcp.Server {
 	return server
 }
 
-// textResult is a result of one block. The tools declare no output, so that block is
-// all there is.
 func textResult(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// startServer starts the server the way proxy.Options.Start wants it.
+// startServer starts the server. It is a proxy.Options.Start.
 func startServer(context.Context) (proxy.Upstream, error) {
 	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
 		return newServer().Run(context.Background(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
@@ -53,5 +49,5 @@ func startServer(context.Context) (proxy.Upstream, error) {
 
 type nopCloser struct{ io.Writer }
 
-// Close does nothing: the pipe is closed when the server has returned.
+// Close does nothing, because the pipe is closed when the server returns.
 func (nopCloser) Close() error { return nil }

@@ -20,35 +20,34 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A session runs attache between a client, whose frames are written by hand, and a server in
-// this process.
+// A session runs attache between a client that sends the frames of the script, and a server in this process.
 type session struct {
-	client  *io.PipeWriter // what the client writes to
-	output  *io.PipeReader // what it reads from
-	replies *bufio.Reader  // output, by the line
-	done    chan struct{}  // closed when the relay is over
-	err     error          // how it ended; written before done is closed
-	passed  chan struct{}  // told of each frame that the server got
+	client  *io.PipeWriter // the client writes to it
+	output  *io.PipeReader // the client reads from it
+	replies *bufio.Reader  // reads output
+	done    chan struct{}  // closed when the relay has ended
+	err     error          // error of the relay, set before done is closed
+	passed  chan struct{}  // receives a value when the server gets a frame of the client
 	team    *team          // nil without other agents
 
 	mu   sync.Mutex
-	seen exchange     // of the frame under way
-	log  bytes.Buffer // what attache logged meanwhile
+	seen exchange     // the current exchange
+	log  bytes.Buffer // the log of the current exchange
 }
 
-// An exchange is one frame of the client and what the layers did to it. Frames are
-// without their newlines; nil stands for one that there was not.
+// An exchange is one frame of the client, with what the layers did to it. Frames are without newlines; nil
+// means that there was none.
 type exchange struct {
-	sent, arrived   []byte // the client's frame as it was sent, and as the server got it
+	sent, arrived   []byte // the client's frame as sent, and as the server received it
 	reply, received []byte // the reply as the server sent it, and as the client received it
 	asked           []string
-	workspace       sessionstate.Fact // what the session's workspace was
+	workspace       sessionstate.Fact // the session's workspace
 	briefed         bool              // attache put the briefing into the reply
 	logged          string
 }
 
-// startSession starts a server, and attache in front of it with the layers it
-// has without configuration, and with policies and an API key, or other agents.
+// startSession starts a server and attache in front of it. attache has the layers that it has without a
+// configuration, and either policies and an API key, or other agents.
 func startSession(ctx context.Context, teams bool) (*session, error) {
 	in, client := io.Pipe()
 	output, out := io.Pipe()
@@ -84,22 +83,22 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// layers returns the chain of a run with an API key and policies, and a layer that
-// looks on.
+// layers returns the chain, with an additional layer that observes the workspace.
 func (s *session) layers(log *slog.Logger) []middleware.Layer {
 	shared, err := capture.Compile(capture.Options{Identify: identify})
 	if err != nil {
-		panic(err) // a mistake in the demo itself
+		panic(err) // a bug in the demo
 	}
 	c := shared.Connect(capture.ConnOptions{Log: log})
 	catalog := new(middleware.Catalog)
 	rules, err := arguments.Compile(arguments.Options{Rules: []arguments.Rule{arguments.Default()}})
 	if err != nil {
-		panic(err) // also a mistake in the demo
+		panic(err) // a bug in the demo
 	}
 	a := rules.Connect(arguments.ConnOptions{Catalog: catalog, Workspace: c, Log: log})
+	chain := []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.observe}, a.Layer()}
 	if s.team != nil {
-		return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), s.team.layer(catalog), catalog.Layer()}
+		return append(chain, s.team.layer(catalog), catalog.Layer())
 	}
 	b := briefing.Compile(briefing.Options{Source: policySource(), Log: log}).Connect(briefing.ConnOptions{
 		Credential: func(string) string { return apiKey },
@@ -110,11 +109,10 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 		},
 		Log: log,
 	})
-	return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), b.Layer(), catalog.Layer()}
+	return append(chain, b.Layer(), catalog.Layer())
 }
 
-// look notes what is known of the session.
-func (s *session) look(next middleware.Handler) middleware.Handler {
+func (s *session) observe(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if view, ok := middleware.CallFrom(ctx).Value(sessionstate.ContextKey{}).(*sessionstate.Context); ok {
 			s.mu.Lock()
@@ -125,15 +123,15 @@ func (s *session) look(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// Write keeps what attache logs.
+// Write stores the log of attache.
 func (s *session) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Write(line)
 }
 
-// watch records frames as the server receives and sends them. It finds them by the id of the
-// client's request, because attache may ask the server something itself.
+// watch records frames as the server receives and sends them. It matches the id of the client's request,
+// because attache may send requests of its own to the server.
 func (s *session) watch(at proxy.Point, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +152,7 @@ func (s *session) watch(at proxy.Point, line []byte) {
 	}
 }
 
-// step plays a step: what another agent writes, and the exchange of the frame.
+// step runs a step: the message of another agent, and the exchange of the frame.
 func (s *session) step(ctx context.Context, step step) (exchange, error) {
 	if step.message != "" {
 		if err := s.team.write(ctx, step.message); err != nil {
@@ -166,28 +164,28 @@ func (s *session) step(ctx context.Context, step step) (exchange, error) {
 	return x, err
 }
 
-// exchange sends a frame, and returns when it has been answered, or if it asks for
-// no answer, when the server has got it.
+// exchange sends a frame. It returns when the client has received the reply, or for a notification, when the
+// server has received it.
 func (s *session) exchange(frame string) (exchange, error) {
 	s.mu.Lock()
 	s.seen = exchange{sent: []byte(frame)}
 	s.log.Reset()
 	select {
-	case <-s.passed: // of the frame before
+	case <-s.passed: // from the previous frame
 	default:
 	}
 	s.mu.Unlock()
 	if _, err := io.WriteString(s.client, frame+"\n"); err != nil {
-		return exchange{}, fmt.Errorf("attache did not take %s: %w", frame, err)
+		return exchange{}, fmt.Errorf("attache did not read %s: %w", frame, err)
 	}
-	got, err := s.answer(frame)
+	received, err := s.answer(frame)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen.received, s.seen.logged = got, s.log.String()
+	s.seen.received, s.seen.logged = received, s.log.String()
 	return s.seen, err
 }
 
-// answer waits for the answer to a frame, nil if it asks for none.
+// answer waits for the reply to a request, or until the server has received a notification.
 func (s *session) answer(frame string) ([]byte, error) {
 	if !(wire.Value{Raw: []byte(frame)}).Get("id").Exists() {
 		select {
@@ -204,7 +202,7 @@ func (s *session) answer(frame string) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\n")), nil
 }
 
-// end closes the client's side, and waits until server and relay have ended.
+// end closes the client's side, and waits until the server and the relay have ended.
 func (s *session) end() error {
 	s.client.Close()
 	<-s.done

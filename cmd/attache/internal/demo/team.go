@@ -22,15 +22,15 @@ type team struct {
 	peer   *store.Session
 }
 
-// newTeam makes a registry in a directory of its own.
+// newTeam creates a registry in a temporary directory.
 func newTeam(ctx context.Context, log *slog.Logger) (*team, error) {
 	dir, err := os.MkdirTemp("", "attache-demo-")
 	if err != nil {
 		return nil, err
 	}
 	t := &team{dir: dir}
-	begun := time.Now()
-	now := func() time.Time { return begun } // the demo prints the same each time
+	start := time.Now()
+	now := func() time.Time { return start } // so that the output is always the same
 	t.db, err = store.Open(ctx, store.Options{Path: filepath.Join(dir, "teams.db"), Now: now})
 	if err == nil {
 		t.peer, err = t.db.Attach(ctx, store.Claim{Tenant: "acme", Key: "peer", Workspace: "shop", Trust: sessionstate.Direct, Title: "Review cart"}, store.Attachment{Instance: "peer"})
@@ -49,13 +49,12 @@ func newTeam(ctx context.Context, log *slog.Logger) (*team, error) {
 	return t, nil
 }
 
-// layer returns the layer that carries messages.
 func (t *team) layer(catalog *middleware.Catalog) middleware.Layer {
 	return t.shared.Connect(teams.ConnOptions{Catalog: catalog}).Layer()
 }
 
-// write has the other agent write to the session, once that is registered, and returns when
-// the layer knows.
+// write waits until the session is registered, and sends it a message of the other agent. It returns when the
+// layer has seen the message.
 func (t *team) write(ctx context.Context, text string) error {
 	for sent := false; ; time.Sleep(time.Millisecond) {
 		if mail, err := t.shared.Look(ctx); mail || err != nil {
@@ -85,7 +84,7 @@ func (t *team) close() {
 	_ = os.RemoveAll(t.dir)
 }
 
-// withoutHandles returns a frame with the random part of handles left out.
+// withoutHandles returns a frame without the random parts of handles.
 func withoutHandles(frame []byte) []byte {
 	return regexp.MustCompile(`\b(ses|m)_[0-9a-z]{12}`).ReplaceAll(frame, []byte("${1}_…"))
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/child"
 )
 
-// budgetFlag is the flag of Claude Code that bounds the cost of a run.
+// budgetFlag is the flag of Claude Code that limits the cost of a run.
 const budgetFlag = "--max-budget-usd"
 
-// agents checks the templates of agents: whether their programs exist, and what bounds their
-// cost, which attache cannot see.
+// agents checks the templates of agents: whether their programs exist, and whether their cost is limited,
+// which attache itself cannot do.
 func (d *Doctor) agents() {
 	d.check = "agents"
 	switch {
@@ -44,8 +44,7 @@ func (d *Doctor) agent(key string, a config.Agent) {
 	}
 }
 
-// hasFlag reports whether a command has a flag, with its value in the next word or in the same
-// one.
+// hasFlag reports whether a command has a flag, with its value in the same word or in the next.
 func hasFlag(command []string, flag string) bool {
 	return slices.ContainsFunc(command, func(word string) bool { return word == flag || strings.HasPrefix(word, flag+"=") })
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// clients looks for attache in the configuration files of clients: the user's, and
-// those of the project in the working directory.
+// clients checks the configuration files of clients: the user's, and those of the project in the working
+// directory.
 func (d *Doctor) clients() {
 	d.check = "clients"
 	here, _ := os.Getwd()
@@ -31,7 +31,7 @@ func (d *Doctor) clients() {
 	}
 }
 
-// clientFile checks one file, and reports whether it has servers or should have.
+// clientFile checks one file, and reports whether it has servers or cannot be read.
 func (d *Doctor) clientFile(f clientconfig.File) bool {
 	doc, err := clientconfig.Open(f)
 	switch {
@@ -87,26 +87,26 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 	return true
 }
 
-// skipped says why wrap skips a server and what to do, if something can be done.
+// skipped reports why wrap skips a server and what to do, unless nothing can be done.
 func (d *Doctor) skipped(f clientconfig.File, step clientconfig.Step) {
 	if at := strings.LastIndex(step.Text, ": "); at >= 0 {
 		d.note(step.Text[at+2:], "%s: %s, line %d: attache is not in front of %q: %s", f.Client.Title, f.Path, step.Entry.Line, step.Entry.Name, step.Text[:at])
 	}
 }
 
-// settingsOf reports what is wrong with the settings of the attache in an entry, which come from
-// its arguments and variables. What was told of doctor's own settings is not told again.
+// settingsOf reports problems with the settings of the attache in an entry, which come from its arguments and
+// variables. It does not repeat problems of doctor's own settings.
 func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l clientconfig.Launch) {
-	p := d.Process
-	p.Env = slices.DeleteFunc(slices.Concat(e.Env(), p.Env), func(entry string) bool { return strings.Contains(entry, "=${") })
-	s, err := config.LoadEntry(p, e.Own(l), e.Behind(l))
+	process := d.Process
+	process.Env = slices.DeleteFunc(slices.Concat(e.Env(), process.Env), func(entry string) bool { return strings.Contains(entry, "=${") })
+	s, err := config.LoadEntry(process, e.Own(l), e.Behind(l))
 	if err == nil {
-		err = filecheck.All(p, s)
+		err = filecheck.All(process, s)
 	}
-	all, _ := errors.AsType[setting.Problems](err)
-	for _, one := range all {
-		if !slices.ContainsFunc(d.Findings, func(told finding) bool { return told.Text == cli.Elided(one.String()) }) {
-			d.problem("correct it there; flags of attache are changed by unwrap, then wrap", "%s: %s, line %d: the attache in front of %q: %v", f.Client.Title, f.Path, e.Line, e.Name, one)
+	problems, _ := errors.AsType[setting.Problems](err)
+	for _, p := range problems {
+		if !slices.ContainsFunc(d.Findings, func(known finding) bool { return known.Text == cli.Elided(p.String()) }) {
+			d.problem("correct it there; flags of attache are changed by unwrap, then wrap", "%s: %s, line %d: the attache in front of %q: %v", f.Client.Title, f.Path, e.Line, e.Name, p)
 		}
 	}
 }
@@ -118,6 +118,6 @@ func (d *Doctor) attacheOf(f clientconfig.File, e *clientconfig.Entry) {
 	}
 	if _, err := os.Stat(e.Command); errors.Is(err, fs.ErrNotExist) {
 		d.problem("attache wrap --repair --file \""+f.Path+"\"",
-			"%s: %s, line %d: the server %q starts %s, which is not there", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
+			"%s: %s, line %d: the server %q starts %s, which does not exist", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
 	}
 }

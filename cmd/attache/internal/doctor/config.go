@@ -19,10 +19,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// identityTime bounds how long an issuer is waited for.
+// identityTime is the timeout for an issuer.
 const identityTime = 30 * time.Second
 
-// principalText describes p in the words of the configuration.
+// principalText describes p with the terms of the configuration.
 func principalText(p *sessionstate.Principal) string {
 	var parts []string
 	for _, f := range []struct{ name, value string }{
@@ -36,7 +36,7 @@ func principalText(p *sessionstate.Principal) string {
 	return strings.Join(parts, ", ")
 }
 
-// contents counts the policies and objectives.
+// contents returns the numbers of policies and objectives as text.
 func contents(e policy.Effective) string {
 	policies := strconv.Itoa(len(e.Policies)) + " policies"
 	if len(e.Policies) == 1 {
@@ -45,19 +45,20 @@ func contents(e policy.Effective) string {
 	return policies + " and " + cli.Plural(len(e.Objectives), "objective")
 }
 
-// configuration reports mistakes in the settings and in the files they name.
+// configuration reports mistakes in the settings and in the files that they name.
 func (d *Doctor) configuration(mistakes error) {
 	d.check = "configuration"
 	d.valid = mistakes == nil
 	if d.valid {
 		mistakes = filecheck.All(d.Process, d.Settings)
 	}
-	all, _ := errors.AsType[setting.Problems](mistakes)
-	for _, p := range all {
-		d.problem(`correct it there; "attache config check" tells when all is well`, "%v", p)
+	const remedy = `correct it there; "attache config check" checks it again`
+	problems, _ := errors.AsType[setting.Problems](mistakes)
+	for _, p := range problems {
+		d.problem(remedy, "%v", p)
 	}
 	for _, w := range d.Settings.Warnings {
-		d.warn(`correct it there; "attache config check" tells when all is well`, "%v", w)
+		d.warn(remedy, "%v", w)
 	}
 	for _, text := range config.UnknownVariables(d.Process, d.Settings) {
 		d.warn("correct its name, or do not set it", "%s", text)
@@ -76,8 +77,8 @@ func (d *Doctor) configuration(mistakes error) {
 	d.unmatched()
 }
 
-// unmatched names the entries that recognise their server by its package, if none holds and the
-// command does not say which package it runs: a rule of one of them may be meant for this server.
+// unmatched reports the entries that match a server by its package, if none applies and the command does not
+// name a package. The rules of one of them may be meant for this server.
 func (d *Doctor) unmatched() {
 	var entries []string
 	for _, e := range d.Settings.Unmatched(d.Server) {
@@ -89,7 +90,7 @@ func (d *Doctor) unmatched() {
 	}
 }
 
-// session reports what is known of a session before its first message.
+// session reports the workspace that is known before the first message.
 func (d *Doctor) session() {
 	d.check = "session"
 	base := assembly.BaseContext(d.Process, d.Settings)
@@ -104,7 +105,7 @@ func (d *Doctor) session() {
 	}
 }
 
-// keys checks the key file: whether others can read it, and what is in it.
+// keys checks the key file: whether others can read it, and its keys.
 func (d *Doctor) keys() {
 	d.check = "keys"
 	path := d.Settings.Identity.KeysFile
@@ -122,16 +123,16 @@ func (d *Doctor) keys() {
 		d.ok("there is no key file: no API keys are accepted")
 		return
 	case err != nil && !d.Settings.Origin("identity.keys_file").Default():
-		return // told with the configuration
+		return // reported with the configuration
 	case err != nil:
 		d.problem("correct the file; until then its keys identify nobody", "%v", err)
 		return
 	}
-	good, now := 0, time.Now()
+	valid, now := 0, time.Now()
 	for _, e := range entries {
 		if e.Revoked.IsZero() && (e.Expires.IsZero() || now.Before(e.Expires)) {
-			good++
+			valid++
 		}
 	}
-	d.ok("%s is closed to others; %s, %d valid", path, cli.Plural(len(entries), "key"), good)
+	d.ok("%s is closed to others; %s, %d valid", path, cli.Plural(len(entries), "key"), valid)
 }

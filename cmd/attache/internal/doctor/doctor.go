@@ -1,5 +1,5 @@
-// Package doctor checks everything that a session needs and says what to do where something is
-// wrong. It changes nothing and calls no tool.
+// Package doctor checks everything that a session needs, and suggests what to do about problems. It changes
+// nothing and calls no tool.
 package doctor
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A level says how serious a finding is.
+// A level is the severity of a finding.
 type level string
 
 const (
 	levelOK      level = "ok"
-	levelNote    level = "note"    // nothing is wrong, something could be better
-	levelWarning level = "warning" // sessions work, perhaps not as expected
+	levelNote    level = "note"    // something could be better
+	levelWarning level = "warning" // sessions work, but perhaps not as expected
 	levelProblem level = "problem" // sessions do not work as configured
 )
 
@@ -33,16 +33,16 @@ type finding struct {
 	Check string `json:"check"`
 	Level level  `json:"level"`
 	Text  string `json:"text"`
-	// Do says what to do; "" if all is well.
+	// Do is the remedy; "" if there is nothing to do.
 	Do string `json:"do,omitempty"`
 }
 
-// A diagnosis is the whole result, in the form for programs.
+// A diagnosis is the result of all checks, as printed with --json.
 type diagnosis struct {
 	Version   int             `json:"version"`
 	Findings  []finding       `json:"findings"`
 	Arguments []argumentGroup `json:"arguments,omitempty"`
-	// Rules is the suggestion, in the form of the configuration.
+	// Rules are the suggested rules, in the syntax of the configuration.
 	Rules string `json:"rules,omitempty"`
 }
 
@@ -58,18 +58,18 @@ func (d *diagnosis) count(l level) (n int) {
 // A Doctor checks one configuration.
 type Doctor struct {
 	cli.Process
-	Server   []string // the command behind "--"
-	Version  string   // as "attache version" prints it
+	Server   []string // the command after "--"
+	Version  string   // the output of "attache version"
 	Settings *config.Settings
 	diagnosis
-	check string // the subject being looked at
+	check string // the current subject
 
-	valid        bool                    // the configuration is
+	valid        bool                    // the configuration is valid
 	principal    *sessionstate.Principal // nil if nobody is identified
-	unidentified error                   // why not, nil where nobody is to be
+	unidentified error                   // why nobody is identified, nil without a credential
 }
 
-// Examine runs all checks. mistakes are those of the settings.
+// Examine runs all checks. mistakes are the mistakes in the settings.
 func (d *Doctor) Examine(ctx context.Context, mistakes error) {
 	d.diagnosis = diagnosis{Version: 1, Findings: []finding{}}
 	d.versions()
@@ -102,8 +102,7 @@ func (d *Doctor) Report(asJSON bool) error {
 	return err
 }
 
-// scrub removes secrets from the findings: the texts of a server or of an error may contain
-// them.
+// scrub removes secrets from the findings, because texts of a server or of an error may contain them.
 func (d *Doctor) scrub() {
 	secrets := config.Secrets(d.Process, d.Settings, nil)
 	secrets.Home, secrets.Host, secrets.Prose = "", "", true
@@ -120,7 +119,7 @@ func (d *Doctor) scrub() {
 	}
 }
 
-// ok, note, warn and problem add a finding to the current subject. All but ok say what to do.
+// ok, note, warn and problem add a finding to the current subject. do is the remedy.
 func (d *Doctor) ok(format string, args ...any) { d.add(levelOK, "", format, args...) }
 
 func (d *Doctor) note(do, format string, args ...any) { d.add(levelNote, do, format, args...) }
@@ -134,7 +133,6 @@ func (d *Doctor) add(l level, do, format string, args ...any) {
 	d.Findings = append(d.Findings, finding{d.check, l, text, cli.Elided(do)})
 }
 
-// versions reports which versions run.
 func (d *Doctor) versions() {
 	d.check = "version"
 	words := strings.Fields(d.Version)

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// identity reports who a session would act for, and its trust level.
+// identity reports the principal of a session, and its trust level.
 func (d *Doctor) identity(ctx context.Context) {
 	d.check = "identity"
 	who, err := assembly.NewAuthenticator(d.Process, d.Settings)
@@ -38,21 +38,21 @@ func (d *Doctor) identity(ctx context.Context) {
 	d.ok("the trust is %s %s", trust.Value, term.Provenance(trust.Source.String(), trust.From))
 }
 
-// identified returns ctx with the principal that doctor found.
+// identified returns ctx with the principal.
 func (d *Doctor) identified(ctx *sessionstate.Context) *sessionstate.Context {
 	return ctx.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = d.principal, d.unidentified })
 }
 
-// refused reports why nobody is identified: because of the session file, which is read first, or
-// of the credential.
+// refused reports why nobody is identified: because of the session file, which is read first, or because of
+// the credential.
 func (d *Doctor) refused(who *assembly.Authenticator, err error) {
-	if _, fault := who.Asserted(); fault != nil || who.Own.Text == nil {
+	if _, fileErr := who.Asserted(); fileErr != nil || who.Own.Text == nil {
 		d.problem("correct the session file, or do not name it", "nobody is identified: %v", err)
 		return
 	}
-	do := `give a key that holds; "attache key list" shows them`
-	if text, fault := who.Own.Text(); fault != nil || identity.LooksLikeToken(text) {
-		do = "give a token that holds, or correct identity.jwt"
+	do := `give a valid key; "attache key list" shows them`
+	if text, err := who.Own.Text(); err != nil || identity.LooksLikeToken(text) {
+		do = "give a valid token, or correct identity.jwt"
 	}
 	d.problem(do, "the credential from %s identifies nobody: %v", who.Own.From, err)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
-// policies asks the policy source for the principal's policies.
+// policies requests the principal's policies from the policy source.
 func (d *Doctor) policies(ctx context.Context) {
 	d.check = "policies"
 	d.workspacePolicies()
@@ -25,22 +25,22 @@ func (d *Doctor) policies(ctx context.Context) {
 	if d.Settings.Policy.Dir != "" {
 		for _, p := range filesource.Check(d.Settings.Policy.Dir) {
 			if !p.Warning {
-				return // told with the configuration
+				return // reported with the configuration
 			}
 			d.warn("correct the file", "%v", p)
 		}
 	}
 	source, err := assembly.ConfiguredSource(d.Process, d.Settings)
 	if err != nil {
-		return // as above: a token that is not there
+		return // reported with the configuration: a missing token
 	}
 	q, err := assembly.PolicyQuery(ctx, d.Process, d.Settings)
 	if err != nil {
-		return // told with the identity
+		return // reported with the identity
 	}
 	e, err := source.Effective(ctx, q)
 	if err != nil {
-		d.problem(d.sourceRemedy(q, err), "%s does not answer with policies: %v", d.sourceName(), err)
+		d.problem(d.sourceRemedy(q, err), "%s returns no policies: %v", d.sourceName(), err)
 		return
 	}
 	if e.Empty() {
@@ -59,7 +59,7 @@ func (d *Doctor) workspacePolicies() {
 	}
 	workspace, real, err := trust.Resolve(path)
 	if err != nil {
-		return // told with the session
+		return // reported with the session
 	}
 	text, err := trust.Read(real)
 	store := assembly.TrustStore(d.Process)
@@ -78,7 +78,7 @@ func (d *Doctor) workspacePolicies() {
 	}
 }
 
-// sourceName names the policy source, without the parts of an address that may be secret.
+// sourceName returns the directory or address of the policy source, without parts that may be secret.
 func (d *Doctor) sourceName() string {
 	if d.Settings.Policy.Dir != "" {
 		return d.Settings.Policy.Dir
@@ -96,7 +96,7 @@ func (d *Doctor) sourceRemedy(q policy.Query, err error) string {
 	case errors.Is(err, policy.ErrUnauthorized):
 		return "give a key it knows in ATTACHE_API_KEY, or its token by policy.token_env"
 	case errors.Is(err, policy.ErrInvalid):
-		return `correct what it holds; "attache policy check" tells where`
+		return `correct its policies; "attache policy check" shows where`
 	}
-	return "see that it runs and can be reached from here; sessions go on without policies until then"
+	return "check that it runs and can be reached from here; sessions continue without policies until then"
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// print prints the diagnosis for people.
 func (d *Doctor) print() error {
 	p := &term.Printer{Out: bufio.NewWriter(d.Stdout), Colours: term.HasColour(d.Getenv, d.Stdout)}
 	check := ""

@@ -18,31 +18,30 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// slowStart is how long a server may take before clients may give up: several wait 10 s for the
-// first answer.
+// slowStart is the time to answer after which some clients give up. Several wait 10 s for the first reply.
 const slowStart = 10 * time.Second
 
-// modernTime is how long a server may take in the modern era after it has answered, or timed
-// out, in the legacy one.
+// modernTime is the timeout for a server in the modern era after it has answered, or timed out, in the legacy
+// one.
 const modernTime = 10 * time.Second
 
-// sayWaiting is the time after which doctor says that it waits for the server.
+// sayWaiting is the time after which doctor prints that it is waiting for the server.
 const sayWaiting = 3 * time.Second
 
-// An era is the answer of a server in one era of the protocol.
+// An era holds the answers of a server in one era of the protocol.
 type era struct {
 	inspect.VisitResult
 	reply wire.Value // to the first request
-	tools []byte     // a JSON array, nil if there was none
-	noise int
-	first []byte // of the noise
+	tools []byte     // a JSON array, nil if there is none
+	noise int        // the number of lines that are not JSON
+	first []byte     // the first of these lines
 	err   error
 }
 
 // answered reports whether the server supports the era.
 func (e *era) answered() bool { return e.err == nil && e.reply.Get("result").Exists() }
 
-// why returns why an era has no answer: the error, and the last line of the server's stderr.
+// why returns why a server did not answer in an era: the error, and the last lines of its stderr.
 func why(e *era) string {
 	text := "it answered " + inspect.Shorten(e.reply.Raw)
 	if message := e.reply.Get("error", "message").Text(); message != "" {
@@ -63,7 +62,7 @@ func why(e *era) string {
 	return text
 }
 
-// serverText names a server by its own name and version.
+// serverText returns the name and version that a server reports.
 func serverText(info wire.Value) string {
 	return strings.TrimSpace(inspect.Shorten([]byte(info.Get("name").Text() + " " + info.Get("version").Text())))
 }
@@ -84,10 +83,10 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	}
 	conn, err := assembly.Single(assembly.Options{Process: d.Process, Log: slog.New(slog.DiscardHandler)}, d.Settings, assembly.ConnOptions{})
 	if err != nil {
-		d.problem("correct the setting it names", "sessions do not begin: %v", err)
+		d.problem("correct the setting it names", "sessions cannot start: %v", err)
 		return
 	}
-	target, there, ok := d.target(conn)
+	target, path, ok := d.target(conn)
 	if !ok {
 		return
 	}
@@ -100,12 +99,12 @@ func (d *Doctor) examineServer(ctx context.Context) {
 		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
 		return
 	}
-	if there != "" {
-		d.ok("%s is there", there)
+	if path != "" {
+		d.ok("%s is there", path)
 	}
 	limit := inspect.Timeout
 	switch {
-	case legacy.answered(): // and may keep silent in the other era
+	case legacy.answered(): // it may not answer at all in the other era
 		limit = max(modernTime, 3*legacy.Took)
 	case legacy.Took >= inspect.Timeout:
 		limit = modernTime
@@ -125,8 +124,8 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	}
 }
 
-// target returns the server to examine, and the path of its program. It reports false
-// where there is a problem with it.
+// target returns the server to examine, and the path of its program. It returns false after reporting a
+// problem with it.
 func (d *Doctor) target(conn *assembly.Conn) (target inspect.Target, path string, ok bool) {
 	if config.IsURL(d.Server) {
 		o, err := remoteserver.Options(d.Process, d.Settings, slog.New(slog.DiscardHandler))
@@ -145,8 +144,8 @@ func (d *Doctor) target(conn *assembly.Conn) (target inspect.Target, path string
 	return target, path, true
 }
 
-// visit starts the server, as v says, and sends it the first request of an era and then
-// tools/list. meta is the member that params must have in that era.
+// visit starts the server of v, and sends it the first request of an era and then tools/list. meta is the
+// member of params that the era requires.
 func (d *Doctor) visit(ctx context.Context, v inspect.Visit, first func(*inspect.Client) (wire.Value, error), meta string) era {
 	var e era
 	e.VisitResult, e.err = v.Ask(ctx, func(l *inspect.Client) (err error) {
@@ -180,10 +179,7 @@ func (d *Doctor) eras(legacy, modern era) {
 	} else {
 		d.note("nothing, if your clients speak 2026-07-28", "it does not answer in the legacy era: %s", why(&legacy))
 	}
-	var versions []string // none from a server that answers whatever it is asked
-	for v := range modern.reply.Get("result", "supportedVersions").Elements() {
-		versions = append(versions, v.Text())
-	}
+	versions := textsOf(modern.reply.Get("result", "supportedVersions")) // none if the server answers any request
 	if modern.answered() && len(versions) > 0 {
 		d.ok("in the modern era it answers with %s and %s", strings.Join(versions, ", "), toolCount(&modern))
 	} else {
@@ -204,13 +200,13 @@ func (d *Doctor) noise(eras ...era) {
 		if d.Settings.StdoutNoise == "forward" {
 			do = "have the server log to stderr, or set stdout_noise: drop"
 		}
-		d.warn(do, "it writes to stdout what is not JSON: %s, the first %q", cli.Plural(e.noise, "line"), inspect.Shorten(e.first))
+		d.warn(do, "it writes lines to stdout that are not JSON: %s, the first %q", cli.Plural(e.noise, "line"), inspect.Shorten(e.first))
 		return
 	}
 	d.ok("it writes nothing but JSON to stdout")
 }
 
-// ending reports how the server ends when its client leaves.
+// ending reports how the server ends when its client closes the connection.
 func (d *Doctor) ending(eras ...era) {
 	forced := func(e era) bool { return e.Exit.Signal != 0 && e.answered() }
 	leftover := func(e era) bool { return e.Exit.Leftover }

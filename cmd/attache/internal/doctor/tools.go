@@ -18,49 +18,48 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An argumentGroup is an argument that several tools have in the same form, and what attache
-// does with it.
+// An argumentGroup is an argument that several tools have in the same form, with what attache does with it.
 type argumentGroup struct {
-	// Argument is its name, or its path into objects.
+	// Argument is its name, or its path in objects.
 	Argument string `json:"argument"`
-	// Kind is what it is: workspace by its schema, or by its name workspace id, project,
-	// organisation, repository or tenant; empty if only a rule speaks of it.
+	// Kind is workspace, according to its schema, or workspace id, project, organisation, repository or
+	// tenant, according to its name; empty if only a rule names it.
 	Kind  string   `json:"kind,omitempty"`
 	Tools []string `json:"tools"`
-	// Optional says that the tools do not require it.
+	// Optional is true if the tools do not require it.
 	Optional bool `json:"optional,omitempty"`
-	// Path says that it takes the path of the workspace by its schema; Why says why or
-	// why not, and Words are the words of the schema that decided.
+	// Path is true if it accepts the path of the workspace, according to its schema. Why is the reason, and
+	// Words are the words of the schema that decided.
 	Path  bool   `json:"path,omitempty"`
 	Why   string `json:"why,omitempty"`
 	Words string `json:"words,omitempty"`
-	// Rule is the rule that acts, Mode what it does, and Value what it gives.
+	// Rule is the rule that applies, Mode its mode, and Value its value.
 	Rule  string `json:"rule,omitempty"`
 	Mode  string `json:"mode,omitempty"`
 	Value string `json:"value,omitempty"`
-	// Misfit says why the argument does not take the value there is now, so that calls are
-	// not filled.
+	// Misfit is the reason why the argument does not accept the current value, so that calls are not
+	// filled.
 	Misfit string `json:"misfit,omitempty"`
 
 	suggest nameClass
-	builtIn bool // the built-in rule is for it, and leaves it alone
+	builtIn bool // the built-in rule is for this argument but does not fill it
 }
 
-// A nameClass says what arguments with some names usually are, and what could fill them.
+// A nameClass describes arguments with certain names: their kind, and a value that could fill them.
 type nameClass struct {
 	kind  string
-	names []string // in lower case, without what joins words
-	// value is the expression for them. A text in double quotes is a constant that the operator
-	// has to choose.
+	names []string // in lower case, without separators
+	// value is the expression for them. A text in double quotes is a constant that the operator has to
+	// replace.
 	value string
-	pin   bool // who calls is not a call's to say
+	pin   bool // a call must not choose it, because it identifies the caller
 }
 
-// constant reports whether the value is one that the operator has to choose.
+// constant reports whether the value is a constant that the operator has to replace.
 func (l nameClass) constant() bool { return strings.HasPrefix(l.value, `"`) }
 
-// nameClasses returns the arguments that many servers have, by their names in the servers for
-// git, GitHub, GitLab, Sentry, Linear, Asana, Jira and the like.
+// nameClasses returns the classes of arguments that many servers have. The names are from servers for git,
+// GitHub, GitLab, Sentry, Linear, Asana, Jira and others.
 func nameClasses() []nameClass {
 	return []nameClass{
 		{kind: "workspace id", value: "session.workspace.id", names: []string{"workspaceid", "workspacegid", "workspaceslug", "workspacekey"}},
@@ -78,8 +77,8 @@ func nameClasses() []nameClass {
 	}
 }
 
-// classOf returns what an argument is: the path of the workspace by its schema, or something
-// else by its name.
+// classOf returns the class of an argument: the path of the workspace according to its schema, or another
+// class according to its name.
 func classOf(name string, v arguments.Verdict) (nameClass, bool) {
 	if v.Path {
 		return nameClass{kind: "workspace", value: workspaceValue}, true
@@ -95,18 +94,16 @@ func classOf(name string, v arguments.Verdict) (nameClass, bool) {
 
 const workspaceValue = "session.workspace.path"
 
-// A toolArgument is an argument of one tool.
 type toolArgument struct {
 	tool     string
 	path     []string
-	text     bool // it may be text, which is all that is suggested
+	text     bool // it accepts a string; rules are suggested only for such arguments
 	verdict  arguments.Verdict
 	optional bool
-	schema   []byte // the tool's
-	misfit   string // why it does not take the value of its rule
+	schema   []byte // the schema of the tool
+	misfit   string // why it does not accept the value of its rule
 }
 
-// maxArgumentDepth is how deep arguments are looked for in objects.
 const maxArgumentDepth = 4
 
 // toolArguments returns the arguments of the tools in a JSON array.
@@ -136,7 +133,6 @@ func toolArguments(list []byte) []toolArgument {
 	return all
 }
 
-// textsOf returns the texts in a list.
 func textsOf(list wire.Value) []string {
 	var all []string
 	for one := range list.Elements() {
@@ -145,7 +141,7 @@ func textsOf(list wire.Value) []string {
 	return all
 }
 
-// admitsText reports whether the type in schema allows a text.
+// admitsText reports whether the type in schema allows a string.
 func admitsText(schema wire.Value) bool {
 	kind := schema.Get("type")
 	switch {
@@ -154,10 +150,9 @@ func admitsText(schema wire.Value) bool {
 	case kind.IsArray():
 		return slices.Contains(textsOf(kind), "string")
 	}
-	return true // not said, or by anyOf
+	return true // no type, or anyOf
 }
 
-// repeated returns a name that occurs twice, "" if none does.
 func repeated(names []string) string {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -167,17 +162,17 @@ func repeated(names []string) string {
 	return ""
 }
 
-// groupArguments groups, by name and rule, the arguments that a rule sets or that have a class,
-// in the order of their names.
+// groupArguments groups the arguments that a rule sets or that have a class, by name and rule. It sorts the
+// groups by name.
 func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup {
 	byKey := map[string]*argumentGroup{}
 	for _, a := range all {
-		like, looks := classOf(a.path[len(a.path)-1], a.verdict)
+		class, ok := classOf(a.path[len(a.path)-1], a.verdict)
 		r := ruleFor(a, rules)
-		if r == nil && (!looks || !a.text) {
+		if r == nil && (!ok || !a.text) {
 			continue
 		}
-		g := argumentGroup{Argument: strings.Join(a.path, "."), Kind: like.kind, suggest: like}
+		g := argumentGroup{Argument: strings.Join(a.path, "."), Kind: class.kind, suggest: class}
 		g.Path, g.Why, g.Words = a.verdict.Path, a.verdict.Why, a.verdict.Words
 		switch {
 		case r == nil:
@@ -195,8 +190,8 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 		if byKey[key] == nil {
 			byKey[key] = &g
 		}
-		if kept := byKey[key]; !slices.Contains(kept.Tools, a.tool) {
-			kept.Tools = append(kept.Tools, a.tool)
+		if group := byKey[key]; !slices.Contains(group.Tools, a.tool) {
+			group.Tools = append(group.Tools, a.tool)
 		}
 	}
 	var groups []argumentGroup
@@ -209,10 +204,10 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 	return groups
 }
 
-// builtInRule names the rule that applies without configuration.
+// builtInRule is the name of the rule that applies without a configuration.
 const builtInRule = "the built-in rule"
 
-// ruleFor returns the first rule for an argument, nil if there is none.
+// ruleFor returns the first rule for an argument, or nil.
 func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
 	for i, r := range rules {
 		if applies, err := toolglob.Match(r.Tools, a.tool); err == nil && applies && slices.Equal(r.Argument, a.path) {
@@ -222,7 +217,6 @@ func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
 	return nil
 }
 
-// withArticle returns a kind of argument with its article.
 func withArticle(kind string) string {
 	if strings.HasPrefix(kind, "o") {
 		return "an " + kind
@@ -230,7 +224,7 @@ func withArticle(kind string) string {
 	return "a " + kind
 }
 
-// toolsText names the tools, or the first few of many.
+// toolsText lists the tools, or the first few of many. all is the number of all tools.
 func toolsText(tools []string, all int) string {
 	const show = 4
 	switch {
@@ -242,11 +236,11 @@ func toolsText(tools []string, all int) string {
 	return strings.Join(tools, ", ")
 }
 
-// suggestedRules returns rules for the arguments that have none, in the form of the
-// configuration; "" if there is nothing to suggest. A list of rules replaces the built-in rule,
-// so it also has rules for the arguments that the built-in rule fills.
+// suggestedRules returns rules for the arguments that have none, in the syntax of the configuration, or "" if
+// there are none. A list of rules replaces the built-in rule, so it also contains rules for the arguments that
+// the built-in rule fills.
 func suggestedRules(groups []argumentGroup, tools int) string {
-	var lines, before []string
+	var lines, builtInLines []string
 	for _, g := range groups {
 		builtIn := g.Rule == builtInRule
 		if builtIn {
@@ -256,7 +250,7 @@ func suggestedRules(groups []argumentGroup, tools int) string {
 		switch {
 		case line == "":
 		case builtIn:
-			before = append(before, line+", as without a list")
+			builtInLines = append(builtInLines, line+", as without a list")
 		default:
 			lines = append(lines, line)
 		}
@@ -264,22 +258,22 @@ func suggestedRules(groups []argumentGroup, tools int) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "arguments:\n" + strings.Join(append(before, lines...), "\n") + "\n"
+	return "arguments:\n" + strings.Join(append(builtInLines, lines...), "\n") + "\n"
 }
 
-// plainName matches the names that a rule can be written with: without a dot, which leads into
-// objects, and without characters that mean something in a pattern or in YAML.
+// plainName matches the names that a suggested rule may contain: without a dot, which separates the names of
+// nested objects, and without special characters of patterns or YAML.
 func plainName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_/-]{0,99}$`) }
 
-// suggestedRule returns a rule for an argument that has none. Names of the server that are not
-// plain are left out. A constant is not suggested for an optional argument: a project that is
-// set might move an issue.
+// suggestedRule returns a rule for an argument that has none, or "". It omits names of the server that are not
+// plain. It suggests no constant for an optional argument, because setting a project, for example, could move
+// an issue.
 func suggestedRule(g argumentGroup, all int) string {
 	plain := plainName()
 	path := strings.Split(g.Argument, ".")
 	bad := func(name string) bool { return !plain.MatchString(name) }
-	like := g.suggest
-	if g.Rule != "" || like.kind == "" || g.Optional && like.constant() || slices.ContainsFunc(path, bad) {
+	class := g.suggest
+	if g.Rule != "" || class.kind == "" || g.Optional && class.constant() || slices.ContainsFunc(path, bad) {
 		return ""
 	}
 	tools := slices.DeleteFunc(slices.Clone(g.Tools), bad)
@@ -289,22 +283,22 @@ func suggestedRule(g argumentGroup, all int) string {
 	if len(tools) == 0 {
 		return ""
 	}
-	list, _ := json.Marshal(tools) // strings never fail
+	list, _ := json.Marshal(tools) // cannot fail
 	line := fmt.Sprintf("  - {tools: %s, argument: %s, value: ", list, g.Argument)
 	switch {
-	case like.pin:
-		line += like.value + ", mode: pin} # by its name; refuses the calls of those without one"
-	case like.constant():
-		line += "'" + like.value + "'} # by its name; write your own"
+	case class.pin:
+		line += class.value + ", mode: pin} # by its name; refuses the calls of those without one"
+	case class.constant():
+		line += "'" + class.value + "'} # by its name; write your own"
 	case g.Path:
-		line += fmt.Sprintf("%s} # its schema says %s", like.value, strconv.QuoteToASCII(g.Words))
+		line += fmt.Sprintf("%s} # its schema says %s", class.value, strconv.QuoteToASCII(g.Words))
 	default:
-		line += like.value + "} # by its name"
+		line += class.value + "} # by its name"
 	}
 	return line
 }
 
-// examineTools reports which arguments attache fills or could fill.
+// examineTools reports the arguments that attache fills or could fill.
 func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	names := inspect.ToolNames(list)
 	d.check = "tools"
@@ -328,7 +322,7 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	for _, r := range rules {
 		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.Rule == r.Name })
 		if !acts && r.Name != "" && d.Settings.Arguments != nil {
-			d.note("nothing, if it is for another server, or another rule stands before it; or correct its tools or argument",
+			d.note("nothing, if it is for another server, or an earlier rule applies; or correct its tools or argument",
 				"%s (argument %s) sets no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
 		}
 	}
@@ -348,10 +342,10 @@ func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
 	case g.Rule == "" && g.Path:
 		d.note("look at the rules below, and paste those that are right for you", "%s is not filled; %s", what, g.reason())
 	case g.Rule == "" && g.builtIn:
-		d.note("nothing; or, if it does take that path, write a rule for it, as docs/rules.md has them",
+		d.note("nothing; or, if it does take that path, write a rule for it, as in docs/rules.md",
 			"%s is left alone by the built-in rule: %s", what, g.reason())
 	case g.Rule == "" && g.Optional && g.suggest.constant():
-		d.note("nothing: without it the call means something of its own", "%s is optional, looks like %s and is not filled", what, withArticle(g.Kind))
+		d.note("nothing: calls without it have a meaning of their own", "%s is optional, looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Rule == "":
 		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Mode == string(arguments.Forbid):
@@ -371,7 +365,7 @@ func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
 	}
 }
 
-// reason returns why an argument takes the path of the workspace, or why not.
+// reason returns why an argument accepts the path of the workspace, or why not.
 func (g *argumentGroup) reason() string {
 	if g.Words == "" {
 		return g.Why

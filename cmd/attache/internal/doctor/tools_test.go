@@ -26,8 +26,7 @@ func TestLooksLike(t *testing.T) {
 	}
 }
 
-// What a server names its tools and arguments never means more in a suggestion
-// than the name it is.
+// The names of a server's tools and arguments have no special meaning in a suggestion.
 func TestSuggestedRule(t *testing.T) {
 	for _, test := range []struct {
 		group argumentGroup
@@ -55,7 +54,7 @@ func TestSuggestedRule(t *testing.T) {
 	}
 }
 
-// doctorTools are the tools of the server that asks for arguments of most kinds.
+// doctorTools are tools of a server with arguments of most kinds.
 const doctorTools = `[
 	{"name":"git_status","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Path of the workspace"},"repo_path":{"type":"string","description":"Path to the git repository"}},"required":["workspace"]}},
 	{"name":"git_init","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Path to the git repository"}}}},

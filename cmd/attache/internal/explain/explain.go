@@ -1,5 +1,5 @@
-// Package explain runs a call through the layers of a session and reports what each of them does
-// and why.
+// Package explain runs a call through the layers of a session and reports what each layer does and
+// why.
 package explain
 
 import (
@@ -43,7 +43,7 @@ func (e *Request) Check() error {
 	case e.Tool != "" && e.Frame != "":
 		return cli.Usagef("--tool and --frame are both given: give one of them")
 	case e.Frame != "" && (e.Arguments != "" || e.Meta != "" || e.Era != ""):
-		return cli.Usagef("--arguments, --meta and --era are for --tool: a frame says these itself")
+		return cli.Usagef("--arguments, --meta and --era are for --tool: a frame contains these itself")
 	case e.Era != "" && e.Era != "legacy" && e.Era != "modern":
 		return cli.Usagef("--era %q: write legacy or modern", e.Era)
 	case e.Call < 0:
@@ -57,15 +57,15 @@ func (e *Request) Check() error {
 // An Explainer explains calls under one configuration.
 type Explainer struct {
 	cli.Process
-	Dashed bool     // there was a "--"
-	Server []string // the command behind it
+	Dashed bool     // the command line has a "--"
+	Server []string // the command after it
 	Request
 	Settings *config.Settings
 	Flags    setting.Flags
 	Log      *slog.Logger
 }
 
-// Run prints the explanation. The error has the exit status.
+// Run prints the explanation. The error has exit status 1 if a call does not go on.
 func (e *Explainer) Run(ctx context.Context) error {
 	if e.Chain {
 		return e.printChain()
@@ -103,7 +103,7 @@ func (e *Explainer) input() (callInput, error) {
 			err = cli.Usagef("--call is for recorded sessions: %s is one frame", e.Frame)
 		}
 		if err == nil && in.recording != nil && (e.Dashed || e.Request.Tools != "") {
-			err = cli.Usagef("a recording has the server's tools itself: leave out --tools and what stands behind \"--\"")
+			err = cli.Usagef("a recording has the server's tools itself: leave out --tools and the server after \"--\"")
 		}
 		return in, err
 	}
@@ -111,7 +111,7 @@ func (e *Explainer) input() (callInput, error) {
 	return callInput{frame: frame}, err
 }
 
-// frameCall explains one frame in a session of its own.
+// frameCall explains one frame in a new session.
 func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, error) {
 	conn, err := assembly.Single(assembly.Options{Process: e.Process, Log: e.Log}, e.Settings, assembly.ConnOptions{})
 	if err != nil {
@@ -138,7 +138,7 @@ func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, 
 		return nil, err
 	}
 	if len(p.seen) == 0 {
-		return nil, errors.New("the frame came by no layer, which is a fault of attache's; please report it")
+		return nil, errors.New("no layer saw the frame, which is a bug in attache: please report it")
 	}
 	x := p.explain(p.seen[0])
 	x.Schema = tools.from
@@ -147,8 +147,8 @@ func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, 
 	return []callReport{x}, nil
 }
 
-// session sends m in a session with a server that has the tools, and returns the names of those
-// that the client sees.
+// session sends m in a session with a server that has the given tools, and returns the names of the
+// tools that the client sees.
 func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Message, tools toolList) (shown []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -158,7 +158,7 @@ func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Messag
 	if !m.MethodIs("initialize") {
 		listed, err := s.handshake()
 		if err != nil {
-			return nil, ended(ctx)
+			return nil, endError(ctx)
 		}
 		shown = inspect.ToolNames(listed.Get("result", "tools").Raw)
 		if err := unknownTool(m, tools, shown); err != nil {
@@ -166,21 +166,20 @@ func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Messag
 		}
 	}
 	if s.frame(m) != nil {
-		return nil, ended(ctx)
+		return nil, endError(ctx)
 	}
 	return shown, nil
 }
 
-// ended returns why a session has ended before its time.
-func ended(ctx context.Context) error {
+func endError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("nothing came of it within %s", timeout)
+		return fmt.Errorf("the session did not end within %s", timeout)
 	}
 	return errors.New("the session ended early; see what is logged above")
 }
 
-// unknownTool returns a warning about a call of a tool that neither the server has nor the
-// client sees.
+// unknownTool returns an error if m calls a tool that the server does not have and the client does not
+// see.
 func unknownTool(m *wire.Message, tools toolList, shown []string) error {
 	name := m.Name().Text()
 	if !tools.known || !m.MethodIs("tools/call") {
@@ -198,12 +197,12 @@ func unknownTool(m *wire.Message, tools toolList, shown []string) error {
 	return cli.Usagef("unknown tool %q: the server shows %s", name, cli.Quoted(shown))
 }
 
-// toolsFor returns the tools of the server that the frame m is for.
+// toolsFor returns the tools of the server for the frame m.
 func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.Message) (toolList, error) {
 	switch {
 	case e.Dashed && len(e.Server) == 0:
 		return toolList{}, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
-	case e.Request.Tools != "": // a server behind "--" is then only named, for the entries of servers
+	case e.Request.Tools != "": // a server after "--" only selects the entries of servers
 		return toolsFromFile(e.Request.Tools)
 	case e.Dashed:
 		server := inspect.Target{Argv: e.Server, Env: conn.Environment(e.Env)}
@@ -221,26 +220,17 @@ func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.M
 		}
 		return tools, nil
 	}
-	return assumedTools(e.serversName(m.Name().Text()), m.Arguments(), e.argumentPaths()), nil
+	return assumedTools(e.originalName(m.Name().Text()), m.Arguments(), assembly.ArgumentRules(e.Settings)), nil
 }
 
-// serversName returns the server's name of the tool that the client sees under the name shown.
-func (e *Explainer) serversName(shown string) string {
+// originalName returns the server's name of a tool. shown is its name for the client.
+func (e *Explainer) originalName(shown string) string {
 	for _, r := range e.Settings.Rewrite {
 		if r.Rename == shown && len(r.Tools) == 1 && !strings.ContainsAny(r.Tools[0], "*?") {
 			return r.Tools[0]
 		}
 	}
 	return shown
-}
-
-// argumentPaths returns the arguments that rules name.
-func (e *Explainer) argumentPaths() [][]string {
-	var all [][]string
-	for _, r := range assembly.ArgumentRules(e.Settings) {
-		all = append(all, r.Argument)
-	}
-	return all
 }
 
 // look scans a frame as the relay does.
@@ -251,7 +241,7 @@ func look(frame []byte, names [][]string) *wire.Message {
 	return m
 }
 
-// ambiguous explains a frame that parsers may read differently: no layer sees it.
+// ambiguous explains a frame that parsers may read differently, which therefore passes no layer.
 func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 	scrub := e.scrubber()
 	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: scrub.json(m.Frame()), Ambiguity: m.Ambiguity().String()}
@@ -269,8 +259,8 @@ func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 	return x
 }
 
-// recording explains the tools/call requests of a recorded session. It replays the session from
-// its beginning, because calls depend on what came before.
+// recording explains the tools/call requests of a recorded session. It replays the session from the
+// start, because calls depend on earlier messages.
 func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]callReport, error) {
 	if err := e.useHeader(session.Header); err != nil {
 		return nil, err
@@ -307,8 +297,7 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 	return e.pick(calls)
 }
 
-// useHeader takes the variables and flags of a recorded session in place of those of this
-// process.
+// useHeader replaces the variables and flags of this process by those of a recorded session.
 func (e *Explainer) useHeader(h record.Header) error {
 	p := assembly.RecordedProcess(e.Process, h, e.Settings)
 	s, err := config.LoadServed(p, e.Flags, h.Server)
@@ -320,7 +309,7 @@ func (e *Explainer) useHeader(h record.Header) error {
 	return nil
 }
 
-// pick returns the call of --call, or all.
+// pick returns the call selected with --call, or all calls.
 func (e *Explainer) pick(calls []callReport) ([]callReport, error) {
 	switch {
 	case len(calls) == 0:
@@ -333,7 +322,7 @@ func (e *Explainer) pick(calls []callReport) ([]callReport, error) {
 	return calls, nil
 }
 
-// A scrubber removes secrets from what comes from a frame. Facts contain none.
+// A scrubber removes secrets from parts of frames. Facts contain none.
 type scrubber struct{ *record.Scrubber }
 
 func (e *Explainer) scrubber() scrubber {
@@ -342,10 +331,10 @@ func (e *Explainer) scrubber() scrubber {
 	return scrubber{record.NewScrubber(secrets)}
 }
 
-// json returns a frame, nil if there is none.
+// json returns a frame without secrets, or nil if frame is nil.
 func (s scrubber) json(frame []byte) json.RawMessage { return s.member(nil, frame) }
 
-// member returns the value of the member at a path, nil if there is none.
+// member returns raw, the value of the member at path, without secrets, or nil if raw is nil.
 func (s scrubber) member(path []string, raw []byte) json.RawMessage {
 	if raw == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxFile is how large a frame, a list of tools or a recording may be.
+// maxFile is the maximum size of a frame, a list of tools or a recording.
 const maxFile = 256 << 20
 
 // A callInput is one frame, or a recording.
@@ -23,7 +23,7 @@ type callInput struct {
 	recording *record.Session
 }
 
-// composeCall returns the frame of a call of tool.
+// composeCall returns a frame that calls the tool.
 func composeCall(tool, arguments, meta string, modern bool) ([]byte, error) {
 	args, err := objectFlag("--arguments", arguments)
 	if err != nil {
@@ -56,8 +56,8 @@ func objectFlag(flag, text string) ([]byte, error) {
 	return line, nil
 }
 
-// metaOf returns the _meta of a request: meta, and in front of it the members that a request of
-// the modern era needs and meta lacks.
+// metaOf returns the _meta of a request: meta, and before its members those that meta lacks and a
+// request of the modern era needs.
 func metaOf(meta []byte, modern bool) []byte {
 	if !modern {
 		return meta
@@ -76,18 +76,18 @@ func metaOf(meta []byte, modern bool) []byte {
 	return append(out, rest...)
 }
 
-// oneLine returns a JSON text as it can be sent: unchanged if it has one line, without white
-// space otherwise. An error begins with its line and column.
+// oneLine returns a JSON text on one line: unchanged if it is on one line already, otherwise without
+// white space. An error begins with the line and column.
 func oneLine(data []byte) ([]byte, error) {
 	var raw json.RawMessage
 	var syntax *json.SyntaxError
 	switch err := json.Unmarshal(data, &raw); {
 	case errors.As(err, &syntax):
-		at := syntax.Offset - 1 // of the byte that is wrong
+		at := syntax.Offset - 1 // the offset of the wrong byte
 		if syntax.Error() == "unexpected end of JSON input" {
 			at = int64(len(data))
 		}
-		line, column := placeOf(data, int(at))
+		line, column := position(data, int(at))
 		return nil, fmt.Errorf("%d:%d: %w", line, column, err)
 	case err != nil:
 		return nil, err
@@ -101,8 +101,8 @@ func oneLine(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// placeOf returns the line and column, from 1, of the byte at an offset.
-func placeOf(data []byte, offset int) (line, column int) {
+// position returns the line and column, from 1, of the byte at an offset.
+func position(data []byte, offset int) (line, column int) {
 	head := data[:max(0, min(offset, len(data)))]
 	return 1 + bytes.Count(head, []byte{'\n'}), len(head) - bytes.LastIndexByte(head, '\n')
 }

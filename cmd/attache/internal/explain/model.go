@@ -6,10 +6,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// An explanation is what `attache explain --json` prints, documented in docs/explain.md. Members
-// may be added but not removed; unknown values are left out.
+// An explanation is the output of `attache explain --json`, documented in docs/explain.md. Members may
+// be added but not removed; unknown values are omitted.
 type explanation struct {
-	// Version is the version of the form: 1.
+	// Version is the version of the format: 1.
 	Version int          `json:"version"`
 	Calls   []callReport `json:"calls"`
 }
@@ -21,40 +21,40 @@ const (
 	outcomeDropped = "dropped" // a notification that goes no further
 )
 
-// A callReport is what would happen to one frame.
+// A callReport describes what would happen to one frame.
 type callReport struct {
 	Method string          `json:"method"`
 	Tool   string          `json:"tool,omitempty"`
 	Frame  json.RawMessage `json:"frame"`
-	// Schema says where the tools' schemas are from.
+	// Schema is the source of the tools' schemas.
 	Schema string `json:"schema"`
-	// Servers are the entries of servers that hold, the user's own first.
+	// Servers are the entries of servers that apply, the user's own first.
 	Servers []serverReport `json:"servers,omitempty"`
-	// Hidden says that the list of tools the model is shown lacks the tool. Of a
-	// recording that is not known.
+	// Hidden is true if the list of tools that the model sees lacks the tool. It is unknown for a
+	// recording.
 	Hidden  bool          `json:"hidden,omitempty"`
 	Facts   []factReport  `json:"facts"`
 	Layers  []layerReport `json:"layers"`
 	Outcome string        `json:"outcome"`
-	// By is what decided an outcome other than goes-on: a layer, or "relay".
+	// By is the layer that decided an outcome other than goes-on, or "relay".
 	By string `json:"by,omitempty"`
-	// Ambiguity says why parsers may read the frame differently, so that it passes
-	// no layer.
+	// Ambiguity is the reason why parsers may read the frame differently, so that it passes no
+	// layer.
 	Ambiguity string `json:"ambiguity,omitempty"`
-	// Sent is what the server gets, Answer what the client gets from attache
-	// instead, and Text what the model reads in it.
+	// Sent is the frame that the server receives. Answer is the reply of attache to the client if
+	// there is none, and Text the text in it for the model.
 	Sent   json.RawMessage `json:"sent,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Text   string          `json:"text,omitempty"`
 }
 
-// A serverReport is one entry of servers: its name, and its file and line.
+// A serverReport describes one entry of servers: its name, and its file and line.
 type serverReport struct {
 	Name string `json:"name"`
 	At   string `json:"at"`
 }
 
-// A factReport is one fact of the session with its provenance.
+// A factReport describes one fact of the session with its source.
 type factReport struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -62,13 +62,13 @@ type factReport struct {
 	From   string `json:"from,omitempty"`
 }
 
-// A layerReport is what one layer did, in the order of the chain.
+// A layerReport describes what one layer did. Layers are in the order of the chain.
 type layerReport struct {
 	Name string `json:"layer"`
-	// Reached is false for a layer behind one that answered or dropped the frame.
+	// Reached is false if an earlier layer answered or dropped the frame.
 	Reached bool         `json:"reached"`
 	Notes   []noteReport `json:"notes,omitempty"`
-	// Request and Reply are what the layer changed.
+	// Request and Reply are the changes that the layer made.
 	Request *editReport `json:"request,omitempty"`
 	Reply   *editReport `json:"reply,omitempty"`
 }
@@ -79,10 +79,9 @@ type editReport struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// A noteReport is what one rule did.
+// A noteReport describes what one rule did.
 type noteReport struct {
-	// Rule is the key of the rule in the configuration, Config what stands there, and At
-	// the file and line.
+	// Rule is the key of the rule in the configuration, Config its text, and At its file and line.
 	Rule   string `json:"rule,omitempty"`
 	Config string `json:"config,omitempty"`
 	At     string `json:"at,omitempty"`
@@ -93,13 +92,13 @@ type noteReport struct {
 	Path   []string        `json:"path,omitempty"`
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
-	// Source is where After came from.
+	// Source is the source of After.
 	Source string `json:"source,omitempty"`
-	// Inputs are the facts that the rule names.
+	// Inputs are the facts that the rule uses.
 	Inputs []factReport `json:"inputs,omitempty"`
 }
 
-// rawJSON returns b as it may stand in JSON: as it is, or as a string.
+// rawJSON returns b if it is valid JSON, and otherwise b as a JSON string.
 func rawJSON(b []byte) json.RawMessage {
 	switch {
 	case b == nil:
@@ -107,11 +106,11 @@ func rawJSON(b []byte) json.RawMessage {
 	case json.Valid(b):
 		return json.RawMessage(b)
 	}
-	quoted, _ := json.Marshal(string(b)) // a string never fails
+	quoted, _ := json.Marshal(string(b)) // cannot fail
 	return quoted
 }
 
-// knownFacts returns what is known, and what of a principal is no single fact.
+// knownFacts returns the known facts, and the principal's roles and permissions.
 func knownFacts(view *sessionstate.Context) []factReport {
 	var all []factReport
 	for _, path := range sessionstate.KnownPaths() {
@@ -127,7 +126,7 @@ func knownFacts(view *sessionstate.Context) []factReport {
 		path  string
 		words []string
 	}{{"principal.roles", view.Principal.Roles}, {"principal.permissions", view.Principal.Permissions}} {
-		value, _ := json.Marshal(list.words) // strings never fail
+		value, _ := json.Marshal(list.words) // cannot fail
 		if len(list.words) > 0 {
 			all = append(all, factReport{list.path, string(value), sessionstate.Credential.String(), view.Principal.KeyID})
 		}

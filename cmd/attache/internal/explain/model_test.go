@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The documentation of the JSON form names every member there is.
+// docs/explain.md documents every member of the JSON output.
 func TestExplainMembersAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/explain.md")
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// inOrder sorts the trails of a recording by the order of the client's messages. A frame that no
-// layer sees is noted at once, one that waits for an identity later.
+// inOrder sorts the trails of a recording in the order of the client's messages. The probe sees a frame
+// that waits for an identity later than others.
 func inOrder(seen []*trail, s *record.Session) {
 	from := map[*trail]int{}
-	used := map[int]bool{} // lines that are one frame; an array has several
+	used := map[int]bool{} // lines that hold a single frame and are matched; an array holds several
 	for _, t := range seen {
 		from[t] = len(s.Events)
 		for i, e := range s.Events {

@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// A call that waited is counted where the client made it, and so are two that are
-// alike and those of an array.
+// Calls are in the order in which the client sent them, including one that waited, two equal ones, and
+// those of an array.
 func TestInOrder(t *testing.T) {
 	s := &record.Session{Events: []record.Event{
 		{At: record.ClientIn, Line: []byte("{1}\n")},

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
@@ -46,7 +45,6 @@ func (e *Explainer) printChain() error {
 	return err
 }
 
-// print prints explanations for people.
 func (e *Explainer) print(calls []callReport) error {
 	var text bytes.Buffer
 	p := &printer{Printer: term.Printer{Out: bufio.NewWriter(&text), Colours: term.HasColour(e.Getenv, e.Stdout)}}
@@ -56,22 +54,19 @@ func (e *Explainer) print(calls []callReport) error {
 		}
 		p.call(&calls[i], i+1, len(calls))
 	}
-	_ = p.Out.Flush() // into memory
+	_ = p.Out.Flush() // to memory, cannot fail
 	_, err := io.WriteString(e.Stdout, term.PrintableLines(text.String()))
 	return err
 }
 
-// A printer writes explanations.
 type printer struct{ term.Printer }
 
-func (p *printer) call(x *callReport, n, of int) {
-	what := strings.TrimSpace(x.Method + " " + x.Tool)
-	if of > 1 {
-		what = fmt.Sprintf("%d of %d  %s", n, of, what)
+func (p *printer) call(x *callReport, n, total int) {
+	title := strings.TrimSpace(x.Method + " " + x.Tool)
+	if total > 1 {
+		title = fmt.Sprintf("%d of %d  %s", n, total, title)
 	}
-	v := verdictOf(x)
-	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
-	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
+	p.Heading(title, verdictOf(x))
 	p.Wrapped(term.Quiet, "schema: ", x.Schema)
 	for _, e := range x.Servers {
 		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
@@ -94,7 +89,7 @@ func (p *printer) call(x *callReport, n, of int) {
 		}
 	}
 	p.outcome(x)
-	p.wayBack(x)
+	p.replyEdits(x)
 }
 
 func verdictOf(x *callReport) term.Verdict {
@@ -117,7 +112,6 @@ func ambiguityRule(x *callReport) string {
 	return "As no rule enforces (access, pin, forbid), it passes as it is; with one it would be refused."
 }
 
-// facts prints the facts of the session.
 func (p *printer) facts(facts []factReport) {
 	if len(facts) == 0 {
 		return
@@ -141,28 +135,28 @@ func (p *printer) request(n int, part layerReport, x *callReport) {
 		return
 	}
 	p.Line(term.Heading, title)
-	told := p.notes(part.Notes, "request")
+	printed := p.notes(part.Notes, "request")
 	switch {
 	case part.Request != nil:
 		p.Frame(part.Request.Before, part.Request.After)
-	case !told && x.By != part.Name:
+	case !printed && x.By != part.Name:
 		p.Line(term.Quiet, "  nothing to do")
 	}
 }
 
-// notes prints what rules did in one direction, and reports whether they did anything.
+// notes prints the notes on requests or replies, and reports whether there are any.
 func (p *printer) notes(notes []noteReport, on string) bool {
-	told := false
+	printed := false
 	for _, n := range notes {
 		if n.On != on {
 			continue
 		}
-		told = true
+		printed = true
 		head := p.In(term.OfAct(n.Act), fmt.Sprintf("%-8s", n.Act))
 		if n.Rule != "" {
 			head += " " + n.Rule
 		}
-		p.Line(term.Plain, "  "+head+tail(n))
+		p.Line(term.Plain, "  "+head+detail(n))
 		if n.Config != "" {
 			p.Line(term.Quiet, "           rule: "+n.Config+"  "+filepath.Base(n.At))
 		}
@@ -170,11 +164,11 @@ func (p *printer) notes(notes []noteReport, on string) bool {
 			p.Line(term.Quiet, "           "+f.String())
 		}
 	}
-	return told
+	return printed
 }
 
-// tail returns what a rule did: where, what, from which source, and why.
-func tail(n noteReport) string {
+// detail returns what a rule did: the path, the change, its source, and the reason.
+func detail(n noteReport) string {
 	text := ""
 	if len(n.Path) > 0 {
 		text += "  " + strings.Join(n.Path, ".")
@@ -201,7 +195,7 @@ func tail(n noteReport) string {
 	return text
 }
 
-// brief shortens a value that the difference below shows in full.
+// brief shortens a value, which the diff below shows in full.
 func brief(raw json.RawMessage) string {
 	if text := []rune(string(raw)); len(text) > 60 {
 		return string(text[:60]) + "…"
@@ -209,7 +203,7 @@ func brief(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// String says what a rule was given.
+// String describes the fact as an input of a rule.
 func (f factReport) String() string {
 	if f.Value == "" {
 		return f.Name + " is not known"
@@ -217,7 +211,6 @@ func (f factReport) String() string {
 	return f.Name + " is " + f.Value + " " + term.Provenance(f.Source, f.From)
 }
 
-// outcome prints what becomes of the call.
 func (p *printer) outcome(x *callReport) {
 	p.Line(term.Plain, "")
 	switch x.Outcome {
@@ -233,8 +226,8 @@ func (p *printer) outcome(x *callReport) {
 	}
 }
 
-// wayBack prints what would be done to a reply of the server.
-func (p *printer) wayBack(x *callReport) {
+// replyEdits prints what the layers would do to a reply of the server.
+func (p *printer) replyEdits(x *callReport) {
 	first := true
 	for i := len(x.Layers) - 1; i >= 0; i-- {
 		part := x.Layers[i]
@@ -245,7 +238,7 @@ func (p *printer) wayBack(x *callReport) {
 		if first {
 			first = false
 			p.Line(term.Plain, "")
-			p.Line(term.Heading, "an answer of the server's, on its way back")
+			p.Line(term.Heading, "a reply of the server, on its way back")
 		}
 		p.Line(term.Plain, "")
 		p.Line(term.Heading, fmt.Sprintf("%d  %s", i+1, part.Name))

@@ -3,6 +3,7 @@ package explain
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -10,32 +11,31 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A probe watches between the layers of a chain, and keeps what happens to the frames to
-// explain.
+// A probe watches frames between the layers of a chain, and records what happens to those to explain.
 type probe struct {
 	scrubber
 	layers []middleware.Layer
 	wanted func(m *wire.Message) bool
 
-	mu   sync.Mutex // frames and replies are handled at the same time
+	mu   sync.Mutex // frames and replies are handled concurrently
 	seen []*trail
 }
 
-// A trail is the path of one frame. Index k stands for the place in front of layer k;
-// len(probe.layers) is the upstream.
+// A trail records the path of one frame. Index k is the place before layer k, and len(probe.layers) is
+// the upstream.
 type trail struct {
 	method, tool string
 	ambiguity    wire.Ambiguity
-	frames       [][]byte // nil where the frame did not come by
-	replies      [][]byte // as the reply came by on its way back
+	frames       [][]byte // nil if the frame did not pass this place
+	replies      [][]byte // nil if the reply did not pass this place
 	notes        []noteReport
-	noteLayers   []string // of the note with that index
+	noteLayers   []string // the layers of notes
 	view         *sessionstate.Context
 }
 
 type trailKey struct{}
 
-// chain returns the layers with the probe in front of, between and behind them.
+// chain returns the layers, with the probe before, between and after them.
 func (p *probe) chain() []middleware.Layer {
 	out := []middleware.Layer{p.at(0)}
 	for i, l := range p.layers {
@@ -44,7 +44,7 @@ func (p *probe) chain() []middleware.Layer {
 	return out
 }
 
-// at returns the probe in front of layer k.
+// at returns the probe's layer before layer k.
 func (p *probe) at(k int) middleware.Layer {
 	return middleware.Layer{Name: "explain", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -56,10 +56,10 @@ func (p *probe) at(k int) middleware.Layer {
 	}}
 }
 
-// pass notes that a frame of the client passes.
+// pass records a client frame at place k.
 func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 	if k == 0 && p.wanted(m) {
-		call.SetValue(trailKey{}, p.begin(m))
+		call.SetValue(trailKey{}, p.newTrail(m))
 	}
 	t, _ := call.Value(trailKey{}).(*trail)
 	if t == nil {
@@ -82,7 +82,7 @@ func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 	})
 }
 
-func (p *probe) begin(m *wire.Message) *trail {
+func (p *probe) newTrail(m *wire.Message) *trail {
 	t := &trail{
 		method: m.Method(), tool: m.Name().Text(), ambiguity: m.Ambiguity(),
 		frames: make([][]byte, len(p.layers)+1), replies: make([][]byte, len(p.layers)+1),
@@ -93,9 +93,9 @@ func (p *probe) begin(m *wire.Message) *trail {
 	return t
 }
 
-// ambiguous keeps a frame that no layer will see.
+// ambiguous adds a trail for a frame that no layer will see.
 func (p *probe) ambiguous(m *wire.Message) {
-	t := p.begin(m)
+	t := p.newTrail(m)
 	t.frames[0] = bytes.Clone(m.Frame())
 }
 
@@ -103,21 +103,19 @@ func (p *probe) note(t *trail, n middleware.Note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	on := "request"
-	for _, r := range t.replies {
-		if r != nil {
-			on = "reply"
-		}
+	if slices.ContainsFunc(t.replies, func(reply []byte) bool { return reply != nil }) {
+		on = "reply"
 	}
 	t.noteLayers = append(t.noteLayers, n.Layer)
 	t.notes = append(t.notes, noteReport{
 		Rule: n.Rule, Act: string(n.Act), Why: n.Why, On: on,
-		Path:   append([]string(nil), n.Path...),
+		Path:   slices.Clone(n.Path),
 		Before: p.member(n.Path, n.Before), After: p.member(n.Path, n.After),
 		Source: n.Source,
 	})
 }
 
-// reached returns the index of the last place that the frame has reached.
+// reached returns the index of the last place that the frame reached.
 func (t *trail) reached() int {
 	last := 0
 	for k, f := range t.frames {
@@ -128,7 +126,6 @@ func (t *trail) reached() int {
 	return last
 }
 
-// explain makes the report of a trail.
 func (p *probe) explain(t *trail) callReport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +153,7 @@ func (p *probe) explain(t *trail) callReport {
 	return x
 }
 
-// edited returns how a frame changed between two places, nil if it did not.
+// edited returns the change to a frame between two places, or nil if it did not change.
 func (p *probe) edited(frames [][]byte, from, to int) *editReport {
 	if frames[from] == nil || frames[to] == nil || bytes.Equal(frames[from], frames[to]) {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// factName finds the facts that a rule names.
+// factName matches the names of facts in a rule.
 var factName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(session|principal)\.[a-z_]+(\.[a-z_]+)*`) })
 
-// inputsOf returns the facts that a rule names, even if they are not known, and those that it
-// uses without naming them.
+// inputsOf returns the facts that a rule names, including unknown ones, and those that it uses without
+// naming them.
 func inputsOf(config string, facts []factReport) []factReport {
 	names := factName().FindAllString(config, -1)
 	if strings.Contains(config, "require: ") {
@@ -38,8 +38,8 @@ func inputsOf(config string, facts []factReport) []factReport {
 	return inputs
 }
 
-// withConfig adds to the notes the text and the place of their rules in the configuration, and
-// which entries of servers apply.
+// withConfig adds to x the entries of servers that apply, and to its notes the text and the place of
+// their rules in the configuration.
 func withConfig(x *callReport, s *config.Settings) {
 	for _, e := range s.Applied {
 		x.Servers = append(x.Servers, serverReport{e.Name, e.From.String()})
@@ -51,7 +51,7 @@ func withConfig(x *callReport, s *config.Settings) {
 			if at := s.Origin(n.Rule); n.Config != "" {
 				n.At = at.String()
 			}
-			if n.Why != string(access.OtherTools) { // such a rule was given nothing
+			if n.Why != string(access.OtherTools) { // a rule for other tools used no facts
 				n.Inputs = inputsOf(n.Config, x.Facts)
 			}
 		}

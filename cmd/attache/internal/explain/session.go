@@ -13,33 +13,31 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// timeout bounds the session of an explanation. A policy source or a key endpoint may be slow,
-// but has shorter limits of its own.
+// timeout is the timeout of an explanation's session. Policy sources and key endpoints may be slow, but
+// their own timeouts are shorter.
 const timeout = 30 * time.Second
 
-// A session is a relay between a client that sends one frame and a server in memory that answers
-// every request.
+// A session is a relay between a client that sends one frame, and a server in memory that answers every
+// request.
 type session struct {
-	tools   []byte // the array of the server's tools
+	tools   []byte // the server's tools, a JSON array
 	modern  bool
-	name    string // of the server
+	name    string // the server's name
 	in, out *mempipe.Pipe
 	client  *inspect.Client
-	over    chan struct{} // closed when the relay is
+	done    chan struct{} // closed when the relay has ended
 }
 
 // startSession starts a relay with the options o.
 func startSession(ctx context.Context, o proxy.Options, s *session) {
-	s.in, s.out, s.over = mempipe.New(0), mempipe.New(0), make(chan struct{})
+	s.in, s.out, s.done = mempipe.New(0), mempipe.New(0), make(chan struct{})
 	s.client = inspect.NewClient(s.in, s.out)
 	o.ClientIn, o.ClientOut = s.in, s.out
-	o.Start = func(context.Context) (proxy.Upstream, error) {
-		return mempipe.Serve(func(in io.Reader, out io.Writer) error { return serve(in, out, s.answer) }), nil
-	}
+	o.Start = func(context.Context) (proxy.Upstream, error) { return mempipe.Serve(s.serve), nil }
 	go func() {
-		defer close(s.over)
+		defer close(s.done)
 		defer s.out.CloseWrite()
-		_ = proxy.Run(ctx, o) // it logs why it ends
+		_ = proxy.Run(ctx, o) // it logs its error
 	}()
 }
 
@@ -55,7 +53,7 @@ func (s *session) handshake() (wire.Value, error) {
 	return s.client.Ask("tools/list", `{}`)
 }
 
-// frame sends the frame m and returns when everything that follows from it has happened.
+// frame sends the frame m and returns when the relay has handled it completely.
 func (s *session) frame(m *wire.Message) (err error) {
 	if m.Plain() && m.Kind() == wire.Request {
 		_, err = s.client.Exchange(m.Method(), string(m.Frame()), string(m.ID()))
@@ -64,7 +62,7 @@ func (s *session) frame(m *wire.Message) (err error) {
 	if _, err := s.in.Write(append(slices.Clone(m.Frame()), '\n')); err != nil {
 		return err
 	}
-	// Order is kept, so it is over with when what was said behind it is answered.
+	// The relay keeps the order, so it has handled m when it answers a later request.
 	_, err = s.client.Ask("ping", `{}`)
 	return err
 }
@@ -72,10 +70,10 @@ func (s *session) frame(m *wire.Message) (err error) {
 // end ends the session as a client does.
 func (s *session) end() {
 	s.in.CloseWrite()
-	<-s.over
+	<-s.done
 }
 
-// answer is the server: it returns the reply to a request, nil for any other message.
+// answer returns the server's reply to a request, or nil for any other message.
 func (s *session) answer(m *wire.Message) []byte {
 	if m.Kind() != wire.Request {
 		return nil
@@ -101,8 +99,8 @@ func (s *session) answer(m *wire.Message) []byte {
 	return wire.ResultReply(m.ID(), []byte(result)).Line()
 }
 
-// serve answers what is written to in, line by line.
-func serve(in io.Reader, out io.Writer, answer func(m *wire.Message) []byte) error {
+// serve runs the server: it reads messages from in and writes the replies to out.
+func (s *session) serve(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -112,7 +110,7 @@ func serve(in io.Reader, out io.Writer, answer func(m *wire.Message) []byte) err
 		var m wire.Message
 		m.Reset(wire.Client, line)
 		new(wire.Scanner).Look(&m)
-		if _, err := out.Write(answer(&m)); err != nil {
+		if _, err := out.Write(s.answer(&m)); err != nil {
 			return nil
 		}
 	}

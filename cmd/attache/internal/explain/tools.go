@@ -8,19 +8,19 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// toolList is the server's tools, and where they are from.
+// A toolList holds the server's tools, and their source.
 type toolList struct {
 	list  []byte // a JSON array
-	from  string // for people
-	known bool
+	from  string // the source, for people
+	known bool   // not assumed
 }
 
-// toolsFromFile reads a saved result of tools/list: the reply, its result, or the
-// array alone.
+// toolsFromFile reads a saved result of tools/list: the reply, its result, or the array of tools.
 func toolsFromFile(path string) (toolList, error) {
 	data, err := cli.ReadAtMost(path, maxFile)
 	if err != nil {
@@ -39,23 +39,24 @@ func toolsFromFile(path string) (toolList, error) {
 	return toolList{}, cli.Usagef("--tools: %s has no list of tools: save the answer to tools/list, {\"tools\":[...]}", path)
 }
 
-// assumedTools returns a tool for the call, with a schema in which every rule finds its
-// argument.
-func assumedTools(tool string, arguments wire.Value, rules [][]string) toolList {
+// assumedTools returns a list with the called tool. Its schema has the arguments of the call and those
+// that rules name.
+func assumedTools(tool string, given wire.Value, rules []arguments.Rule) toolList {
 	root := map[string]any{}
-	for m := range arguments.Members() {
+	for m := range given.Members() {
 		root[m.Key.Text()] = map[string]any{}
 	}
-	for _, path := range rules {
-		at, last := root, path[len(path)-1]
-		for _, name := range path[:len(path)-1] {
+	for _, r := range rules {
+		at, end := root, len(r.Argument)-1
+		for _, name := range r.Argument[:end] {
 			at = nested(at, name)
 		}
+		last := r.Argument[end]
 		if at[last] == nil {
 			at[last] = map[string]any{}
 		}
 	}
-	list, _ := json.Marshal([]any{map[string]any{ // maps of strings never fail
+	list, _ := json.Marshal([]any{map[string]any{ // cannot fail
 		"name":        tool,
 		"inputSchema": map[string]any{"type": "object", "properties": root},
 	}})
@@ -63,7 +64,8 @@ func assumedTools(tool string, arguments wire.Value, rules [][]string) toolList 
 		`give the server behind "--", or --tools FILE, to use its own schema`}
 }
 
-// nested returns the properties of the object that is the property name.
+// nested returns the properties of the object with the given name in properties. It creates the object
+// if necessary.
 func nested(properties map[string]any, name string) map[string]any {
 	if schema, ok := properties[name].(map[string]any); ok {
 		if inner, ok := schema["properties"].(map[string]any); ok {
@@ -75,8 +77,8 @@ func nested(properties map[string]any, name string) map[string]any {
 	return inner
 }
 
-// toolsOfServer starts a server, asks it for its tools and stops it. No tool is called. The
-// server's stderr is shown only if it fails: many servers write pages at each start.
+// toolsOfServer starts a server, lists its tools and stops it. It calls no tool. It shows the server's
+// stderr only if that fails, because many servers write long texts at each start.
 func toolsOfServer(ctx context.Context, server inspect.Target) (toolList, error) {
 	var list []byte
 	v := inspect.Visit{Target: server, Limit: inspect.Timeout}

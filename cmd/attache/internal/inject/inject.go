@@ -1,5 +1,5 @@
-// Package inject determines the context of a session and how it goes into the servers
-// of a configuration, for programs that start servers themselves.
+// Package inject determines the context of a session, and how to inject it into the servers of a
+// configuration, for programs that start servers themselves.
 package inject
 
 import (
@@ -25,9 +25,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Context returns what is known of the session, by the same rules as for a server that attache
-// wraps. It returns an error for facts that are not certain, because servers are left out
-// because of them.
+// Context returns the facts of the session, by the same rules as for a server that attache wraps. It
+// returns an error if facts are invalid, because they decide which servers are left out.
 func Context(ctx context.Context, p cli.Process, s *config.Settings) (*sessionstate.Context, error) {
 	who, err := assembly.NewAuthenticator(p, s)
 	if err != nil {
@@ -35,7 +34,7 @@ func Context(ctx context.Context, p cli.Process, s *config.Settings) (*sessionst
 	}
 	principal, err := who.Identify(ctx, capture.Credential{})
 	if err != nil {
-		return nil, cli.Usagef("who the session acts for cannot be said: %v", err)
+		return nil, cli.Usagef("cannot determine who the session acts for: %v", err)
 	}
 	c := assembly.BaseContext(p, s).WithPrincipal(principal)
 	checks := []struct {
@@ -45,7 +44,7 @@ func Context(ctx context.Context, p cli.Process, s *config.Settings) (*sessionst
 		{"session.id", config.CheckSessionKey},
 		{"session.workspace.id", func(id string) error {
 			if id == "" {
-				return nil // no workspace is an empty text
+				return nil // there is no workspace
 			}
 			return config.CheckSlug(id)
 		}},
@@ -63,8 +62,8 @@ func Context(ctx context.Context, p cli.Process, s *config.Settings) (*sessionst
 	return c, nil
 }
 
-// userName accepts who a session acts for: addresses and the ids of accounts, in
-// any script, and no text that breaks a line.
+// userName returns an error if s cannot be a user. It accepts addresses and account ids in any script, and
+// no line breaks.
 func userName(s string) error {
 	if len(s) > 256 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return fmt.Errorf("%q is no user: write at most 256 printable characters", cli.Elided(s))
@@ -72,7 +71,7 @@ func userName(s string) error {
 	return nil
 }
 
-// Plan returns what is done to a configuration for the session.
+// Plan returns the changes to a configuration for the session.
 func Plan(session *sessionstate.Context, s *config.Settings) clientconfig.Injection {
 	in := clientconfig.Injection{}
 	for _, entry := range sessionstate.Environment(session, s.Session.EnvPrefixes, nil) {
@@ -99,10 +98,10 @@ func Plan(session *sessionstate.Context, s *config.Settings) clientconfig.Inject
 	return in
 }
 
-// maxLogged is how many servers have a line of the log each.
+// maxLogged is the maximum number of servers, and of variables, that are logged individually.
 const maxLogged = 20
 
-// Log logs what was done, and what looks like a mistake.
+// Log logs the changes, and probable mistakes.
 func Log(log *slog.Logger, done clientconfig.InjectResult, session *sessionstate.Context, s *config.Settings) {
 	id, _ := session.Lookup("session.id")
 	trust, _ := session.Lookup("session.trust")
@@ -128,7 +127,7 @@ func Log(log *slog.Logger, done clientconfig.InjectResult, session *sessionstate
 	}
 }
 
-// Read returns the content of the file in args, or of stdin, and its name for messages.
+// Read reads the file in args, or stdin. It returns the content, and the name for messages.
 func Read(p cli.Process, args []string) (data []byte, name string, err error) {
 	if len(args) == 0 || args[0] == "-" {
 		name = "stdin"

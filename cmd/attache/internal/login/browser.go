@@ -8,9 +8,9 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// OpenBrowser opens an address in a browser, and reports whether a browser could be started.
+// openBrowser opens an address in a browser, and reports whether a browser could be started.
 // It does not wait for the browser.
-func OpenBrowser(p cli.Process, address string) bool {
+func openBrowser(p cli.Process, address string) bool {
 	for _, argv := range browsers(p) {
 		argv = replaceAddress(argv, address)
 		cmd := exec.Command(argv[0], argv[1:]...)
@@ -23,16 +23,16 @@ func OpenBrowser(p cli.Process, address string) bool {
 	return false
 }
 
-// browsers returns commands that open a browser, the best first.
-func browsers(p cli.Process) (all [][]string) {
-	for one := range strings.SplitSeq(p.Getenv("BROWSER"), ":") {
-		if argv := strings.Fields(one); len(argv) > 0 {
-			all = append(all, argv)
+// browsers returns commands that open a browser, in the order in which to try them.
+func browsers(p cli.Process) (commands [][]string) {
+	for command := range strings.SplitSeq(p.Getenv("BROWSER"), ":") {
+		if argv := strings.Fields(command); len(argv) > 0 {
+			commands = append(commands, argv)
 		}
 	}
 	switch {
-	case len(all) > 0:
-		return all
+	case len(commands) > 0:
+		return commands
 	case runtime.GOOS == "darwin":
 		return [][]string{{"open"}}
 	case runtime.GOOS == "windows":
@@ -45,8 +45,8 @@ func browsers(p cli.Process) (all [][]string) {
 	return nil
 }
 
-// replaceAddress puts the address in the place of %s, or behind the command. No shell
-// reads it.
+// replaceAddress replaces %s by the address, or appends the address. The command is not run by a
+// shell.
 func replaceAddress(argv []string, address string) (out []string) {
 	found := false
 	for _, word := range argv {

@@ -21,16 +21,16 @@ import (
 	"github.com/attache-mcp/attache/internal/loopback"
 )
 
-// stepTime is how long a single request to an authorization server may take, and
-// maxMetadata how long a document of metadata may be, in bytes.
+// stepTime is the timeout of a single request to an authorization server. maxMetadata is the maximum
+// size of a metadata document in bytes.
 const (
 	stepTime    = 30 * time.Second
 	maxMetadata = 1 << 20
 )
 
-// Client returns the client that asks for metadata and tokens. The server chooses their
-// addresses, so they must not lead into the user's own network: the client reaches only public
-// addresses, the host of the server, and the host of the issuer that the user named.
+// Client returns the HTTP client for metadata and tokens. The server chooses their addresses, so it
+// must not be able to choose one in the user's own network. The client connects only to public
+// addresses, the host of the server, and the host of the issuer in the configuration.
 func (o *Options) Client() *http.Client {
 	g := &guard{open: o.Transport, public: o.Transport.Clone()}
 	for _, address := range []string{o.URL, o.Issuer} {
@@ -52,14 +52,14 @@ func (o *Options) Client() *http.Client {
 	return &http.Client{Transport: g, Timeout: stepTime, CheckRedirect: checkRedirect}
 }
 
-// errPrivate is returned for an address that a server in the public network may not name.
+// errPrivate is returned for a private address that a public server chose.
 var errPrivate = errors.New("this is no public address; if it is right, set server.oauth.issuer")
 
-// A guard sends requests to the addresses that they may go to.
+// A guard is a transport that sends requests only to allowed addresses.
 type guard struct {
 	open, public *http.Transport
-	hosts        []string // reached wherever they are
-	local        bool     // the server is on this machine, and so may be all else
+	hosts        []string // allowed at any address
+	local        bool     // the server is on this machine, so others may be too
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -73,14 +73,14 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if g.open.Proxy != nil {
 		if proxy, err := g.open.Proxy(r); err != nil || proxy != nil {
-			return g.open.RoundTrip(r) // the proxy decides what it reaches
+			return g.open.RoundTrip(r) // the proxy decides which addresses are allowed
 		}
 	}
 	return g.public.RoundTrip(r)
 }
 
-// admits returns an error if neither attache nor the browser may open the address. known says that
-// the host is one that the user named, which may be in a private network.
+// admits returns an error if attache and the browser must not open the address. known is true for a
+// host from the configuration, which may be in a private network.
 func (g *guard) admits(u *url.URL) (known bool, err error) {
 	host := u.Hostname()
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(host)) {
@@ -95,9 +95,8 @@ func (g *guard) admits(u *url.URL) (known bool, err error) {
 	return false, nil
 }
 
-// isPublic reports whether an address is one of the public network.
 func isPublic(ip netip.Addr) bool {
-	for _, special := range []string{"100.64.0.0/10", "64:ff9b::/96", "2002::/16"} { // shared space, and IPv4 in IPv6
+	for _, special := range []string{"100.64.0.0/10", "64:ff9b::/96", "2002::/16"} { // shared address space, and IPv4 in IPv6
 		if netip.MustParsePrefix(special).Contains(ip.Unmap()) {
 			return false
 		}
@@ -105,8 +104,8 @@ func isPublic(ip netip.Addr) bool {
 	return ip.Unmap().IsGlobalUnicast() && !ip.Unmap().IsPrivate()
 }
 
-// checkRedirect follows redirects of documents. A request with a secret in it is sent
-// nowhere else.
+// checkRedirect allows redirects of GET requests. Other requests contain secrets and are not
+// redirected.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
 	case first.Method != http.MethodGet:
@@ -119,7 +118,7 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// getJSON reads the document at address into v. It reports false if there is none.
+// getJSON reads the document at address into v. It returns false if there is none.
 func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -136,7 +135,7 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 	case resp.StatusCode >= 500:
 		return false, fmt.Errorf("%s answered %s", address, resp.Status)
 	case resp.StatusCode != http.StatusOK, kind != "application/json":
-		return false, nil // many servers answer any path with a page
+		return false, nil // many servers answer every path with an HTML page
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(v); err != nil {
 		return false, fmt.Errorf("%s is no JSON: %w", address, err)
@@ -144,7 +143,8 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 	return true, nil
 }
 
-// tokenError returns why a token was not given, without what else was answered.
+// tokenError returns an error for a token request that failed. It contains no other part of the
+// response.
 func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	var network *url.Error
@@ -159,7 +159,7 @@ func tokenError(err error) error {
 	return errors.New("the authorization server's answer has no token that can be read")
 }
 
-// A refusedError is an error by which an authorization server refuses a request.
+// A refusedError is an OAuth error response of an authorization server.
 type refusedError struct{ code, description string }
 
 func (e *refusedError) Error() string {
@@ -169,17 +169,17 @@ func (e *refusedError) Error() string {
 	return "the authorization server refuses: " + e.code + ": " + e.description
 }
 
-// shown returns a text of another's as it may be printed.
+// shown returns text from a server in a form that is safe to print.
 func shown(text string) string {
-	const most = 300
+	const maxLength = 300
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' || c >= 0x7F && c < 0xA0 {
 			return ' '
 		}
 		return c
 	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	if len(text) > maxLength {
+		text = strings.ToValidUTF8(text[:maxLength], "") + "…"
 	}
 	return text
 }

@@ -16,57 +16,54 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// Credentials give the requests of a process their token. They implement
-// remote.Credentials, and never ask a person anything.
+// Credentials add tokens to the requests of a process. They implement remote.Credentials, and never
+// ask the user anything.
 type Credentials struct {
 	Options
 	Log *slog.Logger
 
-	// turn is held by who reads or renews the grant. It is no mutex, so that a call
-	// that is cancelled need not wait for it.
-	turn chan struct{}
+	// lock guards the fields below. It is a channel and not a mutex, so that a call that is
+	// cancelled stops waiting for it.
+	lock chan struct{}
 
-	// The rest belongs to who holds the turn.
 	read      bool
 	grant     *Grant // nil: none
-	stale     string // the access token in the store, where grant could not be saved
+	stale     string // the access token in the store, if grant could not be saved
 	warned    bool
-	announced string // the access token that Secret was told last
+	announced string // the last access token that was passed to Secret
 }
 
-// NewCredentials returns the credentials for a server. Nothing is read before the first
-// request.
+// NewCredentials returns the credentials for a server. It reads nothing before the first request.
 func NewCredentials(o Options, log *slog.Logger) *Credentials {
-	return &Credentials{Options: o, Log: log, turn: make(chan struct{}, 1)}
+	return &Credentials{Options: o, Log: log, lock: make(chan struct{}, 1)}
 }
 
-// renewTime is how long a token may take to be renewed. The call that needs it may be
-// cancelled before; the renewal goes on, as half of one loses the login.
+// renewTime is the timeout for renewing a token. Cancelling the call that needs the token does not
+// cancel the renewal, because an interrupted renewal loses the login.
 const renewTime = 45 * time.Second
 
-// take waits for the turn.
-func (c *Credentials) take(ctx context.Context) error {
+func (c *Credentials) acquire(ctx context.Context) error {
 	select {
-	case c.turn <- struct{}{}:
+	case c.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (c *Credentials) release() { <-c.turn }
+func (c *Credentials) release() { <-c.lock }
 
-// Set implements remote.Credentials. A server that nobody is logged in to is asked
-// without a token: it may want none.
+// Set implements remote.Credentials. Without a login it sets no token, because the server may not
+// require one.
 func (c *Credentials) Set(ctx context.Context, h http.Header) error {
-	if err := c.take(ctx); err != nil {
+	if err := c.acquire(ctx); err != nil {
 		return err
 	}
 	defer c.release()
 	if !c.read && !c.Machine {
 		g, err := c.Store.Load(c.URL)
 		if err != nil && !errors.Is(err, ErrNoGrant) {
-			return c.wanting(err.Error())
+			return c.loginError(err.Error())
 		}
 		c.grant, c.read = g, true
 	}
@@ -92,29 +89,29 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" {
 		return false, nil
 	}
-	if err := c.take(ctx); err != nil {
+	if err := c.acquire(ctx); err != nil {
 		return false, err
 	}
 	defer c.release()
 	sent, _ := strings.CutPrefix(r.Sent.Get("Authorization"), "Bearer ")
 	switch {
 	case c.grant != nil && c.grant.Access != sent:
-		return true, nil // another call was refused before, and the token renewed
+		return true, nil // another call has renewed the token since
 	case c.Machine:
 		err = c.machineLogin(ctx, ch, r.Status == http.StatusForbidden)
 	case r.Status == http.StatusForbidden:
-		err = c.wantScopes(ctx, sent, ch.scopes)
+		err = c.requestScopes(ctx, sent, ch.scopes)
 	case ch.metadata == "" && !c.Store.Has(c.URL):
 		c.grant = nil
-		err = c.wanting("the server wants a credential and does not say where one logs in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
+		err = c.loginError("the server wants a credential and does not say where one logs in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
 	default:
 		err = c.renew(ctx, sent)
 	}
 	return err == nil, err
 }
 
-// wanting returns the error for a request that a person has to help with.
-func (c *Credentials) wanting(why string) error {
+// loginError returns the error for a request that needs a login. It logs the first one.
+func (c *Credentials) loginError(why string) error {
 	err := fmt.Errorf("%s: run \"attache login %s\"", why, c.Name)
 	if !c.warned {
 		c.warned = true
@@ -123,14 +120,14 @@ func (c *Credentials) wanting(why string) error {
 	return err
 }
 
-// underLock calls f with the grant as it is on disk. No other process changes it
-// meanwhile, and the end of a call does not interrupt f.
+// underLock calls f with the grant on disk, while no other process can change it. Cancelling ctx does
+// not interrupt f.
 func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Grant) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 	defer cancel()
 	if !c.Store.Has(c.URL) {
 		c.grant = nil
-		return c.wanting("the server wants a login, or a credential (--bearer-env)")
+		return c.loginError("the server wants a login, or a credential (--bearer-env)")
 	}
 	unlock, err := c.Store.Lock(ctx, c.URL)
 	if err != nil {
@@ -139,17 +136,17 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 	defer unlock()
 	g, err := c.Store.Load(c.URL)
 	if err != nil {
-		return c.wanting(err.Error())
+		return c.loginError(err.Error())
 	}
 	c.read = true
 	if c.stale != "" && g.Access == c.stale && c.grant != nil {
-		g = c.grant // which replaced it, and has the only refresh token of use
+		g = c.grant // it replaced the one on disk, whose refresh token is used up
 	}
 	return f(ctx, g)
 }
 
-// renew puts a token in the place of one that is over or was refused: the one that
-// another process has got since, or a new one.
+// renew replaces a token that has expired or was refused, by one that another process has obtained
+// since, or by a new one.
 func (c *Credentials) renew(ctx context.Context, old string) error {
 	if c.Machine {
 		return c.machineToken(ctx)
@@ -157,20 +154,20 @@ func (c *Credentials) renew(ctx context.Context, old string) error {
 	return c.underLock(ctx, func(ctx context.Context, g *Grant) error {
 		switch {
 		case g.Ended != "":
-			return c.wanting("the login has ended: " + g.Ended)
+			return c.loginError("the login has ended: " + g.Ended)
 		case g.Access != old && !g.expired(time.Now()):
 			c.grant = g
 			return nil
 		case g.Refresh == "":
-			return c.wanting("the login has ended, and the authorization server gave nothing to renew it with")
+			return c.loginError("the login has ended, and the authorization server gave nothing to renew it with")
 		}
 		stored := g.Access
-		err := c.refresh(ctx, g)
+		err := c.request(ctx, g, nil, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}, "resource": {g.Resource}})
 		switch {
 		case c.isEnd(err, g):
-			// No process may try the same token again: that may count as theft.
+			// No process may use the same token again: the server could treat that as theft.
 			g.Ended, g.Access, g.Refresh = err.Error(), "", ""
-			return c.wanting("the login has ended: " + errors.Join(err, c.Store.Save(g)).Error())
+			return c.loginError("the login has ended: " + errors.Join(err, c.Store.Save(g)).Error())
 		case err != nil:
 			return fmt.Errorf("the login cannot be renewed: %w", err)
 		}
@@ -179,8 +176,8 @@ func (c *Credentials) renew(ctx context.Context, old string) error {
 	})
 }
 
-// keep keeps a grant that was renewed. The one in the store has the access token stored. A
-// grant that cannot be saved is used all the same: what is in the store is of no use any more.
+// keep saves and uses a renewed grant. stored is the access token of the grant in the store. If g
+// cannot be saved, it is used nevertheless, because the grant in the store is no longer valid.
 func (c *Credentials) keep(g *Grant, stored string) {
 	err := c.Store.Save(g)
 	if c.grant = g; err == nil {
@@ -193,8 +190,8 @@ func (c *Credentials) keep(g *Grant, stored string) {
 	}
 }
 
-// isEnd reports whether an error says that the grant is of no more use. A client that was
-// registered by hand may have a wrong secret for a while.
+// isEnd reports whether an error means that the grant is no longer valid. A wrong secret of a client
+// that was registered by hand does not, because it can be corrected.
 func (c *Credentials) isEnd(err error, g *Grant) bool {
 	refused, ok := errors.AsType[*refusedError](err)
 	if !ok {
@@ -209,14 +206,8 @@ func (c *Credentials) isEnd(err error, g *Grant) bool {
 	return false
 }
 
-// refresh gets a new token with the refresh token of the grant.
-func (c *Credentials) refresh(ctx context.Context, g *Grant) error {
-	params := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}, "resource": {g.Resource}}
-	return c.request(ctx, g, nil, params)
-}
-
-// request asks for a token with parameters of our own. The library's own refresh cannot
-// name the resource.
+// request requests a token with the given parameters and stores it in g. It also refreshes tokens,
+// because the library's refresh cannot send the resource.
 func (c *Credentials) request(ctx context.Context, g *Grant, scopes []string, params url.Values) error {
 	secret, err := c.clientSecret(g)
 	if err != nil {
@@ -227,33 +218,33 @@ func (c *Credentials) request(ctx context.Context, g *Grant, scopes []string, pa
 	if err != nil {
 		return tokenError(err)
 	}
-	return g.take(token, time.Now())
+	return g.setToken(token, time.Now())
 }
 
-// wantScopes notes which scopes a call lacks, so that the next login asks for them too,
-// unless there was one since.
-func (c *Credentials) wantScopes(ctx context.Context, sent string, scopes []string) error {
+// requestScopes saves the scopes that a call lacks, so that the next login requests them too. If there
+// was a login since, it uses that instead.
+func (c *Credentials) requestScopes(ctx context.Context, sent string, scopes []string) error {
 	return c.underLock(ctx, func(_ context.Context, g *Grant) error {
 		if g.Access != sent && g.Usable(time.Now()) {
 			c.grant = g
 			return nil
 		}
 		if len(union(g.Scopes, scopes)) == len(union(g.Scopes)) {
-			return errNoUse(scopes)
+			return scopeError(scopes)
 		}
 		g.Wanted = union(g.Wanted, scopes)
-		return errors.Join(c.wanting("the server wants more rights for this ("+shown(strings.Join(scopes, " "))+")"), c.Store.Save(g))
+		return errors.Join(c.loginError("the server wants more rights for this ("+shown(strings.Join(scopes, " "))+")"), c.Store.Save(g))
 	})
 }
 
-// errNoUse returns the error for a server that refuses a token for want of scopes that it
-// has. Another token would be refused as well.
-func errNoUse(scopes []string) error {
+// scopeError returns the error for a server that refuses a token because of scopes that the token
+// has. A new token would not help.
+func scopeError(scopes []string) error {
 	return fmt.Errorf("the server refuses this for want of rights that the token has (%s): ask who runs the server", shown(strings.Join(scopes, " ")))
 }
 
-// machineLogin finds who gives tokens for the server, and gets one with the client's own
-// secret. more is whether the one before had too few scopes.
+// machineLogin finds the server's authorization server, and gets a token with the client's own
+// secret. more is true if the previous token lacked scopes.
 func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 	defer cancel()
@@ -265,7 +256,7 @@ func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool)
 	if c.grant != nil && c.grant.Issuer == g.Issuer {
 		g.Scopes = union(c.grant.Scopes, a.scopes)
 		if more && len(g.Scopes) == len(c.grant.Scopes) {
-			return errNoUse(ch.scopes)
+			return scopeError(ch.scopes)
 		}
 	}
 	before := c.grant

@@ -13,59 +13,56 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// Options say which remote server a login is for, and how to log in.
+// Options describe the remote server of a login, and how to log in.
 type Options struct {
-	// URL is the address of the remote server, Name what people are shown of it.
+	// URL is the address of the remote server. Name is the address to show to people.
 	URL, Name string
 
-	// Transport reaches the server and its authorization server; Header goes to the
-	// server.
+	// Transport is used for the server and its authorization server. Header is sent to the server.
 	Transport *http.Transport
 	Header    http.Header
 
-	// ClientID is that of a client that was registered by hand; ClientSecret returns its
-	// secret, nil for none. ClientMetadata is the address of a client id metadata document.
-	// With none of them attache registers itself.
+	// ClientID is the id of a client that was registered by hand. ClientSecret returns its secret;
+	// nil for none. ClientMetadata is the address of a client id metadata document. Without
+	// these, attache registers itself.
 	ClientID       string
 	ClientSecret   func() (string, error)
 	ClientMetadata string
 
-	// Machine has the client log in by itself (client credentials).
+	// Machine selects the client credentials grant, which needs no person.
 	Machine bool
 
-	// Issuer is the one authorization server to use; empty for the one that the server
-	// names first.
+	// Issuer is the authorization server to use; empty for the first one that the server offers.
 	Issuer string
 
-	// Scopes are asked for in place of those that the server names.
+	// Scopes are requested instead of those that the server asks for.
 	Scopes []string
 
-	// Redirect is where the browser brings the answer, on this machine; empty for a port
-	// that is free.
+	// Redirect is the redirect address, on this machine; empty for a free port.
 	Redirect string
 
 	Store Store
 
-	// Secret, if not nil, is told each token before it is used.
+	// Secret, if not nil, is called with each token before the token is used.
 	Secret func(tokens ...string)
 }
 
-// An authority is who gives tokens for a server.
+// An authority is the authorization server of a server.
 type authority struct {
 	resource string
-	scopes   []string // that a token should have
-	said     string   // by the server that wants a token
-	assumed  bool     // it is where servers of revision 2025-03-26 have it: nobody has named it
+	scopes   []string // to request
+	message  string   // challenge.message of the server
+	assumed  bool     // at the default place of revision 2025-03-26, not named by the server
 	*oauthex.AuthServerMeta
 }
 
-// A challenge is what the values of WWW-Authenticate say.
+// A challenge holds the parameters of WWW-Authenticate headers.
 type challenge struct {
 	metadata string // address of the protected resource metadata
 	scopes   []string
 	err      string // such as insufficient_scope
-	bearer   bool   // a bearer token is asked for, or nothing in particular
-	said     string // what else the server said, in parentheses
+	bearer   bool   // the scheme is bearer, or there is no header
+	message  string // from the body of the response, in parentheses
 }
 
 func parseChallenge(values []string) (c challenge) {
@@ -82,17 +79,17 @@ func parseChallenge(values []string) (c challenge) {
 	return c
 }
 
-// errOpen is returned for a server that asks for no login.
+// errOpen is returned for a server that requires no login.
 var errOpen = errors.New("the server asks for no login, and names no authorization server")
 
-// discover finds who gives tokens for the server. asked is whether the server refused a
-// request without one.
+// discover finds the server's authorization server. asked is true if the server refused a request
+// without a token.
 func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, asked bool) (*authority, error) {
 	prm, err := o.resourceMetadata(ctx, c, ch.metadata)
 	if err != nil {
 		return nil, err
 	}
-	a := &authority{resource: o.URL, scopes: ch.scopes, said: ch.said}
+	a := &authority{resource: o.URL, scopes: ch.scopes, message: ch.message}
 	issuer := o.Issuer
 	switch {
 	case prm == nil && issuer == "":
@@ -119,8 +116,10 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	case a.AuthServerMeta != nil && !slices.Contains(a.CodeChallengeMethodsSupported, "S256"):
 		return nil, fmt.Errorf("the authorization server %s cannot be used: it does not have PKCE with S256", shown(issuer))
 	case a.AuthServerMeta != nil:
-	case prm != nil || !asked:
-		return nil, missing(prm, issuer)
+	case prm != nil:
+		return nil, fmt.Errorf("the authorization server %s has no metadata", shown(issuer))
+	case !asked:
+		return nil, errOpen
 	default: // revision 2025-03-26: fixed places
 		a.assumed = o.Issuer == ""
 		a.AuthServerMeta = &oauthex.AuthServerMeta{Issuer: issuer,
@@ -129,8 +128,8 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	return a, nil
 }
 
-// checkSecret returns an error if the client has a secret and only the server says that
-// issuer may have it: a server that is not honest would name one of its own.
+// checkSecret returns an error if the client has a secret and only the server named the issuer that
+// would receive it: a malicious server could name its own.
 func (o *Options) checkSecret(issuer string) error {
 	if o.ClientSecret == nil || o.Issuer != "" || origin(issuer) == origin(o.URL) {
 		return nil
@@ -138,15 +137,8 @@ func (o *Options) checkSecret(issuer string) error {
 	return fmt.Errorf("the client's secret is not sent to %s, which only the server names: if the client is registered there, set server.oauth.issuer to it", shown(issuer))
 }
 
-func missing(prm *oauthex.ProtectedResourceMetadata, issuer string) error {
-	if prm == nil {
-		return errOpen
-	}
-	return fmt.Errorf("the authorization server %s has no metadata", shown(issuer))
-}
-
-// resourceMetadata returns what the server says of itself (RFC 9728), nil if it says
-// nothing. named is where the server says that it is.
+// resourceMetadata returns the server's protected resource metadata (RFC 9728), or nil if it has
+// none. named is the address in the challenge, or "".
 func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil {
@@ -175,8 +167,8 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 	return nil, nil
 }
 
-// covers reports whether a resource is the server at address, or a part of its origin that
-// the server is in. Servers name either.
+// covers reports whether the server at address is the resource, or is below it. Servers use both
+// forms.
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(address)
@@ -187,7 +179,7 @@ func covers(resource, address string) bool {
 	return strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", inside)
 }
 
-// chooseIssuer returns the authorization server to use of those that the server names.
+// chooseIssuer returns the authorization server to use, one of those that the server offers.
 func (o *Options) chooseIssuer(offered []string) (string, error) {
 	if o.Issuer == "" {
 		return offered[0], nil
@@ -200,7 +192,6 @@ func (o *Options) chooseIssuer(offered []string) (string, error) {
 	return "", fmt.Errorf("the server does not use the authorization server of server.oauth.issuer; it uses %s", shown(strings.Join(offered, ", ")))
 }
 
-// origin returns the scheme and the host of an address.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -209,7 +200,6 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// union returns the scopes of all lists, each once.
 func union(lists ...[]string) (all []string) {
 	for _, scope := range slices.Concat(lists...) {
 		if !slices.Contains(all, scope) {

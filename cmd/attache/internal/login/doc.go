@@ -1,18 +1,16 @@
-// Package login gets, keeps and renews the credentials with which attache reaches a remote
-// server that wants OAuth.
+// Package login obtains, stores and renews the credentials for remote servers that require OAuth.
 //
-// A person logs in once: [Login] finds the server's authorization server, has the person
-// approve in a browser, and saves a [Grant]. Every attache of the user takes its tokens
-// from there through [Credentials], which never asks a person anything: where a person is
-// needed, a request is answered with an error that names the command.
+// A person logs in once: [Login] finds the server's authorization server, asks the person to approve
+// in a browser, and saves a [Grant]. Every attache of the user reads its tokens from there through
+// [Credentials], which never asks a person anything. If a login is needed, a request fails with an
+// error that names the command.
 //
-// Several processes use one grant. A token is renewed under a lock of the system, after
-// the grant was read again under it, and the new grant is on disk before its token is
-// used: an authorization server that sees a refresh token twice takes all tokens back.
+// Several processes use one grant. A process renews a token under a file lock, after it has read the
+// grant again, and saves the new grant before it uses the new token. An authorization server that
+// receives a refresh token twice revokes all tokens.
 //
-// A machine logs in by itself, with the client credentials grant; its tokens stay in
-// memory.
+// A machine logs in by itself with the client credentials grant. Its tokens stay in memory.
 //
-// Tokens and secrets are in no log and no error. An answer of an authorization server is
-// never shown but for the error code and description that the standard has.
+// No log and no error contains tokens or secrets. Of a response of an authorization server, only the
+// standard error code and description are shown.
 package login

@@ -18,22 +18,22 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// A UI is a person's part in a login.
+// A UI connects a login to the person who logs in.
 type UI struct {
-	// Show opens the address in a browser or shows it.
+	// Show opens the address in a browser, or prints it.
 	Show func(address string)
-	// Lines are what the person types or pastes; nil for nothing.
+	// Lines are the lines that the person types or pastes; nil for none.
 	Lines <-chan string
-	// Say tells the person something.
+	// Say prints a message.
 	Say func(text string)
 }
 
-// Time is how long a person may take for a login.
-const Time = 5 * time.Minute
+// loginTime is the timeout for a person to log in.
+const loginTime = 5 * time.Minute
 
-// Login has a person log in to the server, and saves the grant.
+// Login asks a person to log in to the server, and saves the grant.
 func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, Time, errors.New("the browser has brought no answer within 5 minutes: try again"))
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("the browser has brought no answer within 5 minutes: try again"))
 	defer cancel()
 	c := o.Client()
 	ch, asked, err := o.probe(ctx)
@@ -44,12 +44,8 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := o.Store.Load(o.URL)
-	if err != nil {
-		before = &Grant{} // none, or none that can be used
-	}
-	if before.Issuer == a.Issuer {
-		a.scopes = union(a.scopes, before.Scopes, before.Wanted)
+	if old, err := o.Store.Load(o.URL); err == nil && old.Issuer == a.Issuer {
+		a.scopes = union(a.scopes, old.Scopes, old.Wanted)
 	}
 	g, err := o.authorize(ctx, c, a, ui)
 	if err != nil {
@@ -66,8 +62,8 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	return g, nil
 }
 
-// probe asks the server something without a credential, to hear what it wants. A ping
-// opens no session. It reports whether the server refused it for want of a credential.
+// probe sends a ping without a credential, to learn which credential the server requires. A ping
+// opens no session. It reports whether the server refused the request with status 401.
 func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
@@ -85,17 +81,17 @@ func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 	defer resp.Body.Close()
 	ch := parseChallenge(resp.Header.Values("WWW-Authenticate"))
 	asked := resp.StatusCode == http.StatusUnauthorized
-	if asked { // and else the answer may be a stream without an end
-		ch.said = words(resp.Body)
+	if asked { // otherwise the response may be an endless stream
+		ch.message = messageOf(resp.Body)
 	}
 	if asked && !ch.bearer {
-		return ch, asked, errors.New("the server wants a credential that is no OAuth token: give it in server.headers" + ch.said)
+		return ch, asked, errors.New("the server wants a credential that is no OAuth token: give it in server.headers" + ch.message)
 	}
 	return ch, asked, nil
 }
 
-// words returns what a refusal says, in parentheses; "" if it says nothing.
-func words(body io.Reader) string {
+// messageOf returns the message in the body of a response with status 401, as [quoted] does.
+func messageOf(body io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(body, 4<<10))
 	var reply struct{ Error struct{ Message string } }
 	if json.Unmarshal(text, &reply) == nil && reply.Error.Message != "" {
@@ -104,15 +100,15 @@ func words(body io.Reader) string {
 	return quoted(string(text))
 }
 
-// quoted returns what a server says as a part of a sentence; "" for nothing.
-func quoted(said string) string {
-	if said = strings.TrimSpace(shown(said)); said == "" {
+// quoted returns a server's message in parentheses, or "" if it is empty.
+func quoted(message string) string {
+	if message = strings.TrimSpace(shown(message)); message == "" {
 		return ""
 	}
-	return " (it says: " + said + ")"
+	return " (it says: " + message + ")"
 }
 
-// sameOrigin has redirects followed within the server alone.
+// sameOrigin allows redirects only within the server.
 func sameOrigin(r *http.Request, via []*http.Request) error {
 	if len(via) > 5 || origin(r.URL.String()) != origin(via[0].URL.String()) {
 		return http.ErrUseLastResponse
@@ -120,10 +116,9 @@ func sameOrigin(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// authorize has a person approve in a browser, and exchanges the answer for tokens.
+// authorize asks a person to approve in a browser, and exchanges the code for tokens.
 func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, ui UI) (*Grant, error) {
-	// The verifier and the state live here alone: logins at the same time do not share
-	// them, and none is lost or left behind.
+	// The verifier and the state exist only here, so logins at the same time do not share them.
 	state, verifier := rand.Text(), oauth2.GenerateVerifier()
 	r, err := listen(o.Redirect, state)
 	if err != nil {
@@ -161,7 +156,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		return nil, fmt.Errorf("the authorization server's page %s is not opened: %w", shown(a.AuthorizationEndpoint), err)
 	}
 	ui.Show(address)
-	answer, err := o.answer(ctx, r, ui)
+	answer, err := r.wait(ctx, ui)
 	if err != nil {
 		return nil, err
 	}
@@ -175,39 +170,16 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	return g, g.take(token, time.Now())
+	return g, g.setToken(token, time.Now())
 }
 
-// answer returns what the browser brings, or the person pastes.
-func (o *Options) answer(ctx context.Context, r *redirect, ui UI) (url.Values, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		for {
-			select {
-			case line, ok := <-ui.Lines:
-				if !ok {
-					return
-				}
-				if err := r.paste(strings.TrimSpace(line)); err != nil {
-					ui.Say(err.Error())
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return r.wait(ctx)
-}
-
-// checkAnswer returns the code in the browser's answer. An answer of another issuer than
-// the one that was asked is refused (RFC 9207), and so is one without an issuer, where
-// the issuer says that it gives its name.
+// checkAnswer returns the code in the answer. It refuses an answer of another issuer (RFC 9207), and
+// one without an issuer if the metadata promises that parameter.
 func checkAnswer(answer url.Values, a *authority) (string, error) {
 	issuer := answer.Get("iss")
 	switch {
 	case issuer == "" && a.AuthorizationResponseIssParameterSupported:
-		return "", errors.New("the answer does not say which authorization server it is of, though that one always says so: it was not used")
+		return "", errors.New("the answer does not name its authorization server, although that server always does so: it was not used")
 	case issuer != "" && issuer != a.Issuer:
 		return "", fmt.Errorf("the answer is of another authorization server, %s: it was not used", shown(issuer))
 	case answer.Get("error") != "":
@@ -218,8 +190,8 @@ func checkAnswer(answer url.Values, a *authority) (string, error) {
 	return answer.Get("code"), nil
 }
 
-// take takes a token into the grant.
-func (g *Grant) take(t *oauth2.Token, now time.Time) error {
+// setToken sets the token of the grant.
+func (g *Grant) setToken(t *oauth2.Token, now time.Time) error {
 	if t.TokenType != "" && !strings.EqualFold(t.TokenType, "bearer") {
 		return fmt.Errorf("the authorization server gave a token of the type %s, which is not supported", shown(t.TokenType))
 	}
@@ -238,10 +210,10 @@ func (g *Grant) take(t *oauth2.Token, now time.Time) error {
 	return nil
 }
 
-// identify sets which client attache is to the authorization server: the one that was
-// registered by hand, the one that a document describes, or one that it registers now.
-// Each login registers anew: the port in the address of the redirect is another, and a
-// registration that the server has forgotten would end at an error page in the browser.
+// identify sets the client of the grant: the one that was registered by hand, the one that a document
+// describes, or a new one that it registers. Each login registers a new client, because the port in
+// the redirect address changes, and because with a registration that the server has dropped the
+// browser would show an error page.
 func (o *Options) identify(ctx context.Context, c *http.Client, a *authority, g *Grant, redirect string) error {
 	switch {
 	case o.ClientID != "":
@@ -272,8 +244,8 @@ func (o *Options) identify(ctx context.Context, c *http.Client, a *authority, g 
 	return nil
 }
 
-// registeredMethod returns how attache asks to prove who it is: not at all where that
-// is enough, for it can keep no secret from the user.
+// registeredMethod returns the token endpoint auth method to register with. It prefers "none",
+// because attache cannot keep a secret from the user.
 func registeredMethod(a *authority) string {
 	offered := a.TokenEndpointAuthMethodsSupported
 	for _, method := range []string{"none", "client_secret_post", "client_secret_basic"} {
@@ -284,8 +256,8 @@ func registeredMethod(a *authority) string {
 	return ""
 }
 
-// secretStyle returns how a secret is sent. The library would try both ways, and the
-// second try of a refresh token counts as theft.
+// secretStyle returns how to send the secret. The library would try both ways, and a server can treat
+// a second use of a refresh token as theft.
 func secretStyle(a *authority) oauth2.AuthStyle {
 	if slices.Contains(a.TokenEndpointAuthMethodsSupported, "client_secret_post") {
 		return oauth2.AuthStyleInParams
@@ -293,9 +265,9 @@ func secretStyle(a *authority) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// registrationError returns why a client was not registered, without what else was
-// answered: that may have its secret in it. A server that names nobody who registers clients, and has
-// nobody where such servers have them, has no login.
+// registrationError returns an error for a registration that failed. It contains no other part of the
+// response, which could contain the client's secret. If the server names no authorization server, and
+// there is none at the default place, the server has no login.
 func registrationError(err error, a *authority) error {
 	var refused *oauthex.ClientRegistrationError
 	var network *url.Error
@@ -305,12 +277,12 @@ func registrationError(err error, a *authority) error {
 	case errors.As(err, &network):
 		return fmt.Errorf("attache cannot register: %w", network.Err)
 	case a.assumed:
-		return errors.New("the server has no login: it wants a credential and names no authorization server" + a.said + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers")
+		return errors.New("the server has no login: it wants a credential and names no authorization server" + a.message + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers")
 	}
 	return errors.New("attache cannot register: the authorization server does not answer as the standard has it; register attache by hand, and set server.oauth.client_id")
 }
 
-// clientSecret returns the secret of the client of a grant, "" for none.
+// clientSecret returns the secret of the grant's client, or "".
 func (o *Options) clientSecret(g *Grant) (string, error) {
 	if g.ClientID == o.ClientID && o.ClientSecret != nil {
 		return o.ClientSecret()
@@ -318,9 +290,8 @@ func (o *Options) clientSecret(g *Grant) (string, error) {
 	return g.Client, nil
 }
 
-// Logout ends the grant for the server, and revokes it at the authorization server if that can
-// revoke. The error says what went wrong there; the grant is deleted from the store in any
-// case.
+// Logout deletes the grant for the server and revokes it if the authorization server supports that.
+// If revoking fails, it returns an error after it has deleted the grant.
 func Logout(ctx context.Context, o Options) error {
 	unlock, err := o.Store.Lock(ctx, o.URL)
 	if err != nil {
@@ -331,8 +302,8 @@ func Logout(ctx context.Context, o Options) error {
 	if errors.Is(err, ErrNoGrant) {
 		return err
 	}
-	if gone := o.Store.Delete(o.URL); gone != nil {
-		return gone
+	if err := o.Store.Delete(o.URL); err != nil {
+		return err
 	}
 	if err != nil || g.Revocation == "" {
 		return err
@@ -340,7 +311,7 @@ func Logout(ctx context.Context, o Options) error {
 	return o.revoke(ctx, g)
 }
 
-// revoke takes the tokens of a grant back (RFC 7009).
+// revoke revokes the tokens of a grant (RFC 7009).
 func (o *Options) revoke(ctx context.Context, g *Grant) error {
 	secret, err := o.clientSecret(g)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// A ring keeps a text in memory.
+// A ring is a key ring in memory.
 type ring struct {
 	mu   sync.Mutex
 	text string
@@ -66,7 +66,7 @@ func options(t *testing.T, s *logintest.Server) login.Options {
 	return login.Options{URL: s.MCP(), Name: s.MCP(), Transport: transport.Transport, Store: login.Store{Dir: filepath.Join(t.TempDir(), "logins")}}
 }
 
-// browser is a person who approves everything.
+// browser returns the UI of a person who approves everything.
 func browser(t *testing.T) login.UI {
 	return login.UI{
 		Show: func(address string) {
@@ -86,7 +86,7 @@ func browser(t *testing.T) login.UI {
 	}
 }
 
-// call sends one request to the server, as the transport does, and returns its status.
+// call sends one request to the server with the credentials, and returns the status.
 func call(t *testing.T, s *logintest.Server, c *login.Credentials, query string) (int, error) {
 	t.Helper()
 	for tries := 0; ; tries++ {
@@ -124,8 +124,8 @@ func TestU22Login(t *testing.T) {
 		name    string
 		server  logintest.Config
 		options func(*login.Options)
-		wrong   string // part of the error, "" for a login
-		events  string // that happened once, besides
+		wrong   string // part of the error; "" if the login succeeds
+		events  string // an event that happens once
 	}{
 		{name: "metadata named by the header", events: "register"},
 		{name: "metadata at the path of the server", server: logintest.Config{NoHeader: true}},
@@ -145,7 +145,7 @@ func TestU22Login(t *testing.T) {
 		{name: "U24 issuer in the answer, not advertised", server: logintest.Config{Iss: "right"}},
 		{name: "U24 other issuer in the answer", server: logintest.Config{Iss: "https://evil.example", AdvertisesIss: true}, wrong: "another authorization server, https://evil.example"},
 		{name: "U24 other issuer in the answer, not advertised", server: logintest.Config{Iss: "https://evil.example"}, wrong: "another authorization server"},
-		{name: "U24 issuer missing in the answer", server: logintest.Config{AdvertisesIss: true}, wrong: "does not say which authorization server"},
+		{name: "U24 issuer missing in the answer", server: logintest.Config{AdvertisesIss: true}, wrong: "does not name its authorization server"},
 		{name: "secret in the form", server: logintest.Config{Methods: []string{"client_secret_post"}}},
 		{name: "secret in the header", server: logintest.Config{Methods: []string{"client_secret_basic"}}},
 		{
@@ -215,8 +215,8 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// A server that wants no login is not asked for one.
-func TestLoginNotWanted(t *testing.T) {
+// Login returns an error for a server that requires no login.
+func TestLoginNotRequired(t *testing.T) {
 	s := start(t, logintest.Config{PRM: "none", Layout: "none"})
 	o := options(t, s)
 	o.URL = s.URL + "/other" // 404 for everything
@@ -225,7 +225,7 @@ func TestLoginNotWanted(t *testing.T) {
 	}
 }
 
-// Without a login a call is answered with what to do, and nobody is asked.
+// Without a login a call fails with an error that says what to do, and nobody is asked to log in.
 func TestNoLogin(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
@@ -238,9 +238,9 @@ func TestNoLogin(t *testing.T) {
 	}
 }
 
-// A server that wants a credential and has no login, as a front with API keys: the user is told what
-// helps, also by a login, and what the server says.
-func TestNoLoginThere(t *testing.T) {
+// For a server that requires a credential and has no login, such as a front with API keys, calls and
+// Login report what to do and the server's message.
+func TestServerWithoutLogin(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path != "/mcp" {
@@ -265,7 +265,7 @@ func TestNoLoginThere(t *testing.T) {
 	}
 }
 
-// A login while attache runs is used at the next call.
+// A login while attache is running is used by the next call.
 func TestLoginMeanwhile(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
@@ -281,11 +281,11 @@ func TestLoginMeanwhile(t *testing.T) {
 	}
 }
 
-// A token that is over is renewed before it is sent, one that was taken back when it is
-// refused, both once for all calls and all processes.
+// A token that has expired is renewed before a request, and one that was revoked after the server
+// refuses it, both only once for all calls and all processes.
 func TestU26Renew(t *testing.T) {
 	for name, config := range map[string]logintest.Config{
-		"over": {Lifetime: time.Second}, // within the leeway, so renewed at once
+		"over": {Lifetime: time.Second}, // within the leeway, so renewed immediately
 		"back": {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestU26Renew(t *testing.T) {
 			}
 			var wg sync.WaitGroup
 			for range 4 {
-				c := credentials(o) // as in a process of its own
+				c := credentials(o) // as in another process
 				for range 5 {
 					wg.Go(func() {
 						if status, err := call(t, s, c, ""); status != 200 || err != nil {
@@ -317,7 +317,7 @@ func TestU26Renew(t *testing.T) {
 	}
 }
 
-// An OpenID provider ignores offline_access unless the request has the person asked.
+// An OpenID provider ignores offline_access unless the request asks for a consent prompt.
 func TestOfflineAccess(t *testing.T) {
 	s := start(t, logintest.Config{Offline: true, Scopes: []string{"read"}})
 	g, err := login.Login(t.Context(), options(t, s), browser(t))
@@ -329,7 +329,7 @@ func TestOfflineAccess(t *testing.T) {
 	}
 }
 
-// A login that has ended is tried once, and the error says what to do.
+// A login that has ended is used only once more, and the error says what to do.
 func TestEnded(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
@@ -354,8 +354,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// A renewal that cannot be saved is used by the process that has it, which renews it again and
-// saves it as soon as it can. The old refresh token is not used again.
+// A renewed grant that cannot be saved is used by the process that renewed it, which renews it again
+// and saves it as soon as possible. The old refresh token is not used again.
 func TestRenewalNotSaved(t *testing.T) {
 	s := start(t, logintest.Config{Lifetime: time.Second}) // within the leeway, so renewed each time
 	o := options(t, s)
@@ -396,7 +396,7 @@ func TestRenewalNotSaved(t *testing.T) {
 	}
 }
 
-// A call that lacks a scope says so, and the next login asks for all scopes.
+// A call that lacks a scope fails with an error, and the next login requests all scopes.
 func TestU23StepUp(t *testing.T) {
 	s := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
 	o := options(t, s)
@@ -427,14 +427,14 @@ func TestU23StepUp(t *testing.T) {
 	if s.Count("replay") != 0 {
 		t.Error("a refresh token was used twice")
 	}
-	// A server that wants what there is gets no login after login.
+	// A server that requires a scope that the token has does not cause another login.
 	s.SetRefuses(true)
 	if _, err := call(t, s, c, "?scope=admin"); err == nil || strings.Contains(err.Error(), "attache login") || !strings.Contains(err.Error(), "rights that the token has (admin)") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A machine needs no login, and asks for more scopes by itself, but not again and again.
+// A machine needs no login, and requests more scopes by itself, but not repeatedly.
 func TestMachine(t *testing.T) {
 	s := start(t, logintest.Config{
 		Scopes: []string{"read"}, Clients: map[string]string{"machine": "s3cret"}, Lifetime: time.Hour,
@@ -464,8 +464,8 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// Logins at the same time do not meet: each has its own port, state and verifier.
-func TestLoginsAtOnce(t *testing.T) {
+// Logins at the same time do not affect each other: each has its own port, state and verifier.
+func TestConcurrentLogins(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
 	var wg sync.WaitGroup
@@ -482,7 +482,7 @@ func TestLoginsAtOnce(t *testing.T) {
 	}
 }
 
-// A fixed port that is in use is said, at once.
+// Login reports immediately that a fixed port is in use.
 func TestPortInUse(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
@@ -495,7 +495,7 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// Strangers' requests to the port do not end a login; the address may be pasted.
+// Other requests to the port do not end a login, and the address may be pasted.
 func TestRedirect(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
@@ -538,7 +538,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A person who says no is heard.
+// Login returns an error if the person denies access.
 func TestDenied(t *testing.T) {
 	s := start(t, logintest.Config{})
 	ui := login.UI{Show: func(address string) {
@@ -556,7 +556,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// A logout takes the tokens back, and nothing is left but the lock.
+// Logout revokes the tokens, and leaves only the lock file.
 func TestLogout(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
@@ -574,7 +574,7 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-// The file is closed to others; with a key ring its secrets cannot be read there.
+// Others cannot read the file, and with a key ring its secrets are encrypted.
 func TestStore(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -625,7 +625,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// A file that others can read, or that is no grant, is not used.
+// A file that others can read, or that is not a grant, is not used.
 func TestStoreBroken(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
@@ -647,7 +647,7 @@ func TestStoreBroken(t *testing.T) {
 	}
 }
 
-// A server in the public network cannot lead attache into the private one.
+// A public server cannot make attache connect to a private address.
 func TestU27PrivateAddresses(t *testing.T) {
 	local := start(t, logintest.Config{})
 	for _, test := range []struct {
@@ -660,9 +660,9 @@ func TestU27PrivateAddresses(t *testing.T) {
 		{"https://mcp.example.com/mcp", "", "https://[::ffff:10.0.0.1]/", true},
 		{"https://mcp.example.com/mcp", "", "https://[64:ff9b::a00:1]/", true},
 		{"https://mcp.example.com/mcp", "", "https://100.64.0.1/", true},
-		{"https://mcp.example.com/mcp", "", "http://login.example.com/", true}, // no https
+		{"https://mcp.example.com/mcp", "", "http://login.example.com/", true}, // not https
 		{"https://mcp.example.com/mcp", "", "file:///etc/passwd", true},
-		{"https://mcp.example.com/mcp", local.URL, local.URL, false}, // the user has named it
+		{"https://mcp.example.com/mcp", local.URL, local.URL, false}, // from the configuration
 		{local.MCP(), "", local.URL, false},
 		{local.MCP(), "", "https://10.0.0.1/", true},
 	} {
@@ -678,7 +678,7 @@ func TestU27PrivateAddresses(t *testing.T) {
 	}
 }
 
-// A server in the public network cannot have the browser open a page of this machine.
+// A public server cannot make the browser open a page on this machine.
 func TestU27PrivatePage(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -709,7 +709,7 @@ func TestU27PrivatePage(t *testing.T) {
 	}
 }
 
-// A name that leads to a private address is refused when the connection is made.
+// A name that resolves to a private address is refused when the connection is made.
 func TestPrivateName(t *testing.T) {
 	local := start(t, logintest.Config{})
 	o := options(t, local)
@@ -721,7 +721,7 @@ func TestPrivateName(t *testing.T) {
 	}
 }
 
-// A request with a secret in it follows no redirect.
+// A request that contains a secret follows no redirect.
 func TestSecretIsNotRedirected(t *testing.T) {
 	reached := false
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,11 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
-// A redirect is where the browser brings the answer of the authorization server: a port of
-// this machine that is open for one login.
+// A redirect receives the answer of the authorization server from the browser, on a port of this
+// machine that is open for one login.
 type redirect struct {
 	url     *url.URL
 	state   string
@@ -20,8 +21,8 @@ type redirect struct {
 	server  *http.Server
 }
 
-// listen opens the port. Without an address the system chooses a free one, so that logins
-// at the same time do not meet.
+// listen opens the port. Without an address the system chooses a free port, so that several logins at
+// the same time work.
 func listen(address, state string) (*redirect, error) {
 	if address == "" {
 		address = "http://127.0.0.1:0/callback"
@@ -46,7 +47,7 @@ func listen(address, state string) (*redirect, error) {
 	return r, nil
 }
 
-// close closes the port when the browser has its page.
+// close closes the port after the browser has received its page.
 func (r *redirect) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -54,12 +55,11 @@ func (r *redirect) close() {
 	_ = r.server.Close()
 }
 
-// ServeHTTP takes the answer. A request without the state of this login is none of its
-// answers.
+// ServeHTTP receives the answer. It refuses a request without the state of this login.
 func (r *redirect) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	if q.Method != http.MethodGet || q.URL.Path != r.url.Path || !r.take(q.URL.Query()) {
+	if q.Method != http.MethodGet || q.URL.Path != r.url.Path || !r.accept(q.URL.Query()) {
 		w.WriteHeader(http.StatusBadRequest)
 		io.WriteString(w, "This is not the answer that attache waits for.\n")
 		return
@@ -67,8 +67,8 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	io.WriteString(w, "attache has the answer: you can close this page. The terminal says how it went on.\n")
 }
 
-// take takes an answer, if it is one of this login. The first one counts.
-func (r *redirect) take(answer url.Values) bool {
+// accept reports whether an answer is one of this login. Only the first one is used.
+func (r *redirect) accept(answer url.Values) bool {
 	if answer.Get("state") != r.state {
 		return false
 	}
@@ -79,22 +79,33 @@ func (r *redirect) take(answer url.Values) bool {
 	return true
 }
 
-// paste takes the answer from lines that a person pastes, where the browser is on another
-// machine and its page cannot be shown.
+// paste reads the answer from an address that a person pastes, if the browser is on another machine
+// and cannot reach the port.
 func (r *redirect) paste(line string) error {
 	u, err := url.Parse(line)
-	if err != nil || !r.take(u.Query()) {
+	if err != nil || !r.accept(u.Query()) {
 		return errors.New("that is not the address that the browser ended at")
 	}
 	return nil
 }
 
-// wait returns the answer.
-func (r *redirect) wait(ctx context.Context) (url.Values, error) {
-	select {
-	case answer := <-r.answers:
-		return answer, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+// wait returns the answer, from the browser or pasted by the person.
+func (r *redirect) wait(ctx context.Context, ui UI) (url.Values, error) {
+	lines := ui.Lines
+	for {
+		select {
+		case answer := <-r.answers:
+			return answer, nil
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
+			}
+			if err := r.paste(strings.TrimSpace(line)); err != nil {
+				ui.Say(err.Error())
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package login
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -21,8 +20,8 @@ func SystemRing(p cli.Process) Ring {
 	return systemRing{}
 }
 
-// hasBus reports whether there is a bus of the session, on which a key ring would be.
-// Without one the library would start a daemon that stays.
+// hasBus reports whether there is a D-Bus session bus, which a key ring needs. Without one the library
+// would start a daemon that keeps running.
 func hasBus(p cli.Process) bool {
 	if address := p.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
 		return address != "autolaunch:"
@@ -52,15 +51,13 @@ func (systemRing) Set(text string) error {
 	return err
 }
 
-// ringTime is how long a key ring may take. A locked one asks the person on a screen that
-// may be far away, and a client must not wait for that.
+// ringTime is the timeout of the key ring. A locked key ring asks the person on a screen that may be
+// elsewhere, and a client must not wait for that.
 const ringTime = 10 * time.Second
 
 // withTimeout returns the result of f, or an error if f takes longer than ringTime. f then
 // continues: the library has no way to stop it.
 func withTimeout(f func() (string, error)) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), ringTime)
-	defer cancel()
 	type result struct {
 		text string
 		err  error
@@ -73,7 +70,7 @@ func withTimeout(f func() (string, error)) (string, error) {
 	select {
 	case r := <-done:
 		return r.text, r.err
-	case <-ctx.Done():
+	case <-time.After(ringTime):
 		return "", errors.New("the system's key ring does not answer")
 	}
 }

@@ -24,42 +24,41 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// A Grant is what an authorization server has given the user for one remote server.
+// A Grant holds the tokens for one remote server, and how to renew them.
 type Grant struct {
 	URL        string           `json:"url"`      // of the remote server
-	Resource   string           `json:"resource"` // what the tokens are for, as the server calls itself
+	Resource   string           `json:"resource"` // the resource identifier that the server uses
 	Issuer     string           `json:"issuer"`
 	Token      string           `json:"token_endpoint"`
 	Revocation string           `json:"revocation_endpoint,omitempty"`
 	ClientID   string           `json:"client_id"`
 	Style      oauth2.AuthStyle `json:"auth_style"`
 	Scopes     []string         `json:"scopes,omitempty"`
-	Wanted     []string         `json:"wanted,omitempty"` // scopes that the server has asked for since
-	Expires    time.Time        `json:"expires,omitzero"` // of the access token; zero: not known
+	Wanted     []string         `json:"wanted,omitempty"` // scopes that the server has required since
+	Expires    time.Time        `json:"expires,omitzero"` // of the access token; zero: unknown
 	Obtained   time.Time        `json:"obtained"`
-	Ended      string           `json:"ended,omitempty"` // why the grant is of no more use
+	Ended      string           `json:"ended,omitempty"` // why the grant is no longer valid
 	CanRenew   bool             `json:"can_renew"`       // there is a refresh token
 
 	Secrets `json:"-"`
-	// Sealed says that the secrets on disk are encrypted with a key of the key ring.
+	// Sealed is true if the secrets on disk are encrypted with a key in the key ring.
 	Sealed bool `json:"-"`
 }
 
-// Secrets are the members of a grant that others must not see.
+// Secrets are the members of a grant to keep secret.
 type Secrets struct {
 	Access  string `json:"access_token"`
 	Refresh string `json:"refresh_token,omitempty"`
 	Client  string `json:"client_secret,omitempty"` // of a client that registered itself
 }
 
-// Usable reports whether requests can be sent with the grant, if need be after its token
-// was renewed.
+// Usable reports whether requests can be sent with the grant, possibly after renewing its token.
 func (g *Grant) Usable(now time.Time) bool {
 	return g.Ended == "" && (g.CanRenew || !g.expired(now))
 }
 
-// expired reports whether the access token is over, or so soon that a request might meet
-// its end.
+// expired reports whether the access token has expired, or will so soon that a request could be
+// refused.
 func (g *Grant) expired(now time.Time) bool {
 	return !g.Expires.IsZero() && !now.Add(leeway).Before(g.Expires)
 }
@@ -86,50 +85,49 @@ func (g *Grant) Describe(now time.Time) string {
 	return text
 }
 
-// leeway is how long before its end a token is renewed.
+// leeway is how long before it expires a token is renewed.
 const leeway = 10 * time.Second
 
-// A Store is the directory that holds the user's grants: a file for each server, which
-// its owner alone can read. Where the system has a key ring, the secrets in the files are
-// encrypted with a key that the ring keeps. Any number of processes may use a store.
+// A Store is the directory with the user's grants: a file for each server that only its owner can
+// read. If the system has a key ring, the secrets in the files are encrypted with a key in the key
+// ring. Any number of processes may use a store.
 type Store struct {
 	Dir  string
 	Ring Ring // nil: none
 }
 
-// A Ring keeps one text for the user.
+// A Ring stores one text for the user.
 type Ring interface {
-	// Get returns the text; the error is ErrNoKey if the ring has none yet.
+	// Get returns the text. The error is ErrNoKey if there is none yet.
 	Get() (string, error)
 	Set(text string) error
 }
 
 var (
-	// ErrNoKey is returned by a key ring that holds no key yet. The caller makes one.
+	// ErrNoKey is returned by a key ring that has no key yet. The caller creates one.
 	ErrNoKey = errors.New("the key ring has no key of attache yet")
 	// ErrNoGrant is returned for a server that the user is not logged in to.
 	ErrNoGrant = errors.New("nobody is logged in")
-	// errSealed is returned for a grant that the key ring does not open.
+	// errSealed is returned for a grant that cannot be decrypted with the key ring.
 	errSealed = errors.New("the login cannot be read, because the system's key ring does not give its key")
 )
 
-// maxGrant is how long a file of the store may be, in bytes.
+// maxGrant is the maximum size of a file of the store in bytes.
 const maxGrant = 256 << 10
 
-// record is a file of the store.
+// A record is the content of a file of the store.
 type record struct {
 	*Grant
 	Plain *Secrets `json:"secrets,omitempty"`
 	Box   string   `json:"sealed,omitempty"` // secrets as JSON, encrypted
 }
 
-// path returns where the grant for a server is.
 func (s Store) path(url, extension string) string {
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+extension)
 }
 
-// Lock waits until no other process changes the grant for a server.
+// Lock locks the grant for a server against changes by other processes.
 func (s Store) Lock(ctx context.Context, url string) (unlock func(), err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
@@ -152,48 +150,48 @@ func (s Store) Has(url string) bool {
 
 // Load returns the grant for a server. The error is ErrNoGrant if there is none.
 func (s Store) Load(url string) (*Grant, error) {
-	g, r, err := s.read(s.path(url, ".json"))
+	r, err := s.read(s.path(url, ".json"))
 	if err != nil {
 		return nil, err
 	}
-	if g.URL != url {
+	if r.URL != url {
 		return nil, ErrNoGrant
 	}
 	if r.Plain != nil {
-		g.Secrets = *r.Plain
-		return g, nil
+		r.Secrets = *r.Plain
+		return r.Grant, nil
 	}
 	text, err := s.open(url, r.Box)
 	if err == nil {
-		err = json.Unmarshal(text, &g.Secrets)
+		err = json.Unmarshal(text, &r.Secrets)
 	}
 	if err != nil {
 		return nil, errSealed
 	}
-	return g, nil
+	return r.Grant, nil
 }
 
-// read returns a file of the store, without what is encrypted in it.
-func (s Store) read(path string) (*Grant, *record, error) {
+// read reads a file of the store without decrypting its secrets.
+func (s Store) read(path string) (*record, error) {
 	if s.Dir == "" {
-		return nil, nil, ErrNoGrant
+		return nil, ErrNoGrant
 	}
 	data, _, err := textfile.Read(path, textfile.Rules{Max: maxGrant, Closed: 0o077})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, ErrNoGrant
+		return nil, ErrNoGrant
 	}
 	r := &record{Grant: &Grant{}}
 	if err == nil {
 		err = json.Unmarshal(data, r)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the login in %s cannot be read: %w", path, err)
+		return nil, fmt.Errorf("the login in %s cannot be read: %w", path, err)
 	}
-	r.Grant.Sealed = r.Plain == nil
-	return r.Grant, r, nil
+	r.Sealed = r.Plain == nil
+	return r, nil
 }
 
-// Save writes a grant. The caller has the lock.
+// Save writes a grant. The caller holds the lock.
 func (s Store) Save(g *Grant) error {
 	g.CanRenew = g.Refresh != ""
 	r := record{Grant: g}
@@ -212,10 +210,10 @@ func (s Store) Save(g *Grant) error {
 	return textfile.Replace(s.path(g.URL, ".json"), append(data, '\n'))
 }
 
-// Delete forgets the grant for a server. The caller has the lock.
+// Delete deletes the grant for a server. The caller holds the lock.
 func (s Store) Delete(url string) error { return os.Remove(s.path(url, ".json")) }
 
-// All returns the grants without their secrets, so it does not use the key ring.
+// All returns the grants without their secrets. It does not use the key ring.
 func (s Store) All() (all []Grant) {
 	entries, _ := os.ReadDir(s.Dir)
 	for _, e := range entries {
@@ -223,14 +221,14 @@ func (s Store) All() (all []Grant) {
 		if !strings.HasSuffix(path, ".json") {
 			continue
 		}
-		if g, _, err := s.read(path); err == nil && s.path(g.URL, ".json") == path {
-			all = append(all, *g)
+		if r, err := s.read(path); err == nil && s.path(r.URL, ".json") == path {
+			all = append(all, *r.Grant)
 		}
 	}
 	return all
 }
 
-// seal encrypts a text with the key of the ring. It makes the key if there is none.
+// seal encrypts a text with the key in the key ring. It creates the key if there is none.
 func (s Store) seal(url string, text []byte) (string, error) {
 	box, err := s.box(true)
 	if err != nil {
@@ -240,7 +238,6 @@ func (s Store) seal(url string, text []byte) (string, error) {
 	return base64.StdEncoding.EncodeToString(sealed), nil
 }
 
-// open is the reverse of seal.
 func (s Store) open(url, sealed string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(sealed)
 	if err != nil {
@@ -253,7 +250,6 @@ func (s Store) open(url, sealed string) ([]byte, error) {
 	return box.Open(nil, nil, data, []byte(url))
 }
 
-// box returns the cipher with the key of the ring.
 func (s Store) box(create bool) (cipher.AEAD, error) {
 	if s.Ring == nil {
 		return nil, ErrNoKey
@@ -276,7 +272,8 @@ func (s Store) box(create bool) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// newKey puts a new key into the ring, unless another process was faster.
+// newKey stores a new key in the key ring, unless another process has stored one meanwhile. It
+// returns the key in the key ring.
 func (s Store) newKey() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// TerminalUI returns the UI of a command: a browser, and lines from a terminal.
+// TerminalUI returns the UI of a command: it opens a browser and reads lines from the terminal.
 func TerminalUI(p cli.Process) UI {
 	ui := UI{Say: func(text string) { fmt.Fprintln(p.Stderr, "attache:", text) }}
 	hint := ""
@@ -19,8 +19,8 @@ func TerminalUI(p cli.Process) UI {
 		hint = "; if the browser is on another machine, paste the address that it ends at"
 	}
 	ui.Show = func(address string) {
-		address = cli.Printable(address) // the server has chosen it
-		if OpenBrowser(p, address) {
+		address = cli.Printable(address) // the server chose it
+		if openBrowser(p, address) {
 			fmt.Fprintf(p.Stderr, "attache: approve in the browser; if none has opened, open this address%s:\n%s\n", hint, address)
 			return
 		}
@@ -29,7 +29,7 @@ func TerminalUI(p cli.Process) UI {
 	return ui
 }
 
-// lines returns the lines of r until it ends.
+// lines returns a channel of the lines of r, which is closed at the end of r.
 func lines(r io.Reader) <-chan string {
 	all := make(chan string)
 	go func() {

@@ -1,5 +1,5 @@
-// Package overview shows what a user has of attache: the servers of clients that it is in
-// front of, the logins to remote servers, and what runs.
+// Package overview shows how a user uses attache: the wrapped servers of clients, the logins to remote
+// servers, and the running processes.
 package overview
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 )
 
-// A Report is what "attache status --json" prints.
+// A Report is the output of "attache status --json".
 type Report struct {
 	Clients []Client        `json:"clients"`
 	Logins  []Login         `json:"logins"`
 	Running []status.Report `json:"running"`
 }
 
-// A Client says which servers in one file of a client are wrapped.
+// A Client lists the servers in one file of a client.
 type Client struct {
 	Client  string   `json:"client"`
 	File    string   `json:"file"`
@@ -44,7 +44,7 @@ type Login struct {
 	text string
 }
 
-// New returns the report of the user who runs p.
+// New returns the report for the user of p.
 func New(p cli.Process, now time.Time) (*Report, error) {
 	running, err := status.Running(status.Dir(p))
 	if err != nil {
@@ -53,8 +53,7 @@ func New(p cli.Process, now time.Time) (*Report, error) {
 	return &Report{Clients: clients(p), Logins: logins(p, now), Running: append([]status.Report{}, running...)}, nil
 }
 
-// clients reads the files of all clients: the user's, and those of the project in the
-// working directory.
+// clients reads the files of all clients: the user's, and those of the project in the working directory.
 func clients(p cli.Process) []Client {
 	all := []Client{}
 	here, _ := os.Getwd()
@@ -83,7 +82,6 @@ func newClient(f clientconfig.File, d *clientconfig.Document) Client {
 	return c
 }
 
-// logins returns the user's logins, in order.
 func logins(p cli.Process, now time.Time) []Login {
 	all := []Login{}
 	for _, g := range remoteserver.Logins(p).All() {
@@ -100,12 +98,12 @@ func (r *Report) Text(now time.Time) string {
 	b.WriteString("clients\n")
 	for _, c := range r.Clients {
 		fmt.Fprintf(&b, "  %s: %s\n", c.Client, cli.Printable(c.File))
-		for _, part := range []struct {
-			what  string
+		for _, group := range []struct {
+			title string
 			names []string
 		}{{"wrapped", c.Wrapped}, {"not wrapped", c.Others}, {"remote", c.Remote}} {
-			if len(part.names) > 0 {
-				fmt.Fprintf(&b, "    %-12s %s\n", part.what, cli.Printable(strings.Join(part.names, ", ")))
+			if len(group.names) > 0 {
+				fmt.Fprintf(&b, "    %-12s %s\n", group.title, cli.Printable(strings.Join(group.names, ", ")))
 			}
 		}
 	}

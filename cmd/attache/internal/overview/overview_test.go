@@ -10,8 +10,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 )
 
-// TestRenamedProgram has a file of which this program, which is not called attache, wrapped one
-// server, with a flag.
+// TestRenamedProgram reads a file in which this program, which is not called attache, wraps one server with a
+// flag.
 func TestRenamedProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

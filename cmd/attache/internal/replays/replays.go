@@ -1,5 +1,5 @@
-// Package replays plays recorded sessions through a configuration, and prints every
-// line that reaches the server or the client otherwise than it did then.
+// Package replays replays recorded sessions with a configuration, and prints every line to the server or
+// the client that differs from the recording.
 package replays
 
 import (
@@ -23,21 +23,21 @@ import (
 	"github.com/attache-mcp/attache/proxy/replay"
 )
 
-// A Replayer plays recordings with one configuration.
+// A Replayer replays recordings with one configuration.
 type Replayer struct {
 	cli.Process
-	// Settings are today's, without what a recording was given.
+	// Settings are the current settings, without the flags and variables of a recording.
 	Settings *config.Settings
 	Flags    setting.Flags
-	// Update rewrites the files with what comes out today.
+	// Update rewrites the files with the current output.
 	Update bool
 	Log    *slog.Logger
 }
 
-// maxRecording keeps a wrong path, such as a device, from filling the memory.
+// maxRecording limits the memory that is used if the path is wrong, for example that of a device.
 const maxRecording = 1 << 30
 
-// Run plays the files. The exit status is 1 if one of them differs.
+// Run replays the files. It returns exit status 1 if one of them differs.
 func (r *Replayer) Run(ctx context.Context, files []string) error {
 	differ := 0
 	for _, file := range files {
@@ -64,7 +64,6 @@ func (r *Replayer) Run(ctx context.Context, files []string) error {
 	return nil
 }
 
-// play plays one file with layers of its own.
 func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error) {
 	data, err := cli.ReadAtMost(file, maxRecording)
 	if err != nil {
@@ -89,7 +88,7 @@ func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error
 	return replay.Play(ctx, recorded, replay.Options{Proxy: o, Scrub: scrub.Line})
 }
 
-// show prints differences, each with its place in the file.
+// show prints differences, each with its line in the file.
 func (r *Replayer) show(file string, all []replay.Difference) {
 	for _, d := range all {
 		place := file
@@ -101,7 +100,7 @@ func (r *Replayer) show(file string, all []replay.Difference) {
 	fmt.Fprintf(r.Stdout, "%s: %s\n", file, cli.Plural(len(all), "difference"))
 }
 
-// paint colours what was wanted and what came, for a terminal.
+// paint colours the wanted and the actual line, for a terminal.
 func (r *Replayer) paint(text string) string {
 	colours := term.HasColour(r.Getenv, r.Stdout)
 	lines := strings.Split(text, "\n")
@@ -126,7 +125,7 @@ func rewriteFile(file string, s *record.Session) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // nothing is there any more when all went well
+	defer os.Remove(tmp.Name()) // fails if it was renamed
 	if err := errors.Join(s.Write(tmp), tmp.Chmod(info.Mode().Perm()), tmp.Close()); err != nil {
 		return err
 	}

@@ -18,8 +18,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
-// Dir returns the directory for the reports of a user's processes, "" if the user has
-// none.
+// Dir returns the directory for the reports of the user's processes, or "" if there is none.
 func Dir(p cli.Process) string {
 	if dir := p.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return filepath.Join(dir, "attache")
@@ -27,12 +26,12 @@ func Dir(p cli.Process) string {
 	return p.StatePath("run")
 }
 
-// Two files stand for a process: PID.json with its report, and PID.lock, which it
-// locks. The system takes the lock away when the process ends in any way, so a reader
-// knows a report of a process that is gone, also when its number was given again.
+// Each process has two files: PID.json with its report, and PID.lock, which it locks. The system releases
+// the lock however the process ends, so readers recognise the report of a process that has ended, even if
+// its PID is used again.
 
-// Publish starts to keep the report current in dir, and makes dir with the first report. The
-// returned function stops this and removes the file.
+// Publish starts to write the report to a file in dir whenever it changes. It creates dir with the first
+// report. The returned function stops this and removes the file.
 func (r *Recorder) Publish(dir string) (stop func()) {
 	path := filepath.Join(dir, strconv.Itoa(r.report.PID))
 	p := &publisher{recorder: r, path: path + ".json", lock: flock.New(path + ".lock")}
@@ -43,14 +42,14 @@ func (r *Recorder) Publish(dir string) (stop func()) {
 	return p.stop
 }
 
-// A publisher writes the file, [delay] after the first change that is not in it.
+// A publisher writes the file, [delay] after the first change since the last write.
 type publisher struct {
 	recorder *Recorder
 	path     string
 	lock     *flock.Flock
 
 	mu      sync.Mutex
-	timer   *time.Timer // runs while a change waits
+	timer   *time.Timer // for the next write; nil if there is no change
 	stopped bool
 }
 
@@ -66,8 +65,7 @@ func (p *publisher) changed() {
 	}
 }
 
-// write writes the report. If it fails, the process is missing in "attache status", and nothing
-// else happens.
+// write writes the report. It ignores errors; the process is then missing in "attache status".
 func (p *publisher) write() {
 	p.mu.Lock()
 	p.timer = nil
@@ -83,7 +81,7 @@ func (p *publisher) write() {
 	}
 }
 
-// locked reports whether this process holds the lock, which it takes if need be.
+// locked acquires the lock if necessary, and reports whether this process holds it.
 func (p *publisher) locked() bool {
 	if p.lock.Locked() {
 		return true
@@ -96,7 +94,7 @@ func (p *publisher) locked() bool {
 			return false
 		}
 		if p.onDisk() {
-			_, _ = removeDead(filepath.Dir(p.path)) // nobody may ever ask for the status
+			_, _ = removeDead(filepath.Dir(p.path)) // the user may never run attache status
 			return true
 		}
 		_ = p.lock.Unlock()
@@ -104,8 +102,8 @@ func (p *publisher) locked() bool {
 	return false
 }
 
-// onDisk reports whether the file that is locked is the one that others see. Another process
-// may have taken it for that of a dead process, and removed it, before it was locked.
+// onDisk reports whether the locked file is still the one at its path. Before it was locked, another
+// process may have removed it as the file of a process that has ended.
 func (p *publisher) onDisk() bool {
 	ours, err := p.lock.Stat()
 	if err != nil {
@@ -115,7 +113,7 @@ func (p *publisher) onDisk() bool {
 	return err == nil && os.SameFile(ours, theirs)
 }
 
-// stop ends the writing and removes the file; nothing is written when it has returned.
+// stop removes the file. Nothing is written after it returns.
 func (p *publisher) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,8 +128,8 @@ func (p *publisher) stop() {
 	}
 }
 
-// removeDirectories removes the directories that only held reports, if nothing is in
-// them. Another process that loses its directory by that makes it again.
+// removeDirectories removes the directories for reports if they are empty. Another process that still
+// needs them creates them again.
 func (p *publisher) removeDirectories() {
 	for dir := filepath.Dir(p.path); filepath.Base(dir) == "run" || filepath.Base(dir) == "attache"; dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil || filepath.Base(dir) == "attache" {
@@ -140,8 +138,8 @@ func (p *publisher) removeDirectories() {
 	}
 }
 
-// Running returns the reports of the processes that run, the oldest first, and
-// removes the files of those that are gone.
+// Running returns the reports of the running processes, oldest first. It removes the files of processes
+// that have ended.
 func Running(dir string) ([]Report, error) {
 	if dir == "" {
 		return nil, nil
@@ -164,8 +162,8 @@ func Running(dir string) ([]Report, error) {
 	return all, nil
 }
 
-// Await returns what [Running] does as soon as one of the reports is chosen, or the process of
-// one could have written its first report.
+// Await calls [Running] until chosen accepts one of the reports, or until a process that just started
+// would have written its first report. It returns the last result.
 func Await(dir string, chosen func(Report) bool) ([]Report, error) {
 	const pause = delay / 10
 	for end := time.Now().Add(delay + 2*pause); ; time.Sleep(pause) {
@@ -176,7 +174,7 @@ func Await(dir string, chosen func(Report) bool) ([]Report, error) {
 	}
 }
 
-// removeDead removes the files of processes that are gone, and returns the names of the others.
+// removeDead removes the files of processes that have ended, and returns the names of the others.
 func removeDead(dir string) (running []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

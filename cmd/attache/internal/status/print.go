@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// Write writes the report for people. now is the time.
+// Write writes the report for people. now is the current time.
 func (r Report) Write(b *strings.Builder, now time.Time) {
 	line := func(format string, args ...any) {
 		fmt.Fprintln(b, cli.Printable(fmt.Sprintf(format, args...)))

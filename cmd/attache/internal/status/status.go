@@ -1,7 +1,7 @@
-// Package status lets a user see what the running attaches do. Each keeps a small
-// file in the user's runtime directory while its server runs: which server, which
-// session, how often it filled, pinned, refused and briefed, its last edits and
-// warnings. There is no socket, and nothing of a call's values is in the file.
+// Package status shows a user what the running attaches do. While its server runs, each attache writes a
+// small file in the user's runtime directory, with its server and session, how often it filled, pinned,
+// refused and briefed, and its last edits and warnings. There is no socket, and the file contains no values
+// of calls.
 package status
 
 import (
@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// maxRecent is how many edits and warnings a report keeps, the last ones.
+	// maxRecent is the number of the last edits, and of the last warnings, in a report.
 	maxRecent = 10
-	// maxText is how long the text of one is, in bytes.
+	// maxText is the maximum length of their text, in bytes.
 	maxText = 300
-	// delay is how long a change waits to be written. A client may start attache only
-	// to probe it, so nothing is written before that time has passed either.
+	// delay is the time between a change and writing it. It also delays the first report, because a client
+	// may start attache only to probe it.
 	delay = time.Second
 )
 
-// A Report says what one attache has done so far.
+// A Report describes what one attache has done since it started.
 type Report struct {
 	PID       int       `json:"pid"`
 	Started   time.Time `json:"started"`
@@ -46,8 +46,7 @@ type Report struct {
 	Warnings  []Event   `json:"warnings,omitempty"`
 }
 
-// A Front says who is served by an attache that serves many clients. What it did to their
-// calls is not counted.
+// A Front describes the clients of an attache that serves many clients. Their calls are not counted.
 type Front struct {
 	URLs     []string `json:"urls"`
 	Sessions int      `json:"sessions"`
@@ -59,31 +58,29 @@ type Event struct {
 	Text string    `json:"text"`
 }
 
-// A Recorder gathers the report of one attache. Its methods may be called from
-// several goroutines.
+// A Recorder collects the report of one attache. Its methods may be called concurrently.
 type Recorder struct {
-	describe func(*Report) // completes a report with what is known of the session
+	describe func(*Report) // adds facts of the session to a report
 	now      func() time.Time
 
 	mu      sync.Mutex
 	report  Report // without its edits
 	edits   [maxRecent]edit
-	edited  int        // how many there were, of which the last are in edits
+	edited  int        // the number of all edits; the last ones are in edits
 	publish *publisher // nil until the server runs
 }
 
-// NewRecorder returns a Recorder for the process pid in front of server. describe, if
-// not nil, adds to a report what is known of the session; it is called beside the
-// messages.
+// NewRecorder returns a Recorder for the process pid in front of server. describe, if not nil, adds facts
+// of the session to a report. It is not called on the path of a message.
 func NewRecorder(pid int, server string, describe func(*Report)) *Recorder {
 	return &Recorder{describe: describe, now: time.Now, report: Report{PID: pid, Started: time.Now(), Server: server}}
 }
 
-// Layer returns the layer that counts. It stands outside those that decide, sees
-// tool calls and the requests whose answers can carry the briefing, and changes nothing.
+// Layer returns the layer that counts. It is outside the layers that decide, observes tool calls and the
+// requests whose replies can carry the briefing, and changes nothing.
 func (r *Recorder) Layer() middleware.Layer {
 	return middleware.Layer{Name: "status", Wrap: func(next middleware.Handler) middleware.Handler {
-		listeners := glob.Names[func(*middleware.Call, middleware.Note)]{All: r.listener(""), Find: r.listener} // one a tool, not one a call
+		listeners := glob.Names[func(*middleware.Call, middleware.Note)]{All: r.listener(""), Find: r.listener} // one for each tool, not for each call
 		return func(ctx context.Context, m *wire.Message) error {
 			if m.From == wire.Client {
 				switch {
@@ -99,10 +96,10 @@ func (r *Recorder) Layer() middleware.Layer {
 	}}
 }
 
-// briefable are the methods other than tools/call whose answers can carry the briefing.
+// briefable are the methods other than tools/call whose replies can carry the briefing.
 var briefable = []string{"initialize", "server/discover", "tasks/result", "tasks/get"}
 
-// Changed schedules a write of the report, because what describe adds has changed.
+// Changed schedules a write of the report, because facts that describe adds have changed.
 func (r *Recorder) Changed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,14 +113,14 @@ func (r *Recorder) call() {
 	r.publish.changed()
 }
 
-// listener returns the function that records the calls of tool; "" for one that is not known.
+// listener returns the function that records notes on calls of tool, or of no tool if it is "".
 func (r *Recorder) listener(tool string) func(*middleware.Call, middleware.Note) {
-	tool = strings.Clone(tool) // it may be a slice of a frame
+	tool = strings.Clone(tool) // it may point into a frame
 	return func(_ *middleware.Call, n middleware.Note) { r.note(tool, n) }
 }
 
-// note counts what a layer did with a call of tool. It runs on the path of a message, so it
-// stores the parts of a text and does not format it.
+// note counts what a layer did to a call of tool. It runs on the path of a message, so it only stores the
+// parts of the text and does not format it.
 func (r *Recorder) note(tool string, n middleware.Note) {
 	if n.DryRun || n.Act != middleware.Edited && n.Act != middleware.Refused {
 		return
@@ -152,31 +149,31 @@ func (r *Recorder) note(tool string, n middleware.Note) {
 	r.publish.changed()
 }
 
-// An edit is what the text of an event about a call is made of.
+// An edit holds the parts of the text of an event about a call.
 type edit struct {
 	time     time.Time
 	did      string
 	argument string
-	tool     string // "" for an answer that no tool gives
-	by       string // where a value came from, or the layer that refused
+	tool     string // "" for a request that is no tool call
+	by       string // the source of a value, or the layer that refused
 	why      string
 }
 
-// What an edit did.
+// Values of edit.did that have a text of their own.
 const (
 	refused = "refused"
 	briefed = "briefed the model"
 )
 
-// keep stores an edit in place of the oldest.
+// keep stores an edit and drops the oldest.
 func (r *Recorder) keep(e edit) {
 	e.time = r.now()
 	r.edits[r.edited%maxRecent] = e
 	r.edited++
 }
 
-// event returns the edit as it is shown: "filled path of git_status with
-// session.workspace.path from --workspace".
+// event returns the edit with its text, such as "filled path of git_status with session.workspace.path
+// from --workspace".
 func (e edit) event() Event {
 	text := e.did
 	add := func(lead, part string) {
@@ -213,14 +210,13 @@ func shorten(text string) string {
 	return text
 }
 
-// snapshot returns the report as it stands.
 func (r *Recorder) snapshot() Report {
 	r.mu.Lock()
 	report := r.report
 	for i := max(r.edited-maxRecent, 0); i < r.edited; i++ {
 		report.Edits = append(report.Edits, r.edits[i%maxRecent].event())
 	}
-	report.Warnings = append([]Event(nil), report.Warnings...)
+	report.Warnings = slices.Clone(report.Warnings)
 	r.mu.Unlock()
 	if r.describe != nil {
 		r.describe(&report)
@@ -228,7 +224,7 @@ func (r *Recorder) snapshot() Report {
 	return report
 }
 
-// Log keeps a record for the report, if it is a warning or an error.
+// Log adds a record to the report if it is a warning or an error.
 func (r *Recorder) Log(record slog.Record) {
 	if record.Level < slog.LevelWarn {
 		return

@@ -20,7 +20,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Notes become counts and events; values of a call are in neither.
+// Notes become counts and events, which contain no values of a call.
 func TestRecorder(t *testing.T) {
 	r := NewRecorder(7, "git", func(report *Report) { report.Session = "s1" })
 	path := []string{"params", "arguments", "path"}
@@ -59,8 +59,7 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// The briefing counts also where the answer to initialize carries it; only tool calls
-// are counted as calls.
+// A briefing in the reply to initialize is counted too. Only tool calls are counted as calls.
 func TestLayerListens(t *testing.T) {
 	for method, calls := range map[string]int{"initialize": 0, "server/discover": 0, "tasks/result": 0, "tasks/get": 0, "tools/call": 1} {
 		r := NewRecorder(7, "git", nil)
@@ -79,7 +78,7 @@ func TestLayerListens(t *testing.T) {
 	}
 }
 
-// A report is written a second after a change, and gone when the process stops.
+// A report is written a second after a change, and removed when the process stops.
 func TestPublish(t *testing.T) {
 	state := t.TempDir()
 	dir := filepath.Join(state, "attache", "run")
@@ -104,7 +103,7 @@ func TestPublish(t *testing.T) {
 	})
 }
 
-// A report that is not written yet is waited for, as long as that takes.
+// Await waits for a report that is not written yet.
 func TestAwait(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +121,7 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// What a process that was killed has left, here ones that never held their lock, is removed when
-// somebody asks for the reports.
+// Running removes the files of killed processes. Those here never held their lock.
 func TestRunningRemovesTheDead(t *testing.T) {
 	dir := t.TempDir()
 	leaveDead(t, dir)
@@ -138,7 +136,7 @@ func TestRunningRemovesTheDead(t *testing.T) {
 	}
 }
 
-// leaveDead leaves files of three processes that were killed at different moments.
+// leaveDead writes the files of three processes that were killed at different times.
 func leaveDead(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"1.json", "2.lock", "3.json.new", "3.lock"} {
@@ -148,8 +146,8 @@ func leaveDead(t *testing.T, dir string) {
 	}
 }
 
-// Clients kill attache, and few people ever ask for the status: the next attache removes what
-// the killed ones have left.
+// Clients kill attache, and few people ever run attache status, so the next attache removes the files of killed
+// ones.
 func TestPublishRemovesTheDead(t *testing.T) {
 	dir := t.TempDir()
 	leaveDead(t, dir)
@@ -164,7 +162,7 @@ func TestPublishRemovesTheDead(t *testing.T) {
 	})
 }
 
-// Another process may remove a lock file between its opening and its locking.
+// Another process may remove a lock file after it was opened and before it is locked.
 func TestLockOnDisk(t *testing.T) {
 	p := &publisher{path: filepath.Join(t.TempDir(), "1.json")}
 	p.lock = flock.New(strings.TrimSuffix(p.path, ".json") + ".lock")

@@ -13,8 +13,8 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// checkArguments refuses arguments that are no object, and text with half a character in it,
-// which package json would replace.
+// checkArguments refuses arguments that are not an object, and strings with a lone surrogate, which
+// package json would replace.
 func checkArguments(raw json.RawMessage) error {
 	switch {
 	case len(raw) == 0:
@@ -27,20 +27,20 @@ func checkArguments(raw json.RawMessage) error {
 	return nil
 }
 
-// escapes are those of a JSON text: a surrogate pair is one, and so is each half that is alone.
+// escapes matches the escapes in a JSON text: a surrogate pair, a lone surrogate, or another one.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
 })
 
-// hasLoneSurrogate reports whether a valid JSON text has the escape of one half of a surrogate
-// pair without the other. It takes the escapes in their order, so that none begins within another.
+// hasLoneSurrogate reports whether a valid JSON text contains the escape of a lone surrogate. It scans
+// all escapes in order, so that no match begins inside another escape.
 func hasLoneSurrogate(raw []byte) bool {
 	const lone = len(`\ud800`)
 	return slices.ContainsFunc(escapes().FindAll(raw, -1), func(e []byte) bool { return len(e) == lone })
 }
 
-// decode reads the arguments of a call. An argument that the tool does not have is refused: it
-// may say what the agent wants, and would be dropped.
+// decode decodes the arguments of a call. It refuses unknown arguments, because they may express
+// something that the agent wants.
 func (c *call) decode(to any) error {
 	if len(c.arguments) == 0 {
 		return nil
@@ -48,11 +48,10 @@ func (c *call) decode(to any) error {
 	in := json.NewDecoder(bytes.NewReader(c.arguments))
 	in.DisallowUnknownFields()
 	err := in.Decode(to)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &wrong):
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return store.Refusal(wrong.Field + " must be " + kind(wrong.Type))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -61,7 +60,7 @@ func (c *call) decode(to any) error {
 	return store.Refusal("the arguments are not valid")
 }
 
-// kind returns what values of a type are called.
+// kind returns a name for the values of a type.
 func kind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -72,7 +71,7 @@ func kind(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-// argumentNames returns the names of the arguments that decode reads into to.
+// argumentNames returns the names of the arguments that decode can decode into to.
 func argumentNames(to any) (names []string) {
 	t := reflect.TypeOf(to).Elem()
 	for i := range t.NumField() {

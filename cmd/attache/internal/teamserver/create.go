@@ -1,6 +1,7 @@
 package teamserver
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"unicode/utf8"
@@ -10,7 +11,7 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A createResult is what create_session returns.
+// A createResult is the result of create_session.
 type createResult struct {
 	SessionID   string `json:"session_id"`
 	Title       string `json:"title"`
@@ -54,14 +55,10 @@ func createSession(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	trust := agent.Trust
-	if trust == "" {
-		trust = c.me.Trust
-	}
 	secrets := agents.NewSecrets()
 	limits := c.Settings().Teams.Limits
-	child, made, err := c.db.Create(ctx, c.me.Ref, store.Child{
-		Title: in.Title, Agent: in.Agent, Trust: trust, SpawnKey: in.Key, Message: message,
+	child, created, err := c.db.Create(ctx, c.me.Ref, store.Child{
+		Title: in.Title, Agent: in.Agent, Trust: cmp.Or(agent.Trust, c.me.Trust), SpawnKey: in.Key, Message: message,
 		Key: secrets.Key, Token: secrets.Token, AgentSession: agents.OwnSession(agent, secrets.Key),
 	}, limits)
 	if err != nil {
@@ -71,7 +68,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 		SessionID: child.ID, Title: child.Title, AgentName: child.Agent, WorkspaceID: child.Workspace, TrustLevel: child.Trust,
 		ParentID: child.Parent, Depth: child.Depth, State: "running", CreatedAt: at(child.Created), MaxChildren: limits.MaxChildren,
 	}
-	if made {
+	if created {
 		if err := c.Launcher.Start(ctx, c.db, child, 1, secrets, c.toolCall.View()); err != nil {
 			out.State, out.Why = string(store.Failed), err.Error()
 		}
@@ -85,7 +82,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 	return out, nil
 }
 
-// checkKey checks what makes a retry safe.
+// checkKey checks the key that makes a retry safe.
 func checkKey(key string) error {
 	if utf8.RuneCountInString(key) > store.MaxKey {
 		return store.Refusal("key too long (max 64 chars)")

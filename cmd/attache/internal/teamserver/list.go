@@ -1,6 +1,7 @@
 package teamserver
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A listResult is what list_workspace_sessions returns.
+// A listResult is the result of list_workspace_sessions.
 type listResult struct {
 	WorkspaceID  string    `json:"workspace_id"`
 	You          string    `json:"you"`
@@ -34,23 +35,19 @@ type session struct {
 
 func listSessions(ctx context.Context, c *call) (any, error) {
 	in := struct {
-		Active     *bool  `json:"active_only"`
+		Active     bool   `json:"active_only"`
 		Agent      string `json:"agent_name"`
 		ChildrenOf string `json:"children_of"`
-		Limit      *int   `json:"limit"`
+		Limit      int    `json:"limit"`
 		Cursor     string `json:"cursor"`
-	}{}
+	}{Active: true, Limit: store.MaxListed}
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
-	limit := store.MaxListed
-	if in.Limit != nil {
-		limit = *in.Limit
-	}
-	if limit < 1 || limit > store.MaxListed {
+	if in.Limit < 1 || in.Limit > store.MaxListed {
 		return nil, store.Refusal("limit must be 1-100")
 	}
-	f := store.Filter{Active: in.Active == nil || *in.Active, Agent: strings.TrimSpace(in.Agent), ChildrenOf: strings.TrimSpace(in.ChildrenOf), Limit: limit, Cursor: in.Cursor}
+	f := store.Filter{Active: in.Active, Agent: strings.TrimSpace(in.Agent), ChildrenOf: strings.TrimSpace(in.ChildrenOf), Limit: in.Limit, Cursor: in.Cursor}
 	if f.ChildrenOf == "me" {
 		f.ChildrenOf = c.me.ID
 	}
@@ -61,11 +58,8 @@ func listSessions(ctx context.Context, c *call) (any, error) {
 	out := listResult{WorkspaceID: c.me.Workspace, You: c.me.ID, SessionCount: len(found), Sessions: []session{}, Cursor: cursor}
 	for _, s := range found {
 		row := session{
-			SessionID: s.ID, Title: s.Title, AgentName: s.Agent, State: string(s.State), IsActive: s.Active(), IsYou: s.ID == c.me.ID,
+			SessionID: s.ID, Title: s.Title, AgentName: cmp.Or(s.Agent, "default"), State: string(s.State), IsActive: s.Active(), IsYou: s.ID == c.me.ID,
 			Reach: c.reach(s), TrustLevel: s.Trust, ParentID: s.Parent, CreatedBy: s.CreatedBy, CreatedAt: at(s.Created), LastActiveAt: at(s.LastActive),
-		}
-		if row.AgentName == "" {
-			row.AgentName = "default" // as the seed has it
 		}
 		if s.ID == c.me.Parent && s.Title == "" {
 			row.Title = "parent"

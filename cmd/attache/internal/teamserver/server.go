@@ -1,9 +1,9 @@
-// Package teamserver is the MCP server of attache teams: its tools let an agent create
-// sessions in its workspace, write to sessions, list them, read its messages, and end the
-// sessions that it created.
+// Package teamserver is the MCP server of attache teams. Its tools let an agent create sessions in its
+// workspace, send messages to sessions, list them, read its own messages, and end the sessions that it
+// created.
 //
-// The server runs in this process, behind the relay and all its layers, and is relayed to as
-// any other. Who calls a tool is never an argument: the layer teams provides it.
+// The server runs in this process, behind the relay and all layers like any other server. The caller of
+// a tool is never an argument; the layer teams provides it.
 package teamserver
 
 import (
@@ -24,13 +24,13 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Name is what clients call the server.
+// Name is the name of the server in initialize.
 const Name = "attache-teams"
 
-// instructions tell a model what the server is for.
+// instructions are the server's instructions for the model.
 const instructions = `Sessions of agents in this workspace. create_session starts an agent that works on its own; its result comes to you as a message when it is over. Messages for you come in front of the results of any tool, or by read_messages. They are written by other agents, not by your user.`
 
-// A Server has the tools.
+// A Server provides the tools.
 type Server struct {
 	ToolCalls *teams.ToolCalls
 	Launcher  *agents.Launcher
@@ -48,7 +48,7 @@ func (s *Server) Start() *mempipe.Server {
 
 type nopCloser struct{ io.Writer }
 
-// Close does nothing: the pipe is closed when the server has returned.
+// Close does nothing, because the pipe is closed when the server returns.
 func (nopCloser) Close() error { return nil }
 
 func (s *Server) server() *mcp.Server {
@@ -73,9 +73,9 @@ type call struct {
 	request   *mcp.CallToolRequest
 }
 
-// handler returns the handler of a tool. What run returns is one block of JSON, without
-// structuredContent: a client that shows that alone would not show messages in front of it. An
-// error is a result, so that the model reads it.
+// handler returns the handler of a tool. The result is one text block with the value that run returns,
+// as JSON. It has no structuredContent, because a client that shows only that would not show the
+// messages before it. An error becomes a result, so that the model reads it.
 func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		handle, _ := request.Params.Meta[teams.CallKey].(string)
@@ -103,10 +103,10 @@ func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, er
 	return run(ctx, c)
 }
 
-// refusal returns the text that the agent gets for an error. Only a refusal keeps its own text.
+// refusal returns the text for the agent about an error. It hides the text of an error that is not a
+// refusal.
 func (c *call) refusal(err error) string {
-	var refusal store.Refusal
-	if errors.As(err, &refusal) && refusal != store.ErrUnavailable {
+	if refusal, ok := errors.AsType[store.Refusal](err); ok && refusal != store.ErrUnavailable {
 		if c.toolCall != nil {
 			c.toolCall.Note(middleware.Refused, refusal.Error())
 		}
@@ -118,5 +118,5 @@ func (c *call) refusal(err error) string {
 	return store.ErrUnavailable.Error()
 }
 
-// at returns a time as results have it.
+// at returns a time in the format of results.
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }

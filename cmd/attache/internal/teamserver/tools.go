@@ -6,14 +6,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A tool is one of the server's.
+// A tool is one of the server's tools.
 type tool struct {
 	tool   *mcp.Tool
 	schema string
 	run    func(context.Context, *call) (any, error)
 }
 
-// tools returns the tools, with the limits that the schemas name.
+// tools returns the tools. Their schemas contain the limits.
 func (s *Server) tools() []tool {
 	yes, no := true, false
 	return []tool{

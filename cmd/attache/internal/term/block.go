@@ -1,12 +1,9 @@
 package term
 
-import (
-	"strings"
-)
+import "strings"
 
-// PaintBlock sets off the parts of a block of policies and objectives for a terminal:
-// the frame and where an item comes from are faint, headings and names bold. It adds
-// colours and changes nothing else. The block holds no escapes of its own.
+// PaintBlock adds colours for a terminal to a block of policies and objectives. The frame and the origins
+// of items are faint; headings and names are bold. The block must not contain escapes.
 func PaintBlock(block string) string {
 	lines := strings.Split(block, "\n")
 	for i, line := range lines {

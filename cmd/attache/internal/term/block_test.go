@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// A terminal gets the block and colours, no letter more or less.
+// PaintBlock adds only colours to the block.
 func TestPaintBlock(t *testing.T) {
 	block := policy.Render(policy.Effective{
 		Policies: []policy.Policy{

@@ -9,15 +9,15 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Width is the width of the output in columns. Of these, margin are in front of each line of a frame,
-// for its sign ("+", "-" or none) and a space.
+// Width is the width of the output in columns. margin is the number of columns before each line of a
+// frame, for its sign ("+", "-" or none) and a space.
 const (
 	Width  = 80
 	margin = 2
 )
 
-// Frame writes a frame before and after: where it changed, the lines of its indented form that
-// differ and those around them; otherwise the frame as it is.
+// Frame writes the difference between a frame before and after, as a diff of its indented form with some
+// context. If nothing changed, it writes the frame unchanged.
 func (p *Printer) Frame(before, after []byte) {
 	if bytes.Equal(before, after) {
 		p.wrapFrame(Plain, " ", string(after))
@@ -44,7 +44,7 @@ func (p *Printer) Frame(before, after []byte) {
 	}
 }
 
-// indented returns a frame with a line for each member, and a frame that is not JSON as it is.
+// indented returns a frame with a line for each member. It does not change a frame that is not JSON.
 func indented(frame []byte) []byte {
 	var out bytes.Buffer
 	if json.Indent(&out, frame, "", "  ") != nil {
@@ -55,8 +55,8 @@ func indented(frame []byte) []byte {
 	return out.Bytes()
 }
 
-// wrapFrame writes a part of a frame behind a sign, wrapped behind spaces and commas. A text of
-// several lines is written as it reads, and a word that is longer than a line is cut.
+// wrapFrame writes a part of a frame after a sign. It wraps after spaces and commas, writes escaped line
+// breaks as line breaks, and cuts words that are longer than a line.
 func (p *Printer) wrapFrame(style Style, sign, text string) {
 	write := func(row string) {
 		if runes := []rune(strings.TrimRight(row, " ")); len(runes) > Width-margin {
@@ -78,7 +78,7 @@ func (p *Printer) wrapFrame(style Style, sign, text string) {
 	}
 }
 
-// Beginning writes as much of a frame as fits on a line.
+// Beginning writes one line with the beginning of a frame.
 func (p *Printer) Beginning(frame []byte) {
 	text := []rune(string(frame))
 	if n := Width - margin; len(text) > n {

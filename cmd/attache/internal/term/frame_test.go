@@ -22,7 +22,7 @@ func TestFrame(t *testing.T) {
 			var out strings.Builder
 			p := Printer{Out: bufio.NewWriter(&out)}
 			p.Frame([]byte(c.before), []byte(c.after))
-			_ = p.Out.Flush() // into memory
+			_ = p.Out.Flush() // to memory, cannot fail
 			if out.String() != c.want {
 				t.Errorf("got\n%s\nwant\n%s", out.String(), c.want)
 			}

@@ -8,31 +8,32 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// PrintableLines returns lines, which may have colours, without control characters from the
-// names and values of peers. A terminal would obey them.
+// PrintableLines replaces control characters in text, except for line breaks, tabs and the escapes of a
+// [Style]. Names and values of peers may contain control characters that a terminal would obey.
 func PrintableLines(text string) string {
-	parts := strings.SplitAfter(text, "\x1b[")
+	parts := strings.Split(text, "\x1b[")
 	for i, part := range parts {
-		body, begins := strings.CutSuffix(part, "\x1b[")
-		body = cli.Printable(body, '\n', '\t')
-		if begins && i+1 < len(parts) && isColour(parts[i+1]) {
-			body += "\x1b["
-		} else if begins {
-			body += "\uFFFD["
+		escape := ""
+		switch {
+		case i == 0:
+		case isColour(part):
+			escape = "\x1b["
+		default:
+			escape = "\uFFFD["
 		}
-		parts[i] = body
+		parts[i] = escape + cli.Printable(part, '\n', '\t')
 	}
 	return strings.Join(parts, "")
 }
 
-// isColour reports whether text goes on as an escape that begins or ends a Style. Others can hide
-// what follows.
+// isColour reports whether text is the rest of an escape that begins or ends a Style. Other escapes can
+// hide text.
 func isColour(text string) bool {
 	style, _, ends := strings.Cut(text, "m")
 	return ends && (style == "0" || slices.Contains([]Style{Heading, Quiet, Bad, Good, Notice, Reason}, Style(style)))
 }
 
-// Provenance returns where a fact is from, in brackets.
+// Provenance returns the source of a fact in parentheses.
 func Provenance(source, from string) string {
 	switch {
 	case from == "":

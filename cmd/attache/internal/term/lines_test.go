@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// What a peer took for a name moves no cursor; colours are ours.
-func TestShownLines(t *testing.T) {
+// Escapes in the names of peers are replaced; attache's own colours are not.
+func TestPrintableLines(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain\n\x1b[31mred\x1b[0m\n":  "plain\n\x1b[31mred\x1b[0m\n",
 		"\x1b[8mhidden\x1b[1;8m\x1b[m": "\uFFFD[8mhidden\uFFFD[1;8m\uFFFD[m",

@@ -8,18 +8,17 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// An Output is stdout for the commands that print. It keeps the first error of a write: half a
-// report with exit status 0 would look like a whole one, and few callers that print a line
-// check the error.
+// An Output is stdout for commands that print. It stores the first write error, because few callers check
+// the error of printing a line, and half a report with exit status 0 would look complete.
 type Output struct {
 	To     io.Writer
-	Failed error // of the first write that went wrong
+	Failed error // the first write error
 }
 
 func (o *Output) Write(b []byte) (int, error) {
 	n, err := o.To.Write(b)
 	if err != nil {
-		err = fmt.Errorf("what there was to print could not be written: %w: make room, or print to another place", cli.Reason(err))
+		err = fmt.Errorf("the output could not be written: %w: make room, or print to another place", cli.Reason(err))
 		if o.Failed == nil {
 			o.Failed = err
 		}

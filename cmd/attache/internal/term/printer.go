@@ -1,5 +1,4 @@
-// Package term writes for people: colours on a terminal, wrapped lines, and messages
-// before and after.
+// Package term prints for people: colours on a terminal, wrapped lines, and diffs of messages.
 package term
 
 import (
@@ -10,13 +9,13 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A Printer writes lines to Out, which keeps an error until its Flush.
+// A Printer writes lines to Out. Out.Flush returns the first error.
 type Printer struct {
 	Out     *bufio.Writer
 	Colours bool
 }
 
-// A Style is a colour by what it is for (ECMA-48, SGR).
+// A Style is a colour, named after its purpose (ECMA-48, SGR).
 type Style string
 
 const (
@@ -29,7 +28,7 @@ const (
 	Reason  Style = "36" // cyan
 )
 
-// OfAct returns the style of what a rule did, an act of package middleware.
+// OfAct returns the style for an act of package middleware.
 func OfAct(act string) Style {
 	switch middleware.Act(act) {
 	case middleware.Refused, middleware.Failed:
@@ -42,7 +41,7 @@ func OfAct(act string) Style {
 	return Quiet
 }
 
-// Paint returns text in a style, as it is without colours.
+// Paint returns text in a style, or unchanged text without colours.
 func Paint(colours bool, style Style, text string) string {
 	if !colours || style == Plain || text == "" {
 		return text
@@ -53,24 +52,22 @@ func Paint(colours bool, style Style, text string) string {
 // In returns text in a style.
 func (p *Printer) In(style Style, text string) string { return Paint(p.Colours, style, text) }
 
-// Line writes a line, without the spaces at its end.
+// Line writes a line without trailing spaces.
 func (p *Printer) Line(style Style, text string) {
 	p.Out.WriteString(p.In(style, strings.TrimRight(text, " ")))
 	p.Out.WriteByte('\n')
 }
 
-// Title begins an act.
+// Title writes the title of a section.
 func (p *Printer) Title(text string) {
 	p.Line(Plain, "")
 	p.Line(Heading, "═══ "+text+" "+strings.Repeat("═", max(0, Width-5-utf8.RuneCountInString(text))))
 }
 
-// Heading writes the direction and kind of a message, and attache's verdict at the right
-// margin.
-func (p *Printer) Heading(way, what string, v Verdict) {
-	left := way + "  " + what
-	gap := max(2, Width-utf8.RuneCountInString(left+v.Text))
-	p.Line(Plain, p.In(Heading, left)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
+// Heading writes the heading of a message, with attache's verdict at the right margin.
+func (p *Printer) Heading(text string, v Verdict) {
+	gap := max(2, Width-utf8.RuneCountInString(text+v.Text))
+	p.Line(Plain, p.In(Heading, text)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
 }
 
 // Why writes a reason, if there is one.
@@ -80,14 +77,14 @@ func (p *Printer) Why(text string) {
 	}
 }
 
-// A Verdict says what attache did to a message.
+// A Verdict describes what attache did to a message.
 type Verdict struct {
 	Style Style
 	Text  string
 }
 
-// Hanging writes text behind lead. On a terminal it wraps the text. In a file or a pipe the text stays
-// one line, so that one can search for it.
+// Hanging writes text after lead. On a terminal it wraps the text. In a file or a pipe the text stays on
+// one line, so that users can search for it.
 func (p *Printer) Hanging(style Style, lead, text string) {
 	if !p.Colours {
 		p.Line(style, lead+text)
@@ -96,19 +93,19 @@ func (p *Printer) Hanging(style Style, lead, text string) {
 	p.Wrapped(style, lead, text)
 }
 
-// Wrapped writes the words of text behind lead, in lines that begin at the same column. If text is
-// empty it writes nothing.
+// Wrapped writes text after lead, wrapped into lines that begin at the same column. If text is empty, it
+// writes nothing.
 func (p *Printer) Wrapped(style Style, lead, text string) {
 	if text == "" {
 		return
 	}
-	line, indent, begun := lead, strings.Repeat(" ", utf8.RuneCountInString(lead)), false
+	line, indent, first := lead, strings.Repeat(" ", utf8.RuneCountInString(lead)), true
 	for word := range strings.SplitSeq(text, " ") {
-		if begun && utf8.RuneCountInString(line+word) > Width {
+		if !first && utf8.RuneCountInString(line+word) > Width {
 			p.Line(style, line)
 			line = indent
 		}
-		line, begun = line+word+" ", true
+		line, first = line+word+" ", false
 	}
 	p.Line(style, line)
 }

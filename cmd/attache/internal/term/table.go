@@ -22,7 +22,7 @@ func Table(out io.Writer, rows [][]string) error {
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // to memory, cannot fail
 	_, err := io.WriteString(out, text.String())
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/term"
 )
 
-// HasColour reports whether to write colours to w: it is a terminal, and the person has not
-// switched colours off (no-color.org).
+// HasColour reports whether to write colours to w: w is a terminal, and the user has not disabled colours
+// (no-color.org).
 func HasColour(getenv func(string) string, w io.Writer) bool {
 	if out, ok := w.(*Output); ok {
 		w = out.To

@@ -1,5 +1,5 @@
-// Package wake tells a session that makes no calls of messages that wait: by the inbox
-// that its client gives the servers that it starts, or by a command of the operator's.
+// Package wake notifies a session that makes no calls of waiting messages, through the inbox that its
+// client offers to its servers, or with a command of the operator.
 package wake
 
 import (
@@ -21,20 +21,20 @@ import (
 	"github.com/attache-mcp/attache/proxy/child"
 )
 
-// The variables by which Claude Code names its inbox, and the credential for it.
+// The variables in which Claude Code passes the socket of its inbox, and the credential for it.
 const (
 	socketVariable = "CLAUDE_CODE_MESSAGING_SOCKET"
 	tokenVariable  = "CLAUDE_CODE_MESSAGING_TOKEN"
 )
 
-// How long the inbox and a command may take.
+// The timeouts of the inbox and of a command.
 const (
 	inboxTime   = 5 * time.Second
 	commandTime = 30 * time.Second
 )
 
-// For returns what wakes a session: the first of the ways in teams.wake that can, nil if none
-// can.
+// For returns the function that wakes a session, from the first entry of teams.wake that applies to
+// it, or nil.
 func For(p cli.Process, s *config.Settings) func(teams.Host) teams.Wake {
 	return func(h teams.Host) teams.Wake {
 		for _, w := range s.Teams.Wake {
@@ -82,8 +82,8 @@ func run(ctx context.Context, o child.Options) error {
 	return nil
 }
 
-// inbox returns what puts a notice into the inbox of the session that started this process,
-// nil if it has none.
+// inbox returns a function that puts a notice into the inbox of the session that started this process,
+// or nil if the session has no inbox.
 func inbox(p cli.Process) teams.Wake {
 	socket, token := p.Getenv(socketVariable), p.Getenv(tokenVariable)
 	if socket == "" || token == "" {

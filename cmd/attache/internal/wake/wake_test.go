@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/teams"
 )
 
-// The two lines that Claude Code's inbox takes; nothing is put there unasked.
+// The two lines that attache writes to Claude Code's inbox. Without a configuration it writes none.
 func TestInbox(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "inbox")
 	listener, err := net.Listen("unix", socket)
@@ -49,8 +49,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// A command is run for the sessions of the client that it is for, with each value an argument
-// of its own and without attache's secrets.
+// A command runs only for the sessions of its client, with each value in its own argument and without
+// attache's secrets.
 func TestCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "said")
 	s := config.DefaultSettings("")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -11,7 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// ClientNames returns what the clients are called on the command line.
+// ClientNames returns the names of the clients on the command line.
 func ClientNames() []string {
 	var names []string
 	for _, c := range clientconfig.Clients() {
@@ -20,7 +21,7 @@ func ClientNames() []string {
 	return names
 }
 
-// targets returns the files that the flags name.
+// targets returns the files that the flags select.
 func (j *Job) targets() ([]clientconfig.File, error) {
 	clients, err := j.chosenClients()
 	switch {
@@ -50,15 +51,15 @@ func (j *Job) targets() ([]clientconfig.File, error) {
 	}
 	switch {
 	case !found:
-		return nil, fmt.Errorf("no configuration file of a client is there: looked for %s; name another with --file", strings.Join(places, ", "))
+		return nil, fmt.Errorf("found no configuration file of a client: looked for %s; name another with --file", strings.Join(places, ", "))
 	case files == nil:
 		return nil, errors.New("no servers are in the clients' configuration files: add one in the client first")
 	}
 	return files, nil
 }
 
-// namedFiles returns the files of --file, which are those of the one client if it is
-// named.
+// namedFiles returns the files given with --file. If --client is given too, they are files of that
+// client.
 func (j *Job) namedFiles(clients []clientconfig.Client) ([]clientconfig.File, error) {
 	if len(clients) > 1 || j.All || j.Project != "" {
 		return nil, cli.Usagef("--file names the files: leave out --all and --project, and give --client at most once")
@@ -77,24 +78,20 @@ func (j *Job) namedFiles(clients []clientconfig.Client) ([]clientconfig.File, er
 	return files, nil
 }
 
-// chosenClients returns the clients that are named.
 func (j *Job) chosenClients() ([]clientconfig.Client, error) {
 	var chosen []clientconfig.Client
 	for _, name := range j.Clients {
-		to, err := setting.OneOf(name, ClientNames())
-		if err != nil {
+		if _, err := setting.OneOf(name, ClientNames()); err != nil {
 			return nil, cli.Usagef("--client: %v; or name its file with --file", err)
 		}
-		for _, c := range clientconfig.Clients() {
-			if c.Name == to {
-				chosen = append(chosen, c)
-			}
-		}
+		all := clientconfig.Clients()
+		i := slices.IndexFunc(all, func(c clientconfig.Client) bool { return c.Name == name })
+		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }
 
-// clientFiles returns the files of the clients, of all if none are named.
+// clientFiles returns the files of the clients, or of all known clients if clients is nil.
 func (j *Job) clientFiles(clients []clientconfig.Client) []clientconfig.File {
 	if clients == nil {
 		clients = clientconfig.Clients()
@@ -111,8 +108,7 @@ func (j *Job) clientFiles(clients []clientconfig.Client) []clientconfig.File {
 	return files
 }
 
-// askForClient returns an error that asks which client is meant, and names those
-// that have servers.
+// askForClient returns an error that asks for a client and lists those that have servers.
 func (j *Job) askForClient() error {
 	word := "wrap"
 	if j.Unwrap {

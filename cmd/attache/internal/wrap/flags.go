@@ -13,15 +13,15 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// checkFlags returns an error if each attache would end at its start for the flags in its
-// arguments. What it would go without, as a file that is not there yet, is noted. Relative paths
-// for a shared file are not checked: the client's directory is not known here.
+// checkFlags returns an error if attache could not start with the flags that go into the entries.
+// Problems with which it would start, such as a file that does not exist yet, become notes. Relative
+// paths for a shared file are not checked, because the client's working directory is not known.
 func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
 	isShared := slices.ContainsFunc(files, func(f clientconfig.File) bool { return j.shared(f.Path) })
 	var args []string
 	for i := 0; i+1 < len(carried); i += 2 {
 		value, err := j.Flags.Get(strings.TrimPrefix(carried[i], "--"))
-		if err == nil && (!isShared || carried[i+1] == value) { // else it became absolute
+		if err == nil && (!isShared || carried[i+1] == value) { // otherwise it is a path that was made absolute
 			args = append(args, carried[i], carried[i+1])
 		}
 	}
@@ -39,7 +39,7 @@ func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
 	return nil
 }
 
-// ofFlags returns the problems that flags cause, or the configuration that one of them names.
+// ofFlags returns the problems in err that flags cause, or the configuration that --config names.
 func ofFlags(args []string, err error) setting.Problems {
 	all, _ := errors.AsType[setting.Problems](err)
 	return slices.DeleteFunc(all, func(p setting.Problem) bool {
@@ -47,8 +47,8 @@ func ofFlags(args []string, err error) setting.Problems {
 	})
 }
 
-// noteWorkspace adds a note if the path of --workspace is no directory on this machine. That is no
-// error, since the server may run where the path exists, as in a container.
+// noteWorkspace adds a note if the path of --workspace is not a directory on this machine. That is
+// not an error, because the server may run elsewhere, for example in a container.
 func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 	path := s.Session.Workspace
 	if !slices.Contains(args, "--workspace") || !filepath.IsAbs(path) || strings.Contains(path, "${") {
@@ -59,7 +59,7 @@ func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 	}
 }
 
-// shared reports whether other machines read the client's file at path.
+// shared reports whether the client's file at path is also used on other machines.
 func (j *Job) shared(path string) bool {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute

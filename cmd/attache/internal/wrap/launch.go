@@ -11,9 +11,9 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 )
 
-// launch returns how clients are to start attache. Programs with windows do not
-// have the search path of a shell, so by default it is a path. A shared file gets the
-// name: a path of this machine is wrong on others.
+// launch returns how clients will start attache. By default this is a path, because desktop
+// programs do not have the search path of a shell. A shared file gets the name instead, because a
+// path on this machine is wrong on others.
 func (j *Job) launch(shared bool) (clientconfig.Launch, error) {
 	switch {
 	case j.Command != "":
@@ -25,22 +25,22 @@ func (j *Job) launch(shared bool) (clientconfig.Launch, error) {
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return clientconfig.Launch{}, fmt.Errorf("where attache is cannot be found out: %w: say it with --command", err)
+		return clientconfig.Launch{}, fmt.Errorf("cannot find the path of attache: %w: give it with --command", err)
 	}
 	if strings.Contains(filepath.ToSlash(path), "/_npx/") {
-		return npxLaunch(), nil // npx clears that directory as it likes
+		return npxLaunch(), nil // npx can clear that directory at any time
 	}
 	if onPath, found := j.searchPath(path); found {
-		path = onPath // a package manager's link stays where it is when the version changes
+		path = onPath // a package manager's link keeps its path when the version changes
 	}
 	if !utf8.ValidString(path) {
-		return clientconfig.Launch{}, fmt.Errorf("attache is in %q, which no configuration can name: move it, or give --command", path)
+		return clientconfig.Launch{}, fmt.Errorf("the path of attache, %q, is not valid UTF-8: move it, or give --command", path)
 	}
 	return clientconfig.Launch{Command: path}, nil
 }
 
-// npxLaunch starts attache's npm package. On Windows npx is a script, which not
-// every client starts.
+// npxLaunch returns a launch of attache's npm package. On Windows npx is a script, which some
+// clients cannot start.
 func npxLaunch() clientconfig.Launch {
 	args := []string{"-y", clientconfig.Package}
 	if runtime.GOOS == "windows" {
@@ -49,8 +49,8 @@ func npxLaunch() clientconfig.Launch {
 	return clientconfig.Launch{Command: "npx", Args: args}
 }
 
-// searchPath returns where in the search path the program at path is found by its
-// name.
+// searchPath returns the path at which a shell finds attache, and whether that is the program at
+// path.
 func (j *Job) searchPath(path string) (string, bool) {
 	this, err := os.Stat(path)
 	if err != nil {
@@ -64,10 +64,10 @@ func (j *Job) searchPath(path string) (string, bool) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		there := filepath.Join(dir, name)
-		info, err := os.Stat(there)
+		candidate := filepath.Join(dir, name)
+		info, err := os.Stat(candidate)
 		if err == nil && !info.IsDir() {
-			return there, os.SameFile(this, info) // the first one is what a shell starts
+			return candidate, os.SameFile(this, info) // a shell starts the first one
 		}
 	}
 	return "", false

@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// reportFile says what was done to each server of a file, or would be.
+// reportFile reports what was done, or would be done, to each server of a file.
 func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings []string) {
 	title := "File"
 	if f.Client != nil {
@@ -49,7 +49,7 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 	}
 }
 
-// stepText says in one line what was done to a server, and in which line it is.
+// stepText returns one line with a server, its line in the file, and what was done to it.
 func (j *Job) stepText(s clientconfig.Step) string {
 	done, planned := "skipped", ""
 	switch {
@@ -83,7 +83,7 @@ func (j *Job) stepText(s clientconfig.Step) string {
 	return cli.Printable(text)
 }
 
-// showDiff shows the lines that would change.
+// showDiff adds the lines that would change to the report.
 func (j *Job) showDiff(plan *clientconfig.Plan) {
 	marks := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
 	coloured := term.HasColour(j.Getenv, j.Stdout)
@@ -99,15 +99,14 @@ func (j *Job) showDiff(plan *clientconfig.Plan) {
 	}
 }
 
-// looksSecret reports whether an argument looks like a key or token.
 func looksSecret(argument string) bool {
 	scrub := record.NewScrubber(record.Secrets{})
 	quoted := wire.Quote(argument)
 	return !bytes.Equal(scrub.Line(quoted), quoted)
 }
 
-// reportBackup says where the backup is. After unwrapping, it removes backups that hold nothing
-// that the file lacks.
+// reportBackup reports the path of the backup. After unwrapping, it first removes the backups that
+// hold nothing that the file lacks.
 func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientfile.UpdateResult) error {
 	left := []string{done.Backup}
 	if j.Unwrap {
@@ -128,7 +127,6 @@ func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done
 	return nil
 }
 
-// reportNext says what is left to do.
 func (j *Job) reportNext() {
 	switch {
 	case j.DryRun && j.changes:
@@ -138,7 +136,7 @@ func (j *Job) reportNext() {
 		fmt.Fprintln(&j.report, "Nothing would change.")
 		return
 	}
-	for _, what := range j.reread {
-		fmt.Fprintln(&j.report, what)
+	for _, instruction := range j.reread {
+		fmt.Fprintln(&j.report, instruction)
 	}
 }

@@ -1,9 +1,8 @@
 // Package wrap puts attache in front of the servers in the configuration files of
 // clients, takes it out again, and reports what it did to each server.
 //
-// Package clientconfig finds and edits the servers of one file. This package decides
-// which files and servers are meant, how clients are to start attache, and what
-// people are told.
+// Package clientconfig finds and edits the servers of one file. This package selects the files and
+// servers, decides how clients start attache, and reports the result to the user.
 package wrap
 
 import (
@@ -21,39 +20,43 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// A Job is one run of wrap or unwrap.
+// A Job is one run of the wrap or unwrap command.
 type Job struct {
 	cli.Process
-	// Unwrap takes attache out.
+	// Unwrap removes attache from the entries.
 	Unwrap bool
 
-	// All, Clients and Project name the clients' files, Files single ones.
+	// All, Clients and Project select the files of clients, and Files single files.
 	All     bool
 	Clients []string
 	Files   []string
 	Project string
-	// Servers are the names of the servers that are meant, all if there are none.
+
+	// Servers are the names of the servers to edit; empty for all.
 	Servers []string
+
 	// DryRun shows what would change, and changes nothing.
 	DryRun bool
+
 	// Command is the program with which clients start attache. If it is empty, Run finds it.
 	Command string
-	// NPX has clients start attache by npx.
+	// NPX makes clients start attache with npx.
 	NPX bool
-	// Repair replaces how attache is started in the entries that start it already.
+	// Repair corrects how attache is started in the entries that already start it.
 	Repair bool
-	// Teams adds attache's own server for teams.
+	// Teams adds attache's server for teams.
 	Teams bool
-	// Flags are attache's own, which go into the entries.
+
+	// Flags are the flags of attache to write into the entries.
 	Flags setting.Flags
 
 	report  bytes.Buffer // for stdout
-	notes   []string     // on the flags
-	changes bool         // whether a file changes, or would
-	reread  []string     // what makes the clients read their files again
+	notes   []string     // about the flags
+	changes bool         // a file was changed, or would be
+	reread  []string     // how to make each client read its file again
 }
 
-// Run does the job.
+// Run runs the job and writes its report to stdout.
 func (j *Job) Run() error {
 	carried, err := j.Flags.Args(config.Options(config.DefaultSettings("")), false)
 	switch {
@@ -91,7 +94,7 @@ func (j *Job) Run() error {
 	return err
 }
 
-// checkServers refuses names of servers that no file has.
+// checkServers returns an error if a name in j.Servers is in none of the files.
 func (j *Job) checkServers(files []clientconfig.File) error {
 	if len(j.Servers) == 0 {
 		return nil
@@ -119,7 +122,7 @@ func (j *Job) checkServers(files []clientconfig.File) error {
 	return nil
 }
 
-// edit edits one file, or shows how.
+// edit edits one file, or in a dry run only reports the changes.
 func (j *Job) edit(f clientconfig.File) error {
 	shared := j.shared(f.Path)
 	launch, err := j.launch(shared)
@@ -164,8 +167,7 @@ func (j *Job) edit(f clientconfig.File) error {
 	return nil
 }
 
-// apply makes the change to the file at path, or in a dry run only finds out what
-// it would be.
+// apply applies change to the file at path. In a dry run it calls change and writes nothing.
 func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfile.UpdateResult, error) {
 	if !j.DryRun {
 		return clientfile.Update(path, clientfile.Backups(j.StateDir, path), time.Now(), change)
@@ -177,7 +179,6 @@ func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfil
 	return clientfile.UpdateResult{}, err
 }
 
-// chosen reports whether the server is one of those that are meant.
 func (j *Job) chosen(name string) bool {
 	return len(j.Servers) == 0 || slices.Contains(j.Servers, name)
 }

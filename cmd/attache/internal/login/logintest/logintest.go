@@ -1,6 +1,6 @@
-// Package logintest has an authorization server and a server that it protects, for tests.
-// It approves every login at once, and checks what a strict one would: PKCE, the redirect,
-// the resource, the client's secret, that a code and a refresh token are used once.
+// Package logintest provides an authorization server and a server that it protects, for tests. It
+// approves every login immediately, and checks PKCE, the redirect, the resource, the client's secret,
+// and that a code and a refresh token are used only once.
 package logintest
 
 import (
@@ -18,35 +18,35 @@ import (
 	"time"
 )
 
-// Config says how the servers behave. The zero value is a server of revision 2025-11-25
-// that names its metadata, with an authorization server that registers clients.
+// Config configures the servers. The zero value is a server of revision 2025-11-25 that names its
+// metadata, with an authorization server that registers clients.
 type Config struct {
-	// Protected answers requests that have a token. The path of the server is /mcp.
+	// Protected handles requests with a token. The path of the server is /mcp.
 	Protected http.Handler
 
-	NoHeader   bool   // 401 does not say where the metadata is
-	PRM        string // "" for the path of the server, "root", "none", or a resource to claim in its place
+	NoHeader   bool   // status 401 does not name the metadata
+	PRM        string // "" for the path of the server, "root", "none", or another resource to claim
 	IssuerPath string // of the issuer's address
-	IssuerHost string // "" for that of the server
+	IssuerHost string // "" for the host of the server
 	Layout     string // "" for oauth-authorization-server, "insert" or "append" for openid-configuration, "none"
 
 	PKCE          []string // default S256
 	NoRegister    bool
-	Document      bool     // client id metadata documents are taken
+	Document      bool     // client id metadata documents are supported
 	Methods       []string // token_endpoint_auth_methods_supported
 	Clients       map[string]string
 	Iss           string // sent in the answer; "right" for the issuer
 	AdvertisesIss bool
 	Scopes        []string      // scopes_supported of the resource
-	Offline       bool          // only offline_access gives a refresh token, and only after the person was asked (OpenID Connect Core, 11)
-	Lifetime      time.Duration // of access tokens; 0: they say none
-	// Needs returns the scope that a request needs, "" for none.
+	Offline       bool          // only offline_access gives a refresh token, and only with a consent prompt (OpenID Connect Core, 11)
+	Lifetime      time.Duration // of access tokens; 0: not stated
+	// Needs returns the scope that a request needs, or "".
 	Needs   func(*http.Request) string
-	Refuses bool // whatever the scope
+	Refuses bool // every scope is insufficient
 }
 
-// A Server is both servers, at one address. Its Config is not written after New, but by
-// SetLifetime and SetRefuses.
+// A Server is both servers at one address. After New, only SetLifetime and SetRefuses change its
+// Config.
 type Server struct {
 	*httptest.Server
 	Config
@@ -55,7 +55,7 @@ type Server struct {
 	clients map[string]client
 	codes   map[string]url.Values
 	tokens  map[string]*family // by access token
-	refresh map[string]*family // by refresh token, used ones too
+	refresh map[string]*family // by refresh token, including used ones
 	events  []string
 }
 
@@ -65,7 +65,7 @@ type client struct {
 	method    string
 }
 
-// A family is what one login has given.
+// A family holds the tokens of one login.
 type family struct {
 	access, refresh string // the latest
 	scope           string
@@ -96,14 +96,14 @@ func (s *Server) Issuer() string {
 	return address + s.IssuerPath
 }
 
-// SetLifetime sets how long the tokens last that are given from now on.
+// SetLifetime sets the lifetime of tokens issued from now on.
 func (s *Server) SetLifetime(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Lifetime = d
 }
 
-// SetRefuses sets whether every request is refused as one whose token has too little scope.
+// SetRefuses sets whether every request is refused because of an insufficient scope.
 func (s *Server) SetRefuses(refuses bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Server) Count(event string) (n int) {
 	return n
 }
 
-// Secrets returns all tokens that were given.
+// Secrets returns all tokens that were issued.
 func (s *Server) Secrets() (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Server) Secrets() (all []string) {
 	return all
 }
 
-// Revoke takes all tokens back; with access alone, refresh tokens stay.
+// Revoke revokes all tokens, or only the access tokens.
 func (s *Server) Revoke(access bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.events = append(s.events, "code")
-		s.give(w, &family{client: id, scope: q.Get("scope")})
+		s.issue(w, &family{client: id, scope: q.Get("scope")})
 	case "refresh_token":
 		f := s.refresh[r.FormValue("refresh_token")]
 		switch {
@@ -307,24 +307,22 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse("invalid_grant")
 		default:
 			s.events = append(s.events, "refresh")
-			s.give(w, f)
+			s.issue(w, f)
 		}
 	case "client_credentials":
 		s.events = append(s.events, "client_credentials")
-		s.give(w, &family{client: id, scope: r.FormValue("scope")})
+		s.issue(w, &family{client: id, scope: r.FormValue("scope")})
 	default:
 		refuse("unsupported_grant_type")
 	}
 }
 
-// renews reports whether a family has a refresh token.
 func (s *Server) renews(f *family) bool {
 	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
 	return !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline)
 }
 
-// give gives new tokens.
-func (s *Server) give(w http.ResponseWriter, f *family) {
+func (s *Server) issue(w http.ResponseWriter, f *family) {
 	f.access, f.expires = "access-"+rand.Text(), time.Now().Add(max(s.Lifetime, 0))
 	s.tokens[f.access] = f
 	answer := map[string]any{"access_token": f.access, "token_type": "Bearer", "scope": f.scope}
@@ -339,7 +337,7 @@ func (s *Server) give(w http.ResponseWriter, f *family) {
 	reply(w, 200, answer)
 }
 
-// protect lets requests with a token pass.
+// protect passes requests with a valid token to Protected.
 func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
 	token, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	need := ""
