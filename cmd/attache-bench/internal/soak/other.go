@@ -12,5 +12,5 @@ import (
 // Run is for Linux.
 func Run(context.Context, Options) error { return machine.Supported() }
 
-// Play is for Linux.
-func Play([]string, io.Reader, io.Writer) error { return machine.Supported() }
+// Serve is for Linux.
+func Serve([]string, io.Reader, io.Writer) error { return machine.Supported() }
