@@ -30,13 +30,13 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Round 2 is twice as slow for everyone, which must not show in a ratio, and
-// in round 3 the reference is missing.
+// Round 1 is twice as slow for all subjects, which must not change the ratio, and
+// round 2 has no reference.
 func TestComparedPairsByRound(t *testing.T) {
 	r := newResults(4)
-	add := func(round int, subject string, values ...float64) {
+	add := func(round int, name string, values ...float64) {
 		for _, v := range values {
-			r.add(round, called(subject), sample{"p50": v})
+			r.add(round, subject{Name: name}, sample{"p50": v})
 		}
 	}
 	add(0, line, 10, 30, 20)
@@ -47,24 +47,22 @@ func TestComparedPairsByRound(t *testing.T) {
 	add(3, line, 10)
 	add(3, plain, 8, 10)
 
-	ratio := summarize(r.compared(row{name: "p50", ref: line}, plain))
+	ratio := r.compared(row{name: "p50", ref: line}, plain)
 	if want := (summary{Median: 0.5, Min: 0.5, Max: 0.9}); ratio != want {
 		t.Errorf("ratio %v, want %v", ratio, want)
 	}
-	more := summarize(r.compared(row{name: "p50", ref: line, difference: true}, plain))
+	more := r.compared(row{name: "p50", ref: line, difference: true}, plain)
 	if want := (summary{Median: -10, Min: -20, Max: -1}); more != want {
 		t.Errorf("difference %v, want %v", more, want)
 	}
-	alone := summarize(r.compared(row{name: "p50"}, plain))
+	alone := r.compared(row{name: "p50"}, plain)
 	if want := (summary{Median: 9.5, Min: 7, Max: 20}); alone != want {
 		t.Errorf("no reference %v, want %v", alone, want)
 	}
-	if s := summarize(r.compared(row{name: "p50", ref: line}, bytecopy)); !s.none() {
+	if s := r.compared(row{name: "p50", ref: line}, bytecopy); !s.none() {
 		t.Errorf("a subject that was not measured has %v", s)
 	}
 }
-
-func called(name string) subject { return subject{Name: name} }
 
 func TestVerdict(t *testing.T) {
 	most := bound{limits: []float64{1, 1.1}}
@@ -77,27 +75,34 @@ func TestVerdict(t *testing.T) {
 	}{
 		{most, plain, 1, "yes"},
 		{most, plain, 1.001, "no"},
-		{most, filling, 1.1, "yes"},
+		{most, withFill, 1.1, "yes"},
 		{least, plain, 1.04, "no"},
 		{least, plain, 1.05, "yes"},
-		{least, filling, 0.9, "yes"},
+		{least, withFill, 0.9, "yes"},
 		{most, plain, math.NaN(), "-"},
-		{most, ruling, 1, "-"}, // it has no bound
+		{most, withRules, 1, "-"}, // it has no bound
 		{most, line, 1, "-"},
 	} {
 		if got := test.b.verdict(test.subject, summary{Median: test.median}); got != test.want {
 			t.Errorf("%v against %s of %s: %s, want %s", test.median, test.b.text(), test.subject, got, test.want)
 		}
 	}
-	if got := together([]string{"yes", "no", "yes"}); got != "yes / no / yes" {
+	if got := joinVerdicts([]string{"yes", "no", "yes"}); got != "yes / no / yes" {
 		t.Errorf("got %q", got)
 	}
-	if got := together([]string{"no", "no"}); got != "no" {
+	if got := joinVerdicts([]string{"no", "no"}); got != "no" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestRowsAndBoundsBelongTogether(t *testing.T) {
+func TestRowsBoundsAndSubjectsMatch(t *testing.T) {
+	var names []string
+	for _, s := range subjects("", "", "", nil) {
+		names = append(names, s.Name)
+		if s.What == "" {
+			t.Errorf("no description of %s", s.Name)
+		}
+	}
 	rows := map[string]bool{}
 	for _, p := range parts() {
 		if p.processes < 1 {
@@ -108,19 +113,14 @@ func TestRowsAndBoundsBelongTogether(t *testing.T) {
 				t.Errorf("two rows %s", r.name)
 			}
 			rows[r.name] = true
-			if r.ref != "" && (describe(r.ref) == "" || slices.Contains(p.leaves, r.ref)) {
-				t.Errorf("%s is set against %q, which is not measured", r.name, r.ref)
+			if r.ref != "" && (!slices.Contains(names, r.ref) || slices.Contains(p.exclude, r.ref)) {
+				t.Errorf("%s is compared with %q, which is not measured", r.name, r.ref)
 			}
 		}
 	}
 	for _, b := range bounds() {
 		if !rows[b.row] {
-			t.Errorf("a bound for %s, which is no row", b.row)
-		}
-	}
-	for _, n := range subjectNames() {
-		if describe(n) == "" {
-			t.Errorf("no description of %s", n)
+			t.Errorf("a bound for %s, and there is no such row", b.row)
 		}
 	}
 }
@@ -165,10 +165,10 @@ func TestSelectParts(t *testing.T) {
 	}
 }
 
-func TestLabel(t *testing.T) {
+func TestFormatSize(t *testing.T) {
 	for n, want := range map[int]string{200: "200B", 4096: "4KiB", 32 << 20: "32MiB", 1 << 30: "1GiB"} {
-		if got := label(n); got != want {
-			t.Errorf("label(%d) = %s, want %s", n, got, want)
+		if got := formatSize(n); got != want {
+			t.Errorf("formatSize(%d) = %s, want %s", n, got, want)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestSubjects(t *testing.T) {
 }
 
 func TestSelectSubjects(t *testing.T) {
-	all := []subject{{Name: line}, {Name: plain}, {Name: filling}}
+	all := []subject{{Name: line}, {Name: plain}, {Name: withFill}}
 	for who, want := range map[string]int{"": 3, "line": 1, "line,attache*": 3, "attache": 1, "attache+*": 1, "nobody": -1} {
 		got, err := selectSubjects(all, who)
 		if (err != nil) != (want < 0) || err == nil && len(got) != want {
@@ -202,19 +202,15 @@ func TestSelectSubjects(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	b := newBench(plan{Rounds: 2}, []subject{{Name: line}, {Name: plain}, {Name: filling}}, parts()[:2], nil)
+	b := newBench(plan{Rounds: 2}, []subject{{Name: line}, {Name: plain}, {Name: withFill}}, parts()[:2], nil)
 	for round, v := range []float64{20, 40} {
 		b.results.add(round, subject{Name: line}, sample{"start": 2, "result-200B": v})
 		b.results.add(round, subject{Name: plain}, sample{"start": 5.5, "result-200B": v * 0.9})
 	}
 	for _, p := range b.parts {
-		b.results.fail(p, subject{Name: filling}, errFailed)
+		b.results.fail(p, subject{Name: withFill}, errFailed)
 	}
-	r := newReport(b, time.Minute)
-	var out strings.Builder
-	if err := r.write(&out); err != nil {
-		t.Fatal(err)
-	}
+	out := b.report(time.Minute)
 	for _, want := range []string{
 		"2 rounds interleaved in 60 s",
 		"| row | unit | against | line | attache | attache+fill |\n|---|---|---|---|---|---|\n",
@@ -224,11 +220,11 @@ func TestReport(t *testing.T) {
 		"| start to the first answer, more than line | at most 6 / 8 / 8 / 12 ms | 3.50 (3.50 to 3.50) | - |  |  | yes / - |\n",
 		"- FAILED: attache+fill (start, small calls): a subject failed",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the report lacks %q:\n%s", want, out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("the report lacks %q:\n%s", want, out)
 		}
 	}
-	if strings.Contains(out.String(), "32 MiB") {
-		t.Errorf("the report has a bound of a row that was left out:\n%s", out.String())
+	if strings.Contains(out, "32 MiB") {
+		t.Errorf("the report has a bound of a row that was left out:\n%s", out)
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// errInterrupted is returned when the run was ended early. What was measured
-// until then is in the results.
+// errInterrupted is returned when the run was ended early. The results hold what
+// was measured until then.
 var errInterrupted = errors.New("interrupted: the report has only what was measured until then, so run it again for the rest")
 
-// A bench is one run.
+// A bench is one run of the benchmark.
 type bench struct {
 	plan     plan
 	subjects []subject
 	parts    []part
 	progress io.Writer
 	results  *results
-	// patience is what is left of the plan's in this round.
+	// patience is how much longer this round may wait for a quiet machine.
 	patience time.Duration
 }
 
@@ -27,14 +27,14 @@ func newBench(p plan, subjects []subject, parts []part, progress io.Writer) *ben
 	return &bench{plan: p, subjects: subjects, parts: parts, progress: progress, results: newResults(p.Rounds)}
 }
 
-// run measures all parts of all subjects, round by round. Its error is that of
-// the run: what a subject cannot do is in the results.
+// run measures all parts of all subjects, round by round. It returns an error only
+// if it was interrupted: the failures of subjects are in the results.
 func (b *bench) run(ctx context.Context) error {
 	for round := range b.plan.Rounds {
 		b.patience = b.plan.Patience
 		for _, p := range b.parts {
 			fmt.Fprintf(b.progress, "round %d of %d: %s\n", round+1, b.plan.Rounds, p.name)
-			if err := b.part(ctx, round, p); err != nil {
+			if err := b.measurePart(ctx, round, p); err != nil {
 				return err
 			}
 		}
@@ -42,16 +42,16 @@ func (b *bench) run(ctx context.Context) error {
 	return nil
 }
 
-// part measures one part of a round. The processes of the subjects take turns,
-// in an order that moves on, so that none always follows the same other.
-func (b *bench) part(ctx context.Context, round int, p part) error {
+// measurePart measures one part in one round. The subjects take turns, a process
+// each, and the order rotates so that no subject always runs after the same one.
+func (b *bench) measurePart(ctx context.Context, round int, p part) error {
 	for process := range min(p.processes, b.plan.Processes) {
 		for i := range b.subjects {
 			s := b.subjects[(i+process+round)%len(b.subjects)]
-			if !p.takes(s) || b.results.failed(p, s) {
+			if !p.includes(s) || b.results.failed(p, s) {
 				continue
 			}
-			v, err := b.once(ctx, p, s)
+			v, err := b.measureProcess(ctx, p, s)
 			switch {
 			case ctx.Err() != nil:
 				return errInterrupted
@@ -66,8 +66,8 @@ func (b *bench) part(ctx context.Context, round int, p part) error {
 	return nil
 }
 
-// once measures one process of a subject, when the machine is quiet or there is no patience left.
-func (b *bench) once(ctx context.Context, p part, s subject) (sample, error) {
+// measureProcess measures one process of a subject, when the machine is quiet or patience is used up.
+func (b *bench) measureProcess(ctx context.Context, p part, s subject) (sample, error) {
 	b.patience -= waitQuiet(ctx, min(b.plan.Quiet, b.patience))
 	ctx, cancel := context.WithTimeout(ctx, b.plan.Timeout)
 	defer cancel()

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// A bound is a figure to reach.
+// A bound is a limit that a figure of attache should keep.
 type bound struct {
 	row     string
 	figure  string
-	atLeast bool
+	atLeast bool   // the figure should be at least the limit, not at most
 	unit    string // of the limits, empty for a ratio
-	// limits are those of the subjects measured, in their order; fewer where the
-	// last have none.
+	// limits has a limit for each of boundSubjects, in their order. The last ones
+	// may be missing.
 	limits []float64
 }
 
-// bounds is the table of the project's issues on speed and memory, with what each
-// figure is set against.
+// bounds returns the bounds that the project's issues on speed and memory set.
 func bounds() []bound {
 	const byLine, byCopy = " / line", " / copy"
 	return []bound{
@@ -64,16 +63,19 @@ func bounds() []bound {
 	}
 }
 
-// limit is the bound for the subject, NaN if it has none.
+// boundSubjects returns the names of the subjects that have bounds.
+func boundSubjects() []string { return []string{plain, withFill, withRules, withCEL} }
+
+// limit returns the limit for the subject, NaN if it has none.
 func (b bound) limit(subject string) float64 {
-	if i := slices.Index(measured(), subject); i >= 0 && i < len(b.limits) {
+	if i := slices.Index(boundSubjects(), subject); i >= 0 && i < len(b.limits) {
 		return b.limits[i]
 	}
 	return math.NaN()
 }
 
-// verdict says how the subject's figure stands to the bound. A figure is judged
-// as it is measured, not as it is printed.
+// verdict returns whether the subject's figure keeps the bound: "yes", "no", or "-" without
+// a figure or a limit. It compares the figure as measured, before it is rounded for print.
 func (b bound) verdict(subject string, s summary) string {
 	limit := b.limit(subject)
 	switch {

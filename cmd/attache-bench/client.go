@@ -16,38 +16,38 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// A session is one process of a subject, and the client that talks to it. It is
-// for one goroutine.
+// A session is a process of a subject with the client that talks to it. Only one
+// goroutine may use it.
 type session struct {
 	subject subject
-	cmd     *exec.Cmd
+	cmd     *exec.Cmd // nil for a session of a front
 	in      io.WriteCloser
 	out     *bufio.Reader
-	said    *tail // on stderr
+	stderr  *tail
 
 	id    int // of the last request
-	calls int // sent so far, of those that can be filled
-	// anyOrder says that answers may come in another order than the requests.
+	calls int // sent so far and short enough to be filled
+	// anyOrder allows answers in another order than the requests.
 	anyOrder bool
-	req      []byte
-	line     []byte
+	req      []byte // buffer of a request
+	line     []byte // buffer of a long answer
 
 	// firstAnswer is the time from the start to the answer to initialize.
 	firstAnswer time.Duration
 }
 
-// grace is how long a process may take to leave when its stdin is closed.
+// grace is how long a process may run on after its stdin was closed.
 const grace = 3 * time.Second
 
-// start starts the subject and initializes it. When ctx ends, the process and
-// what it started are killed.
+// start starts the subject and initializes the session. When ctx ends, the process and
+// its children are killed.
 func start(ctx context.Context, s subject) (*session, error) {
 	cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
 	machine.OwnGroup(cmd)
 	cmd.Env = s.Env
 	cmd.WaitDelay = grace
-	c := &session{subject: s, cmd: cmd, said: &tail{}}
-	cmd.Stderr = c.said
+	c := &session{subject: s, cmd: cmd, stderr: &tail{}}
+	cmd.Stderr = c.stderr
 	var err error
 	if c.in, c.out, err = pipes(cmd, 256*kib); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func start(ctx context.Context, s subject) (*session, error) {
 	return c, err
 }
 
-// pipes returns the stdin of a command that is not started yet, and a reader of its stdout.
+// pipes returns pipes to the stdin and from the stdout of a command that is not started yet.
 func pipes(cmd *exec.Cmd, size int) (io.WriteCloser, *bufio.Reader, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -71,19 +71,16 @@ func pipes(cmd *exec.Cmd, size int) (io.WriteCloser, *bufio.Reader, error) {
 	return in, bufio.NewReaderSize(out, size), err
 }
 
-// initialize opens the session.
+// initialize sends initialize and checks its answer.
 func (c *session) initialize() error {
 	b, err := c.call([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-bench","version":"1"}}}` + "\n"))
 	if err == nil && (!bytes.HasPrefix(b, []byte(`{"jsonrpc":"2.0","id":0,`)) || !bytes.Contains(b, []byte(`"result"`))) {
 		err = fmt.Errorf("wrong answer: %.200q", b)
 	}
-	if err != nil {
-		return c.fail("initialize", err)
-	}
-	return nil
+	return c.check("initialize", err)
 }
 
-// open starts the subject and begins the session.
+// open starts the subject and opens a session.
 func open(ctx context.Context, s subject) (*session, error) {
 	c, err := start(ctx, s)
 	if err != nil {
@@ -92,11 +89,11 @@ func open(ctx context.Context, s subject) (*session, error) {
 	return c, c.begin()
 }
 
-// begin does what clients do before their first call, and the first call, which carries
-// the briefing where there is one.
+// begin sends what clients send after initialize, and the first call, whose answer may
+// have the briefing.
 func (c *session) begin() error {
 	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
-		return c.fail("initialized", err)
+		return c.check("initialized", err)
 	}
 	c.id++
 	b, err := c.call(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", c.id))
@@ -104,12 +101,9 @@ func (c *session) begin() error {
 		err = fmt.Errorf("wrong answer: %.200q", b)
 	}
 	if err != nil {
-		return c.fail("tools/list", err)
+		return c.check("tools/list", err)
 	}
-	if err := c.firstCall(); err != nil {
-		return c.fail("the first call", err)
-	}
-	return nil
+	return c.check("the first call", c.firstCall())
 }
 
 func (c *session) firstCall() error {
@@ -120,24 +114,28 @@ func (c *session) firstCall() error {
 		return errors.Join(err, checkText(b, c.id, 200))
 	}
 	rest := fmt.Appendf(nil, `"text":"%s%s`, payload()[:200], textAfter)
-	if !bytes.Contains(b, []byte(briefed)) || !bytes.HasSuffix(b, rest) {
+	if !bytes.Contains(b, []byte(briefingTitle)) || !bytes.HasSuffix(b, rest) {
 		return fmt.Errorf("wrong answer: no briefing and then the text, but %.200q", b)
 	}
 	return nil
 }
 
-// fail ends the session and returns err with what the subject said of it.
-func (c *session) fail(doing string, err error) error {
+// check returns nil if err is nil. Otherwise it stops the session and returns err with
+// the last lines of the subject's stderr.
+func (c *session) check(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
 	c.stop()
-	if said := c.said.String(); said != "" {
-		return fmt.Errorf("%s: %w; it said: %s", doing, err, said)
+	if stderr := c.stderr.String(); stderr != "" {
+		return fmt.Errorf("%s: %w; it said: %s", doing, err, stderr)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // call sends a request and returns the next line, which is valid until the next
-// call. What is longer than a pipe is written beside, as a proxy may begin to
-// answer before it has read all.
+// call. It writes a request that does not fit into a pipe in another goroutine, because
+// a proxy may begin to answer before it has read everything.
 func (c *session) call(req []byte) ([]byte, error) {
 	if len(req) <= 32*kib {
 		if _, err := c.in.Write(req); err != nil {
@@ -152,32 +150,22 @@ func (c *session) call(req []byte) ([]byte, error) {
 	}()
 	b, err := c.receive()
 	if err == nil {
-		err = <-sent // the caller uses req again
+		err = <-sent // the caller reuses req
 	}
 	return b, err
 }
 
 func (c *session) receive() ([]byte, error) {
-	c.line = c.line[:0]
-	for {
-		b, err := c.out.ReadSlice('\n')
-		if err == nil && len(c.line) == 0 {
-			return b, nil
-		}
-		c.line = append(c.line, b...)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		return c.line, err
-	}
+	b, _, err := readLine(c.out, &c.line)
+	return b, err
 }
 
-// time does one call and returns how long it took. The answer is checked after
+// timeCall makes one call and returns how long it took. The answer is checked after
 // the clock has stopped.
-func (c *session) time(f frame) (time.Duration, error) {
+func (c *session) timeCall(f frame) (time.Duration, error) {
 	c.id++
 	c.req = f.request(c.req[:0], c.id)
-	if len(c.req) <= hold {
+	if len(c.req) <= holdLimit {
 		c.calls++
 	}
 	began := time.Now()
@@ -186,18 +174,18 @@ func (c *session) time(f frame) (time.Duration, error) {
 	switch {
 	case err != nil:
 	case f.Args:
-		err = checkSink(b, c.id, len(c.req), c.subject.Fills && len(c.req) <= hold)
+		err = checkSink(b, c.id, len(c.req), c.subject.Fills && len(c.req) <= holdLimit)
 	default:
 		err = checkText(b, c.id, f.Size)
 	}
 	return took, err
 }
 
-// pour does one call whose frames are too long to be held: the argument is made,
-// and the result checked, piece by piece.
-func (c *session) pour(f frame) error {
+// streamCall makes one call whose frames are too long to hold: it writes the argument and
+// checks the result piece by piece.
+func (c *session) streamCall(f frame) error {
 	c.id++
-	if f.requestLen(c.id) <= hold {
+	if f.requestLen(c.id) <= holdLimit {
 		c.calls++
 	}
 	sent := make(chan error, 1)
@@ -219,7 +207,7 @@ func (c *session) pour(f frame) error {
 
 func (c *session) send(f frame, id int) error {
 	if !f.Args {
-		_, err := c.in.Write(f.request(nil, id)) // in one piece, as over HTTP each is a message
+		_, err := c.in.Write(f.request(nil, id)) // in one piece: over HTTP each write is a message
 		return err
 	}
 	_, err := c.in.Write(f.requestHead(nil, id))
@@ -236,7 +224,7 @@ func (c *session) receiveText(size int) error {
 	check := newTextCheck(c.id, size)
 	for {
 		b, err := c.out.ReadSlice('\n')
-		if terr := check.take(b); terr != nil {
+		if terr := check.next(b); terr != nil {
 			return terr
 		}
 		switch {
@@ -248,7 +236,7 @@ func (c *session) receiveText(size int) error {
 	}
 }
 
-// pipeline does n calls with at most window in flight, and returns how long they
+// pipeline makes n calls with at most window in flight, and returns how long all
 // took together.
 func (c *session) pipeline(n, window int, f frame) (time.Duration, error) {
 	inFlight := make(chan struct{}, window)
@@ -281,18 +269,18 @@ func (c *session) sendAll(first, n int, f frame, inFlight chan<- struct{}, stop 
 	return nil
 }
 
-// receiveAll wants the answers in the order of the requests: the server answers
-// so, and a proxy keeps the order. Over HTTP they come in any order, each once.
+// receiveAll checks that answers arrive in the order of the requests: the server answers
+// in order, and a proxy keeps the order. Over HTTP it accepts any order, and each answer once.
 func (c *session) receiveAll(first, n, size int, inFlight <-chan struct{}) error {
-	came := map[int]bool{}
+	answered := map[int]bool{}
 	for i := range n {
 		b, err := c.receive()
 		id := first + i
 		if c.anyOrder && err == nil {
-			if id, err = strconv.Atoi(string(scalar(b, `"id":`))); came[id] || id < first || id >= first+n {
+			if id, err = strconv.Atoi(string(scalar(b, `"id":`))); answered[id] || id < first || id >= first+n {
 				return fmt.Errorf("wrong answer: nobody waits for %.80q", b)
 			}
-			came[id] = true
+			answered[id] = true
 		}
 		if err == nil {
 			err = checkText(b, id, size)
@@ -305,16 +293,16 @@ func (c *session) receiveAll(first, n, size int, inFlight <-chan struct{}) error
 	return nil
 }
 
-// finish asks the server what it saw, and ends the session.
+// finish checks the tally of the server and ends the session.
 func (c *session) finish() error {
-	if err := c.tally(); err != nil {
-		return c.fail("the tally at the end", err)
+	if err := c.check("the tally at the end", c.tally()); err != nil {
+		return err
 	}
 	c.stop()
 	return nil
 }
 
-// tally tells whether all calls reached the server, filled if they had to be.
+// tally checks that all calls reached the server, and were filled if the subject fills.
 func (c *session) tally() error {
 	c.id++
 	b, err := c.call(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tally","arguments":{}}}`+"\n", c.id))
@@ -332,20 +320,25 @@ func (c *session) tally() error {
 	return nil
 }
 
-// stop closes the subject's stdin, waits for it to leave, and kills it and what
-// it started if it does not.
+// stop closes the subject's stdin and waits until the process ends. It kills the process
+// and its children after grace.
 func (c *session) stop() {
 	c.in.Close()
-	if c.cmd == nil {
-		return // the session is one of many of a front
+	if c.cmd != nil {
+		waitOrKill(c.cmd)
 	}
-	t := time.AfterFunc(grace, func() { machine.KillGroup(c.cmd) })
-	_ = c.cmd.Wait()
-	t.Stop()
-	machine.KillGroup(c.cmd)
 }
 
-// A tail keeps the last of what is written to it.
+// waitOrKill waits until a command ends, kills its group after grace, and then kills
+// what is left of the group.
+func waitOrKill(cmd *exec.Cmd) {
+	t := time.AfterFunc(grace, func() { machine.KillGroup(cmd) })
+	_ = cmd.Wait()
+	t.Stop()
+	machine.KillGroup(cmd)
+}
+
+// A tail is a writer that keeps the last KiB.
 type tail struct {
 	mu   sync.Mutex
 	last []byte
@@ -361,7 +354,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns it as one line.
+// String returns the text as one line.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

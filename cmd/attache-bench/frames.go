@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// What stands around the text of an answer, after its id.
+// The parts of an answer between its id and its text, and after the text.
 const (
 	textBefore  = `,"result":{"content":[{"type":"text","text":"`
 	textAfter   = `"}]}}` + "\n"
 	tallyFormat = "calls=%d filled=%d"
 )
 
-// payload is a piece of the text in which all frames consist, however long: it
-// repeats every 32 bytes. Plain words, as some proxies look for secrets.
+// payload returns 1 MiB of the text in all frames. It repeats every 32 bytes. It is
+// plain words because some proxies look for secrets.
 var payload = sync.OnceValue(func() []byte {
 	return bytes.Repeat([]byte("a plain line of ordinary words, "), mib/32)
 })
@@ -49,7 +49,7 @@ func (f frame) requestTail() string {
 	return "}}}\n"
 }
 
-// requestLen is how long the request is, with its newline.
+// requestLen returns the length of the request with its newline.
 func (f frame) requestLen(id int) int {
 	n := len(f.requestHead(nil, id)) + len(f.requestTail())
 	if f.Args {
@@ -58,23 +58,23 @@ func (f frame) requestLen(id int) int {
 	return n
 }
 
-// answerHead is how the answer to the request id begins.
+// answerHead returns the beginning of the answer to the request id.
 func answerHead(id int) string {
 	return `{"jsonrpc":"2.0","id":` + strconv.Itoa(id) + textBefore
 }
 
-// A textCheck compares an answer with the one expected, byte by byte, as it comes
-// in: an answer of 1 GiB is never held.
+// A textCheck compares an answer with the expected one, piece by piece, so that an
+// answer of 1 GiB is never held.
 type textCheck struct {
 	head string
-	size int
-	off  int
+	size int // of the text
+	off  int // of the next byte
 }
 
 func newTextCheck(id, size int) *textCheck { return &textCheck{head: answerHead(id), size: size} }
 
-// take compares the next bytes of the answer.
-func (c *textCheck) take(b []byte) error {
+// next checks the next bytes of the answer.
+func (c *textCheck) next(b []byte) error {
 	for len(b) > 0 {
 		want := c.want(len(b))
 		n := min(len(want), len(b))
@@ -87,7 +87,7 @@ func (c *textCheck) take(b []byte) error {
 	return nil
 }
 
-// want returns some of what comes next, at most n bytes of it.
+// want returns the beginning of the expected rest, about n bytes at most.
 func (c *textCheck) want(n int) []byte {
 	off := c.off
 	if off < len(c.head) {
@@ -100,25 +100,25 @@ func (c *textCheck) want(n int) []byte {
 	return []byte(textAfter[min(off-c.size, len(textAfter)):])
 }
 
-// end tells whether the answer was whole.
+// end checks that the answer was complete.
 func (c *textCheck) end() error {
-	if whole := len(c.head) + c.size + len(textAfter); c.off != whole {
-		return fmt.Errorf("wrong answer: %d bytes long and not %d", c.off, whole)
+	if want := len(c.head) + c.size + len(textAfter); c.off != want {
+		return fmt.Errorf("wrong answer: %d bytes long and not %d", c.off, want)
 	}
 	return nil
 }
 
-// checkText tells whether b is the answer to a call for a text of size bytes.
+// checkText checks that b is the answer to a call for a text of size bytes.
 func checkText(b []byte, id, size int) error {
 	c := newTextCheck(id, size)
-	if err := c.take(b); err != nil {
+	if err := c.next(b); err != nil {
 		return err
 	}
 	return c.end()
 }
 
-// checkSink tells whether b says that the server saw the whole request, which
-// was sent bytes long. A layer that fills makes it longer.
+// checkSink checks that b reports the length of the whole request, which was sent
+// bytes long. A layer that fills makes it longer.
 func checkSink(b []byte, id, sent int, mayGrow bool) error {
 	text, ok := textOf(b, id)
 	n, err := strconv.Atoi(string(text))

@@ -73,9 +73,9 @@ func TestServerAnswersItsClient(t *testing.T) {
 	}
 }
 
-// Whoever holds a frame of 1 GiB spoils the measurement of who does.
-func TestServerKeepsTheEndsOfALongLine(t *testing.T) {
-	f := frame{Args: true, Size: kept + 3*mib}
+// The server and the client must not hold a frame of 1 GiB.
+func TestServerKeepsTheEdgesOfALongLine(t *testing.T) {
+	f := frame{Args: true, Size: maxLine + 3*mib}
 	r, w := io.Pipe()
 	go func() {
 		c := session{in: w}
@@ -86,15 +86,15 @@ func TestServerKeepsTheEndsOfALongLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n != f.requestLen(8) || len(b) > kept {
+	if n != f.requestLen(8) || len(b) > maxLine {
 		t.Errorf("a line of %d bytes read as %d, of which %d kept", f.requestLen(8), n, len(b))
 	}
 	if !bytes.HasPrefix(b, f.requestHead(nil, 8)) || !bytes.HasSuffix(b, []byte(f.requestTail())) {
-		t.Errorf("the ends are %.80q and %q", b, b[len(b)-80:])
+		t.Errorf("the edges are %.80q and %q", b, b[len(b)-80:])
 	}
 }
 
-func TestCheckTextSeesEveryFault(t *testing.T) {
+func TestCheckTextFindsEveryFault(t *testing.T) {
 	const size = 100
 	good := answerHead(7) + string(payload()[:size]) + textAfter
 	if err := checkText([]byte(good), 7, size); err != nil {
@@ -111,7 +111,7 @@ func TestCheckTextSeesEveryFault(t *testing.T) {
 		"more members": strings.Replace(good, "}]", `,"x":1}]`, 1),
 	} {
 		if checkText([]byte(bad), 7, size) == nil {
-			t.Errorf("%s passes", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestTextCheckInPieces(t *testing.T) {
 	for _, step := range []int{1000, mib - 1, len(whole)} {
 		c := newTextCheck(1, size)
 		for b := whole; len(b) > 0; b = b[min(step, len(b)):] {
-			if err := c.take(b[:min(step, len(b))]); err != nil {
+			if err := c.next(b[:min(step, len(b))]); err != nil {
 				t.Fatalf("in steps of %d: %v", step, err)
 			}
 		}
@@ -156,7 +156,7 @@ func TestCheckSink(t *testing.T) {
 	}
 }
 
-func TestCopiesChangeNothing(t *testing.T) {
+func TestRelaysChangeNothing(t *testing.T) {
 	in := strings.Repeat("short\n\n", 50) + strings.Repeat("long ", 60*kib) + "\nafter\nno newline at the end"
 	for name, forward := range map[string]func(io.Writer, io.Reader){
 		"lines": copyLines, "bytes": copyBytes,
@@ -167,13 +167,13 @@ func TestCopiesChangeNothing(t *testing.T) {
 			var out strings.Builder
 			forward(&out, r)
 			if out.String() != in {
-				t.Errorf("%s changes what comes %s: %d bytes for %d", name, kind, out.Len(), len(in))
+				t.Errorf("the relay of %s changes input read %s: %d bytes for %d", name, kind, out.Len(), len(in))
 			}
 		}
 	}
 }
 
-// The relay of lines is the measure of the others, so it must do what it says.
+// Other subjects are compared with the relay of lines, so it must write each line once.
 func TestCopyLinesWritesOnceALine(t *testing.T) {
 	var w writes
 	copyLines(&w, strings.NewReader("one\ntwo\n"+strings.Repeat("3", 200*kib)+"\n"))

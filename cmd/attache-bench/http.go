@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,7 +17,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/rules"
 )
 
-// A direction says on which side of a proxy HTTP is spoken.
+// A direction is the name of the sides of a proxy that speak HTTP.
 type direction string
 
 const (
@@ -26,22 +26,22 @@ const (
 	httpToHTTP  direction = "h2h"
 )
 
-// httpParts are the parts with HTTP on a side of the proxy.
+// httpParts returns the parts with HTTP on a side of the proxy.
 func httpParts() (out []part) {
 	for _, d := range []direction{httpToStdio, stdioToHTTP, httpToHTTP} {
 		at := string(d) + "-"
 		out = append(out, part{
 			name: string(d), processes: 2, measure: d.measure,
-			leaves: []string{direct, line, bytecopy},
+			exclude: []string{direct, line, bytecopy},
 			rows: append([]row{
 				{name: at + "p50", unit: "µs", ref: floor, what: "p50 of a call with a result of 200 B", frame: frame{Size: 200}},
 				{name: at + "result-4MiB", unit: "µs", ref: floor, what: "p50 of a call", frame: frame{Size: 4 * mib}},
 				{name: at + "args-4MiB", unit: "µs", ref: floor, what: "p50 of a call", frame: frame{Size: 4 * mib, Args: true}},
-				{name: at + "calls", unit: "call/s", ref: floor, what: "calls of 200 B a second, 64 sessions; from stdio one session, 64 in flight", frame: frame{Size: 200}},
-				{name: at + "cpu", unit: "s", ref: floor, what: "CPU of the proxy process for 100,000 of them", frame: frame{Size: 200}},
+				{name: at + "calls", unit: "call/s", ref: floor, what: "calls of 200 B a second, 64 sessions; from stdio one session, 64 in flight"},
+				{name: at + "cpu", unit: "s", ref: floor, what: "CPU of the proxy process for 100,000 of them"},
 			}, d.streamRows()...),
 		}, part{
-			name: at + "memory", processes: 1, measure: d.memory, leaves: []string{direct, line, bytecopy, floor},
+			name: at + "memory", processes: 1, measure: d.memory, exclude: []string{direct, line, bytecopy, floor},
 			rows: []row{{name: at + "memory-1GiB", unit: "MiB", what: "peak resident of a result of 1 GiB, more than idle; from stdio of arguments, too", frame: frame{Size: gib}}},
 		})
 	}
@@ -50,11 +50,11 @@ func httpParts() (out []part) {
 
 // measure measures the rows of a direction.
 func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
-	b, err := d.begin(ctx, s)
+	b, err := d.deploy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer b.end()
+	defer b.stop()
 	first, err := b.open(ctx)
 	if err != nil {
 		return nil, err
@@ -67,16 +67,21 @@ func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (
 	}()
 	out := sample{}
 	for _, r := range rows {
-		if r.frame.Size > 0 && r.name != string(d)+"-calls" && r.name != string(d)+"-cpu" {
-			us, err := first.times(p, r.frame)
-			if err != nil {
-				return nil, first.fail(r.name, err)
-			}
-			out[r.name] = median(us)
+		switch strings.TrimPrefix(r.name, string(d)+"-") {
+		case "calls", "cpu":
+			continue // load measures them, with all sessions
+		case "progress":
+			out[r.name], err = first.notesPerSecond(p)
+		case "first":
+			out[r.name], err = first.noteDelay()
+		case "sessions":
+			out[r.name], err = b.sessionsPerSecond(ctx, p)
+		default:
+			out[r.name], err = first.p50(p, r.frame)
 		}
-	}
-	if err := b.streams(ctx, p, first, rows, out); err != nil {
-		return nil, err
+		if err != nil {
+			return nil, first.check(r.name, err)
+		}
 	}
 	for d != stdioToHTTP && len(sessions) < p.Window {
 		c, err := b.open(ctx)
@@ -89,26 +94,26 @@ func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (
 		return nil, err
 	}
 	for _, c := range sessions {
-		if err := c.tally(); err != nil {
-			return nil, c.fail("the tally at the end", err)
+		if err := c.check("the tally at the end", c.tally()); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// A bed is a proxy that runs, and what it stands in front of.
-type bed struct {
+// A deployment is a running proxy with its server.
+type deployment struct {
 	dir     direction
 	subject subject   // with the command of the direction
 	server  *exec.Cmd // nil if the proxy starts its servers
 	proxy   *exec.Cmd // nil for a proxy on stdio, which each session starts
 	address string    // of the proxy
-	said    *tail
+	stderr  *tail
 }
 
-// begin starts what the direction needs.
-func (d direction) begin(ctx context.Context, s subject) (*bed, error) {
-	b := &bed{dir: d, subject: s, said: &tail{}}
+// deploy starts the processes of the direction.
+func (d direction) deploy(ctx context.Context, s subject) (*deployment, error) {
+	b := &deployment{dir: d, subject: s, stderr: &tail{}}
 	words, server := s.Argv[:len(s.Argv)-3], s.Argv[len(s.Argv)-3:]
 	var err error
 	if d != httpToStdio {
@@ -133,32 +138,29 @@ func (d direction) begin(ctx context.Context, s subject) (*bed, error) {
 	}
 	b.subject.Argv = slices.Concat(words, server)
 	if b.proxy, err = b.launch(ctx, b.subject.Argv, b.address); err != nil {
-		b.end()
+		b.stop()
 		return nil, err
 	}
 	return b, nil
 }
 
 // launch starts a command and waits until it listens.
-func (b *bed) launch(ctx context.Context, argv []string, address string) (*exec.Cmd, error) {
+func (b *deployment) launch(ctx context.Context, argv []string, address string) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	machine.OwnGroup(cmd)
-	cmd.Env, cmd.Stderr, cmd.WaitDelay = b.subject.Env, b.said, grace
+	cmd.Env, cmd.Stderr, cmd.WaitDelay = b.subject.Env, b.stderr, grace
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	for ctx.Err() == nil {
-		if c, err := net.Dial("tcp", address); err == nil {
-			return cmd, c.Close()
-		}
-		time.Sleep(5 * time.Millisecond)
+	if err := machine.AwaitListener(ctx, address); err != nil {
+		stopGroup(cmd)
+		return nil, fmt.Errorf("%s does not listen: %w; it said: %s", argv[0], err, b.stderr)
 	}
-	stopGroup(cmd)
-	return nil, fmt.Errorf("%s does not listen: %w; it said: %s", argv[0], ctx.Err(), b.said)
+	return cmd, nil
 }
 
-// end ends the proxy and the server.
-func (b *bed) end() {
+// stop stops the proxy and the server.
+func (b *deployment) stop() {
 	for _, cmd := range []*exec.Cmd{b.proxy, b.server} {
 		if cmd != nil {
 			stopGroup(cmd)
@@ -166,17 +168,14 @@ func (b *bed) end() {
 	}
 }
 
-// stopGroup asks a command to end, and kills it and what it started if it does not.
+// stopGroup sends a command SIGTERM, and kills it and its children after grace.
 func stopGroup(cmd *exec.Cmd) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	t := time.AfterFunc(grace, func() { machine.KillGroup(cmd) })
-	_ = cmd.Wait()
-	t.Stop()
-	machine.KillGroup(cmd)
+	waitOrKill(cmd)
 }
 
 // open opens a session.
-func (b *bed) open(ctx context.Context) (*session, error) {
+func (b *deployment) open(ctx context.Context) (*session, error) {
 	if b.dir == stdioToHTTP {
 		c, err := open(ctx, b.subject)
 		if err == nil {
@@ -194,57 +193,48 @@ func (b *bed) open(ctx context.Context) (*session, error) {
 	return c, c.begin()
 }
 
-// connect connects to a front for a session that is not open yet.
-func (b *bed) connect(ctx context.Context) (*session, *httpclient.Client, error) {
+// connect connects to a front. The session is not initialized yet.
+func (b *deployment) connect(ctx context.Context) (*session, *httpclient.Client, error) {
 	h, err := httpclient.Dial(ctx, b.address, rules.Key)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &session{subject: b.subject, said: b.said, in: h, out: bufio.NewReaderSize(h, 256*kib)}, h, nil
+	return &session{subject: b.subject, stderr: b.stderr, in: h, out: bufio.NewReaderSize(h, 256*kib)}, h, nil
 }
 
-// load has all sessions call at once, and measures the calls a second and the CPU time.
-func (b *bed) load(p plan, sessions []*session, out sample) error {
-	pid := sessions[0].pid(b.proxy)
-	before, err := machine.CPUTime(pid)
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	errs := make([]error, len(sessions))
-	var all sync.WaitGroup
-	for i, c := range sessions {
-		all.Go(func() {
-			if b.dir == stdioToHTTP {
-				_, errs[i] = c.pipeline(p.Messages, p.Window, frame{Size: 200})
-				return
-			}
-			for range p.Messages / len(sessions) {
-				if _, errs[i] = c.time(frame{Size: 200}); errs[i] != nil {
-					return
+// load makes calls in all sessions at once, and measures the calls a second and the CPU time.
+func (b *deployment) load(p plan, sessions []*session, out sample) error {
+	var took time.Duration
+	cpu, err := cpuTime(b.pid(sessions[0]), func() error {
+		began := time.Now()
+		errs := make([]error, len(sessions))
+		var all sync.WaitGroup
+		for i, c := range sessions {
+			all.Go(func() {
+				if b.dir == stdioToHTTP {
+					_, errs[i] = c.pipeline(p.Messages, p.Window, frame{Size: 200})
+				} else {
+					errs[i] = c.repeat(p.Messages/len(sessions), frame{Size: 200})
 				}
-			}
-		})
-	}
-	all.Wait()
-	took := time.Since(began)
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w; it said: %s", err, b.said)
-	}
-	after, err := machine.CPUTime(pid)
+			})
+		}
+		all.Wait()
+		took = time.Since(began)
+		return errors.Join(errs...)
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; it said: %s", err, b.stderr)
 	}
 	n := float64(p.Messages / len(sessions) * len(sessions))
 	out[string(b.dir)+"-calls"] = n / took.Seconds()
-	out[string(b.dir)+"-cpu"] = (after - before).Seconds() * 1e5 / n
+	out[string(b.dir)+"-cpu"] = cpu.Seconds() * 1e5 / n
 	return nil
 }
 
-// pid returns the process of the proxy: that of a session on stdio, or of a front.
-func (c *session) pid(front *exec.Cmd) int {
-	if front != nil {
-		return front.Process.Pid
+// pid returns the process of the proxy: the front, or the process of the session.
+func (b *deployment) pid(c *session) int {
+	if b.proxy != nil {
+		return b.proxy.Process.Pid
 	}
 	return c.cmd.Process.Pid
 }

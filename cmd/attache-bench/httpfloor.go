@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net/http"
@@ -14,20 +15,19 @@ import (
 	"sync"
 )
 
-// idleConns is how many connections a floor keeps: more than there are calls at once.
+// idleConns is the number of idle connections that a floor keeps: more than the calls at once.
 const idleConns = 128
 
-// The floors that proxies with HTTP on a side are held against: what a proxy costs that
-// passes lines and checks nothing. They answer no more than this benchmark asks.
+// This file has the floors with which proxies that speak HTTP are compared: proxies that pass
+// lines and check nothing. They support only the requests of this benchmark.
 
-// serveHTTP is serve over HTTP. Each session has a server of its own.
+// serveHTTP serves over HTTP. Each session has its own server.
 func serveHTTP(args []string) error {
 	if len(args) != 2 {
 		return errors.New("want the address and the workspace member: attache-bench starts this mode, give it flags instead")
 	}
 	var mu sync.Mutex
 	sessions := map[string]*server{}
-	made := 1
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, length, err := requestLine(r)
 		if err != nil || r.Method == http.MethodGet {
@@ -42,8 +42,7 @@ func serveHTTP(args []string) error {
 			return
 		}
 		if sessions[id] == nil {
-			id = strconv.Itoa(made)
-			made++
+			id = rand.Text()
 			sessions[id] = &server{workspace: []byte(args[1])}
 			w.Header().Set("Mcp-Session-Id", id)
 		}
@@ -51,9 +50,10 @@ func serveHTTP(args []string) error {
 	}))
 }
 
-// answerHTTP answers with JSON, or with events where something comes before the reply.
+// answerHTTP answers with JSON, or with events if notifications precede the reply.
 func (s *server) answerHTTP(w http.ResponseWriter, body []byte, length int) {
-	if isNotes(body[:min(len(body), ends)]) {
+	head := body[:min(len(body), edge)]
+	if isNotes(head) {
 		e := newEvents(w)
 		s.out = bufio.NewWriterSize(e, 64*kib)
 		s.flush = func() { s.out.Flush(); e.flush() }
@@ -61,7 +61,7 @@ func (s *server) answerHTTP(w http.ResponseWriter, body []byte, length int) {
 		s.flush()
 		return
 	}
-	if size, _ := strconv.Atoi(string(scalar(body[:min(len(body), ends)], `"size":`))); size > kept {
+	if size, _ := strconv.Atoi(string(scalar(head, `"size":`))); size > maxLine {
 		w.Header()["Content-Type"] = []string{"application/json"}
 		s.out = bufio.NewWriterSize(w, 64*kib)
 		s.answer(body, length)
@@ -78,7 +78,7 @@ func (s *server) answerHTTP(w http.ResponseWriter, body []byte, length int) {
 // events writes lines as events.
 type events struct {
 	w    http.ResponseWriter
-	half bool // within a line
+	open bool // a line has begun and not ended
 }
 
 func newEvents(w http.ResponseWriter) *events {
@@ -92,11 +92,11 @@ func (e *events) flush() { _ = http.NewResponseController(e.w).Flush() }
 func (e *events) Write(b []byte) (int, error) {
 	var out []byte
 	for line := range bytes.Lines(b) {
-		if !e.half {
+		if !e.open {
 			out = append(out, "data: "...)
 		}
 		out = append(out, line...)
-		if e.half = line[len(line)-1] != '\n'; !e.half {
+		if e.open = line[len(line)-1] != '\n'; !e.open {
 			out = append(out, '\n')
 		}
 	}
@@ -104,27 +104,27 @@ func (e *events) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// requestLine reads a body as the line that it is on stdio, and its length, as readLine does.
+// requestLine reads a body like readLine reads a line: it returns its bytes and its length with a line end.
 func requestLine(r *http.Request) (b []byte, length int, err error) {
 	if r.ContentLength < 0 {
 		b, length, err = readLine(bufio.NewReaderSize(r.Body, 64*kib), new([]byte))
 		if err != io.EOF {
 			return b, length, err
 		}
-		return b, length + 1, nil // with the line end
+		return b, length + 1, nil
 	}
 	b, err = requestBody(r)
 	return b, len(bytes.TrimRight(b, "\n")) + 1, err
 }
 
-// requestBody reads a body in one piece.
+// requestBody reads a body of known length.
 func requestBody(r *http.Request) ([]byte, error) {
 	b := make([]byte, max(r.ContentLength, 0), max(r.ContentLength, 0)+1)
 	_, err := io.ReadFull(r.Body, b)
 	return b, err
 }
 
-// reply answers with a message, or with none.
+// reply sends a message as the response, or 202 without one.
 func reply(w http.ResponseWriter, message []byte) {
 	if len(message) == 0 {
 		w.WriteHeader(http.StatusAccepted)
@@ -136,22 +136,21 @@ func reply(w http.ResponseWriter, message []byte) {
 	_, _ = w.Write(message)
 }
 
-// A bridgeSession is a session of bridge: a process.
+// A bridgeSession is a session of bridge. It has its own process.
 type bridgeSession struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 
-	mu    sync.Mutex
-	waits map[string]chan []byte // by id
-	last  chan []byte            // of the youngest request: what is no reply goes there
+	mu      sync.Mutex
+	waiting map[string]chan []byte // requests by id
+	newest  chan []byte            // of the newest request, which receives notifications
 }
 
-// bridge serves a command over HTTP, one process a session.
+// bridge serves a command over HTTP, with one process for each session.
 func bridge(args []string) error {
 	var mu sync.Mutex
 	sessions := map[string]*bridgeSession{}
-	made := 1
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := requestBody(r)
 		if err != nil {
@@ -165,8 +164,7 @@ func bridge(args []string) error {
 			delete(sessions, id)
 		case s == nil:
 			if s, err = newBridgeSession(args[1:]); err == nil {
-				id = strconv.Itoa(made)
-				made++
+				id = rand.Text()
 				sessions[id] = s
 				w.Header().Set("Mcp-Session-Id", id)
 			}
@@ -178,7 +176,7 @@ func bridge(args []string) error {
 		case r.Method == http.MethodDelete:
 			s.in.Close()
 		default:
-			s.ask(w, body)
+			s.post(w, body)
 		}
 	}))
 }
@@ -190,7 +188,7 @@ func newBridgeSession(command []string) (*bridgeSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &bridgeSession{cmd: cmd, in: in, out: out, waits: map[string]chan []byte{}}
+	s := &bridgeSession{cmd: cmd, in: in, out: out, waiting: map[string]chan []byte{}}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -198,16 +196,17 @@ func newBridgeSession(command []string) (*bridgeSession, error) {
 	return s, nil
 }
 
-// idOf returns the id of a line, "" if it has none.
-func idOf(line []byte) string { return string(scalar(line[:min(len(line), ends)], `"id":`)) }
+// idOf returns the id in a line, "" if there is none.
+func idOf(line []byte) string { return string(scalar(line[:min(len(line), edge)], `"id":`)) }
 
-// ask sends a message and answers with what comes for it.
-func (s *bridgeSession) ask(w http.ResponseWriter, line []byte) {
+// post sends a message to the process and responds with its reply, and with the notifications
+// before the reply.
+func (s *bridgeSession) post(w http.ResponseWriter, line []byte) {
 	id := idOf(line)
-	wait := make(chan []byte, 16)
+	lines := make(chan []byte, 16)
 	s.mu.Lock()
 	if id != "" {
-		s.waits[id], s.last = wait, wait
+		s.waiting[id], s.newest = lines, lines
 	}
 	_, err := s.in.Write(append(bytes.TrimRight(line, "\n"), '\n'))
 	s.mu.Unlock()
@@ -215,20 +214,20 @@ func (s *bridgeSession) ask(w http.ResponseWriter, line []byte) {
 		reply(w, nil)
 		return
 	}
-	b := <-wait
+	b := <-lines
 	if idOf(b) != "" {
 		reply(w, b)
 		return
 	}
 	e := newEvents(w)
-	for ; idOf(b) == ""; b = <-wait {
+	for ; idOf(b) == ""; b = <-lines {
 		_, _ = e.Write(b)
 		e.flush()
 	}
 	_, _ = e.Write(b)
 }
 
-// pump takes what the process says to who waits for it.
+// pump delivers the lines of the process to the requests that wait for them.
 func (s *bridgeSession) pump() {
 	var long []byte
 	for {
@@ -239,24 +238,24 @@ func (s *bridgeSession) pump() {
 		}
 		id := idOf(b)
 		s.mu.Lock()
-		wait := s.last
+		to := s.newest
 		if id != "" {
-			wait = s.waits[id]
-			delete(s.waits, id)
+			to = s.waiting[id]
+			delete(s.waiting, id)
 		}
 		s.mu.Unlock()
-		if wait != nil {
-			wait <- bytes.Clone(b)
+		if to != nil {
+			to <- bytes.Clone(b)
 		}
 	}
 }
 
-// outBridge is the client of a server over HTTP for who speaks on stdio.
+// outBridge serves a server over HTTP on stdio.
 func outBridge(args []string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}}
 	var session string
 	var mu sync.Mutex
-	say := func(line []byte) {
+	write := func(line []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		_, _ = os.Stdout.Write(line)
@@ -285,12 +284,12 @@ func outBridge(args []string) error {
 					return
 				}
 				if b, ok := bytes.CutPrefix(b, []byte("data: ")); ok {
-					say(b)
+					write(b)
 				}
 			}
 		}
 		if b, err := io.ReadAll(resp.Body); err == nil && len(b) > 0 {
-			say(b)
+			write(b)
 		}
 	}
 	in := bufio.NewReaderSize(os.Stdin, 64*kib)
@@ -301,14 +300,14 @@ func outBridge(args []string) error {
 			return nil
 		}
 		if b = bytes.Clone(b); session == "" {
-			post(b) // initialize, which the others need
+			post(b) // initialize, before the others: it returns the session
 		} else {
 			go post(b)
 		}
 	}
 }
 
-// reverse is net/http's own proxy.
+// reverse serves a server over HTTP with the reverse proxy of net/http/httputil.
 func reverse(args []string) error {
 	to, err := url.Parse(args[1])
 	if err != nil {
@@ -318,7 +317,7 @@ func reverse(args []string) error {
 	p := httputil.NewSingleHostReverseProxy(to)
 	p.Transport = &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Or an answer that begins before the transport has seen the end of the request's body closes it.
+		// Without this, an answer that begins before the transport has read the whole body closes the body.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		p.ServeHTTP(w, r)
 	}))

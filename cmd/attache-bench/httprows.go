@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// manyNotes is how many notifications come at once.
-	manyNotes = 4000
-	// notePause is how far, in milliseconds, the second notification is behind the first
-	// where the delay of that one is measured.
+	// notesPerCall is the number of notifications of a call, to measure their rate.
+	notesPerCall = 4000
+	// notePause is the time between the first and the second notification, in milliseconds,
+	// to measure the delay of the first.
 	notePause = 200
-	// openers is how many clients open and end sessions at once.
+	// openers is the number of clients that open and end sessions at once.
 	openers = 4
-	// stillness is how long nothing happens before the memory of idle sessions is measured.
-	stillness = 2 * time.Second
+	// idleTime is how long sessions are idle before their memory is measured.
+	idleTime = 2 * time.Second
 )
 
-// streamRows are the rows of a direction that are not about calls with one answer.
+// streamRows returns the rows of a direction for notifications and sessions.
 func (d direction) streamRows() []row {
 	at := string(d) + "-"
 	rows := []row{
@@ -37,11 +37,11 @@ func (d direction) streamRows() []row {
 	return rows
 }
 
-// idlePart measures the memory of sessions that do nothing, each with a stream open.
+// idlePart returns a part that measures the memory of idle sessions, each with a stream open.
 func (d direction) idlePart(sessions int) part {
 	at := string(d) + "-idle"
 	return part{
-		name: at, processes: 1, leaves: []string{direct, line, bytecopy, floor},
+		name: at, processes: 1, exclude: []string{direct, line, bytecopy, floor},
 		rows: []row{
 			{name: at, unit: "MiB", what: fmt.Sprintf("resident with %d idle sessions, each with a stream open", sessions)},
 			{name: at + "-session", unit: "KiB", what: "resident for one of them"},
@@ -52,38 +52,19 @@ func (d direction) idlePart(sessions int) part {
 	}
 }
 
-// streams measures the rows of streamRows that are wanted.
-func (b *bed) streams(ctx context.Context, p plan, c *session, rows []row, out sample) error {
-	for _, r := range rows {
-		var err error
-		switch r.name {
-		case string(b.dir) + "-progress":
-			out[r.name], err = c.notesPerSecond(p)
-		case string(b.dir) + "-first":
-			out[r.name], err = c.noteDelay()
-		case string(b.dir) + "-sessions":
-			out[r.name], err = b.sessionsPerSecond(ctx, p)
-		}
-		if err != nil {
-			return c.fail(r.name, err)
-		}
-	}
-	return nil
-}
-
 func (c *session) notesPerSecond(p plan) (float64, error) {
 	n, took := 0, time.Duration(0)
 	for took < p.Budget/2 {
-		_, all, err := c.notes(manyNotes, 0)
+		_, all, err := c.notes(notesPerCall, 0)
 		if err != nil {
 			return 0, err
 		}
-		n, took = n+manyNotes, took+all
+		n, took = n+notesPerCall, took+all
 	}
 	return float64(n) / took.Seconds(), nil
 }
 
-// noteDelay returns the median of a few, in milliseconds.
+// noteDelay returns the median delay of a notification, in milliseconds.
 func (c *session) noteDelay() (float64, error) {
 	var ms []float64
 	for range 5 {
@@ -96,8 +77,8 @@ func (c *session) noteDelay() (float64, error) {
 	return median(ms), nil
 }
 
-// notes makes a call that n notifications come with, and returns when the first of them and
-// the answer were there.
+// notes makes a call with n notifications, and returns the time until the first of them and the
+// time until the answer.
 func (c *session) notes(n, pause int) (first, all time.Duration, err error) {
 	c.id++
 	sent := make(chan error, 1)
@@ -106,18 +87,18 @@ func (c *session) notes(n, pause int) (first, all time.Duration, err error) {
 		_, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"notes","arguments":{"count":%d,"pause":%d},"_meta":{"progressToken":%d}}}`+"\n", c.id, n, pause, c.id)
 		sent <- err
 	}()
-	for came := 0; ; came++ {
+	for received := 0; ; received++ {
 		b, err := c.out.ReadSlice('\n')
 		switch {
 		case err != nil:
 			return 0, 0, errors.Join(err, <-sent)
 		case bytes.Contains(b, []byte(`"notifications/progress"`)):
-			if came == 0 {
+			if received == 0 {
 				first = time.Since(began)
 			}
 			continue
-		case came != n:
-			err = fmt.Errorf("%d notifications came and not %d", came, n)
+		case received != n:
+			err = fmt.Errorf("%d notifications arrived and not %d", received, n)
 		default:
 			err = checkText(b, c.id, 0)
 		}
@@ -125,8 +106,8 @@ func (c *session) notes(n, pause int) (first, all time.Duration, err error) {
 	}
 }
 
-// sessionsPerSecond opens and ends sessions.
-func (b *bed) sessionsPerSecond(ctx context.Context, p plan) (float64, error) {
+// sessionsPerSecond returns how many sessions a second can be opened and ended.
+func (b *deployment) sessionsPerSecond(ctx context.Context, p plan) (float64, error) {
 	var n atomic.Int64
 	errs := make([]error, openers)
 	began := time.Now()
@@ -143,7 +124,7 @@ func (b *bed) sessionsPerSecond(ctx context.Context, p plan) (float64, error) {
 	return float64(n.Load()) / time.Since(began).Seconds(), errors.Join(errs...)
 }
 
-func (b *bed) openAndEnd(ctx context.Context) error {
+func (b *deployment) openAndEnd(ctx context.Context) error {
 	c, h, err := b.connect(ctx)
 	if err != nil {
 		return err
@@ -155,43 +136,43 @@ func (b *bed) openAndEnd(ctx context.Context) error {
 	return h.End()
 }
 
-// memory measures how much more than before resident memory is at its peak when frames pass that
-// are too long to be held. A front refuses such a frame of its client (serve.limits.body).
+// memory measures how far the peak of resident memory is above its idle value when frames pass that
+// are too long to hold. A front refuses such frames from its client (serve.limits.body).
 func (d direction) memory(ctx context.Context, _ plan, s subject, rows []row) (sample, error) {
-	b, err := d.begin(ctx, s)
+	b, err := d.deploy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer b.end()
+	defer b.stop()
 	c, err := b.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.stop()
-	idle, err := machine.Resident(c.pid(b.proxy))
+	idle, err := machine.Resident(b.pid(c))
 	if err == nil {
-		err = c.pour(rows[0].frame)
+		err = c.streamCall(rows[0].frame)
 	}
 	if err == nil && d == stdioToHTTP {
-		err = c.pour(frame{Size: rows[0].frame.Size, Args: true})
+		err = c.streamCall(frame{Size: rows[0].frame.Size, Args: true})
 	}
 	if err != nil {
-		return nil, c.fail(rows[0].name, err)
+		return nil, c.check(rows[0].name, err)
 	}
-	peak, err := machine.PeakResident(c.pid(b.proxy))
+	peak, err := machine.PeakResident(b.pid(c))
 	return sample{rows[0].name: (peak - idle) / mib}, err
 }
 
-// idle opens sessions and measures what the proxy holds when they have been still for a while.
+// idle opens sessions and measures the memory of the proxy when they have been idle for a while.
 func (d direction) idle(ctx context.Context, s subject, at string, sessions int) (sample, error) {
-	if s.Front != "" { // which admits so many
+	if s.Front != "" {
 		s.Argv = append([]string{s.Argv[0], "--config", s.Front}, s.Argv[1:]...)
 	}
-	b, err := d.begin(ctx, s)
+	b, err := d.deploy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer b.end()
+	defer b.stop()
 	before, err := machine.Resident(b.proxy.Process.Pid)
 	if err != nil {
 		return nil, err
@@ -212,7 +193,7 @@ func (d direction) idle(ctx context.Context, s subject, at string, sessions int)
 			return nil, err
 		}
 	}
-	time.Sleep(stillness)
+	time.Sleep(idleTime)
 	resident, err := machine.Resident(b.proxy.Process.Pid)
 	return sample{at: resident / mib, at + "-session": (resident - before) / kib / float64(sessions)}, err
 }

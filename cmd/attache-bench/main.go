@@ -3,30 +3,29 @@
 //
 //	go run ./cmd/attache-bench [-quick] [-only ROWS] [-rounds N] [-attache PATH]
 //
-// It starts a server of its own, alone and behind each relay, is its client,
-// and prints two tables: what each did, and how attache stands to its bounds.
-// The absolute figures belong to the machine and the minute; the ratios hold
-// from run to run, so a figure is set against another of the same round and the
-// median over the rounds is what counts.
+// It starts a server of its own, alone and behind each relay, acts as its client,
+// and prints two tables: the figures of each subject, and the figures of attache
+// beside its bounds. Absolute figures depend on the machine and change from minute
+// to minute, but ratios hold from run to run. So each figure is compared with one
+// of the same round, and the median over the rounds counts.
 //
-// The subjects are the server alone, a relay of lines, a copy of bytes,
-// attache as it comes, and attache with a fill rule and a briefing or with twenty
-// rules. Where HTTP is spoken on a side, a bridge stands for the relays. Server, relays
-// and bridge are this program, started
-// again with a hidden first argument. Every answer is checked, and so is that
-// the rule filled every call and that the briefing came: a subject that cheats
-// or fails is reported and the exit status is 1. A bound that is missed is not
-// a failure, it is a row that says so.
+// The subjects are the server alone, a relay of lines, a copy of bytes, attache
+// without a configuration, and attache with a fill rule and a briefing or with
+// twenty rules. For HTTP, a bridge replaces the relays. Server, relays and bridge
+// are this program, started again with a hidden first argument. The client checks
+// every answer, that the rule filled every call, and that the briefing arrived. A
+// subject that fails a check is reported and the exit status is 1. A bound that is
+// missed is no failure: its row says so.
 //
 // Other processes on the machine disturb the figures, so the benchmark waits before each
 // measurement for the machine to be quiet.
 //
-// With -soak TIME it measures nothing but what is left: see package soak. With -load TIME it
-// measures a database that many machines share: see package load.
+// With -soak TIME it runs package soak instead, which checks answers and looks for leaks. With
+// -load TIME it runs package load, which measures a database that many machines share.
 //
 // It needs Linux, for /proc and the CPU clocks of processes. The module's own
-// benchmarks (go test -bench) look at single functions; this one looks at
-// processes, from outside.
+// benchmarks (go test -bench) measure single functions; this one measures
+// processes from outside.
 package main
 
 import (
@@ -53,19 +52,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "attache-bench:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "attache-bench:", err)
-		os.Exit(1)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "attache-bench:", err)
+	if errors.Is(err, errUsage) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
 // errFailed is returned when a subject gave a wrong answer or none. The report
-// was printed and says which.
+// has been printed and names the subject.
 var errFailed = errors.New("a subject failed: see the lines marked FAILED above")
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -87,11 +85,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		o.load.Attaches, o.load.Fronts, o.load.Step, o.load.Getenv, o.load.Out, o.load.Log = 1000, 10, 20*time.Second, os.Getenv, stdout, stderr
 		return load.Run(ctx, o.load)
 	}
-	subjects, remove, err := prepare(ctx, o.attache, stderr)
+	dir, err := os.MkdirTemp("", "attache-bench")
+	if err != nil {
+		return fmt.Errorf("make a folder for the run: %w; set TMPDIR to one that can be written", err)
+	}
+	defer os.RemoveAll(dir)
+	subjects, err := prepare(ctx, dir, o.attache, stderr)
 	if err != nil {
 		return err
 	}
-	defer remove()
 	if o.soak.Duration > 0 {
 		s := subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.Name == plain })]
 		o.soak.Attache, o.soak.Env, o.soak.Out, o.soak.Log = s.Argv[0], s.Env, stdout, stderr
@@ -103,11 +105,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	b := newBench(o.plan(), subjects, parts, stderr)
 	began := time.Now()
 	interrupted := b.run(ctx)
-	r := newReport(b, time.Since(began))
-	if err := r.write(stdout); err != nil {
+	if _, err := io.WriteString(stdout, b.report(time.Since(began))); err != nil {
 		return fmt.Errorf("write the report: %w; give a stdout that takes it", err)
 	}
-	if interrupted == nil && len(r.failures) > 0 {
+	if interrupted == nil && len(b.results.failures) > 0 {
 		return errFailed
 	}
 	return interrupted

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary play the server and the relays, as the program
-// does.
+// TestMain lets the test binary be the server and the relays, like the program.
 func TestMain(m *testing.M) {
 	if status, ok := runMode(os.Args[1:]); ok {
 		os.Exit(status)
@@ -22,8 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testSubjects are the server alone, the relay of lines, and that relay in
-// attache's place.
+// testSubjects returns the server alone, the relay of lines, and that relay in place of attache.
 func testSubjects(t *testing.T) []subject {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process stays a second longer
@@ -61,27 +59,26 @@ func TestSmoke(t *testing.T) {
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := newReport(b, time.Second)
-	for _, f := range r.failures {
-		t.Errorf("%s, %s: %s", f.Subject, f.Part, f.Error)
+	for _, f := range b.results.failures {
+		t.Errorf("%s, %s: %s", f.subject, f.parts, f.text)
 	}
-	for _, rr := range r.rows {
-		for _, c := range rr.subjects {
-			if none := c.value.none(); none != (rr.name == "cpu" && c.subject == direct) {
-				t.Errorf("%s of %s: measured is %v", rr.name, c.subject, !none)
+	for _, r := range b.rows() {
+		for _, s := range b.subjects {
+			v := b.results.measured(r.name, s.Name)
+			if none := v.none(); none != (r.name == "cpu" && s.Name == direct) {
+				t.Errorf("%s of %s: measured is %v", r.name, s.Name, !none)
 			}
-			if !c.value.none() && c.value.Min <= 0 {
-				t.Errorf("%s of %s: %v", rr.name, c.subject, c.value)
+			if !v.none() && v.Min <= 0 {
+				t.Errorf("%s of %s: %v", r.name, s.Name, v)
 			}
 		}
 	}
-	var out strings.Builder
-	if err := r.write(&out); err != nil || !strings.Contains(out.String(), "| pipelined |") {
-		t.Errorf("report: %v\n%s", err, out.String())
+	if out := b.report(time.Second); !strings.Contains(out, "| pipelined |") {
+		t.Errorf("report:\n%s", out)
 	}
 }
 
-// The floors over HTTP are measured in each direction, by rows that have a figure each.
+// The floors over HTTP give a figure for each row in each direction.
 func TestFloorsOverHTTP(t *testing.T) {
 	needLinux(t)
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process stays a second longer
@@ -97,7 +94,7 @@ func TestFloorsOverHTTP(t *testing.T) {
 	few := tinyPlan()
 	few.Window = 4
 	for _, part := range httpParts() {
-		if !part.takes(floors[0]) { // its frames are longer than what floors hold
+		if !part.includes(floors[0]) { // its frames are longer than floors hold
 			part.rows[0].frame.Size = 9 * mib
 		}
 		v, err := part.measure(t.Context(), few, floors[0], part.rows)
@@ -112,7 +109,7 @@ func TestFloorsOverHTTP(t *testing.T) {
 	}
 }
 
-// The memory part with frames that need not be as long as those of the program.
+// The memory part, with shorter frames than the program sends.
 func TestMemory(t *testing.T) {
 	needLinux(t)
 	rows := []row{{name: "m", frame: frame{Size: 9 * mib}}}
@@ -125,9 +122,9 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A relay that only copies must not pass for one that fills and briefs, nor one
-// that fills unasked for one that does not.
-func TestSubjectThatDoesNotDoItsWorkFails(t *testing.T) {
+// A relay that only copies must fail as a subject that fills and briefs, and one that
+// fills must fail as a subject that does not.
+func TestWrongSubjectFails(t *testing.T) {
 	needLinux(t)
 	s := testSubjects(t)[1]
 	s.Fills, s.Briefs = true, true
@@ -144,13 +141,13 @@ func TestSubjectThatDoesNotDoItsWorkFails(t *testing.T) {
 		t.Errorf("without filling: %v", err)
 	}
 	s = testSubjects(t)[0]
-	s.Argv[2] = `"size"` // what stands for a filled workspace is in every call
+	s.Argv[2] = `"size"` // every call has this, so the server takes every call for filled
 	if _, err := sequential(t.Context(), tinyPlan(), s, rows); err == nil || !strings.Contains(err.Error(), "filled=0") {
-		t.Errorf("filled unasked: %v", err)
+		t.Errorf("filled without a rule: %v", err)
 	}
 }
 
-func TestFailureSaysWhatTheSubjectSaid(t *testing.T) {
+func TestFailureHasStderr(t *testing.T) {
 	needLinux(t)
 	s := testSubjects(t)[1]
 	s.Argv = []string{s.Argv[0], modeLine}
@@ -160,7 +157,7 @@ func TestFailureSaysWhatTheSubjectSaid(t *testing.T) {
 	}
 	s.Argv = []string{"/nonexistent/attache"}
 	if _, err := start(t.Context(), s); err == nil {
-		t.Error("a program that is not there was started")
+		t.Error("a program that does not exist was started")
 	}
 	b := newBench(tinyPlan(), []subject{s}, parts()[:1], io.Discard)
 	if err := b.run(t.Context()); err != nil || len(b.results.failures) != 1 {
@@ -168,23 +165,23 @@ func TestFailureSaysWhatTheSubjectSaid(t *testing.T) {
 	}
 }
 
-func TestTimeoutEndsASubjectThatHangs(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	needLinux(t)
 	s := testSubjects(t)[0]
-	s.Argv = []string{"/bin/cat"} // what cat says first is no answer
+	s.Argv = []string{"/bin/cat"} // which returns the request as its answer
 	if _, err := open(t.Context(), s); err == nil {
-		t.Error("an echo passed for a server")
+		t.Error("an echo was accepted as an answer")
 	}
 	s.Argv = []string{"/bin/sleep", "60"}
 	p := tinyPlan()
 	p.Timeout = 50 * time.Millisecond
-	_, err := newBench(p, nil, nil, io.Discard).once(t.Context(), parts()[0], s)
+	_, err := newBench(p, nil, nil, io.Discard).measureProcess(t.Context(), parts()[0], s)
 	if !errors.Is(err, context.DeadlineExceeded) && (err == nil || !strings.Contains(err.Error(), "no end within 50ms")) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestInterruptLeavesWhatWasMeasured(t *testing.T) {
+func TestInterruptKeepsResults(t *testing.T) {
 	needLinux(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := testSubjects(t)[:1]
@@ -196,8 +193,8 @@ func TestInterruptLeavesWhatWasMeasured(t *testing.T) {
 	if err := b.run(ctx); !errors.Is(err, errInterrupted) {
 		t.Errorf("got %v", err)
 	}
-	if c, ok := newReport(b, 0).cell("start", direct); !ok || c.value.none() || len(b.results.failures) > 0 {
-		t.Errorf("what was measured: %v, failures: %v", c.value, b.results.failures)
+	if v := b.results.measured("start", direct); v.none() || len(b.results.failures) > 0 {
+		t.Errorf("measured %v, failures: %v", v, b.results.failures)
 	}
 }
 
@@ -222,7 +219,7 @@ func TestRunRefuses(t *testing.T) {
 		t.Errorf("got %v, want a hint", err)
 	}
 	if runtime.GOOS != "linux" && !strings.Contains(err.Error(), "needs Linux") {
-		t.Errorf("got %v, want what it needs", err)
+		t.Errorf("got %v, want the need for Linux", err)
 	}
 }
 
@@ -239,7 +236,7 @@ func TestHelpAndList(t *testing.T) {
 	if err := run(t.Context(), []string{"-list", "-only", "memory-*"}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"memory-32MiB", "memory-1GiB", filling} {
+	for _, want := range []string{"memory-32MiB", "memory-1GiB", withFill} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("list lacks %s:\n%s", want, stdout.String())
 		}

@@ -29,63 +29,64 @@ func sequential(ctx context.Context, p plan, s subject, rows []row) (sample, err
 	}
 	out := sample{}
 	for _, r := range rows {
-		us, err := c.times(p, r.frame)
-		if err != nil {
-			return nil, c.fail(r.name, err)
+		if out[r.name], err = c.p50(p, r.frame); err != nil {
+			return nil, c.check(r.name, err)
 		}
-		out[r.name] = median(us)
 	}
 	return out, c.finish()
 }
 
-// times returns the times of calls in microseconds. The first do not count: in
-// them buffers grow.
-func (c *session) times(p plan, f frame) ([]float64, error) {
+// p50 returns the median time of calls in microseconds. The first calls do not count,
+// because buffers grow in them.
+func (c *session) p50(p plan, f frame) (float64, error) {
 	warm := p.Warm
 	if f.Size >= 256*kib {
 		warm = 1
 	}
-	for range warm {
-		if _, err := c.time(f); err != nil {
-			return nil, err
-		}
+	if err := c.repeat(warm, f); err != nil {
+		return 0, err
 	}
 	var us []float64
 	for began := time.Now(); len(us) < p.samples(f.Size); {
 		if len(us) >= 2 && time.Since(began) > p.Budget {
-			break // a slow subject gives fewer
+			break // a slow subject gives fewer samples
 		}
-		d, err := c.time(f)
+		d, err := c.timeCall(f)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		us = append(us, d.Seconds()*1e6)
 	}
-	return us, nil
+	return median(us), nil
 }
 
-// pipelined measures calls a second, and what they cost the proxy in CPU.
+// repeat makes n calls, one after the other.
+func (c *session) repeat(n int, f frame) error {
+	for range n {
+		if _, err := c.timeCall(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pipelined measures calls a second, and the CPU time of the proxy for them.
 func pipelined(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
 	c, err := open(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	for range p.Warm {
-		if _, err := c.time(rows[0].frame); err != nil {
-			return nil, c.fail("warming up", err)
-		}
+	f := rows[0].frame
+	if err := c.repeat(p.Warm, f); err != nil {
+		return nil, c.check("warming up", err)
 	}
-	before, err := machine.CPUTime(c.cmd.Process.Pid)
+	var took time.Duration
+	cpu, err := cpuTime(c.cmd.Process.Pid, func() (err error) {
+		took, err = c.pipeline(p.Messages, p.Window, f)
+		return err
+	})
 	if err != nil {
-		return nil, c.fail("reading its CPU clock", err)
-	}
-	took, err := c.pipeline(p.Messages, p.Window, rows[0].frame)
-	if err != nil {
-		return nil, c.fail("pipelined", err)
-	}
-	after, err := machine.CPUTime(c.cmd.Process.Pid)
-	if err != nil {
-		return nil, c.fail("reading its CPU clock", err)
+		return nil, c.check("pipelined", err)
 	}
 	out := sample{}
 	for _, r := range rows {
@@ -93,14 +94,27 @@ func pipelined(ctx context.Context, p plan, s subject, rows []row) (sample, erro
 		case r.name == "pipelined":
 			out[r.name] = float64(p.Messages) / took.Seconds()
 		case s.Name != direct:
-			out[r.name] = (after - before).Seconds() * 1e5 / float64(p.Messages)
+			out[r.name] = cpu.Seconds() * 1e5 / float64(p.Messages)
 		}
 	}
 	return out, c.finish()
 }
 
-// memory measures the peak of resident memory after long frames both ways. Those
-// that the client may hold come twice.
+// cpuTime returns the CPU time of a process while f runs.
+func cpuTime(pid int, f func() error) (time.Duration, error) {
+	before, err := machine.CPUTime(pid)
+	if err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	after, err := machine.CPUTime(pid)
+	return after - before, err
+}
+
+// memory measures the peak of resident memory after long frames in both directions. It
+// sends frames that the client may hold twice.
 func memory(ctx context.Context, _ plan, s subject, rows []row) (sample, error) {
 	c, err := open(ctx, s)
 	if err != nil {
@@ -108,24 +122,24 @@ func memory(ctx context.Context, _ plan, s subject, rows []row) (sample, error) 
 	}
 	size := rows[0].frame.Size
 	both := []frame{{Size: size}, {Size: size, Args: true}}
-	if size < kept {
+	if size < maxLine {
 		both = append(both, both...)
 	}
 	for _, f := range both {
-		if err := c.pour(f); err != nil {
-			return nil, c.fail(f.String(), err)
+		if err := c.streamCall(f); err != nil {
+			return nil, c.check(f.String(), err)
 		}
 	}
 	peak, err := machine.PeakResident(c.cmd.Process.Pid)
 	if err != nil {
-		return nil, c.fail("reading its peak memory", err)
+		return nil, c.check("reading its peak memory", err)
 	}
 	return sample{rows[0].name: peak / mib}, c.finish()
 }
 
-// onOneCPU measures small calls with everything on one CPU: the subject, its
-// server and the client, which is this program started again for the purpose.
+// onOneCPU measures small calls with the subject, its server and the client on one CPU.
+// The client is this program, started again.
 func onOneCPU(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
-	v, err := measureThere(ctx, job{Plan: p, Subject: s, Frame: rows[0].frame})
+	v, err := job{Plan: p, Subject: s, Frame: rows[0].frame}.start(ctx)
 	return sample{rows[0].name: v}, err
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The hidden first arguments with which this program starts itself again. None
-// can be taken for a flag or a file.
+// looks like a flag or a file name.
 const (
 	modeServer = "bench:server"
 	modeLine   = "bench:line"
@@ -21,33 +21,33 @@ const (
 	modeReverse   = "bench:reverse"
 )
 
-// runMode plays the part that the hidden argument names, if there is one, and
-// returns the status to exit with. It comes before the flags and everything
-// else, because the time until the first answer is measured.
+// runMode runs the mode that a hidden first argument names, and returns the exit
+// status. It reports false if there is no such argument. It runs before flags are parsed,
+// because the time to the first answer is measured.
 func runMode(args []string) (status int, ok bool) {
 	if len(args) == 0 {
 		return 0, false
 	}
 	var err error
-	switch args[0] {
+	switch rest := args[1:]; args[0] {
 	case modeServer:
-		err = serve(os.Stdin, os.Stdout, args[1:])
+		err = serve(os.Stdin, os.Stdout, rest)
 	case modeLine:
-		status, err = relay(args[1:], copyLines)
+		err = relay(rest, copyLines)
 	case modeCopy:
-		status, err = relay(args[1:], copyBytes)
+		err = relay(rest, copyBytes)
 	case modeOneCPU:
-		err = measureHere(os.Stdin, os.Stdout)
+		err = runJob(os.Stdin, os.Stdout)
 	case modeHTTP:
-		err = serveHTTP(args[1:])
+		err = serveHTTP(rest)
 	case modeBridge:
-		err = bridge(args[1:])
+		err = bridge(rest)
 	case modeOutBridge:
-		err = outBridge(args[1:])
+		err = outBridge(rest)
 	case modeReverse:
-		err = reverse(args[1:])
+		err = reverse(rest)
 	case soak.Stdio, soak.HTTP:
-		err = soak.Play(args, os.Stdin, os.Stdout)
+		err = soak.Serve(args, os.Stdin, os.Stdout)
 	default:
 		return 0, false
 	}
@@ -55,5 +55,5 @@ func runMode(args []string) (status int, ok bool) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", args[0], err)
 		return 1, true
 	}
-	return status, true
+	return 0, true
 }

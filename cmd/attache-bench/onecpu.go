@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// A job is what the process that measures on one CPU gets on stdin. It prints
+// A job is the input, on stdin, of a process that measures on one CPU. The process prints
 // the p50 in microseconds.
 type job struct {
 	Plan    plan
@@ -22,27 +22,27 @@ type job struct {
 	Frame   frame
 }
 
-// measureThere has the job done by a process that may use one CPU only, which
-// goes for all it starts.
-func measureThere(ctx context.Context, j job) (float64, error) {
+// start runs the job in a process that may use only one CPU, like every process that it
+// starts.
+func (j job) start(ctx context.Context) (float64, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
-	told, err := json.Marshal(j)
+	input, err := json.Marshal(j)
 	if err != nil {
 		return 0, err
 	}
 	var answer bytes.Buffer
-	said := &tail{}
+	stderr := &tail{}
 	cmd := exec.CommandContext(ctx, self, modeOneCPU)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(told), &answer, said
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &answer, stderr
 	cmd.WaitDelay = grace
 	if err := machine.StartOnOneCPU(cmd); err != nil {
 		return 0, err
 	}
 	if err := cmd.Wait(); err != nil {
-		if s := said.String(); s != "" {
+		if s := stderr.String(); s != "" {
 			err = errors.New(strings.TrimPrefix(s, modeOneCPU+": "))
 		}
 		return 0, err
@@ -51,8 +51,8 @@ func measureThere(ctx context.Context, j job) (float64, error) {
 	return us, json.Unmarshal(answer.Bytes(), &us)
 }
 
-// measureHere does the job.
-func measureHere(stdin io.Reader, stdout io.Writer) error {
+// runJob runs the job on stdin.
+func runJob(stdin io.Reader, stdout io.Writer) error {
 	var j job
 	if err := json.NewDecoder(stdin).Decode(&j); err != nil {
 		return fmt.Errorf("no job on stdin: attache-bench starts this mode, give it flags instead: %w", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/soak"
 )
 
-// errUsage marks a mistake in the flags.
+// errUsage is wrapped by errors about the flags.
 var errUsage = errors.New("run with -h for the flags")
 
 type options struct {
@@ -34,14 +34,14 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("attache-bench", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.IntVar(&o.rounds, "rounds", 0, "interleaved rounds; ratios are medians over them (default 5, with -quick 1)")
-	f.BoolVar(&o.quick, "quick", false, "few samples, no waiting for a quiet machine: shows that it works, not how fast")
-	f.StringVar(&o.only, "only", "", "measure these `ROWS` alone: names as -list prints them or patterns, between commas")
-	f.StringVar(&o.who, "subjects", "", "measure these `SUBJECTS` alone: names as -list prints them or patterns, between commas")
+	f.BoolVar(&o.quick, "quick", false, "take few samples and do not wait for a quiet machine: shows that it works, not how fast")
+	f.StringVar(&o.only, "only", "", "measure only these `ROWS`: names as -list prints them, or patterns, separated by commas")
+	f.StringVar(&o.who, "subjects", "", "measure only these `SUBJECTS`: names as -list prints them, or patterns, separated by commas")
 	f.StringVar(&o.attache, "attache", "", "measure the attache at `PATH` (default: build ./cmd/attache)")
-	f.BoolVar(&o.list, "list", false, "print the rows and the subjects, measure nothing")
-	f.DurationVar(&o.soak.Duration, "soak", 0, "measure nothing: use attache for this `TIME` while servers and fronts are killed, and check every answer and what is left")
-	f.Uint64Var(&o.soak.Seed, "seed", uint64(time.Now().UnixNano()), "what is done at random with -soak follows from this `NUMBER`")
-	f.DurationVar(&o.load.Duration, "load", 0, "measure a shared database alone: play the sessions of -sessions for this `TIME`, then more and more of them")
+	f.BoolVar(&o.list, "list", false, "print the rows and the subjects, and measure nothing")
+	f.DurationVar(&o.soak.Duration, "soak", 0, "measure nothing: use attache for this `TIME` while servers and fronts are killed, check every answer, and look for leaks")
+	f.Uint64Var(&o.soak.Seed, "seed", uint64(time.Now().UnixNano()), "the `NUMBER` from which the random choices of -soak follow")
+	f.DurationVar(&o.load.Duration, "load", 0, "measure only a shared database: play the sessions of -sessions for this `TIME`, then more and more of them")
 	f.IntVar(&o.load.Daily, "sessions", 10000, "how many sessions a day -load plays, at their peak")
 	err := f.Parse(args)
 	switch {
@@ -59,21 +59,21 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// A plan says how much is measured. It crosses to the process that measures on
-// one CPU, so its fields are exported.
+// A plan has the amounts to measure. Its fields are exported because it is sent as JSON
+// to the process that measures on one CPU.
 type plan struct {
 	Rounds    int
-	Processes int // fresh ones of a subject in a round, at most
-	Starts    int // start-ups in one measurement
-	Warm      int // small calls before those that count
-	Calls     int // small calls that count, by process
-	Large     int // 4 MiB calls; more of the smaller, fewer of the larger
-	Messages  int // pipelined messages by process
-	Window    int // of them in flight
-	Budget    time.Duration
+	Processes int           // most new processes of a subject in a round
+	Starts    int           // start-ups in one measurement
+	Warm      int           // small calls before the first that counts
+	Calls     int           // small calls that count, for each process
+	Large     int           // calls of 4 MiB; there are more smaller ones and fewer larger ones
+	Messages  int           // pipelined messages for each process
+	Window    int           // most of them in flight
+	Budget    time.Duration // after which a slow subject takes no more samples
 	Timeout   time.Duration // for one process, start to end
 	Quiet     time.Duration // longest wait for a quiet machine before a measurement
-	Patience  time.Duration // for these waits in a round, together
+	Patience  time.Duration // longest sum of these waits in a round
 }
 
 func (o options) plan() plan {
@@ -91,7 +91,7 @@ func (o options) plan() plan {
 	return p
 }
 
-// samples returns how often a call of a frame of that size counts.
+// samples returns how many calls of a frame of that size count.
 func (p plan) samples(size int) int {
 	switch {
 	case size >= 32*mib:
@@ -104,55 +104,58 @@ func (p plan) samples(size int) int {
 	return p.Calls
 }
 
-// selectParts returns the parts with the rows that only names, all of them if it
-// names none.
-func selectParts(all []part, only string) ([]part, error) {
-	chosen := selector{flag: "-only", patterns: split(only)}
+// selectParts returns the parts with only the rows that match the list, all if it is empty.
+func selectParts(all []part, list string) ([]part, error) {
+	var names []string
 	var out []part
 	for _, p := range all {
-		p.rows = slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool { return !chosen.has(r.name) })
-		if len(p.rows) > 0 {
+		rows := p.rows
+		p.rows = nil
+		for _, r := range rows {
+			names = append(names, r.name)
+			if matches(list, r.name) {
+				p.rows = append(p.rows, r)
+			}
+		}
+		if p.rows != nil {
 			out = append(out, p)
 		}
 	}
-	return out, chosen.err()
+	return out, checkList("-only", list, names)
 }
 
-// selectSubjects returns the subjects that who names, all of them if it names none.
-func selectSubjects(all []subject, who string) ([]subject, error) {
-	chosen := selector{flag: "-subjects", patterns: split(who)}
-	out := slices.DeleteFunc(slices.Clone(all), func(s subject) bool { return !chosen.has(s.Name) })
-	return out, chosen.err()
+// selectSubjects returns the subjects that match the list, all if it is empty.
+func selectSubjects(all []subject, list string) ([]subject, error) {
+	var names []string
+	var out []subject
+	for _, s := range all {
+		names = append(names, s.Name)
+		if matches(list, s.Name) {
+			out = append(out, s)
+		}
+	}
+	return out, checkList("-subjects", list, names)
 }
 
-// split returns the patterns between the commas of list.
+// split returns the patterns of a list.
 func split(list string) []string {
 	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// A selector selects names by patterns, all of them if there are no patterns.
-type selector struct {
-	flag     string
-	patterns []string
-	matched  []string // the patterns that have selected a name
+// matches reports whether the name matches a pattern of the list, or the list is empty.
+func matches(list, name string) bool {
+	patterns := split(list)
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok
+	})
 }
 
-// has reports whether a pattern means the name.
-func (s *selector) has(name string) bool {
-	found := len(s.patterns) == 0
-	for _, p := range s.patterns {
-		if ok, err := path.Match(p, name); ok && err == nil {
-			s.matched, found = append(s.matched, p), true
-		}
-	}
-	return found
-}
-
-// err names a pattern that has selected nothing.
-func (s *selector) err() error {
-	for _, p := range s.patterns {
-		if !slices.Contains(s.matched, p) {
-			return fmt.Errorf("%s %q names nothing: run with -list for the names; %w", s.flag, p, errUsage)
+// checkList returns an error if a pattern of a flag's list matches none of the names.
+func checkList(flag, list string, names []string) error {
+	for _, p := range split(list) {
+		if !slices.ContainsFunc(names, func(name string) bool { return matches(p, name) }) {
+			return fmt.Errorf("%s %q names nothing: run with -list for the names; %w", flag, p, errUsage)
 		}
 	}
 	return nil
@@ -167,8 +170,8 @@ func list(w io.Writer, parts []part) error {
 		}
 	}
 	fmt.Fprintln(t, "\nsubject\t\t\twhat")
-	for _, n := range subjectNames() {
-		fmt.Fprintf(t, "%s\t\t\t%s\n", n, describe(n))
+	for _, s := range subjects("", "", "", nil) {
+		fmt.Fprintf(t, "%s\t\t\t%s\n", s.Name, s.What)
 	}
 	return t.Flush()
 }

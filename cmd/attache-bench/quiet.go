@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// quietShare is the share of the machine that may be busy before a
-	// measurement begins.
+	// quietShare is the share of the machine's CPU time that others may use
+	// when a measurement begins.
 	quietShare = 0.10
-	// look is how long the machine is watched to tell whether it is quiet.
-	look = 200 * time.Millisecond
+	// quietPeriod is how long that share is measured.
+	quietPeriod = 200 * time.Millisecond
 )
 
-// waitQuiet waits until the machine is idle while we do nothing, or for the
-// longest time, and returns how long that was.
-func waitQuiet(ctx context.Context, longest time.Duration) time.Duration {
+// waitQuiet waits until the machine is quiet, but no longer than limit, and returns
+// how long it waited.
+func waitQuiet(ctx context.Context, limit time.Duration) time.Duration {
 	began := time.Now()
-	for time.Since(began) < longest && ctx.Err() == nil {
+	for time.Since(began) < limit && ctx.Err() == nil {
 		before := machine.Busy()
-		time.Sleep(look)
-		busy := (machine.Busy() - before).Seconds() / look.Seconds()
+		time.Sleep(quietPeriod)
+		busy := (machine.Busy() - before).Seconds() / quietPeriod.Seconds()
 		if busy <= quietShare*float64(runtime.NumCPU()) {
 			break
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// results holds what was measured, by row, subject and round.
+// results holds the values measured, by row, subject and round.
 type results struct {
 	rounds   int
 	values   map[cell][][]float64 // by round, one value a process
@@ -14,9 +14,10 @@ type results struct {
 
 type cell struct{ row, subject string }
 
-// A failure is what a subject could not do. It is not asked again.
+// A failure is an error of a subject in some parts. The subject is not measured again in them.
 type failure struct {
-	Part, Subject, Error string
+	subject, text string
+	parts         []string
 }
 
 func newResults(rounds int) *results {
@@ -34,14 +35,19 @@ func (r *results) add(round int, s subject, v sample) {
 }
 
 func (r *results) fail(p part, s subject, err error) {
-	r.failures = append(r.failures, failure{p.name, s.Name, err.Error()})
+	i := slices.IndexFunc(r.failures, func(f failure) bool { return f.subject == s.Name && f.text == err.Error() })
+	if i < 0 {
+		i = len(r.failures)
+		r.failures = append(r.failures, failure{subject: s.Name, text: err.Error()})
+	}
+	r.failures[i].parts = append(r.failures[i].parts, p.name)
 }
 
 func (r *results) failed(p part, s subject) bool {
-	return slices.ContainsFunc(r.failures, func(f failure) bool { return f.Part == p.name && f.Subject == s.Name })
+	return slices.ContainsFunc(r.failures, func(f failure) bool { return f.subject == s.Name && slices.Contains(f.parts, p.name) })
 }
 
-// byRound returns one value a round: the median of its processes, and NaN where
+// byRound returns one value for each round: the median of its processes, NaN if
 // there is none.
 func (r *results) byRound(row, subject string) []float64 {
 	out := make([]float64, r.rounds)
@@ -54,12 +60,15 @@ func (r *results) byRound(row, subject string) []float64 {
 	return out
 }
 
-// compared returns the row's values of the subject set against those that its
-// reference has in the same rounds. Without a reference they are as they are.
-func (r *results) compared(of row, subject string) []float64 {
+// measured returns the values of a row for the subject.
+func (r *results) measured(row, subject string) summary { return summarize(r.byRound(row, subject)) }
+
+// compared returns the values of a row for the subject, each compared with the value of
+// the row's reference in the same round. Without a reference it returns the values measured.
+func (r *results) compared(of row, subject string) summary {
 	v := r.byRound(of.name, subject)
 	if of.ref == "" {
-		return v
+		return summarize(v)
 	}
 	for i, ref := range r.byRound(of.name, of.ref) {
 		if of.difference {
@@ -68,14 +77,14 @@ func (r *results) compared(of row, subject string) []float64 {
 			v[i] /= ref
 		}
 	}
-	return v
+	return summarize(v)
 }
 
-// A summary is what the rounds come to. All is NaN if there were none.
+// A summary summarizes the values of the rounds. All its fields are NaN if there were none.
 type summary struct{ Median, Min, Max float64 }
 
 func summarize(v []float64) summary {
-	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
+	v = slices.DeleteFunc(v, math.IsNaN)
 	if len(v) == 0 {
 		return summary{math.NaN(), math.NaN(), math.NaN()}
 	}
@@ -84,7 +93,8 @@ func summarize(v []float64) summary {
 
 func (s summary) none() bool { return math.IsNaN(s.Median) }
 
-// median is NaN of nothing, and between the middle two of an even number.
+// median returns the median of v: the mean of the middle two if there is an even number,
+// NaN if there are none.
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()

@@ -12,20 +12,20 @@ const (
 	gib = 1 << 30
 )
 
-// A row is one figure that every subject of its part gets.
+// A row is one figure of every subject of its part.
 type row struct {
 	name string
 	unit string
 	what string
-	// ref is the subject the others are set against, empty for none.
+	// ref is the subject with which the others are compared, empty for none.
 	ref string
-	// difference says that they are set against it by subtraction.
+	// difference selects comparison by subtraction, not division.
 	difference bool
-	// frame is the call that is timed, where one is.
+	// frame is the call to time, for rows that time one.
 	frame frame
 }
 
-// against says what the row is set against, for people.
+// against describes how the row is compared.
 func (r row) against() string {
 	switch {
 	case r.ref == "":
@@ -36,25 +36,25 @@ func (r row) against() string {
 	return "by " + r.ref
 }
 
-// A part is one way to measure: a fresh process of one subject gives one value
-// of each of its rows.
+// A part is one way to measure. A new process of one subject gives one value for
+// each row.
 type part struct {
 	name string
 	rows []row
-	// processes is how many fresh ones a round takes. Which CPUs the processes of
-	// a subject get differs from one to the next, and doubles the p50 of small
-	// calls; nothing else differs as much.
+	// processes is how many new processes a round measures. The CPUs on which a
+	// process runs can double the p50 of small calls; nothing else differs as much
+	// from one process to the next.
 	processes int
-	// leaves out the subjects that make no sense here.
-	leaves  []string
+	// exclude has the subjects that this part cannot measure.
+	exclude []string
 	measure func(context.Context, plan, subject, []row) (sample, error)
 }
 
-// A sample is what one process gave, by the name of the row.
+// A sample has the values from one process, by the name of the row.
 type sample map[string]float64
 
-func (p part) takes(s subject) bool {
-	return !slices.Contains(p.leaves, s.Name) && (s.Parts == nil || slices.Contains(s.Parts, p.name))
+func (p part) includes(s subject) bool {
+	return !slices.Contains(p.exclude, s.Name) && (s.Parts == nil || slices.Contains(s.Parts, p.name))
 }
 
 func parts() []part {
@@ -67,14 +67,14 @@ func parts() []part {
 		{name: "large calls", processes: 2, measure: sequential, rows: slices.Concat(frames(line, 256*kib), frames(bytecopy, 4*mib, 32*mib))},
 		{name: "pipelined", processes: 4, measure: pipelined, rows: []row{
 			{name: "pipelined", unit: "msg/s", ref: line, what: "calls of 200 B a second, 64 in flight", frame: frame{Size: 200}},
-			// The server alone has no proxy whose time could be taken.
+			// The server alone has no figure: there is no proxy.
 			{name: "cpu", unit: "s", ref: line, what: "CPU of the proxy process for 100,000 of them", frame: frame{Size: 200}},
 		}},
-		{name: "memory 32 MiB", measure: memory, processes: 1, leaves: []string{direct}, rows: []row{{
+		{name: "memory 32 MiB", measure: memory, processes: 1, exclude: []string{direct}, rows: []row{{
 			name: "memory-32MiB", unit: "MiB", what: "peak resident after frames of 32 MiB both ways", frame: frame{Size: 32 * mib},
 		}}},
-		// The relay of lines would hold the frame several times over.
-		{name: "memory 1 GiB", measure: memory, processes: 1, leaves: []string{direct, line}, rows: []row{{
+		// The relay of lines would hold several copies of the frame.
+		{name: "memory 1 GiB", measure: memory, processes: 1, exclude: []string{direct, line}, rows: []row{{
 			name: "memory-1GiB", unit: "MiB", what: "peak resident after a frame of 1 GiB each way", frame: frame{Size: gib},
 		}}},
 		{name: "one CPU", processes: 2, measure: onOneCPU, rows: []row{{
@@ -83,7 +83,7 @@ func parts() []part {
 	}, append(httpParts(), httpToHTTP.idlePart(2000), httpToStdio.idlePart(1000))...)
 }
 
-// frames returns the rows of calls with results, and with arguments, of sizes.
+// frames returns rows for calls with results and with arguments of the sizes.
 func frames(ref string, sizes ...int) []row {
 	var rows []row
 	for _, size := range sizes {
@@ -102,13 +102,13 @@ type frame struct {
 
 func (f frame) String() string {
 	if f.Args {
-		return "args-" + label(f.Size)
+		return "args-" + formatSize(f.Size)
 	}
-	return "result-" + label(f.Size)
+	return "result-" + formatSize(f.Size)
 }
 
-// label writes a size as people do.
-func label(n int) string {
+// formatSize formats a size in bytes with its unit.
+func formatSize(n int) string {
 	switch {
 	case n >= gib:
 		return strconv.Itoa(n>>30) + "GiB"

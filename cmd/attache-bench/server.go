@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// hold is the longest frame that attache keeps whole, and so the longest that it
-// can fill: limits.hold at its default.
-const hold = 8 * mib
+// holdLimit is the longest frame that attache holds and so can fill: limits.hold at its
+// default.
+const holdLimit = 8 * mib
 
-// kept is the longest line that server and client keep whole. Of a longer one
-// the server keeps both ends, as a frame of 1 GiB must not be held by anyone.
-const kept = 64 * mib
+// maxLine is the longest line that server and client hold. Of a longer one, such as a
+// frame of 1 GiB, they keep the head and the tail.
+const maxLine = 64 * mib
 
-// ends is how much of each end of a long line is looked at.
-const ends = 4 * kib
+// edge is the length of the head and the tail of a line in which the server searches.
+const edge = 4 * kib
 
-// A server answers what the client of this benchmark asks, so quickly that a
-// proxy in front of it shows. It parses nothing: it looks for spellings it knows
-// at both ends of a line, which is safe only because nobody else talks to it.
+// A server answers the client of this benchmark, fast enough that the cost of a proxy
+// shows. It parses nothing: it searches for known texts in the head and tail of a line,
+// which is safe only because it has no other client.
 //
-//	tools/call echo   size=N    a text of N bytes
-//	tools/call sink   data=...  how long the request's line was
-//	tools/call notes count=N pause=MS  N notifications, the second MS behind the first
-//	tools/call tally            how many calls came so far, and how many had the workspace
+//	tools/call echo  size=N            a text of N bytes
+//	tools/call sink  data=...          the length of the request's line
+//	tools/call notes count=N pause=MS  N notifications, the second MS after the first
+//	tools/call tally                   the number of calls so far, and of those with the workspace
 type server struct {
 	out       *bufio.Writer
-	flush     func() // has what was written leave
-	workspace []byte // the member a filled call has
-	calls     int    // of echo and sink, those short enough to be filled
+	flush     func() // sends what was written
+	workspace []byte // the member of a filled call
+	calls     int    // of echo and sink, if short enough to be filled
 	filled    int
 }
 
@@ -48,7 +48,7 @@ func serve(stdin io.Reader, stdout io.Writer, args []string) error {
 	for {
 		b, n, err := readLine(in, &long)
 		if err != nil {
-			break // the client is done
+			break // the client has closed stdin
 		}
 		s.answer(b, n)
 		if in.Buffered() == 0 {
@@ -58,8 +58,8 @@ func serve(stdin io.Reader, stdout io.Writer, args []string) error {
 	return s.out.Flush()
 }
 
-// readLine returns the next line and its length. A line longer than kept comes
-// back as its two ends. The bytes are valid until the next call.
+// readLine returns the next line and its length. Of a line longer than maxLine it
+// returns the head and the tail. The bytes are valid until the next call.
 func readLine(in *bufio.Reader, long *[]byte) (b []byte, n int, err error) {
 	b, err = in.ReadSlice('\n')
 	n = len(b)
@@ -70,8 +70,8 @@ func readLine(in *bufio.Reader, long *[]byte) (b []byte, n int, err error) {
 	for errors.Is(err, bufio.ErrBufferFull) {
 		b, err = in.ReadSlice('\n')
 		n += len(b)
-		if len(acc)+len(b) > kept {
-			acc = append(acc[:ends], acc[len(acc)-ends:]...)
+		if len(acc)+len(b) > maxLine {
+			acc = append(acc[:edge], acc[len(acc)-edge:]...)
 		}
 		acc = append(acc, b...)
 	}
@@ -80,7 +80,7 @@ func readLine(in *bufio.Reader, long *[]byte) (b []byte, n int, err error) {
 }
 
 func (s *server) answer(b []byte, n int) {
-	head, tail := b[:min(len(b), ends)], b[max(0, len(b)-ends):]
+	head, tail := b[:min(len(b), edge)], b[max(0, len(b)-edge):]
 	id := scalar(head, `"id":`)
 	if id == nil {
 		return // a notification
@@ -103,9 +103,9 @@ func (s *server) answer(b []byte, n int) {
 }
 
 const toolList = `{"name":"echo","description":"answers with a text","inputSchema":{"type":"object","properties":{"size":{"type":"integer"},"workspace":{"type":"string"}}}},` +
-	`{"name":"sink","description":"takes a text","inputSchema":{"type":"object","properties":{"data":{"type":"string"},"workspace":{"type":"string"}}}},` +
-	`{"name":"notes","description":"tells how it goes on","inputSchema":{"type":"object","properties":{"count":{"type":"integer"},"pause":{"type":"integer"}}}},` +
-	`{"name":"tally","description":"tells what came","inputSchema":{"type":"object"}}`
+	`{"name":"sink","description":"receives a text","inputSchema":{"type":"object","properties":{"data":{"type":"string"},"workspace":{"type":"string"}}}},` +
+	`{"name":"notes","description":"reports progress","inputSchema":{"type":"object","properties":{"count":{"type":"integer"},"pause":{"type":"integer"}}}},` +
+	`{"name":"tally","description":"counts the calls","inputSchema":{"type":"object"}}`
 
 func (s *server) call(head, tail []byte, n int) {
 	tool := scalar(head, `"name":`)
@@ -117,7 +117,7 @@ func (s *server) call(head, tail []byte, n int) {
 		s.text(nil)
 		return
 	}
-	if n <= hold {
+	if n <= holdLimit {
 		s.calls++
 		if bytes.Contains(head, s.workspace) || bytes.Contains(tail, s.workspace) {
 			s.filled++
@@ -137,10 +137,10 @@ func (s *server) call(head, tail []byte, n int) {
 	s.out.WriteString(textAfter)
 }
 
-// isNotes reports whether a line calls the tool that notifies.
+// isNotes reports whether a line calls the tool notes.
 func isNotes(head []byte) bool { return string(scalar(head, `"name":`)) == `"notes"` }
 
-// notify notifies of the progress of a call.
+// notify sends the progress notifications of a call.
 func (s *server) notify(head []byte) {
 	count, _ := strconv.Atoi(string(scalar(head, `"count":`)))
 	pause, _ := strconv.Atoi(string(scalar(head, `"pause":`)))
@@ -159,8 +159,8 @@ func (s *server) text(b []byte) {
 	s.out.WriteString(textAfter)
 }
 
-// scalar returns the value that follows key as it is written, if it is a number
-// or a string without escapes.
+// scalar returns the raw value after key, a number or a string without escapes. It
+// returns nil if there is no key.
 func scalar(b []byte, key string) []byte {
 	i := bytes.Index(b, []byte(key))
 	if i < 0 {

@@ -11,13 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/agents"
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// agentsCommand shows people the agents that sessions started.
+// agentsCommand lists, shows and stops the agents that sessions started.
 func (c *program) agentsCommand() *cobra.Command {
 	list := c.agentCommand(&cobra.Command{
 		Use: "list", Short: "List the agents that sessions started", Args: noArguments,
@@ -49,31 +48,27 @@ stop them. What they write is kept for seven days.`,
 	}, list, logs, stop)
 }
 
-// agentCommand makes cmd do something with the registry of the configuration.
+// agentCommand makes cmd open the registry of the configuration and call do with it.
 func (c *program) agentCommand(cmd *cobra.Command, do func(context.Context, *teams.Store, []string) error) *cobra.Command {
 	return c.withSettings(cmd, setting.NewFlags(cmd), func(ctx context.Context, s *config.Settings, args []string) error {
 		return agents.Use(c.Process, s, func(db *teams.Store) error { return do(ctx, db, args) })
 	})
 }
 
-// oneAgent wants the id of one session.
 func oneAgent(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cli.Usagef("%q wants the id of one agent: see \"attache agents list\"", cmd.CommandPath())
-	}
-	return nil
+	return oneArgument(cmd, args, `the id of one agent: see "attache agents list"`)
 }
 
-// agentRunCommand supervises one agent. attache starts it.
+// agentRunCommand supervises one agent. Only attache itself starts it.
 func (c *program) agentRunCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: agents.Command + " ID", Short: "Supervise one agent (for attache itself)", Hidden: true, Args: oneAgent,
-		Long:    "Starts the agent that stdin says, and reports how it ended. attache starts it, and nobody else.",
+		Long:    "Starts the agent that stdin describes, and reports how it ended. Only attache itself uses this command.",
 		Example: "  attache agent-run ses_k3v9q2m8d4tw < order.json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			// Whoever waits for "started" may be gone: the agent runs all the same.
+			// The agent runs even if the process that waits for "started" has ended.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			out, ok := c.out.To.(io.WriteCloser)
 			if !ok {

@@ -18,11 +18,11 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// auditCommand looks at the records of calls.
+// auditCommand checks and prints the records of calls.
 func (c *program) auditCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "audit",
-		Short: "Check the records of calls, or read them as they come",
+		Short: "Check the records of calls, or print them",
 		Long: `With audit.file in the configuration, attache writes a record of every call and every decision,
 each with a digest of the one before it.`,
 		Example: `  attache audit tail -f
@@ -31,11 +31,11 @@ each with a digest of the one before it.`,
 }
 
 const auditVerifyHelp = `Read audit files and say which line was the first to be changed, dropped, added or moved.
-Without FILE it is audit.file of the configuration. One FILE stands for itself and the files
-that were renamed before it; several are read as they are given, the oldest first.
+Without FILE it checks audit.file of the configuration. With one FILE it also reads the files
+that were renamed before it; give several with the oldest first.
 
-Exit status 1 if there is such a line. Whoever may write the file can cut off its end, or make
-all of it anew, and no chain shows that: keep the digest that is printed somewhere else, and
+Exit status 1 if there is such a line. Anybody who may write the file can cut off its end or write
+it anew, and no chain shows that: keep the printed digest somewhere else, and
 give it to --expect the next time. With store.url in the configuration the files are also
 compared with the ends that attaches noted in the database; exit status 1 if one is missing, or
 if the database cannot be asked. A configuration that cannot be read is a warning if FILE is
@@ -53,7 +53,7 @@ func (c *program) auditVerify() *cobra.Command {
 	}
 	flags := setting.NewFlags(cmd)
 	flags.Add(cmd, "expect", "DIGEST", "the digest of a record that must be there, as printed earlier")
-	flags.Add(cmd, "after", "DIGEST", "the digest of the last record before these files, where older ones were taken away")
+	flags.Add(cmd, "after", "DIGEST", "the digest of the last record before these files, if older ones were removed")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		v, err := newVerifier(flags)
 		if err != nil {
@@ -64,11 +64,9 @@ func (c *program) auditVerify() *cobra.Command {
 			return err
 		}
 		if len(files) == 0 {
-			file, err := auditFile(s)
-			if err != nil {
+			if files, err = auditFile(s); err != nil {
 				return err
 			}
-			files = []string{file}
 		}
 		heads, noHeads := c.auditHeads(s)
 		if err := auditlog.Verify(cmd.Context(), c.Stdout, v, heads, files...); err != nil || noHeads == nil {
@@ -79,8 +77,8 @@ func (c *program) auditVerify() *cobra.Command {
 	return cmd
 }
 
-// auditSettings returns the configuration. Where files are named and no configuration is, one that
-// cannot be read keeps nobody from checking their chain.
+// auditSettings returns the configuration. If files are named and no configuration is, one that
+// cannot be read is only a warning, so that the chain can be checked.
 func (c *program) auditSettings(flags setting.Flags, named bool) (*config.Settings, error) {
 	s, err := config.Load(c.Process, flags, nil)
 	if err == nil || !named || flags.Has(setting.FileFlag) {
@@ -90,8 +88,7 @@ func (c *program) auditSettings(flags setting.Flags, named bool) (*config.Settin
 	return config.DefaultSettings(""), nil
 }
 
-// auditHeads returns what the database of the settings knows of audit files, nil if they name
-// none.
+// auditHeads returns the store of the ends of audit files, nil if the settings name no database.
 func (c *program) auditHeads(s *config.Settings) (*auditheads.Store, error) {
 	db, err := assembly.OpenDatabase(c.Process, s, 1, slog.New(slog.DiscardHandler))
 	if db == nil || err != nil {
@@ -105,7 +102,7 @@ func newVerifier(flags setting.Flags) (*chain.Verifier, error) {
 	for name, to := range map[string]*chain.Digest{"expect": &v.Expect, "after": &v.After} {
 		text, err := flags.Get(name)
 		if err == nil && flags.Has(name) {
-			*to, err = chain.ParseDigest(text) // an empty one too: was it a variable that is not set?
+			*to, err = chain.ParseDigest(text) // refuses "", which may come from an unset variable
 		}
 		if err == nil && text != "" && *to == (chain.Digest{}) {
 			err = errors.New("no record has this digest: give one that \"attache audit verify\" printed")
@@ -117,22 +114,22 @@ func newVerifier(flags setting.Flags) (*chain.Verifier, error) {
 	return v, nil
 }
 
-// auditFile returns the path of the file that the configuration names.
-func auditFile(s *config.Settings) (string, error) {
+// auditFile returns the path of the file that the configuration names, in a slice.
+func auditFile(s *config.Settings) ([]string, error) {
 	if s.Audit.File == "" {
-		return "", cli.Usagef("which file? name it, or give the configuration whose audit.file it is with --config")
+		return nil, cli.Usagef("which file? name it, or give the configuration whose audit.file it is with --config")
 	}
-	return s.Audit.File, nil
+	return []string{s.Audit.File}, nil
 }
 
-// auditTail prints records as people read them.
+// auditTail prints records in readable form.
 func (c *program) auditTail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [FILE] [flags]",
-		Short: "Print the last records in readable form; -f goes on as they come",
-		Long: `Print the last records in readable form: when, who, which tool, what was decided, what came of
-it, and below that the rules that acted and the edits that were made. Without FILE it is audit.file
-of the configuration. It does not check anything: see "attache audit verify".`,
+		Short: "Print the last records in readable form; -f waits for new ones",
+		Long: `Print the last records in readable form: when, who, which tool, the decision, the result,
+and below them the rules that applied and the edits. Without FILE it prints audit.file
+of the configuration. It checks nothing: see "attache audit verify".`,
 		Example: `  attache audit tail -f
   attache audit tail -n 50 audit.jsonl`,
 		Args: func(_ *cobra.Command, files []string) error {
@@ -144,18 +141,16 @@ of the configuration. It does not check anything: see "attache audit verify".`,
 	}
 	flags := setting.NewFlags(cmd)
 	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print")
-	follow := cmd.Flags().BoolP("follow", "f", false, "go on with the records to come, until interrupted")
+	follow := cmd.Flags().BoolP("follow", "f", false, "print new records until interrupted")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		if len(files) == 0 {
 			s, err := config.Load(c.Process, flags, nil)
 			if err != nil {
 				return err
 			}
-			file, err := auditFile(s)
-			if err != nil {
+			if files, err = auditFile(s); err != nil {
 				return err
 			}
-			files = []string{file}
 		}
 		show := auditlog.NewPrinter(c.Stdout, term.HasColour(c.Getenv, c.Stdout), time.Local).Record
 		t := &auditlog.Tailer{Path: files[0], Show: show}

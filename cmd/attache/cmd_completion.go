@@ -6,14 +6,14 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// completionCommand prints what makes a shell complete attache's words.
+// completionCommand prints shell completion scripts.
 func (c *program) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
-		Short: "Print a script that makes a shell complete attache's commands and flags",
-		Long: `Print a script that makes a shell complete attache's commands and flags. Write it where the shell
-looks for such scripts, and start a new one. What stands behind "--" is the server's and is
+		Short: "Print a shell completion script for attache's commands and flags",
+		Long: `Print a shell completion script for attache's commands and flags. Write it to the directory where
+the shell looks for such scripts, and start a new shell. The server's command after "--" is
 not completed. The script for bash needs the package bash-completion.`,
 		Example: `  attache completion bash > /etc/bash_completion.d/attache
   attache completion zsh > "${fpath[1]}/_attache"

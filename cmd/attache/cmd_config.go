@@ -15,11 +15,11 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// configCommand looks at the configuration.
+// configCommand checks and prints the configuration.
 func (c *program) configCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "config",
-		Short: "Check the configuration, show what is in force, print its schema",
+		Short: "Check the configuration, show the values in force, print its schema",
 		Long: `The configuration is one YAML file: the one of --config, else of ATTACHE_CONFIG, else
 attache/config.yaml under the user's configuration directory, if it is there. It is never
 looked for in the workspace. Every key can be left out.`,
@@ -29,15 +29,15 @@ looked for in the workspace. Every key can be left out.`,
 	}, c.configCheck(), c.configShow(), c.configSchema())
 }
 
-// configShow prints what is in force.
+// configShow prints the values in force.
 func (c *program) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print every value in force and where it came from",
-		Long: `Print every value in force, one a line: its key, what it is, and where it came from: a flag, a
+		Long: `Print every value in force, one a line: its key, the value, and its source: a flag, a
 variable, a line of the file, or the default, which is faint on a terminal. Secrets are not
-printed. Given the flags of a client's entry, it shows what holds there; given a server's
-command behind "--", what holds for that server.`,
+printed. With the flags of a client's entry it shows the values for that entry; with a server's
+command behind "--", those for that server.`,
 		Example: `  attache config show
   attache config show --config ./sentry.yaml --trust sandboxed
   attache config show -- npx -y @cyanheads/git-mcp-server`,
@@ -47,8 +47,7 @@ command behind "--", what holds for that server.`,
 	return c.withSettings(cmd, config.AddFlags(cmd), func(_ context.Context, s *config.Settings, _ []string) error { return c.show(s) })
 }
 
-// longValue is from how many characters on a value does not push out the column
-// behind those of all others.
+// longValue is the length up to which a value widens the column of values.
 const longValue = 60
 
 // show prints s as a table, one value a line. On a terminal the defaults are dim.
@@ -106,8 +105,8 @@ func (c *program) configSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the configuration file, for editors",
-		Long: `Print the JSON Schema of the configuration file: every key, what it is for, its values and its
-default. Editors that know YAML complete and check a file that names it in its first line:
+		Long: `Print the JSON Schema of the configuration file: every key with its purpose, its values and its
+default. Editors with YAML support complete and check a file that names it in its first line:
 
     # yaml-language-server: $schema=./attache.schema.json`,
 		Example: `  attache config schema > attache.schema.json`,

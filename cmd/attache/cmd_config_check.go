@@ -13,8 +13,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// configCheck finds the mistakes in the configuration, and in what it points to.
-// It prints them on stdout: they are what was asked for.
+// configCheck prints the mistakes in the configuration and in the files that it names. They
+// go to stdout because they are the result of the command.
 func (c *program) configCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags]",
@@ -22,8 +22,8 @@ func (c *program) configCheck() *cobra.Command {
 		Example: `  attache config check
   attache config check --config ./sentry.yaml
   attache config check -- npx -y @cyanheads/git-mcp-server`,
-		Long: `Read the configuration as attache would, with the flags and variables given, look at
-the files it names, and print every mistake as file:line:column and what to do. With a server's
+		Long: `Read the configuration as attache would, with the flags and variables given, read
+the files it names, and print every mistake as file:line:column with what to do. With a server's
 command behind "--" it also says which entries of servers apply to it. The exit status is 2 if
 there are mistakes; warnings do not change it.`,
 		Args:        noFile,
@@ -38,7 +38,9 @@ there are mistakes; warnings do not change it.`,
 		for _, w := range s.Warnings {
 			fmt.Fprintln(c.Stdout, "warning:", w)
 		}
-		c.warnOfVariables(s)
+		for _, text := range config.UnknownVariables(c.Process, s) {
+			fmt.Fprintln(c.Stdout, "warning:", text)
+		}
 		var mistakes setting.Problems
 		switch {
 		case errors.As(err, &mistakes):
@@ -61,7 +63,7 @@ there are mistakes; warnings do not change it.`,
 	return cmd
 }
 
-// noFile refuses arguments. One that names a file is most likely the configuration.
+// noFile refuses arguments. For the name of a file it suggests --config.
 func noFile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
@@ -69,11 +71,4 @@ func noFile(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return noArguments(cmd, args)
-}
-
-// warnOfVariables prints the variables with attache's prefix that nothing reads.
-func (c *program) warnOfVariables(s *config.Settings) {
-	for _, text := range config.UnknownVariables(c.Process, s) {
-		fmt.Fprintln(c.Stdout, "warning:", text)
-	}
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// demoCommand shows attache at work. It needs nothing but this program: client,
-// server, policies and key are in it, and what it prints is what really passed.
+// demoCommand shows attache at work. It needs no other program: client, server, policies and
+// key are built in. It prints the messages that were really sent.
 func (c *program) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Show attache at work, every message before and after; no other program needed",
 		Long: `Play sessions between a client and a server that are both in this program, through the same
-layers as any other, and print every message before and after, what was filled, injected and
-refused, and why. Nothing is read, written or connected to.`,
+layers as any other session, and print every message before and after, what was filled, injected
+and refused, and why. The demo reads and writes no files and uses no network.`,
 		Example: `  attache demo
   attache demo | less -R`,
 		Args: noArguments,

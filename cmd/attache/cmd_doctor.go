@@ -10,16 +10,16 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/doctor"
 )
 
-const doctorHelp = `Look at everything a session needs, and say what to do where something is wrong:
+const doctorHelp = `Check everything a session needs, and say what to do if something is wrong:
 the configuration and the files it names, who the session would act for, what the
 policy source says for them, a workspace's own policies, and the configuration
 files of clients.
 
-Behind "--" stands a server to look at as well. It is started once for each era of
-the protocol and asked what it is and for its tools; no tool is called. doctor then
+A server behind "--" is checked as well. It is started once for each era of
+the protocol and asked for its identity and its tools; no tool is called. doctor then
 says which arguments of the tools attache fills, and suggests rules for those that
 look like a workspace, project, organisation, repository or tenant. Nothing is
-changed: rules are for you to paste.
+changed: paste the rules yourself.
 
 The exit status is 0 if nothing is wrong, 1 if a problem was found, and 2 for a
 mistake in doctor's own flags. Notes and warnings leave it at 0.`
@@ -28,7 +28,7 @@ const doctorExamples = `  attache doctor                             configurati
   attache doctor -- npx -y @cyanheads/git-mcp-server
   attache doctor --workspace . --json -- my-server`
 
-// doctorCommand checks everything.
+// doctorCommand checks everything that a session needs.
 func (c *program) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "doctor [flags] [-- COMMAND [ARG...]]",

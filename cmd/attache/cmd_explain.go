@@ -10,18 +10,18 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 )
 
-const explainHelp = `Show what would happen to a call under today's configuration: what is known of the
-session and from where, each layer in order, each rule with its inputs and whether
+const explainHelp = `Show what would happen to a call under today's configuration: the facts of the
+session and their sources, each layer in order, each rule with its inputs and whether
 it applied, each edit as a diff, and what the server or the model would get.
 
-Give the call by --tool and --arguments, as a frame in a file, or as a recorded
-session, of which every tools/call is explained. No tool is called, no file written,
+Give the call with --tool and --arguments, as a frame in a file, or as a recorded
+session, in which every tools/call is explained. No tool is called, no file written,
 and no audit record made; the policy source is asked as in a session.
 
 The result may depend on the tool's schema. The server whose command is behind "--"
 is started and asked for its tools. With --tools, a file with a saved answer to
 tools/list, it is not started: its command then only selects entries of "servers".
-Without either, the tool is assumed to take every argument that a rule names.
+Without either, the tool is assumed to have every argument that a rule names.
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
 or dropped (of a recording: if any call would), 2 for a mistake in flags, files or
@@ -64,7 +64,7 @@ func (c *program) explainCommand() *cobra.Command {
 		}
 		x := &explain.Explainer{Process: c.Process, Dashed: c.dashed, Server: c.server, Request: e, Settings: config.Inert(s), Flags: flags}
 		if s.Origin("log.level").Default() {
-			x.Settings.Log.Level = "warn" // the explanation has what is logged at info
+			x.Settings.Log.Level = "warn" // the explanation shows what would be logged at info
 		}
 		x.Log = logging.New(c.Process, x.Settings, c.Stderr)
 		return x.Run(ctx)

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rootHelp is what a person reads who has just heard of attache.
-const rootHelp = `attache stands between an MCP client and a server. It knows which
-workspace a session is about and whose it is, fills in tool arguments that a call
+// rootHelp is for a person who has just heard of attache.
+const rootHelp = `attache runs between an MCP client and a server. It knows the
+workspace and the user of a session, fills in tool arguments that a call
 leaves out, puts your policies in front of the first tool response, and lets every
 other byte through unchanged.
 
@@ -36,21 +36,20 @@ const rootExamples = `  attache demo                                     see wha
   attache config check                             find mistakes in the configuration
   attache config show                              what is in force, and where it came from`
 
-// What the help of commands that wrap a server adds, and their man pages.
+// Sections of the help and the man pages of commands that wrap a server.
 const (
 	helpEnvironment = `Each flag can also be given as a variable (--workspace-id is ATTACHE_WORKSPACE_ID)
-or in the configuration file ("attache config schema"); a flag stands above a
-variable, a variable above the file. Also read: ATTACHE_API_KEY, the session's key,
+or in the configuration file ("attache config schema"); a flag overrides a
+variable, and a variable overrides the file. Also read: ATTACHE_API_KEY, the session's key,
 and what another attache injects: ATTACHE_SESSION_ID, ATTACHE_WORKSPACE_PATH,
 ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.`
 	helpExitStatus = `the server's; 2 for a mistake in flags or configuration; 127 when the
 server cannot be started.`
 )
 
-// usage writes how to call cmd. It does what cobra does, with "--" in its place and a section
-// about the environment. It is not a template because templates find methods by name: in a
-// program that uses text/template the linker keeps every exported method of every type, and
-// each start takes longer.
+// usage writes the usage of cmd like cobra, but with "--" and a section about the environment. It
+// does not use text/template, which finds methods by name: the linker would keep every exported
+// method of every type, and each start would take longer.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")

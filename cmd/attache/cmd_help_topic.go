@@ -6,8 +6,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// helpCommand prints the help of a command. cobra's own takes an unknown one for
-// none.
+// helpCommand prints the help of a command. Unlike cobra's own, it refuses an unknown command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
@@ -30,7 +29,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// unknownTopic says which commands there are help for.
+// unknownTopic returns an error that lists the commands.
 func unknownTopic(parent *cobra.Command, word string) error {
 	var names []string
 	for _, sub := range parent.Commands() {

@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// injectCommand writes a session's context into a configuration.
+// injectCommand writes a session's context into a client's configuration.
 func (c *program) injectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject [flags] [FILE]",
@@ -55,11 +55,11 @@ replace all others.`,
 	return cmd
 }
 
-// inject reads a configuration and prints it with the session's context in it.
+// inject reads a configuration and prints it with the session's context.
 func (c *program) inject(ctx context.Context, flags setting.Flags, user string, prefixes, args []string) error {
 	p := c.Process
 	if user != "" {
-		p.Env = append([]string{config.UserVariable + "=" + user}, p.Env...) // the first holds
+		p.Env = append([]string{config.UserVariable + "=" + user}, p.Env...) // the first entry counts
 	}
 	s, err := config.Load(p, flags, nil)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// keyCommand makes, lists and takes back API keys.
+// keyCommand creates, imports, lists and revokes API keys.
 func (c *program) keyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "key",
 		Short: "Create, list and revoke API keys",
-		Long: `An API key says whose session it is. Hashes of the keys are in a file that only its owner can
+		Long: `An API key identifies the user of a session. Hashes of the keys are in a file that only its owner can
 read: identity.keys_file of the configuration, or keys.yaml beside it. With store.url they are
 in the database that several machines share. Running sessions notice changes.`,
 		Example: `  attache key create --user ada --tenant acme --expires 90d
@@ -29,14 +29,14 @@ in the database that several machines share. Running sessions notice changes.`,
 	}, c.keyCreate(), c.keyImport(), c.keyList(), c.keyRevoke())
 }
 
-// keyCreate makes a key. The key alone goes to stdout, for it is shown only once
-// and is most often sent on to where it is kept.
+// keyCreate creates a key. Only the key goes to stdout, because it is shown once and usually
+// redirected to a file.
 func (c *program) keyCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Make a key and print it; it is shown once, only its hash is kept",
-		Long: `Make a key and print it, and nothing else, to stdout. It is shown once: attache keeps its hash,
-its owner and what it permits. Give it to a session in ATTACHE_API_KEY, or in a file with
+		Long: `Make a key and print only the key to stdout. It is shown once: attache keeps its hash,
+its owner and its permissions. Give it to a session in ATTACHE_API_KEY, or in a file with
 --api-key-file. A key that could not be printed is revoked immediately.`,
 		Example: `  attache key create --user ada --tenant acme --scope acme/platform --expires 90d
   (umask 077; attache key create --user ci --role build --permission records:read > session.key)`,
@@ -62,8 +62,7 @@ its owner and what it permits. Give it to a session in ATTACHE_API_KEY, or in a 
 	return cmd
 }
 
-// createKey makes a key as the flags say, and for the owner that has the roles
-// and permissions in a.
+// createKey creates a key from the flags. Its owner has the roles and permissions in a.
 func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity.Attributes) error {
 	now := time.Now()
 	var wrong setting.Problems
@@ -97,7 +96,7 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 		return err
 	}
 	if _, err := fmt.Fprintln(c.Stdout, key); err != nil {
-		_ = place.Revoke(ctx, e.ID, now) // nobody has it
+		_ = place.Revoke(ctx, e.ID, now)
 		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
 	}
 	fmt.Fprintf(c.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
@@ -105,7 +104,7 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 	return nil
 }
 
-// keyPlace returns the settings and where their keys are.
+// keyPlace returns the settings and the place of their keys.
 func (c *program) keyPlace(flags setting.Flags) (*config.Settings, keys.Place, error) {
 	s, err := config.Load(c.Process, flags, nil)
 	if err != nil {
@@ -115,14 +114,14 @@ func (c *program) keyPlace(flags setting.Flags) (*config.Settings, keys.Place, e
 	return s, place, err
 }
 
-// keyImport brings a key file into the database.
+// keyImport copies a key file to the database.
 func (c *program) keyImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [flags]",
-		Short: "Bring the keys of the key file into the shared database",
-		Long: `Bring the entries of identity.keys_file into the database of store.url, all of them or none. Keys
-that are there are changed to what the file says; revoked ones stay revoked. With store.url the
-file is used for nothing else.`,
+		Short: "Copy the keys of the key file to the shared database",
+		Long: `Copy the entries of identity.keys_file to the database of store.url, all of them or none. Keys
+that exist there are updated from the file; revoked ones stay revoked. With store.url the
+file has no other use.`,
 		Example: `  attache key import
   attache key import --config ./attache.yaml`,
 		Args: noArguments,
@@ -132,13 +131,13 @@ file is used for nothing else.`,
 	})
 }
 
-// keyList prints what is known of each key.
+// keyList prints a table of the keys.
 func (c *program) keyList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "Print whose each key is and whether it is valid; the keys themselves are not kept",
-		Long: `Print a table of the keys: the id, whether it is valid, expired or revoked, whose it is, what it
-stands for and until when. The keys themselves are not kept, so none can be printed again.`,
+		Short: "Print the owner of each key and whether it is valid; the keys themselves are not kept",
+		Long: `Print a table of the keys: the id, whether it is valid, expired or revoked, its owner, what it
+permits and until when. The keys themselves are not kept, so none can be printed again.`,
 		Example: `  attache key list
   attache key list --config ./attache.yaml`,
 		Args: noArguments,
@@ -162,13 +161,13 @@ stands for and until when. The keys themselves are not kept, so none can be prin
 	return cmd
 }
 
-// keyRevoke takes keys back.
+// keyRevoke revokes keys.
 func (c *program) keyRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke [flags] ID...",
-		Short: "Take keys back; sessions under way notice within identity.cache",
-		Long: `Take keys back by their ids. Sessions under way notice within identity.cache (a minute). The
-entries stay, so that "attache key list" and the audit still tell whose they were.`,
+		Short: "Revoke keys; running sessions notice within identity.cache",
+		Long: `Revoke keys by their ids. Running sessions notice within identity.cache (a minute). The
+entries stay, so that "attache key list" and the audit still show their owners.`,
 		Example: `  attache key revoke x7k2m4qa
   attache key revoke x7k2m4qa hlovp5oz`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// subcommands returns attache's own commands, in no order: help sorts them.
+// subcommands returns the subcommands of attache. Help sorts them.
 func (c *program) subcommands() []*cobra.Command {
 	return []*cobra.Command{
 		c.configCommand(),
@@ -41,15 +41,15 @@ func (c *program) subcommands() []*cobra.Command {
 	}
 }
 
-// group makes cmd a command that only holds others.
+// group makes cmd a command that only has subcommands.
 func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	cmd.Args = wantsCommand
-	cmd.RunE = func(*cobra.Command, []string) error { return nil } // wantsCommand lets nothing through
+	cmd.RunE = func(*cobra.Command, []string) error { return nil } // wantsCommand has refused all arguments
 	cmd.AddCommand(subs...)
 	return cmd
 }
 
-// withSettings makes cmd load the settings, with what is behind "--", and do something with them.
+// withSettings makes cmd load the settings, for the server after "--" if there is one, and call do with them.
 func (c *program) withSettings(cmd *cobra.Command, flags setting.Flags, do func(ctx context.Context, s *config.Settings, args []string) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := config.Load(c.Process, flags, c.server)
@@ -61,12 +61,19 @@ func (c *program) withSettings(cmd *cobra.Command, flags setting.Flags, do func(
 	return cmd
 }
 
-// wantsCommand says which commands there are.
-func wantsCommand(cmd *cobra.Command, args []string) error {
-	var names []string
+// subcommandNames returns the names of the subcommands that are not hidden.
+func subcommandNames(cmd *cobra.Command) (names []string) {
 	for _, sub := range cmd.Commands() {
-		names = append(names, sub.Name())
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
 	}
+	return names
+}
+
+// wantsCommand returns an error that lists the subcommands.
+func wantsCommand(cmd *cobra.Command, args []string) error {
+	names := subcommandNames(cmd)
 	switch {
 	case len(args) == 0:
 		return cli.Usagef("%q wants a command: %s; see \"%s --help\"", cmd.CommandPath(), cli.Quoted(names), cmd.CommandPath())
@@ -76,10 +83,18 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 	return cli.Usagef("unknown command %q: write %s; see \"%s --help\"", args[0], cli.Quoted(names), cmd.CommandPath())
 }
 
-// noArguments refuses arguments, saying what to do instead.
+// noArguments refuses arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return cli.Usagef("unexpected %q: %q takes no arguments, see \"%s --help\"", args[0], cmd.CommandPath(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// oneArgument requires one argument. want describes it, and where to find it.
+func oneArgument(cmd *cobra.Command, args []string, want string) error {
+	if len(args) != 1 {
+		return cli.Usagef("%q wants %s", cmd.CommandPath(), want)
 	}
 	return nil
 }

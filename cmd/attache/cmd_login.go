@@ -23,12 +23,12 @@ func (c *program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login URL [flags]",
 		Short: "Log in to a remote server",
-		Long: `Log in to the remote server at URL with OAuth. A browser opens on the page of the server's
-authorization server; where there is none, open the address that is printed. If the browser
-runs on another machine, paste the address that it ends at.
+		Long: `Log in to the remote server at URL with OAuth. A browser opens the page of the server's
+authorization server; without a browser, open the printed address yourself. If the browser
+runs on another machine, paste the address at which it ends.
 
 Each attache of yours then uses the login and renews it. The tokens are in a file that only
-you can read, encrypted with a key of the system's key ring where there is one.
+you can read, encrypted with a key in the system's key ring if there is one.
 
 The exit status is 1 if the login did not succeed, and 2 for a mistake in flags or
 configuration.`,
@@ -59,14 +59,14 @@ configuration.`,
 	return cmd
 }
 
-// logoutCommand forgets a login.
+// logoutCommand deletes a login.
 func (c *program) logoutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logout URL [flags]",
-		Short: "Forget the login to a remote server",
-		Long: `Delete the login to the remote server at URL, and ask the authorization server to take its
-tokens back. The exit status is 1 if there was no login, or the authorization server did not
-take the tokens back.`,
+		Short: "Delete the login to a remote server",
+		Long: `Delete the login to the remote server at URL, and ask the authorization server to revoke its
+tokens. The exit status is 1 if there was no login, or the authorization server did not
+revoke the tokens.`,
 		Example: "  attache logout https://mcp.example.com/mcp",
 		Args:    oneURL,
 	}
@@ -88,7 +88,7 @@ take the tokens back.`,
 	return cmd
 }
 
-// oneURL wants one argument, the address of a remote server.
+// oneURL requires one argument, the address of a remote server.
 func oneURL(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return cli.Usagef("which server? give its address, as in \"%s https://mcp.example.com/mcp\"", cmd.CommandPath())
@@ -99,7 +99,7 @@ func oneURL(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// loginOptions returns how to log in to the server at address.
+// loginOptions returns the options of a login to the server at address.
 func (c *program) loginOptions(flags setting.Flags, address string) (login.Options, error) {
 	s, err := config.Load(c.Process, flags, []string{address})
 	if err != nil {

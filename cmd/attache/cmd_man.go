@@ -13,9 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// buildCommands returns the commands that only building packages needs. They are
-// there with the tag man alone: what writes man pages is in no binary that is
-// shipped.
+// buildCommands returns the commands that only the build of packages needs. They need the tag
+// man, so that no released binary has them.
 func (c *program) buildCommands() []*cobra.Command {
 	return []*cobra.Command{c.manCommand()}
 }
@@ -34,16 +33,14 @@ func (c *program) manCommand() *cobra.Command {
 			}
 			root := cmd.Root()
 			manual(root)
-			// The date is SOURCE_DATE_EPOCH, so that a build can be repeated.
+			// The date is SOURCE_DATE_EPOCH, so that builds are reproducible.
 			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "attache", Manual: "attache manual"}, args[0])
 		},
 	}
 }
 
-// manual makes of the help of cmd and the commands below it what belongs in a man
-// page: the server's command, the environment and the exit status stand in the
-// usage of "--help", which man pages do not have, and the flags are laid out as
-// there.
+// manual changes the help of cmd and its subcommands for man pages. Those have no usage, so it adds
+// the server's command, the environment, the exit status, and the flags in the layout of --help.
 func manual(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
 	cmd.Long = asMarkdown(cmp.Or(cmd.Long, cmd.Short+"."))
@@ -63,11 +60,11 @@ func manual(cmd *cobra.Command) {
 	}
 }
 
-// optionsWidth is how wide the list of flags may be for a terminal of 80 columns.
+// optionsWidth is the width of the list of flags, for a terminal of 80 columns.
 const optionsWidth = 70
 
-// asMarkdown keeps the characters of text that mean something in Markdown, which the
-// pages are made of. An indented line is taken as it is there.
+// asMarkdown escapes the characters of text that are special in Markdown, from which the pages are
+// made. Indented lines are code and need no escapes.
 func asMarkdown(text string) string {
 	special := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "`", "\\`", "[", `\[`, "]", `\]`)
 	lines := strings.Split(text, "\n")

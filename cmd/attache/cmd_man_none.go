@@ -4,5 +4,5 @@ package main
 
 import "github.com/spf13/cobra"
 
-// buildCommands returns none: see cmd_man.go.
+// buildCommands returns no commands: see cmd_man.go.
 func (c *program) buildCommands() []*cobra.Command { return nil }

@@ -9,12 +9,12 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/policies"
 )
 
-// policyCommand looks at the policies.
+// policyCommand shows and checks the policies.
 func (c *program) policyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "policy",
 		Short: "Show the policies of a scope as they would be injected; check policy files",
-		Long: `Policies and objectives stand in front of the first tool response of a session. They come from
+		Long: `Policies and objectives precede the first tool response of a session. They come from
 a directory of YAML files or from an HTTP endpoint, and belong to a scope, which inherits from
 its parents.`,
 		Example: `  attache policy show --policy ./policies --scope acme/platform
@@ -22,14 +22,14 @@ its parents.`,
 	}, c.policyShow(), c.policyCheck())
 }
 
-// policyShow prints the block that a session would be given.
+// policyShow prints the block that a session would receive.
 func (c *program) policyShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print exactly the block that would be injected for --scope, or for the API key's principal",
-		Long: `Print the block that a session would be given: for the scope of the principal that ATTACHE_API_KEY
-or --api-key-file stands for, else for --scope. What it prints is the block to the byte; on a
-terminal its parts are set off by colour.`,
+		Long: `Print the block that a session would receive: for the scope of the principal of ATTACHE_API_KEY
+or --api-key-file, else for --scope. It prints the exact bytes of the block; on a
+terminal it colours the parts.`,
 		Example: `  attache policy show --policy ./policies --scope acme/platform
   ATTACHE_API_KEY=atk_... attache policy show`,
 		Args: noArguments,
@@ -37,13 +37,13 @@ terminal its parts are set off by colour.`,
 	return c.readsPolicies(cmd, policies.Command.Show)
 }
 
-// policyCheck finds the mistakes in policies.
+// policyCheck prints the mistakes in policies.
 func (c *program) policyCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags]",
 		Short: "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
 		Long: `Read all policy files as attache would and print each mistake as file:line:column, with what to
-do. Exit status 2 if there are any; a warning alone leaves it 0. An endpoint is asked once,
+do. The exit status is 2 if there are any; warnings do not change it. An endpoint is asked once,
 for the scope or the key given, and its answer is printed.`,
 		Example: `  attache policy check --policy ./policies
   attache policy check --policy https://policy.example/effective --scope acme`,
@@ -52,7 +52,7 @@ for the scope or the key given, and its answer is printed.`,
 	return c.readsPolicies(cmd, policies.Command.Check)
 }
 
-// readsPolicies makes cmd a command that loads the settings and runs run.
+// readsPolicies makes cmd load the settings and call run.
 func (c *program) readsPolicies(cmd *cobra.Command, run func(policies.Command, context.Context) error) *cobra.Command {
 	return c.withSettings(cmd, config.AddFlags(cmd), func(ctx context.Context, s *config.Settings, _ []string) error {
 		return run(policies.Command{Process: c.Process, Settings: s}, ctx)

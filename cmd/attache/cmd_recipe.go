@@ -2,24 +2,23 @@ package main
 
 import (
 	"fmt"
-	"strings"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/recipes"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// recipeCommand handles ready-made rules.
+// recipeCommand lists, shows, adds and removes ready-made rules.
 func (c *program) recipeCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "recipe",
 		Short: "Put ready-made rules for known servers into the configuration",
-		Long: `A recipe is what the configuration has under servers.NAME: how a server is recognised, and
-rules for it. It is put into the user's configuration file, and taken out again, without
-changing any other byte of it.`,
+		Long: `A recipe is an entry servers.NAME of the configuration: how a server is recognised, and
+rules for it. These commands add it to the user's configuration file and remove it
+without changing any other byte.`,
 		Example: `  attache recipe list
   attache recipe show git
   attache recipe add git
@@ -36,12 +35,10 @@ func (c *program) recipeList() *cobra.Command {
 		Example: "  attache recipe list",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			var text strings.Builder
 			for _, r := range recipes.All() {
-				fmt.Fprintf(&text, "%-12s %s\n", r.Name, r.Summary)
+				fmt.Fprintf(c.Stdout, "%-12s %s\n", r.Name, r.Summary)
 			}
-			_, err := c.Stdout.Write([]byte(text.String()))
-			return err
+			return nil
 		},
 	}
 }
@@ -58,7 +55,7 @@ func (c *program) recipeShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = c.Stdout.Write([]byte(r.Text))
+			_, err = io.WriteString(c.Stdout, r.Text)
 			return err
 		},
 	}
@@ -68,10 +65,9 @@ func (c *program) recipeAdd() *cobra.Command {
 	var values []string
 	cmd := &cobra.Command{
 		Use:   "add NAME [flags]",
-		Short: "Put a recipe into the configuration",
-		Long: `Put a recipe under servers.NAME of the user's configuration file, which is made if there is
-none. The lines that are added are printed first. A backup of the file is kept in attache's state
-directory.`,
+		Short: "Add a recipe to the configuration",
+		Long: `Print the lines of a recipe and add them under servers.NAME of the user's configuration file,
+which is created if there is none. attache keeps a backup of the file in its state directory.`,
 		Example: `  attache recipe add git --dry-run
   attache recipe add sentry --set organization=acme`,
 	}
@@ -82,15 +78,14 @@ directory.`,
 func (c *program) recipeRemove() *cobra.Command {
 	return c.editsConfiguration(&cobra.Command{
 		Use:   "remove NAME [flags]",
-		Short: "Take a recipe out of the configuration",
-		Long: `Take a recipe that "attache recipe add" has put into the user's configuration file out again,
-after the lines that are removed were printed. An entry that the user wrote stays.`,
+		Short: "Remove a recipe from the configuration",
+		Long: `Print the lines that "attache recipe add" has added to the user's configuration file for a
+recipe, and remove them. An entry that the user wrote stays.`,
 		Example: "  attache recipe remove git",
 	}, recipes.Command.Remove)
 }
 
-// editsConfiguration gives cmd the flags of a command that edits the configuration file
-// for one recipe, and has it do so.
+// editsConfiguration makes cmd a command that edits the configuration file for one recipe.
 func (c *program) editsConfiguration(cmd *cobra.Command, edit func(r recipes.Command, path, name string) error) *cobra.Command {
 	cmd.Flags().SortFlags = false
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would change, and change nothing")
@@ -107,8 +102,5 @@ func (c *program) editsConfiguration(cmd *cobra.Command, edit func(r recipes.Com
 }
 
 func oneRecipe(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cli.Usagef("%q wants the name of one recipe: \"attache recipe list\" lists them", cmd.CommandPath())
-	}
-	return nil
+	return oneArgument(cmd, args, `the name of one recipe: "attache recipe list" lists them`)
 }

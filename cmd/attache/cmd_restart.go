@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 )
 
-// restartCommand ends a running server and starts it again under its client.
+// restartCommand restarts a running server under its client.
 func (c *program) restartCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
@@ -38,8 +38,8 @@ running. A server of several clients is restarted for all of them, and so are al
 	return cmd
 }
 
-// restart has these attaches, which are in front of the named server, restart it; "" stands for
-// the only one there is.
+// restart makes the attaches in front of the named server restart it. An empty name means the only
+// server.
 func (c *program) restart(running []status.Report, name string) error {
 	var names []string
 	for _, r := range running {

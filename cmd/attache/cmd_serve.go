@@ -21,13 +21,13 @@ import (
 func (c *program) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...] | URL]",
-		Short: "Serve many clients over Streamable HTTP, each with a session of its own",
-		Long: `Serve many clients over Streamable HTTP. Each session has a process of its own, started by the
-command behind "--", or a session of its own with the remote server at that URL; nothing of a
+		Short: "Serve many clients over Streamable HTTP, each with its own session",
+		Long: `Serve many clients over Streamable HTTP. Each session has its own process, started by the
+command behind "--", or its own session with the remote server at that URL; nothing of a
 session reaches another. Without either, the entries of servers in the configuration that have
 a command or a URL are served, each under its name as the path.
 
-Without keys or tokens it listens on the loopback interface alone.`,
+Without keys or tokens it listens only on the loopback interface.`,
 		Example: `  attache serve -- npx -y @cyanheads/git-mcp-server
   attache serve --listen 127.0.0.1:9000 --config team.yaml`,
 		Args: noArguments,
@@ -40,7 +40,7 @@ Without keys or tokens it listens on the loopback interface alone.`,
 	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error { return c.serve(ctx, s, flags) })
 }
 
-// serve runs what serveCommand describes.
+// serve runs the command.
 func (c *program) serve(ctx context.Context, s *config.Settings, flags setting.Flags) error {
 	if err := config.CheckServe(s).Err(); err != nil {
 		return err
@@ -90,8 +90,7 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 }
 
 // inheritedListeners returns the sockets that systemd has opened for attache (systemd.socket,
-// sd_listen_fds), and the process without the variables that speak of them, which are not
-// for the servers.
+// sd_listen_fds), and the process without the variables for them, which servers must not get.
 func (c *program) inheritedListeners() (cli.Process, []net.Listener, error) {
 	listeners, err := activation.Listeners()
 	if err != nil {

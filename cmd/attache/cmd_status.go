@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// statusCommand shows what attache is in front of and what it does.
+// statusCommand shows the wrapped servers and the running attaches.
 func (c *program) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
@@ -31,7 +32,7 @@ often it filled, pinned and refused. Values of arguments are not shown.`,
 		if *asJSON {
 			return term.WriteJSON(c.Stdout, report)
 		}
-		_, err = c.Stdout.Write([]byte(report.Text(now)))
+		_, err = io.WriteString(c.Stdout, report.Text(now))
 		return err
 	}
 	return cmd

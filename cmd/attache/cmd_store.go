@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/stores"
 )
 
-// storeCommand looks after the database that several machines share.
+// storeCommand manages the database that several machines share.
 func (c *program) storeCommand() *cobra.Command {
 	sub := func(name, short, long string, do func(context.Context, cli.Process, *config.Settings) error) *cobra.Command {
 		cmd := &cobra.Command{Use: name + " [flags]", Short: short, Long: long, Example: "  attache store " + name, Args: noArguments}
@@ -22,7 +22,7 @@ func (c *program) storeCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "store",
 		Short: "Make, change and check the tables of the shared database",
-		Long: `Look after the PostgreSQL database of store.url, which several machines share. Nothing else makes or
+		Long: `Manage the PostgreSQL database of store.url, which several machines share. Nothing else makes or
 changes its tables. Without store.url the state is in files of the user, which need no care.`,
 		Example: `  attache store migrate
   attache store status`,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/teamserver"
 )
 
-// teamsCommand is the built-in server for sessions that create others.
+// teamsCommand runs the built-in server with which sessions create others.
 func (c *program) teamsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "teams [flags]",
@@ -37,7 +38,7 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 			return err
 		}
 		if !s.Teams.Enabled {
-			return cli.Usagef("teams are off: write \"teams: {enabled: true}\" into %s", configurationFile(c.Process, s))
+			return cli.Usagef("teams are off: write \"teams: {enabled: true}\" into %s", cmp.Or(s.File, filepath.Join(c.ConfigDir, "attache", "config.yaml")))
 		}
 		if s.DryRun {
 			return cli.Usagef("attache teams cannot be rehearsed: its tools start agents and send messages. Leave out --dry-run (%v)", s.Origin("dry_run"))
@@ -49,17 +50,9 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 		sink := logging.NewSink(c.Stderr)
 		defer sink.Close()
 		p := c.Process
-		p.Stdout = c.out.To // as it is: it is the protocol's
+		p.Stdout = c.out.To // the protocol uses it
 		log := logging.New(p, s, sink)
 		return cli.ExitWith(session.RunTeams(cmd.Context(), p, s, load, ownVersion(), executable, log))
 	}
 	return cmd
-}
-
-// configurationFile names the configuration file, or where it belongs.
-func configurationFile(p cli.Process, s *config.Settings) string {
-	if s.File != "" {
-		return s.File
-	}
-	return filepath.Join(p.ConfigDir, "attache", "config.yaml")
 }

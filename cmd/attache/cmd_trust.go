@@ -9,19 +9,19 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
 )
 
-const trustHelp = `Trust the policies that a workspace has of its own, in .attache/policy.yaml: from
+const trustHelp = `Trust the policies of a workspace, in its file .attache/policy.yaml: from
 the next session on they are in the briefing of sessions in that workspace, beside
 those of the policy source. PATH is the workspace, or the file.
 
 The file is text from a repository. Without trust nothing of it is used. Trust is
 for this path and this text: when the file changes it is untrusted again, and a
-session there says so. What is trusted is shown; --show shows the file and trusts
+session there logs that. The trusted text is shown; --show shows the file and trusts
 nothing.
 
 The exit status is 1 if there is no such file or it cannot be read, and 2 for a
 mistake in the file or in the flags.`
 
-// trustCommand allows a workspace's own policy file.
+// trustCommand trusts a workspace's own policy file.
 func (c *program) trustCommand() *cobra.Command {
 	var show, list bool
 	cmd := &cobra.Command{
@@ -55,11 +55,11 @@ func (c *program) trustCommand() *cobra.Command {
 	return cmd
 }
 
-// untrustCommand forgets what trust has allowed.
+// untrustCommand removes trust.
 func (c *program) untrustCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "untrust PATH",
-		Short:   "Use a workspace's own policy file no more",
+		Short:   "Stop using a workspace's own policy file",
 		Long:    "Forget that the policy file of the workspace PATH is trusted. The workspace need not\nexist any more. The exit status is 1 if it was not trusted.",
 		Example: "  attache untrust .",
 		Args:    onePath,
@@ -73,7 +73,7 @@ func (c *program) untrustCommand() *cobra.Command {
 	}
 }
 
-// onePath wants one argument, a path.
+// onePath requires one argument, a path.
 func onePath(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -86,7 +86,7 @@ func onePath(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// trust returns what handles the user's trust.
+// trust returns the command for the user's trust.
 func (c *program) trust() (trust.Command, error) {
 	t := trust.Command{Store: assembly.TrustStore(c.Process), Stdout: c.Stdout, Stderr: c.Stderr}
 	if t.Store.Dir == "" {

@@ -8,16 +8,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a release is built with: -ldflags "-X main.version=v1.2.3 -X main.commit=...
-// -X main.date=...". Where they are empty the build's own record is used.
+// Variables that a release build sets: -ldflags "-X main.version=v1.2.3 -X main.commit=...
+// -X main.date=...". If they are empty, the build information of Go is used.
 var version, commit, date string
 
-// versionCommand prints what this is.
+// versionCommand prints the version.
 func (c *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version, the commit it was built from, and the Go version",
-		Long:    "Print the version, the commit it was built from with its date, and the Go version. A report of a\nfault needs all four.",
+		Long:    "Print the version, the commit it was built from with its date, and the Go version. A bug report\nneeds all four.",
 		Example: `  attache version`,
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
@@ -27,7 +27,7 @@ func (c *program) versionCommand() *cobra.Command {
 	}
 }
 
-// versionText returns what is known of the build.
+// versionText describes the build.
 func versionText(info *debug.BuildInfo, ok bool) string {
 	v, rev, day, modified, goVersion := version, commit, date, "", "unknown"
 	if ok {
@@ -47,7 +47,7 @@ func versionText(info *debug.BuildInfo, ok bool) string {
 		cmp.Or(v, "(devel)"), cmp.Or(rev, "unknown"), modified, cmp.Or(day, "unknown"), goVersion)
 }
 
-// ownVersion returns the version alone of what this is.
+// ownVersion returns only the version.
 func ownVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return cmp.Or(version, info.Main.Version, "(devel)")

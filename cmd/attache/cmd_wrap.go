@@ -24,7 +24,7 @@ entries, in front of the "--".
 
 A remote server (Streamable HTTP) becomes "attache -- URL", and its headers become
 variables of the entry. Servers of the older HTTP+SSE are skipped, and so are
-those that attache is in front of already. Servers that are switched off stay so.`,
+those that are wrapped already. Disabled servers stay disabled.`,
 		Example: `  attache wrap --all --dry-run               see what would change in the files of all clients
   attache wrap --all                         put attache in front of every server of yours
   attache wrap --client cursor               of one client: ` + strings.Join(wrap.ClientNames(), ", ") + `
@@ -37,13 +37,13 @@ those that attache is in front of already. Servers that are switched off stay so
 	})
 }
 
-// unwrapCommand takes attache out again.
+// unwrapCommand removes attache again.
 func (c *program) unwrapCommand() *cobra.Command {
 	return c.wrapJob(true, &cobra.Command{
 		Use:   "unwrap [flags]",
-		Short: "Take attache out of clients' configuration files again",
-		Long: `Undoes "attache wrap". An entry that nobody has edited since has the bytes that it had
-before, and the rest of the file does not change. Backups that hold nothing that the
+		Short: "Remove attache from clients' configuration files again",
+		Long: `Undoes "attache wrap". An entry that nobody has edited since gets its previous bytes
+back, and the rest of the file does not change. Backups without anything that the
 file lacks are removed.`,
 		Example: `  attache unwrap --all                       take attache out of the files of all clients
   attache unwrap --client cursor --dry-run   see what would change
@@ -51,7 +51,7 @@ file lacks are removed.`,
 	})
 }
 
-// wrapJob gives cmd the flags of a job and has it run the job.
+// wrapJob makes cmd a command with the flags of a job that runs the job.
 func (c *program) wrapJob(unwrap bool, cmd *cobra.Command) *cobra.Command {
 	j := &wrap.Job{Unwrap: unwrap}
 	f := cmd.Flags()
@@ -66,7 +66,7 @@ func (c *program) wrapJob(unwrap bool, cmd *cobra.Command) *cobra.Command {
 	if !unwrap {
 		f.BoolVar(&j.Teams, "teams", false, "add attache's own server, by which sessions create others and write to them; see \"attache teams --help\"")
 		f.BoolVar(&j.NPX, "npx", false, "have clients start attache by npx, which installs it where it is missing")
-		f.BoolVar(&j.Repair, "repair", false, "in the entries that start attache already, replace how it is started; its flags stay")
+		f.BoolVar(&j.Repair, "repair", false, "in entries that start attache already, replace how it is started; its flags stay")
 		j.Flags = config.AddFlags(cmd)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(wrap.ClientNames(), cobra.ShellCompDirectiveNoFileComp))

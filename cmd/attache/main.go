@@ -33,9 +33,8 @@ func main() {
 	os.Exit(run(context.Background(), p))
 }
 
-// userStateDir returns the directory for what programs keep of a user between
-// their runs, empty where there is none: XDG_STATE_HOME, or what the system has in
-// its place.
+// userStateDir returns the user's directory for the state of programs: XDG_STATE_HOME, or its
+// equivalent on other systems. It returns "" if there is none.
 func userStateDir(getenv func(string) string) string {
 	under := func(variable string, names ...string) string {
 		dir := getenv(variable)

@@ -14,9 +14,8 @@ import (
 // profiles is the directory that .ci/profile reads, set by the linker (-X).
 var profiles string
 
-// A program built with the tag profile writes where its CPU time goes, for default.pgo.
-// A benchmark ends its processes by signals, so each half second has a file of its own, and
-// the last one is lost.
+// A program built with the tag profile writes CPU profiles, for default.pgo. The benchmark
+// ends its processes with signals, so each profile covers half a second, and the last one is lost.
 func init() {
 	name := filepath.Join(profiles, strconv.Itoa(os.Getpid()))
 	go func() {

@@ -23,20 +23,20 @@ import (
 // A program is one run of attache.
 type program struct {
 	cli.Process
-	// dashed reports whether there was a "--", and server is the command behind it. cobra sees
-	// neither, because it would look for flags and subcommands there.
+	// dashed is true if there was a "--", and server is the command after it. cobra sees
+	// neither, because it would search them for flags and subcommands.
 	dashed bool
 	server []string
 	// out is stdout for all commands but a session, which writes to stdout itself.
 	out *term.Output
 }
 
-// run is the program. It returns the exit status.
+// run runs the program and returns the exit status.
 func run(ctx context.Context, p cli.Process) int {
 	c := &program{Process: p, out: &term.Output{To: p.Stdout}}
 	args := c.split(p.Args)
 	if slices.Equal(args, []string{"--version"}) {
-		args = []string{"version"} // as most programs have it
+		args = []string{"version"} // most programs have this flag
 	}
 	root := c.rootCommand(args)
 	root.SetArgs(args)
@@ -50,8 +50,8 @@ func run(ctx context.Context, p cli.Process) int {
 	return c.exitStatus(err)
 }
 
-// split takes the server's command off args. A request for shell completion is
-// left whole: its arguments are words of a line that is still being typed.
+// split removes the server's command from args and stores it. It does not split a request for
+// shell completion, whose arguments are words of an unfinished line.
 func (c *program) split(args []string) []string {
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return args
@@ -60,10 +60,10 @@ func (c *program) split(args []string) []string {
 	if at := slices.Index(args, "--"); at >= 0 {
 		c.dashed, c.server, head = true, args[at+1:], args[:at]
 	}
-	return append([]string{}, head...) // never nil, for which cobra reads os.Args
+	return append([]string{}, head...) // not nil: cobra would read os.Args
 }
 
-// exitStatus reports err and returns what the program is to exit with.
+// exitStatus prints err and returns the exit status for it.
 func (c *program) exitStatus(err error) int {
 	if err == nil {
 		return 0
@@ -77,14 +77,14 @@ func (c *program) exitStatus(err error) int {
 		}
 		return cli.ExitUsage
 	}
-	fmt.Fprintln(c.Stderr, "attache:", cli.Printable(err.Error(), '\n', '\t')) // it may repeat what a server says
+	fmt.Fprintln(c.Stderr, "attache:", cli.Printable(err.Error(), '\n', '\t')) // it may have text from a server
 	if _, ok := errors.AsType[cli.UsageError](err); ok {
 		return cli.ExitUsage
 	}
 	return cli.ExitFailure
 }
 
-// rootCommand returns the whole command line, or what of it args can need.
+// rootCommand returns the command tree. If args need no subcommand, it has only the root.
 func (c *program) rootCommand(args []string) *cobra.Command {
 	root := c.forServer(&cobra.Command{
 		Use:     "attache",
@@ -99,7 +99,7 @@ func (c *program) rootCommand(args []string) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(usage)
 	if c.dashed && flagsAlone(args) {
-		return root // no subcommand can be meant, so none is made
+		return root
 	}
 	wrapRun := c.forServer(&cobra.Command{
 		Use:   "run",
@@ -117,8 +117,8 @@ attache without a subcommand.`,
 	return root
 }
 
-// flagsAlone reports whether args are flags of the root command and nothing else, as
-// when a client starts attache.
+// flagsAlone reports whether args are only flags of the root command, as when a client starts
+// attache.
 func flagsAlone(args []string) bool {
 	if len(args) == 0 {
 		return true
@@ -132,7 +132,7 @@ func flagsAlone(args []string) bool {
 // forServer makes cmd a command that wraps a server.
 func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	flags := config.AddFlags(cmd)
-	// A server's own flags, given without "--", are not to be taken for ours.
+	// Without this, flags of a server without "--" would be parsed as ours.
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
@@ -151,15 +151,15 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	})
 }
 
-// takesServer marks the commands that a "--" may stand behind; mayTakeServer those
-// that do without as well, and say so in their own words.
+// takesServer marks the commands that need a server after "--", mayTakeServer those for which
+// it is optional. The latter describe it in their own help.
 const (
 	takesServer   = "attache-takes-server"
 	mayTakeServer = "attache-may-take-server"
 )
 
-// prepare refuses a server's command for a subcommand that wraps none, and makes it print
-// through out.
+// prepare refuses a server's command for a subcommand that takes none. It makes subcommands print
+// to out.
 func (c *program) prepare(cmd *cobra.Command, _ []string) error {
 	if c.dashed && cmd.Annotations[takesServer] == "" && cmd.Annotations[mayTakeServer] == "" {
 		return cli.Usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",
@@ -171,8 +171,7 @@ func (c *program) prepare(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// checkServer checks that there is a server's command, and that it stands behind
-// a "--".
+// checkServer checks that there is a server's command after "--".
 func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 	path := cmd.CommandPath()
 	switch {
@@ -180,7 +179,7 @@ func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 		return c.strayArgument(cmd, args)
 	case config.IsURL(c.server):
 		return c.checkAddress()
-	case !c.dashed: // server.url may name one
+	case !c.dashed: // server.url may name a server
 	case len(c.server) == 0:
 		return cli.Usagef("nothing behind \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
 	case c.server[0] == "":
@@ -189,7 +188,7 @@ func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// checkAddress checks the remote server behind a "--".
+// checkAddress checks the address of a remote server after "--".
 func (c *program) checkAddress() error {
 	if err := remote.CheckURL(c.server[0]); err != nil {
 		return cli.Usagef("the server's address %v", err)
@@ -200,16 +199,10 @@ func (c *program) checkAddress() error {
 	return nil
 }
 
-// strayArgument explains what is wrong with arguments that are not flags: a
-// subcommand misspelt, or a server without its "--".
+// strayArgument returns an error for arguments that are not flags: a misspelt
+// subcommand, or a server without "--".
 func (c *program) strayArgument(cmd *cobra.Command, args []string) error {
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if !sub.Hidden {
-			names = append(names, sub.Name())
-		}
-	}
-	if near := cli.Nearest(args[0], names); near != "" {
+	if near := cli.Nearest(args[0], subcommandNames(cmd)); near != "" {
 		return cli.Usagef("unknown command %q: did you mean \"%s %s\"? a server's command goes behind \"--\"", args[0], cmd.CommandPath(), near)
 	}
 	line := strings.Join(append([]string{cmd.CommandPath(), "--"}, args...), " ")
@@ -219,7 +212,7 @@ func (c *program) strayArgument(cmd *cobra.Command, args []string) error {
 	return cli.Usagef("unknown command %q: a server's command goes behind \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
 }
 
-// flagError returns an error of the flag library with what to do about it.
+// flagError adds advice to an error of the flag library.
 func flagError(cmd *cobra.Command, err error) error {
 	help := cmd.CommandPath() + " --help"
 	var unknown *pflag.NotExistError
@@ -241,7 +234,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return cli.Usagef("%v: see %q", err, help)
 }
 
-// unknownFlag names the flag that was probably meant.
+// unknownFlag returns an error that suggests the flag that was probably meant.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	flag := "--" + e.GetSpecifiedName()
 	if short := e.GetSpecifiedShortnames(); short != "" {

@@ -2,9 +2,9 @@
 //
 //   node packaging/npm/assemble.mjs dist build dist/npm
 //
-// dist is what goreleaser made, build what packaging/generate made. A directory for
-// each package is made under the third one, and named on stdout in the order in which
-// they are to be published: attache-mcp last, as it names all others.
+// dist is the output of goreleaser, build that of packaging/generate. It makes a directory for
+// each package under the third one, and prints their names in the order in which to publish
+// them: attache-mcp last, because it depends on all others.
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,7 +17,7 @@ if (!out) {
 const source = join(dirname(fileURLToPath(import.meta.url)), 'attache-mcp')
 const root = join(source, '..', '..', '..')
 
-// What Node and npm call what Go calls otherwise.
+// Go's names for the systems and processors of Node and npm.
 const systems = { darwin: 'darwin', linux: 'linux', win32: 'windows' }
 const processors = { arm64: 'arm64', x64: 'amd64' }
 

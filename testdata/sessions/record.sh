@@ -1,12 +1,12 @@
 #!/bin/sh
-# Records the sessions in this directory anew: real clients and servers from npm,
-# with attache between them. It needs what testdata/e2e installs, and git.
+# Records the sessions in this directory again, with real clients and servers from npm
+# and attache between them. It needs the packages of testdata/e2e, and git.
 #
 #	npm --prefix testdata/e2e install --no-package-lock
 #	testdata/sessions/record.sh [NAME...]
 #
-# NAME is a file here without .jsonl; none stands for all. What changes in the
-# files must be looked at before it is committed: see testdata/README.md.
+# NAME is a file here without .jsonl; without a NAME it records all. Review the changes in
+# the files before you commit them: see testdata/README.md.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 e2e=$here/../e2e
@@ -25,7 +25,7 @@ v1="v1.mjs"
 auto="v2.mjs --mode auto"
 pin="v2.mjs --mode pin"
 
-# fresh makes a home with the same files each time. It becomes /home/user in the
+# fresh makes a home directory with always the same files. It becomes /home/user in the
 # recordings.
 fresh() {
 	home=$work/home
@@ -52,7 +52,7 @@ session() {
 	fresh
 	flags=
 	if [ -f "$here/$name.yaml" ]; then
-		# The workspace of the configuration is the one the recording will name.
+		# Use the directory that becomes /home/user in the recording.
 		sed "s|/home/user|$home|; s|dir: policies|dir: $here/policies|" "$here/$name.yaml" >"$work/attache.yaml"
 		flags="--config $work/attache.yaml"
 	fi
@@ -62,9 +62,9 @@ session() {
 		E2E_REPO="$home/project" E2E_DIR="$home/files" MEMORY_FILE_PATH="$home/graph.jsonl" \
 		node $driver "$scenario" -- "$work/attache" --record "$work/$name.jsonl" $flags -- $server >"$work/transcript" 2>"$work/stderr") ||
 		{ cat "$work/stderr" "$work/transcript" >&2; exit 1; }
-	# A client of both eras starts a server once to ask what it speaks, and then
-	# again; the last recording is that of the session. Its header is followed by
-	# the room it had while nobody knew how long it would be.
+	# A client of both eras first starts a server to ask for its era, and then starts it
+	# again for the session, which the last recording has. Spaces after the header of a
+	# recording reserved room for its final length.
 	recording=$work/$name.jsonl
 	if [ -f "$work/$name-2.jsonl" ]; then recording=$work/$name-2.jsonl; fi
 	sed '1s/ *$//' "$recording" >"$here/$name.jsonl"

@@ -9,34 +9,34 @@ import (
 )
 
 const (
-	// endTime is how long the end of a session waits for that of others. Nobody waits for it but
-	// requests for that session, which are refused afterwards.
+	// endTime is how long the deletion of a session waits for others to join. Only requests for
+	// that session wait for it, and they are then refused.
 	endTime = 10 * time.Millisecond
-	// mostEndings is how many sessions end by one statement.
+	// mostEndings is the number of sessions that one statement can delete.
 	mostEndings = 8
 )
 
-// deleteEnded names as many sessions as mostEndings. SQLite would look at all sessions of the front,
-// which has an index, instead of at these.
+// deleteEnded deletes mostEndings sessions. The expression front || ” keeps SQLite from using the
+// index on front, with which it would read all sessions of the front.
 const deleteEnded = `DELETE FROM front_sessions WHERE tenant = ?1 AND server = ?2 AND front || '' = ?3
 	AND id IN (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)`
 
-// endings deletes sessions that have ended, several by one statement: a statement of its own for
-// each would take half as long as the rest of a short session, and Save would wait for it.
+// endings deletes ended sessions in batches: one statement for each session would take half as
+// long as the rest of a short session, and Save would wait for it.
 type endings struct {
 	mu   sync.Mutex
-	next *ending // which others may join; nil for none
+	next *ending // the batch that sessions may join; nil for none
 }
 
-// An ending is sessions that end by one statement.
+// An ending is a batch of sessions that one statement deletes.
 type ending struct {
 	ids  []any
-	full chan struct{} // closed when no other may join
-	over chan struct{} // closed when err is known
+	full chan struct{} // closed when no other session may join
+	over chan struct{} // closed when err is set
 	err  error
 }
 
-// join adds a session to those that end next. first says that the caller has to end them.
+// join adds a session to the next batch. If first is true, the caller must delete the batch.
 func (a *endings) join(id string) (e *ending, first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +51,7 @@ func (a *endings) join(id string) (e *ending, first bool) {
 	return e, first
 }
 
-// wait returns when the ending is full or endTime is over. Nobody joins it then.
+// wait waits until the batch is full or endTime has passed. After it no session can join.
 func (a *endings) wait(ctx context.Context, e *ending) {
 	t := time.NewTimer(endTime)
 	defer t.Stop()

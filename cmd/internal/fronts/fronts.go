@@ -1,11 +1,11 @@
-// Package fronts keeps the sessions of attache serve in a database that several fronts share,
-// so that a session goes on in another front when its own has ended.
+// Package fronts stores the sessions of attache serve in a database that several fronts share,
+// so that a session continues in another front when its own has ended.
 //
-// Each front has a row, whose lease it renews every [RenewEvery]. A session belongs to
-// the front that opened or took it. Another front may take it when that front has left it, or
-// when its lease is over; on the same machine also when its process is gone, which shows in a
-// file that it has locked. Every change is one transaction, so of many fronts one gets a
-// session, and a front that is killed leaves all of a change or nothing.
+// Each front has a row with a lease, which it renews every [RenewEvery]. A session belongs to
+// the front that opened or took it. Another front may take it after that front has released it, or
+// after the lease has expired; on the same machine also after the process has ended, which releases
+// the lock on a file. Every change is one transaction, so only one of many fronts gets a
+// session, and a front that is killed completes a change or does not make it.
 //
 // The database has the SHA-256 of a session's id, not the id.
 package fronts
@@ -25,46 +25,46 @@ import (
 )
 
 const (
-	// Lease is how long a front counts as alive that has stopped renewing.
+	// Lease is how long a front counts as alive after its last renewal.
 	Lease = 20 * time.Second
 	// RenewEvery is how often a front renews its lease.
 	RenewEvery = 5 * time.Second
-	// sweepEvery is how many renewals there are between two sweeps.
+	// sweepEvery is the number of renewals from one sweep to the next.
 	sweepEvery = 12
 )
 
 // Options are the options of [Open].
 type Options struct {
-	// Server has the tables, where several machines share them; nil for a file.
+	// Server has the tables if several machines share them; nil for a file.
 	Server *database.Server
 	// Path is the file. If it does not exist, Open creates it.
 	Path string
-	// Locks is the directory with a file of each front of this machine; "" for none.
+	// Locks is the directory with a lock file for each front of this machine; "" for none.
 	Locks string
-	// Address is where the balancer reaches this front.
+	// Address is the address at which the balancer reaches this front.
 	Address string
-	// Service names what this front serves: fronts of another service take none of its
+	// Service names the service of this front. Fronts of another service receive none of its
 	// requests.
 	Service string
-	// Idle is how long a session is kept that no front has.
+	// Idle is how long a session without a front is stored.
 	Idle time.Duration
-	// Now is the clock; nil stands for the one of the database, which fronts share.
+	// Now is the clock; nil for the clock of the database, which fronts share.
 	Now func() time.Time
 }
 
-// A Front is this process among those that share a database. Its methods may be called from
-// any goroutine.
+// A Front is the registration of this process with the fronts that share a database. Its methods
+// may be called from any goroutine.
 type Front struct {
 	o       Options
 	db      *database.DB
 	id      string
 	host    string
 	lock    *flock.Flock // nil for none
-	renewed int          // how often
+	renewed int          // number of renewals
 }
 
-// Open enters this process among the fronts. Its row is there when Renew was called. An error
-// means that the file cannot be used, and names it.
+// Open opens the database and takes the lock of this front. The first Renew creates the front's row.
+// An error means that the file cannot be used, and names it.
 func Open(ctx context.Context, o Options) (*Front, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -83,7 +83,7 @@ func Open(ctx context.Context, o Options) (*Front, error) {
 	return f, nil
 }
 
-// takeLock locks a file, which shows other fronts of this machine that the process lives.
+// takeLock locks a file, which shows other fronts of this machine that the process is alive.
 func (f *Front) takeLock() error {
 	if f.o.Locks == "" {
 		return nil
@@ -99,12 +99,12 @@ func (f *Front) takeLock() error {
 	return err
 }
 
-// Close leaves all sessions to other fronts.
+// Close releases all sessions for other fronts.
 func (f *Front) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
-	err := f.inScope(ctx, database.Scope{Tenant: tenant, Urgent: true}, func(t *tx) error {
-		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?3 WHERE tenant = ?1 AND front = ?2`, tenant, f.id, t.now)
+	err := f.db.In(ctx, database.Scope{Tenant: tenant, Urgent: true}, func(t *database.Tx) error {
+		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?3 WHERE tenant = ?1 AND front = ?2`, tenant, f.id, t.Now().UnixNano())
 		if err == nil {
 			_, err = t.Exec(`DELETE FROM fronts WHERE tenant = ?1 AND id = ?2`, tenant, f.id)
 		}
@@ -114,20 +114,20 @@ func (f *Front) Close() error {
 	return errors.Join(err, f.db.Close())
 }
 
-// Renew renews the lease. It reports whether the lease was over, so that other fronts may have
-// taken sessions of this one. Once in a while it also clears up behind fronts that are gone.
+// Renew renews the lease. It reports whether the lease had expired, because then other fronts may have
+// taken sessions of this one. From time to time it also removes the rows of ended fronts.
 func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 	var gone []peer
 	f.renewed++
-	err = f.in(ctx, true, func(t *tx) error {
-		now := t.now
+	err = f.db.In(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *database.Tx) error {
+		now := t.Now().UnixNano()
 		n, err := t.Exec(`UPDATE fronts SET until = ?3 WHERE tenant = ?1 AND id = ?2 AND until > ?4`, tenant, f.id, now+int64(Lease), now)
 		if lapsed = n == 0; lapsed && err == nil {
 			_, err = t.Exec(`INSERT INTO fronts (tenant, id, host, address, service, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 				ON CONFLICT (tenant, id) DO UPDATE SET until = ?6`, tenant, f.id, f.host, f.o.Address, f.o.Service, now+int64(Lease))
 		}
 		if gone = nil; err == nil && f.renewed%sweepEvery == 1 {
-			gone, err = t.sweep(now, f.o.Idle)
+			gone, err = sweep(t, now, f.o.Idle)
 		}
 		return err
 	})
@@ -139,19 +139,17 @@ func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 	return lapsed, err
 }
 
-// Drain has other fronts send no more requests here.
+// Drain stops other fronts from sending requests to this one.
 func (f *Front) Drain(ctx context.Context) error {
-	return f.in(ctx, true, func(t *tx) error {
-		_, err := t.Exec(`UPDATE fronts SET ending = 1 WHERE tenant = ?1 AND id = ?2`, tenant, f.id)
-		return err
-	})
+	_, err := f.db.Exec(ctx, database.Scope{Tenant: tenant, Relaxed: true}, `UPDATE fronts SET ending = 1 WHERE tenant = ?1 AND id = ?2`, tenant, f.id)
+	return err
 }
 
-// sweep forgets fronts whose lease has been over for a while, which it returns, and sessions
-// that nobody has come back for.
-func (t *tx) sweep(now int64, idle time.Duration) (fronts []peer, err error) {
+// sweep deletes fronts whose lease expired a while ago, and sessions that were without a front for
+// too long. It returns the deleted fronts.
+func sweep(t *database.Tx, now int64, idle time.Duration) (fronts []peer, err error) {
 	gone := now - int64(Lease)
-	fronts, err = t.peers(`SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND until <= ?2`, tenant, gone)
+	fronts, err = peers(t, `SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND until <= ?2`, tenant, gone)
 	if err != nil {
 		return nil, err
 	}
@@ -176,21 +174,21 @@ func (f *Front) unlock() {
 	}
 }
 
-// A peer is another front, as its row has it.
+// A peer is the row of another front.
 type peer struct {
 	id, host, address string
 	until             int64
 	known             bool // it has a row
 }
 
-// alive reports whether a front is alive at a time. A lease of more than twice its length was
-// taken before the clock was set back, and is over.
+// alive reports whether a front is alive. A lease with more than twice its length left is from before
+// the clock was set back, and counts as expired.
 func (f *Front) alive(p peer, now int64) bool {
 	return p.known && p.until > now && p.until <= now+2*int64(Lease) && !f.processGone(p)
 }
 
-// processGone reports whether the process of a front of this machine is gone: it has left the
-// lock on its file. Whether others are gone their leases tell.
+// processGone reports whether the process of a front of this machine has ended: its lock is free.
+// For fronts of other machines only the lease counts.
 func (f *Front) processGone(p peer) bool {
 	if f.lock == nil || p.host != f.host || p.id == f.id {
 		return false

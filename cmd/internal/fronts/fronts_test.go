@@ -20,7 +20,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// A world is fronts on one machine, and a clock.
+// A world has the fronts of a test, on one machine, and a clock.
 type world struct {
 	*testing.T
 	dir    string
@@ -35,11 +35,11 @@ func newWorld(t *testing.T, server func() *database.Server) *world {
 
 // play runs the lines of a script:
 //
-//	start FRONT [SERVICE]        a process begins
-//	close|kill|drain|cut FRONT   it ends in good order; it is killed; it is about to end; it is
-//	                             alive, but another machine's, so that no lock tells of its end
+//	start FRONT [SERVICE]        start a process
+//	close|kill|drain|cut FRONT   end it orderly; kill it; drain it; make it a front of another
+//	                             machine, whose lock this one cannot see
 //	renew FRONT [lapsed]
-//	wait TIME                    nobody renews meanwhile
+//	wait TIME                    let time pass without renewals
 //	save|take|leave|end|elsewhere FRONT KEY [RESULT]
 //
 // KEY is an id, or id@principal. RESULT is none, elsewhere, or an address.
@@ -83,7 +83,7 @@ func (w *world) step(f []string) string {
 		err = front.lock.Unlock()
 	case "cut":
 		front.host = "elsewhere"
-		err = front.in(ctx, false, func(t *tx) error {
+		err = front.db.In(ctx, database.Scope{Tenant: tenant}, func(t *database.Tx) error {
 			_, err := t.Exec(`UPDATE fronts SET host = ?1 WHERE id = ?2`, front.host, front.id)
 			return err
 		})
@@ -118,11 +118,11 @@ func (w *world) step(f []string) string {
 	return text(err)
 }
 
-// empty takes all rows out of a database that other tests use.
+// empty deletes all rows of a database that other tests use.
 func (w *world) empty() {
 	w.Helper()
 	for _, f := range w.fronts {
-		err := f.in(w.Context(), false, func(t *tx) error {
+		err := f.db.In(w.Context(), database.Scope{Tenant: tenant}, func(t *database.Tx) error {
 			_, err := t.Exec(`DELETE FROM fronts`)
 			if err == nil {
 				_, err = t.Exec(`DELETE FROM front_sessions`)
@@ -130,7 +130,7 @@ func (w *world) empty() {
 			return err
 		})
 		if err == nil || w.server == nil {
-			return // a file is the test's own
+			return // no other test uses the file
 		}
 	}
 }
@@ -147,7 +147,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// saved returns what is kept of the session that a script calls name.
+// saved returns the stored session with this name in a script.
 func saved(name string) sessions.Session {
 	return sessions.Session{
 		Initialize: `{"of":"` + strings.ToUpper(name) + `\u0000"}`, Version: `"2025-06-18"`, Capabilities: `{}`, Level: `{"level":"error"}`,
@@ -155,7 +155,7 @@ func saved(name string) sessions.Session {
 	}
 }
 
-// tests are those that pass on each engine.
+// tests returns the tests for both engines.
 func tests() map[string]func(w *world) {
 	return map[string]func(w *world){"Sessions": testSessions, "EndAtOnce": testEndAtOnce, "TakenOnce": testTakenOnce}
 }
@@ -181,11 +181,10 @@ func TestOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// testSessions plays each script with servers of its own: what is kept for one is not kept for
-// another, and a front serves all of them.
+// testSessions plays each script with its own fronts.
 func testSessions(w *world) {
 	for _, row := range []struct{ name, script string }{
-		{"a session is its principal's", `
+		{"a session belongs to its principal", `
 			start a
 			save a 1@ada
 			take a 1@bob none
@@ -196,7 +195,7 @@ func testSessions(w *world) {
 			end a 1@bob
 			end a 1@ada
 			take a 1@ada none`},
-		{"a front that is alive has its sessions", `
+		{"a front that is alive keeps its sessions", `
 			start a
 			start b
 			save a 1
@@ -210,13 +209,13 @@ func testSessions(w *world) {
 			take b 1
 			take a 1 elsewhere
 			elsewhere a 1 b`},
-		{"a front that has ended leaves all", `
+		{"a closed front releases its sessions", `
 			start a
 			start b
 			save a 1
 			close a
 			take b 1`},
-		{"a process that was killed", `
+		{"a killed process", `
 			start a
 			start b
 			save a 1
@@ -224,7 +223,7 @@ func testSessions(w *world) {
 			kill a
 			elsewhere b 1
 			take b 1`},
-		{"a machine that is gone", `
+		{"a machine that failed", `
 			start a
 			cut a
 			start b
@@ -234,7 +233,7 @@ func testSessions(w *world) {
 			take b 1 elsewhere
 			wait 1s
 			take b 1`},
-		{"a lease that is renewed", `
+		{"a renewed lease", `
 			start a
 			cut a
 			start b
@@ -246,7 +245,7 @@ func testSessions(w *world) {
 			renew b
 			take b 1 elsewhere
 			renew a`},
-		{"a front that was stopped for a while", `
+		{"a front that did not renew for a while", `
 			start a
 			cut a
 			start b
@@ -262,7 +261,7 @@ func testSessions(w *world) {
 			take a 2
 			save a 1 elsewhere
 			renew a`},
-		{"its row was swept", `
+		{"a swept front renews", `
 			start a
 			cut a
 			start b
@@ -271,7 +270,7 @@ func testSessions(w *world) {
 			start c
 			renew a lapsed
 			take a 1`},
-		{"nobody came back", `
+		{"sessions without requests", `
 			start a
 			save a 1
 			save a 2
@@ -284,7 +283,7 @@ func testSessions(w *world) {
 			start b
 			take b 1 none
 			take b 2 none`},
-		{"somebody came back in time", `
+		{"a session taken in time", `
 			start a
 			save a 1
 			close a
@@ -302,7 +301,7 @@ func testSessions(w *world) {
 			wait -1h
 			start b
 			take b 1`},
-		{"where else", `
+		{"elsewhere", `
 			start a git
 			elsewhere a 1
 			start b sentry
@@ -330,7 +329,7 @@ func testSessions(w *world) {
 	}
 }
 
-// The sessions of one server are not those of another one of the same front.
+// The servers of a front do not share sessions.
 func TestServers(t *testing.T) {
 	w := newWorld(t, nil)
 	w.play(`start a
@@ -340,7 +339,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// Sessions that end at once end by few statements, and no others do.
+// Sessions that end at the same time are deleted in batches, and no other sessions are.
 func testEndAtOnce(w *world) {
 	w.play("start a\nstart b\nsave b 0")
 	const ended = 3*mostEndings + 1
@@ -367,12 +366,12 @@ func testEndAtOnce(w *world) {
 	}
 }
 
-// SQLite looks at no other sessions than those that end.
-func TestEndLooksAtFew(t *testing.T) {
+// SQLite reads only the sessions that it deletes.
+func TestEndQueryPlan(t *testing.T) {
 	w := newWorld(t, nil)
 	w.play("start a")
 	args := make([]any, 3+mostEndings)
-	err := w.fronts["a"].in(t.Context(), false, func(tx *tx) error {
+	err := w.fronts["a"].db.In(t.Context(), database.Scope{Tenant: tenant}, func(tx *database.Tx) error {
 		var plan string
 		err := tx.Row(`EXPLAIN QUERY PLAN `+deleteEnded, args...).Scan(new(int), new(int), new(int), &plan)
 		if !strings.Contains(plan, "(tenant=? AND server=? AND id=?)") {
@@ -385,7 +384,7 @@ func TestEndLooksAtFew(t *testing.T) {
 	}
 }
 
-// Who ends a session with others learns that it failed.
+// All callers of a batch get its error.
 func TestEndFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{Front: &Front{db: &database.DB{}}}
@@ -403,11 +402,11 @@ func TestEndFails(t *testing.T) {
 		}
 		s.endings.wait(t.Context(), e)
 		if other, first := s.endings.join("3"); other == e || !first {
-			t.Error("another session has joined")
+			t.Error("another session joined a full batch")
 		}
 		e.err = failed
 		close(e.over)
-		synctest.Wait() // those that joined have learnt it
+		synctest.Wait() // those that joined have returned
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.end(ctx, "4"); err != context.Canceled {
@@ -416,7 +415,7 @@ func TestEndFails(t *testing.T) {
 	})
 }
 
-// Of many fronts that want a session at the same time one gets it.
+// Of many fronts that take a session at the same time only one gets it.
 func testTakenOnce(w *world) {
 	w.play("start a")
 	for _, name := range []string{"b", "c", "d", "e"} {
@@ -447,8 +446,7 @@ func testTakenOnce(w *world) {
 	}
 }
 
-// A process that is killed closes its address before it frees its lock, so its sessions are
-// taken in a moment.
+// A killed process stops listening before it releases its lock, so Take waits a moment.
 func TestDying(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -469,8 +467,8 @@ func TestDying(t *testing.T) {
 	}
 }
 
-// Nothing stays in the database or in the directory of a front that has ended, and nobody else
-// can read what is there.
+// An ended front leaves nothing in the database or in the directory, and only the user can read
+// the files.
 func TestNothingStays(t *testing.T) {
 	w := newWorld(t, nil)
 	w.play(`start a
@@ -483,7 +481,7 @@ func TestNothingStays(t *testing.T) {
 		start c`)
 	for _, query := range []string{`SELECT count(*) FROM front_sessions`, `SELECT count(*) - 1 FROM fronts`} {
 		var n int
-		err := w.fronts["c"].in(t.Context(), false, func(tx *tx) error { return tx.Row(query).Scan(&n) })
+		err := w.fronts["c"].db.In(t.Context(), database.Scope{Tenant: tenant}, func(tx *database.Tx) error { return tx.Row(query).Scan(&n) })
 		if err != nil || n != 0 {
 			t.Error(query, n, err)
 		}

@@ -43,8 +43,8 @@ func (s *store) Save(ctx context.Context, k sessions.Key, v sessions.Session) er
 	return err
 }
 
-// deathTime is how long a process of this machine may take that does not listen any more and
-// still has its lock, and deathLook the time between two looks at it.
+// deathTime is how long Take waits for a process of this machine that has stopped listening and
+// still holds its lock. deathLook is the time between two checks.
 const (
 	deathTime = 5 * time.Second
 	deathLook = 10 * time.Millisecond
@@ -65,8 +65,8 @@ func (s *store) Take(ctx context.Context, k sessions.Key) (sessions.Session, err
 	}
 }
 
-// dying reports whether a front of this machine is not there any more although it has its lock:
-// a process that is killed closes its address first.
+// dying reports whether a front of this machine has stopped listening while it still holds its lock:
+// a killed process closes its sockets first.
 func (s *store) dying(ctx context.Context, p peer) bool {
 	if s.lock == nil || p.host != s.host {
 		return false
@@ -79,11 +79,11 @@ func (s *store) dying(ctx context.Context, p peer) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// take takes a session, and returns the front that it belonged to.
+// take takes a session and returns the front to which it belonged.
 func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, owner peer, err error) {
-	err = s.in(ctx, false, func(t *tx) error {
+	err = s.db.In(ctx, database.Scope{Tenant: tenant}, func(t *database.Tx) error {
 		r, err := s.find(t, k)
-		now := t.now
+		now := t.Now().UnixNano()
 		v, owner = sessions.Session{}, r.owner
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
@@ -94,16 +94,16 @@ func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, o
 		case s.alive(r.owner, now):
 			return sessions.ErrElsewhere
 		case r.leftAt() <= now-int64(s.o.Idle):
-			return sessions.ErrNone // until a sweep takes it away
+			return sessions.ErrNone // not swept yet
 		default:
-			// Its front has not shown meanwhile that it lives, and cannot before this is over.
+			// Check that its front has not renewed its lease meanwhile, and lock the row so that it cannot.
 			if r.owner.known {
 				n, err := t.Exec(`UPDATE fronts SET until = until WHERE tenant = ?1 AND id = ?2 AND until = ?3`, tenant, r.owner.id, r.owner.until)
 				if err != nil || n == 0 {
 					return cmp.Or(err, sessions.ErrElsewhere)
 				}
 			}
-			// Nobody else has taken it meanwhile.
+			// Check that no other front has taken it meanwhile.
 			n, err := t.Exec(`UPDATE front_sessions SET front = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, r.owner.id, s.id)
 			if err != nil || n == 0 {
 				return cmp.Or(err, sessions.ErrElsewhere)
@@ -115,29 +115,29 @@ func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, o
 	return v, owner, err
 }
 
-// A row is a session with the front that it belongs to.
+// A row is a session with the front to which it belongs.
 type row struct {
 	session       sessions.Session
 	subscriptions string
-	left          int64
+	releasedAt    int64 // by a front that released it
 	owner         peer
 }
 
-// leftAt returns since when nobody has the session.
+// leftAt returns the time since which no front serves the session.
 func (r *row) leftAt() int64 {
 	if r.owner.known {
 		return r.owner.until
 	}
-	return r.left
+	return r.releasedAt
 }
 
-func (s *store) find(t *tx, k sessions.Key) (r row, err error) {
+func (s *store) find(t *database.Tx, k sessions.Key) (r row, err error) {
 	var host, address sql.NullString
 	var until sql.NullInt64
 	err = t.Row(`SELECT s.initialize, s.version, s.capabilities, s.level, s.subscriptions, s.left_at, s.front, f.host, f.address, f.until
 		FROM front_sessions s LEFT JOIN fronts f ON f.tenant = s.tenant AND f.id = s.front
 		WHERE s.tenant = ?1 AND s.server = ?2 AND s.id = ?3 AND s.principal = ?4`, tenant, s.server, k.ID, k.Principal).
-		Scan(&r.session.Initialize, &r.session.Version, &r.session.Capabilities, &r.session.Level, &r.subscriptions, &r.left,
+		Scan(&r.session.Initialize, &r.session.Version, &r.session.Capabilities, &r.session.Level, &r.subscriptions, &r.releasedAt,
 			&r.owner.id, &host, &address, &until)
 	r.owner.host, r.owner.address, r.owner.until, r.owner.known = host.String, address.String, until.Int64, until.Valid
 	return r, err
@@ -148,18 +148,18 @@ func (s *store) Leave(ctx context.Context, k sessions.Key, ended bool) error {
 	if ended {
 		return s.end(ctx, k.ID)
 	}
-	return s.in(ctx, false, func(t *tx) error {
-		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id, t.now)
+	return s.db.In(ctx, database.Scope{Tenant: tenant}, func(t *database.Tx) error {
+		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id, t.Now().UnixNano())
 		return err
 	})
 }
 
-// Elsewhere implements sessions.Store. Of the fronts that may take a session it is always the
-// same one, so that requests at the same time meet there.
+// Elsewhere implements sessions.Store. For a session that several fronts may take it always chooses
+// the same front, so that concurrent requests meet there.
 func (s *store) Elsewhere(ctx context.Context, k sessions.Key) (address string, err error) {
-	err = s.in(ctx, false, func(t *tx) error {
+	err = s.db.In(ctx, database.Scope{Tenant: tenant}, func(t *database.Tx) error {
 		address = ""
-		now := t.now
+		now := t.Now().UnixNano()
 		r, err := s.find(t, k)
 		switch {
 		case err != nil && !errors.Is(err, sql.ErrNoRows):
@@ -179,8 +179,8 @@ func (s *store) Elsewhere(ctx context.Context, k sessions.Key) (address string, 
 	return address, err
 }
 
-// others returns the other fronts of the service that are alive and not about to end.
-func (s *store) others(t *tx, now int64) ([]peer, error) {
-	all, err := t.peers(`SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND service = ?2 AND id <> ?3 AND ending = 0 ORDER BY id`, tenant, s.o.Service, s.id)
+// others returns the other fronts of the service that are alive and not draining.
+func (s *store) others(t *database.Tx, now int64) ([]peer, error) {
+	all, err := peers(t, `SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND service = ?2 AND id <> ?3 AND ending = 0 ORDER BY id`, tenant, s.o.Service, s.id)
 	return slices.DeleteFunc(all, func(p peer) bool { return !s.alive(p, now) }), err
 }

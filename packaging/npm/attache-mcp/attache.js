@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Becomes the attache of this platform, which npm brought as an optional dependency.
-// Nothing is written to stdout and stdin is never touched: they are attache's.
+// Runs the attache binary of this platform, which npm has installed as an optional dependency.
+// It does not use stdin and stdout, which belong to attache.
 'use strict'
 
 const { accessSync, constants } = require('node:fs')
@@ -16,7 +16,7 @@ function main(args) {
   start(binary, args)
 }
 
-/** Returns the path of the binary, or says what to do and ends. */
+/** Returns the path of the binary, or prints what to do and exits. */
 function find() {
   try {
     return require.resolve(`@attache-mcp/${platform}/attache${windows ? '.exe' : ''}`)
@@ -28,23 +28,23 @@ function find() {
   }
 }
 
-/** Has attache take this process's place, so that nothing stands between it and the client. */
+/** Replaces this process with attache, so that the client talks to it directly. */
 function replace(binary, args) {
   try {
-    accessSync(binary, constants.X_OK) // Node 22 aborts where execve fails
+    accessSync(binary, constants.X_OK) // Node 22 aborts if execve fails
     process.execve(binary, [binary, ...args], process.env)
   } catch {
-    // start says what is wrong, if anything is.
+    // start reports the error, if there is one.
   }
 }
 
-/** Runs attache as a child, on the same stdio, and ends as it ends. */
+/** Runs attache as a child on the same stdio, and exits like it. */
 function start(binary, args) {
   const signals = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM']
   let child
   for (const signal of signals) {
-    // On Windows whoever shares the console hears of these, so attache does too, and
-    // kill would be its end at once.
+    // On Windows attache gets these signals itself from the shared console, and kill
+    // would end it immediately.
     process.on(signal, () => windows || child.kill(signal))
   }
   child = require('node:child_process').spawn(binary, args, { stdio: 'inherit' })

@@ -1,9 +1,9 @@
-// Behind runs a client behind a front of its own:
+// Behind runs a client with its own front:
 //
 //	behind FRONT... --- CLIENT... URL
 //
-// It starts FRONT, which is attache serve with its logs as JSON, with URL in place of the word
-// URL, and runs CLIENT with the front's address at the end. The conformance suite runs it as
+// It replaces the word URL in FRONT, an attache serve that logs JSON, and starts it. Then
+// it runs CLIENT with the front's address as last argument. The conformance suite runs it as
 // the client under test.
 package main
 
@@ -41,7 +41,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run returns the client's exit status.
+// run runs front and client, and returns the client's exit status.
 func run(front, client []string) (int, error) {
 	serve := exec.Command(front[0], front[1:]...)
 	stderr, err := serve.StderrPipe()
@@ -67,7 +67,7 @@ func run(front, client []string) (int, error) {
 	return 0, err
 }
 
-// address reads a front's log until it says where it serves.
+// address reads a front's log up to its address.
 func address(stderr io.Reader) (string, error) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {

@@ -1,7 +1,7 @@
-// Goserver is the fixture server on the go-sdk, which answers both eras: what it
-// wants to know of a modern client is an input_required result, and for a legacy
-// client the SDK turns the same result into requests. Its tools carry the names
-// of servers/dual.mjs, so the same scenarios run against both.
+// Goserver is the fixture server on the go-sdk, which speaks both eras: it asks a modern
+// client with an input_required result, and for a legacy client the SDK turns the same
+// result into requests. Its tools have the names of those of servers/dual.mjs, so the same
+// scenarios run with both.
 //
 //lint:file-ignore SA1019 roots, sampling and logging are deprecated, and still what servers and clients send
 package main
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// run serves stdio, or with -http a port of the loopback interface, whose address it
-// prints.
+// run serves on stdio, or with -http on a port of the loopback interface. Then it prints the
+// address.
 func (f *fixture) run() error {
 	overHTTP := flag.Bool("http", false, "serve Streamable HTTP")
 	stateless := flag.Bool("stateless", false, "without sessions, which the modern era needs")
@@ -71,8 +71,8 @@ type fixture struct {
 
 type none struct{}
 
-// text is a result of one block. Its tools declare no output, so the SDK adds
-// no structuredContent and the block is all there is.
+// text returns a result of one block. The tools that use it declare no output, so the SDK adds
+// no structuredContent.
 func text(format string, args ...any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
 }
@@ -173,7 +173,7 @@ func (f *fixture) block(ctx context.Context, _ *mcp.CallToolRequest, _ none) (*m
 	return nil, nil, ctx.Err()
 }
 
-// confirm is the form the tools ask to be filled in.
+// confirm returns the form that the tools ask the client to fill in.
 func confirm(question string) *mcp.ElicitParams {
 	return &mcp.ElicitParams{Message: question, RequestedSchema: json.RawMessage(
 		`{"type":"object","properties":{"confirm":{"type":"boolean","title":"Sure?"},"why":{"type":"string","default":"because"}},"required":["confirm"]}`)}
@@ -187,8 +187,7 @@ func sample(prompt string) *mcp.CreateMessageParams {
 }
 
 func (f *fixture) addToolsThatAsk() {
-	// asks answers with the client's response once there is one, and until then
-	// with the question.
+	// asks returns the question, or the client's response if there is one.
 	asks := func(req *mcp.CallToolRequest, question mcp.InputRequest) (*mcp.CallToolResult, any, error) {
 		if got, ok := req.Params.InputResponses["it"]; ok {
 			return text("%s", inJSON(got)), nil, nil
@@ -211,8 +210,8 @@ func (f *fixture) addToolsThatAsk() {
 		func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, any, error) {
 			return asks(req, &mcp.ListRootsParams{})
 		})
-	// Two rounds for every client: the SDK's bridge to legacy clients takes one
-	// step only, so the round's number travels in the state.
+	// Two rounds for every client. The SDK's bridge to legacy clients makes only one
+	// round, so the state distinguishes them.
 	mcp.AddTool(f.server, &mcp.Tool{Name: "rounds"},
 		func(_ context.Context, req *mcp.CallToolRequest, in struct {
 			Env string `json:"env"`
@@ -247,8 +246,8 @@ func (f *fixture) addContent() {
 			return &mcp.ReadResourceResult{InputRequests: mcp.InputRequestMap{"roots": &mcp.ListRootsParams{}}}, nil
 		})
 
-	say := func(said string) *mcp.GetPromptResult {
-		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: said}}}}
+	say := func(text string) *mcp.GetPromptResult {
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}
 	}
 	f.server.AddPrompt(&mcp.Prompt{Name: "greet", Description: "Greets", Arguments: []*mcp.PromptArgument{{Name: "name", Required: true}}},
 		func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {

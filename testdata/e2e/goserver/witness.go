@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// addWitnesses adds the two tools of the test of hostile frames, which write to a
-// file what they were asked to run: a line of JSON a call.
+// addWitnesses adds the two tools of the test of hostile frames, which write each call to a
+// file as a line of JSON.
 func (f *fixture) addWitnesses(file string) {
 	for _, name := range []string{"drop", "keep"} {
 		tool := &mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object","properties":{"tenant":{"type":"string"}}}`)}

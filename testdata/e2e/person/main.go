@@ -1,11 +1,11 @@
-// Person uses attache as a person at a client does:
+// Person uses attache like a person with a client:
 //
 //	person CONFIG ATTACHE URL
 //
-// It starts attache in front of the server at URL and calls a tool. Where the answer says to
-// log in, it does, and starts again. As "person browse ADDRESS" it is the browser, and
-// approves everything. The conformance suite runs it as the client under test; what the
-// suite says of the client that is registered goes into CONFIG.
+// It starts attache in front of the server at URL and calls a tool. If the answer asks for a
+// login, it logs in and starts again. "person browse ADDRESS" acts as the browser, which
+// approves everything. The conformance suite runs it as the client under test. CONFIG is JSON
+// for server.oauth, to which it adds the client that the suite has registered.
 package main
 
 import (
@@ -69,7 +69,7 @@ func run(config, attache, url string) error {
 			}
 			answer = stderr.String()
 		}
-		issuer := wantedIssuer().FindStringSubmatch(answer)
+		issuer := untrustedIssuer.FindStringSubmatch(answer)
 		if issuer == nil {
 			return err
 		}
@@ -77,14 +77,12 @@ func run(config, attache, url string) error {
 			return err
 		}
 	}
-	return errors.New("a login is wanted again and again")
+	return errors.New("attache asks for a login again and again")
 }
 
-// wantedIssuer finds the authorization server to which attache does not send the client's
+// untrustedIssuer matches the authorization server to which attache does not send the client's
 // secret unless the user names it.
-func wantedIssuer() *regexp.Regexp {
-	return regexp.MustCompile(`the client's secret is not sent to (\S+), which only the server names`)
-}
+var untrustedIssuer = regexp.MustCompile(`the client's secret is not sent to (\S+), which only the server names`)
 
 // trust names the authorization server in the configuration.
 func trust(config, issuer string) error {
@@ -117,7 +115,7 @@ func settings(home, oauth string) (string, error) {
 	return home + "/attache.yaml", os.WriteFile(home+"/attache.yaml", text, 0o600)
 }
 
-// session calls a tool, and returns the last answer.
+// session runs one session, which calls a tool, and returns the last answer.
 func session(attache, url string, env []string) (answer string, err error) {
 	cmd := exec.Command(attache, "--", url)
 	cmd.Env, cmd.Stderr = env, os.Stderr
@@ -151,7 +149,7 @@ func session(attache, url string, env []string) (answer string, err error) {
 	return answer, cmd.Wait()
 }
 
-// requests returns the messages of a session in the revision of the suite.
+// requests returns the messages of a session in the protocol version of the suite.
 func requests() []string {
 	version := cmp.Or(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION"), "2025-11-25")
 	if version < "2026" {

@@ -1,11 +1,10 @@
-// Tee starts the command in its arguments and passes everything through,
-// keeping a copy of each direction as it passes:
+// Tee starts a command, passes everything through, and writes a copy of each direction
+// to DIR/NAME-*.in and DIR/NAME-*.out:
 //
 //	tee DIR NAME COMMAND [ARG...]
 //
-// writes DIR/NAME-*.in and DIR/NAME-*.out. One before a proxy and one behind it
-// show whether a byte changed, with nothing to normalise. It leaves with the
-// command's exit status, and a signal it is sent is the command's.
+// Copies before and behind a proxy show whether it changed a byte. Tee exits with the
+// command's exit status, and passes signals on to the command.
 package main
 
 import (
@@ -59,11 +58,11 @@ func run(dir, name, command string, args []string) (int, error) {
 	}
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // it may have left already
+			_ = cmd.Process.Signal(s) // it may have ended already
 		}
 	}()
 	go func() {
-		_, _ = io.Copy(stdin, io.TeeReader(os.Stdin, in)) // a command that has left reads no more
+		_, _ = io.Copy(stdin, io.TeeReader(os.Stdin, in)) // an error means that the command has ended
 		_ = stdin.Close()
 	}()
 	if _, err := io.Copy(os.Stdout, io.TeeReader(stdout, out)); err != nil {

@@ -1,5 +1,5 @@
-// Package httpclient is a client of MCP over Streamable HTTP for a benchmark: one that costs
-// little itself.
+// Package httpclient is a client of MCP over Streamable HTTP for a benchmark. It uses little
+// CPU time itself.
 package httpclient
 
 import (
@@ -13,21 +13,21 @@ import (
 	"strconv"
 )
 
-// A Client is a session with a front, on a connection of its own: what is written is
-// sent as a request, and what is read is the answer.
+// A Client is a session with a front, on its own connection. It sends each Write as a
+// request, and Read returns the answers.
 type Client struct {
-	key     string // sent as a credential
+	key     string // the credential
 	conn    net.Conn
 	in      *bufio.Reader
 	session string
 	req     []byte
 	replies chan []byte
-	failed  chan error // has the error of a message that could not be sent, or was not answered
-	rest    []byte
+	failed  chan error // the error of a message that could not be sent or was not answered
+	rest    []byte     // of the answer that Read has begun to return
 	stop    func() bool
 }
 
-// Dial connects to a front, until ctx is done. key goes with every request.
+// Dial connects to a front. The connection is closed when ctx ends. Every request has the key.
 func Dial(ctx context.Context, address, key string) (*Client, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -37,7 +37,7 @@ func Dial(ctx context.Context, address, key string) (*Client, error) {
 	return &Client{key: key, conn: conn, in: bufio.NewReaderSize(conn, 64<<10), replies: make(chan []byte, 1), failed: make(chan error, 1), stop: stop}, nil
 }
 
-// Write sends one message. Read returns its error, too.
+// Write sends one message. If it fails, the next Read returns its error, too.
 func (h *Client) Write(b []byte) (int, error) {
 	n, err := h.post(b)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *Client) post(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// events takes an answer that is a stream of events.
+// events reads an answer that is a stream of events.
 func (h *Client) events(body io.Reader) error {
 	in := bufio.NewReaderSize(body, 64<<10)
 	var lines []byte
@@ -95,16 +95,16 @@ func (h *Client) events(body io.Reader) error {
 			h.replies <- lines
 			lines = nil
 		}
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
 			return err
 		}
 	}
 }
 
-// Read reads from the answers.
+// Read reads the answers.
 func (h *Client) Read(b []byte) (int, error) {
 	if len(h.rest) == 0 {
 		select {
@@ -118,7 +118,7 @@ func (h *Client) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Listen opens the session's stream, and leaves it open: nothing else can be sent any more.
+// Listen opens the session's stream and leaves it open. Nothing can be sent after it.
 func (h *Client) Listen() error {
 	return h.ask("GET", "Accept: text/event-stream\r\n")
 }
@@ -134,7 +134,7 @@ func (h *Client) End() error {
 	return h.ask("DELETE", "")
 }
 
-// ask sends a request without a body. The body of its answer is not read.
+// ask sends a request without a body, and does not read the body of the response.
 func (h *Client) ask(method, header string) error {
 	if _, err := fmt.Fprintf(h.conn, "%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: 2025-11-25\r\n%s\r\n", method, h.key, h.session, header); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
 
-// The times of attache, and how many connections a front has.
+// The intervals of attache, and the number of connections of a front.
 const (
 	lookEvery        = 250 * time.Millisecond
 	askEvery         = 10 * time.Second
@@ -26,10 +26,11 @@ const (
 	host             = "host"
 )
 
-// An attache is one server behind an attache: that of a stdio attache, which takes part in teams,
-// or one of a front, which keeps its sessions.
+// An attache stands for one server behind an attache. A stdio attache takes part in teams; the
+// attache of a front saves its sessions.
 type attache struct {
 	world    *world
+	server   *database.Server
 	instance string
 	teams    *teams.Store
 	turns    sessionstate.Turns
@@ -42,61 +43,60 @@ type attache struct {
 type member struct {
 	ref    teams.Ref
 	watch  *teams.Watch
-	newest atomic.Int64 // the number of the last message that waits, 0 for none
+	newest atomic.Int64 // number of the last message that waits, 0 for none
 	called atomic.Int64
 }
 
 // connect opens the stores of one process.
-func (w *world) connect(url string, connections int) (*database.Server, *teams.Store, sessionstate.Turns, error) {
+func (w *world) connect(url string, connections int) (*attache, error) {
 	server, err := database.Connect(database.ServerOptions{URL: url, Connections: connections})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	registry, err := teams.Open(w.ctx, teams.Options{Server: server})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	turns, err := turnstore.Open(w.ctx, turnstore.Options{Server: server})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return server, registry, turns.Of(""), nil
-}
-
-// startFront starts a front with its servers, and returns these.
-func (w *world) startFront(n int) ([]*attache, error) {
-	server, registry, turns, err := w.connect(w.direct, frontConnections)
 	if err != nil {
 		return nil, err
 	}
-	front, err := fronts.Open(w.ctx, fronts.Options{Server: server, Address: fmt.Sprintf("127.0.0.1:%d", n), Service: "load", Idle: unused})
+	registry, err := teams.Open(w.ctx, teams.Options{Server: server})
+	if err != nil {
+		return nil, err
+	}
+	turns, err := turnstore.Open(w.ctx, turnstore.Options{Server: server})
+	if err != nil {
+		return nil, err
+	}
+	return &attache{world: w, server: server, instance: rand.Text(), teams: registry, turns: turns.Of("")}, nil
+}
+
+// startFront starts a front and returns an attache for each of its servers.
+func (w *world) startFront(n int) ([]*attache, error) {
+	a, err := w.connect(w.direct, frontConnections)
+	if err != nil {
+		return nil, err
+	}
+	front, err := fronts.Open(w.ctx, fronts.Options{Server: a.server, Address: fmt.Sprintf("127.0.0.1:%d", n), Service: "load", Idle: unused})
 	if err != nil {
 		return nil, err
 	}
 	w.work.Go(func() {
-		defer server.Close()
+		defer a.server.Close()
 		defer front.Close()
-		w.every(fronts.RenewEvery, func() {
+		for next := w.clock.now(); w.until(w.ctx, next); next = max(next+fronts.RenewEvery, w.clock.now()) {
 			_ = w.time("lease of a front", func() error { _, err := front.Renew(w.ctx); return err })
-		})
+		}
 	})
 	var all []*attache
-	for i := range serversOfSession {
-		all = append(all, &attache{world: w, teams: registry, turns: turns, sessions: front.Sessions(fmt.Sprintf("server %d", i))})
+	for i := range serversPerSession {
+		all = append(all, &attache{world: w, teams: a.teams, turns: a.turns, sessions: front.Sessions(fmt.Sprintf("server %d", i))})
 	}
 	return all, nil
 }
 
-// startStdio starts the stdio attaches of a session, until ctx is over.
+// startStdio starts the stdio attaches of a session. They run until ctx ends.
 func (w *world) startStdio(ctx context.Context) (all []*attache, err error) {
-	for range serversOfSession {
-		server, registry, turns, err := w.connect(w.bounced, 1)
+	for range serversPerSession {
+		a, err := w.connect(w.pooled, 1)
 		if err != nil {
 			return nil, err
 		}
-		a := &attache{world: w, instance: rand.Text(), teams: registry, turns: turns}
 		w.work.Go(func() {
-			defer server.Close()
+			defer a.server.Close()
 			a.look(ctx)
 		})
 		all = append(all, a)
@@ -104,10 +104,10 @@ func (w *world) startStdio(ctx context.Context) (all []*attache, err error) {
 	return all, nil
 }
 
-// look asks for messages and renews leases, as middleware/teams does.
+// look asks for messages and renews leases like middleware/teams.
 func (a *attache) look(ctx context.Context) {
 	var version teams.Version
-	var toldOf int64
+	var reported int64
 	var before *member
 	tick := time.Tick(max(a.world.fast(lookEvery), time.Millisecond))
 	renewed := time.Now()
@@ -131,8 +131,8 @@ func (a *attache) look(ctx context.Context) {
 		if (m.watch.Told() || mine && changed) && a.ask(ctx, m) {
 			m.watch.Answered(time.Now())
 		}
-		if newest := m.newest.Load(); mine && newest != toldOf {
-			toldOf = newest
+		if newest := m.newest.Load(); mine && newest != reported {
+			reported = newest
 			m.watch.Tell()
 		}
 		if renew {
@@ -142,7 +142,7 @@ func (a *attache) look(ctx context.Context) {
 	}
 }
 
-// renew renews a lease; last is when that was done before.
+// renew renews the lease of a session. last is the time of the previous renewal.
 func (a *attache) renew(ctx context.Context, m *member, mine bool, last time.Time) {
 	r := teams.Renewal{Instance: a.instance, Called: time.Unix(0, m.called.Load())}
 	if mine {
@@ -156,7 +156,7 @@ func (a *attache) renew(ctx context.Context, m *member, mine bool, last time.Tim
 	}
 }
 
-// ask finds out whether messages wait for a session. It reports whether the registry answered.
+// ask asks the registry for the newest message that waits. It reports whether the registry answered.
 func (a *attache) ask(ctx context.Context, m *member) bool {
 	return a.world.time("look for mail", func() error {
 		newest, err := a.teams.Mail(ctx, m.ref)
@@ -165,10 +165,9 @@ func (a *attache) ask(ctx context.Context, m *member) bool {
 	}) == nil
 }
 
-// join begins a session, and gives it its turn of the briefing.
+// join registers a session and takes its turn of the briefing.
 func (a *attache) join(ctx context.Context, s *session) error {
-	err := a.register(ctx, s)
-	if err != nil {
+	if err := a.register(ctx, s); err != nil {
 		return err
 	}
 	w := a.world
@@ -183,7 +182,7 @@ func (a *attache) join(ctx context.Context, s *session) error {
 
 func (a *attache) register(ctx context.Context, s *session) error {
 	if a.sessions != nil {
-		return a.world.time("front session saved", func() error { return a.sessions.Save(ctx, s.kept(), keptSession()) })
+		return a.world.time("front session saved", func() error { return a.sessions.Save(ctx, s.frontKey(), frontSession()) })
 	}
 	return a.world.time("registration", func() error {
 		me, err := a.teams.Attach(ctx, teams.Claim{Key: s.key, Workspace: s.workspace, Trust: sessionstate.Direct, Title: "Load"},
@@ -199,7 +198,7 @@ func (a *attache) register(ctx context.Context, s *session) error {
 
 func (a *attache) leave(ctx context.Context, s *session) {
 	if a.sessions != nil {
-		_ = a.world.time("front session left", func() error { return a.sessions.Leave(ctx, s.kept(), true) })
+		_ = a.world.time("front session left", func() error { return a.sessions.Leave(ctx, s.frontKey(), true) })
 		return
 	}
 	m := a.member.Swap(nil)
@@ -207,10 +206,10 @@ func (a *attache) leave(ctx context.Context, s *session) {
 	_ = a.world.time("session detached", func() error { return a.teams.Detach(ctx, m.ref, a.instance) })
 }
 
-// call makes a tool call: a look for mail beside it, and the messages that wait in its result.
+// call makes the requests of a tool call: it looks for mail and takes the messages that wait.
 func (a *attache) call(ctx context.Context) {
 	m := a.member.Load()
-	if m == nil { // a front asks the database nothing
+	if m == nil { // a front does not ask the database
 		return
 	}
 	m.called.Store(time.Now().UnixNano())

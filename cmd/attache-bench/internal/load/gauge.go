@@ -14,16 +14,16 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgserver"
 )
 
-// A gauge reads what the servers use.
+// A gauge reads the resource use of the servers.
 type gauge struct {
 	cluster    *pgserver.Cluster
 	postmaster int
 	bouncer    int
 	resident   float64 // of pgbouncer without clients
-	files      int     // likewise
+	files      int     // open files of pgbouncer without clients
 }
 
-// A reading is what was used up to a time.
+// A reading has the resources used up to a point in time.
 type reading struct {
 	at                            time.Time
 	database, bouncer, own, whole time.Duration // CPU
@@ -44,7 +44,7 @@ func newGauge(cluster *pgserver.Cluster, bouncer *pgserver.Bouncer) (*gauge, err
 	return g, err
 }
 
-// read reads everything. What cannot be read is 0.
+// read reads all figures. A figure that cannot be read is 0.
 func (g *gauge) read() reading {
 	r := reading{at: time.Now(), whole: machine.Busy()}
 	r.database = treeTime(g.postmaster)
@@ -55,18 +55,18 @@ func (g *gauge) read() reading {
 	return r
 }
 
-// minus returns what was used since another reading.
+// minus returns the resources used since reading b.
 func (r reading) minus(b reading) reading {
 	return reading{r.at, r.database - b.database, r.bouncer - b.bouncer, r.own - b.own, r.whole - b.whole, r.wal - b.wal, r.commits - b.commits, r.size - b.size}
 }
 
-// treeTime returns the CPU time of a process and its children, also of those that have ended.
+// treeTime returns the CPU time of a process and its children, including ended children.
 func treeTime(pid int) time.Duration {
 	var sum time.Duration
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(b), ") ") // the name may have a space in it
+	_, rest, _ := strings.Cut(string(b), ") ") // after the name, which may have spaces
 	for i, f := range strings.Fields(rest) {
-		if i == 13 || i == 14 { // of the children that have ended
+		if i == 13 || i == 14 { // cutime and cstime
 			n, _ := strconv.Atoi(f)
 			sum += time.Duration(n) * 10 * time.Millisecond
 		}
@@ -78,7 +78,7 @@ func treeTime(pid int) time.Duration {
 	return sum
 }
 
-// children returns the processes that a process has started.
+// children returns the child processes of a process.
 func children(pid int) (all []int) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, path := range tasks {
@@ -91,7 +91,7 @@ func children(pid int) (all []int) {
 	return all
 }
 
-// memory returns how many connections PostgreSQL and pgbouncer have, and bytes for one of each.
+// memory returns the number of connections to PostgreSQL and to pgbouncer, and the bytes for one of each.
 func (g *gauge) memory() (backends, clients int, backend, client float64) {
 	var pids string
 	_ = g.cluster.Ask("postgres", `SELECT coalesce(string_agg(pid::text, ' '), '') FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`, &pids)
@@ -106,7 +106,7 @@ func (g *gauge) memory() (backends, clients int, backend, client float64) {
 	return backends, clients, backend / float64(max(backends, 1)), (now - g.resident) / float64(clients)
 }
 
-// proportional returns the memory in bytes of a process, with its part of what it shares.
+// proportional returns the memory of a process in bytes, with its share of shared pages.
 func proportional(pid string) (kib float64, err error) {
 	b, _ := os.ReadFile("/proc/" + pid + "/smaps_rollup")
 	_, rest, _ := strings.Cut(string(b), "\nPss:")

@@ -16,20 +16,20 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A ledger knows what was sent and received.
+// A ledger records the messages sent and received.
 type ledger struct {
-	refused, unsure atomic.Int64 // sends that a limit refused, and of which it is not known
+	refused, unsure atomic.Int64 // sends that a limit refused, and sends with an unknown outcome
 
 	mu       sync.Mutex
-	teams    map[string][]teams.Ref // that can be written to
+	teams    map[string][]teams.Ref // present members of each team
 	next     int
-	all      map[teams.Ref]bool // that were written to
+	written  map[teams.Ref]bool // members that were written to
 	sent     map[string]bool
 	received map[string]int
 }
 
 func newLedger() *ledger {
-	return &ledger{teams: map[string][]teams.Ref{}, all: map[teams.Ref]bool{}, sent: map[string]bool{}, received: map[string]int{}}
+	return &ledger{teams: map[string][]teams.Ref{}, written: map[teams.Ref]bool{}, sent: map[string]bool{}, received: map[string]int{}}
 }
 
 func (l *ledger) enter(team string, ref teams.Ref) {
@@ -44,7 +44,7 @@ func (l *ledger) leave(team string, ref teams.Ref) {
 	l.teams[team] = slices.DeleteFunc(l.teams[team], func(r teams.Ref) bool { return r == ref })
 }
 
-// peer returns another session of a team, each in turn.
+// peer returns another member of a team, each in turn.
 func (l *ledger) peer(team string, me teams.Ref) (teams.Ref, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *ledger) peer(team string, me teams.Ref) (teams.Ref, bool) {
 	for range all {
 		l.next++
 		if to := all[l.next%len(all)]; to != me {
-			l.all[to] = true
+			l.written[to] = true
 			return to, true
 		}
 	}
@@ -73,10 +73,10 @@ func (l *ledger) receive(all []teams.Message) {
 	}
 }
 
-// settle receives what still waits, and compares what was sent with what was received.
+// settle receives the messages that still wait, and compares sent and received messages.
 func (w *world) settle(ctx context.Context, a *attache) error {
 	l := w.ledger
-	for ref := range l.all {
+	for ref := range l.written {
 		for newest := int64(1); newest > 0; {
 			err := answered(ctx, func() (err error) {
 				if err = a.receive(ctx, ref); err == nil {
@@ -106,13 +106,13 @@ func (w *world) settle(ctx context.Context, a *attache) error {
 	return nil
 }
 
-// The limits that are tried, as package teams has that of a mailbox.
+// The limits to test. The one of a mailbox is that of package teams.
 const (
-	childrenAllowed = 10
-	mailboxHolds    = 50
+	maxChildren = 10
+	mailboxSize = 50
 )
 
-// limits tries to exceed limits from all fronts at once.
+// limits tries to exceed the limits from all fronts at once.
 func (w *world) limits(ctx context.Context, homes [][]*attache) error {
 	claim := teams.Claim{Key: rand.Text(), Workspace: rand.Text(), Trust: sessionstate.Direct}
 	store := func(n int) *teams.Store { return homes[n%len(homes)][0].teams }
@@ -125,15 +125,15 @@ func (w *world) limits(ctx context.Context, homes [][]*attache) error {
 		return err
 	}
 	limits := teams.DefaultLimits()
-	limits.MaxChildren, limits.SpawnEvery = childrenAllowed, 0
-	created, err := count(ctx, 3*childrenAllowed, func(n int) error {
+	limits.MaxChildren, limits.SpawnEvery = maxChildren, 0
+	created, err := count(ctx, 3*maxChildren, func(n int) error {
 		_, _, err := store(n).Create(ctx, target.Ref, teams.Child{SpawnKey: fmt.Sprint(n), Key: rand.Text(), Token: rand.Text(), Message: "work"}, limits)
 		return err
 	})
-	if err != nil || created != childrenAllowed {
-		return fmt.Errorf("%d agents were started at once, and the limit is %d: %w", created, childrenAllowed, err)
+	if err != nil || created != maxChildren {
+		return fmt.Errorf("%d agents were started at once, and the limit is %d: %w", created, maxChildren, err)
 	}
-	arrived, err := count(ctx, mailboxHolds+10, func(n int) error {
+	arrived, err := count(ctx, mailboxSize+10, func(n int) error {
 		claim := claim
 		claim.Key = fmt.Sprint(claim.Key, n)
 		from, err := store(n).Attach(ctx, claim, teams.Attachment{})
@@ -142,16 +142,16 @@ func (w *world) limits(ctx context.Context, homes [][]*attache) error {
 		}
 		return err
 	})
-	if err != nil || arrived != mailboxHolds {
-		return fmt.Errorf("%d messages are in a mailbox, and the limit is %d: %w", arrived, mailboxHolds, err)
+	if err != nil || arrived != mailboxSize {
+		return fmt.Errorf("%d messages are in a mailbox, and the limit is %d: %w", arrived, mailboxSize, err)
 	}
 	fmt.Fprintf(w.o.Out, "Limits: of %d agents started at once %d began, of %d messages to one session %d were accepted.\n\n",
-		3*childrenAllowed, created, mailboxHolds+10, arrived)
+		3*maxChildren, created, mailboxSize+10, arrived)
 	return nil
 }
 
-// count does something n times at once, each until the database has answered, and returns how
-// often no limit refused it.
+// count calls f n times at once, each until the database has answered, and returns the number
+// of calls that no limit refused.
 func count(ctx context.Context, n int, f func(int) error) (int, error) {
 	var done atomic.Int64
 	errs := make([]error, n)
@@ -170,7 +170,7 @@ func count(ctx context.Context, n int, f func(int) error) (int, error) {
 	return int(done.Load()), errors.Join(errs...)
 }
 
-// answered runs f again until the database has answered.
+// answered calls f until the database has answered.
 func answered(ctx context.Context, f func() error) error {
 	err := f()
 	for errors.Is(err, teams.ErrUnavailable) && pause(ctx, 10*time.Millisecond) {

@@ -19,13 +19,13 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
 
-// settings are those of a small server that is used for nothing else. It waits for the disk.
+// settings are for a small dedicated server that waits for the disk.
 const settings = "-c max_connections=300 -c shared_buffers=512MB -c max_wal_size=4GB"
 
-// serverConnections is how many connections pgbouncer has to PostgreSQL, as docs/scale.md says.
+// serverConnections is the number of connections from pgbouncer to PostgreSQL, as in docs/scale.md.
 const serverConnections = 20
 
-// A world is a run.
+// A world has the state of a run.
 type world struct {
 	o        Options
 	ctx      context.Context // ends with the run
@@ -33,13 +33,13 @@ type world struct {
 	meter    *meter
 	ledger   *ledger
 	direct   string       // URL of the database
-	bounced  string       // the same over pgbouncer
+	pooled   string       // URL of the database over pgbouncer
 	watches  string       // a directory: see [teams.Watch]
-	sessions atomic.Int64 // that have begun
-	stdio    atomic.Int64 // likewise, of stdio attaches
+	sessions atomic.Int64 // begun so far
+	stdio    atomic.Int64 // those of stdio attaches
 	work     sync.WaitGroup
 
-	teamEvery int // of how many sessions of stdio attaches one is in a team
+	stdioPerMember int // one in so many sessions of stdio attaches is in a team
 }
 
 // Run plays the load and writes its report.
@@ -80,7 +80,7 @@ func (w *world) prepare(cluster *pgserver.Cluster) (*gauge, error) {
 	if w.direct, err = cluster.Database(); err != nil {
 		return nil, err
 	}
-	if w.bounced, err = bouncer.URL(w.direct); err != nil {
+	if w.pooled, err = bouncer.URL(w.direct); err != nil {
 		return nil, err
 	}
 	server, err := database.Connect(database.ServerOptions{URL: w.direct})
@@ -94,21 +94,21 @@ func (w *world) prepare(cluster *pgserver.Cluster) (*gauge, error) {
 	return newGauge(cluster, bouncer)
 }
 
-// play plays the first part and the speeds after it.
+// play plays the first part, and then the higher speeds.
 func (w *world) play(ctx context.Context, g *gauge) error {
 	o := w.o
-	total := o.Daily * peak * int(lifeOfSession/time.Second) / (24 * 60 * 60)
-	fmt.Fprintf(o.Log, "load: %d sessions at once: %d in %d stdio attaches, the others in %d fronts\n", total, o.Attaches/serversOfSession, o.Attaches, o.Fronts)
-	w.teamEvery = max(1, teamEvery*o.Attaches/serversOfSession/max(total, 1))
-	var ofFronts [][]*attache
+	total := o.Daily * peak * int(sessionTime/time.Second) / (24 * 60 * 60)
+	fmt.Fprintf(o.Log, "load: %d sessions at once: %d in %d stdio attaches, the others in %d fronts\n", total, o.Attaches/serversPerSession, o.Attaches, o.Fronts)
+	w.stdioPerMember = max(1, sessionsPerMember*o.Attaches/serversPerSession/max(total, 1))
+	var homes [][]*attache // of each front
 	for n := range o.Fronts {
 		all, err := w.startFront(n)
 		if err != nil {
 			return err
 		}
-		ofFronts = append(ofFronts, all)
+		homes = append(homes, all)
 	}
-	if err := w.limits(ctx, ofFronts); err != nil {
+	if err := w.limits(ctx, homes); err != nil {
 		return err
 	}
 	ramp := min(o.Duration/5, 20*time.Second)
@@ -117,9 +117,9 @@ func (w *world) play(ctx context.Context, g *gauge) error {
 			if !pause(ctx, random.N(ramp)) {
 				return
 			}
-			home := ofFronts[n%len(ofFronts)]
-			for age := random.N(lifeOfSession); ctx.Err() == nil; age = 0 {
-				if n < o.Attaches/serversOfSession {
+			home := homes[n%len(homes)]
+			for age := random.N(sessionTime); ctx.Err() == nil; age = 0 {
+				if n < o.Attaches/serversPerSession {
 					w.liveStdio(ctx, age)
 					continue
 				}
@@ -141,7 +141,7 @@ func (w *world) play(ctx context.Context, g *gauge) error {
 	return w.climb(ctx, g, base)
 }
 
-// liveStdio plays a session whose servers have stdio attaches.
+// liveStdio plays a session with stdio attaches.
 func (w *world) liveStdio(ctx context.Context, age time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -153,20 +153,13 @@ func (w *world) liveStdio(ctx context.Context, age time.Duration) {
 	w.live(ctx, attaches, age)
 }
 
-// every runs f in the time of the model until the run is over.
-func (w *world) every(d time.Duration, f func()) {
-	for next := w.clock.now(); w.until(w.ctx, next); next = max(next+d, w.clock.now()) {
-		f()
-	}
-}
-
-// fast returns how long a time of the model takes now.
+// fast converts a duration of the model to real time at the current speed.
 func (w *world) fast(d time.Duration) time.Duration {
 	_, speed := w.clock.read()
 	return time.Duration(float64(d) / speed)
 }
 
-// until waits until a time of the model. It returns false if ctx is over before.
+// until waits until a time of the model. It returns false if ctx ends first.
 func (w *world) until(ctx context.Context, at time.Duration) bool {
 	for ctx.Err() == nil {
 		left := at - w.clock.now()
@@ -178,7 +171,7 @@ func (w *world) until(ctx context.Context, at time.Duration) bool {
 	return false
 }
 
-// pause returns false if ctx is over before d has passed.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -188,7 +181,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// A clock is the time of the model, which can pass faster than that of the machine.
+// A clock shows the time of the model, which can pass faster than real time.
 type clock struct {
 	mu    sync.Mutex
 	at    time.Duration
@@ -214,11 +207,11 @@ func (c *clock) set(speed float64) {
 	c.at, c.since, c.speed = now, time.Now(), speed
 }
 
-// end compares what was sent with what was received.
+// end receives the remaining messages and compares sent and received ones.
 func (w *world) end(ctx context.Context) error {
-	server, registry, turns, err := w.connect(w.direct, 1)
+	a, err := w.connect(w.direct, 1)
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.settle(ctx, &attache{world: w, teams: registry, turns: turns}), server.Close())
+	return errors.Join(w.settle(ctx, a), a.server.Close())
 }

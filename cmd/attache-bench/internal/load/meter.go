@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// A meter measures how long requests take.
+// A meter records the durations of requests.
 type meter struct {
 	mu    sync.Mutex
 	began time.Time
 	kinds map[string]*series
 }
 
-// A series is the requests of one kind.
+// A series has the requests of one kind.
 type series struct {
 	took   []time.Duration
 	errors map[string]int
@@ -35,7 +35,7 @@ func (m *meter) reset() {
 	m.began, m.kinds = time.Now(), map[string]*series{}
 }
 
-// time runs a request and notes how long it took, unless its session ended meanwhile.
+// time runs a request and records its duration, unless its session ended meanwhile.
 func (w *world) time(kind string, f func() error) error {
 	began := time.Now()
 	err := f()
@@ -58,7 +58,7 @@ func (w *world) time(kind string, f func() error) error {
 	return err
 }
 
-// count returns how many requests there were, and how many failed.
+// count returns the number of requests and of failed ones.
 func (m *meter) count() (all, failed int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *meter) count() (all, failed int) {
 	return all, failed
 }
 
-// quantile returns how long the share q of the requests of a kind took at most.
+// quantile returns the quantile q of the durations of a kind.
 func (m *meter) quantile(kind string, q float64) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *series) quantile(q float64) time.Duration {
 	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
 
-// write writes a table of the kinds and the errors.
+// write writes a table of the kinds, and the errors.
 func (m *meter) write(w io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,5 +8,5 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// Run is for Linux.
+// Run needs Linux.
 func Run(context.Context, Options) error { return machine.Supported() }

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// What is played counts as too much for the database when it does less than this share of it,
-// or more than this share of the requests fail.
+// A speed is too high for the database when it completes less than the share leastDone of the
+// requests, or more than the share mostFailed of them fail.
 const (
 	leastDone  = 0.9
 	mostFailed = 0.001
 )
 
-// million is how many sessions a day the figures are extrapolated to.
+// million is the number of sessions a day to which the figures are extrapolated.
 const million = 1e6
 
-// A rate is what was done in a part of the run.
+// A rate has the figures of a part of the run.
 type rate struct {
 	used     reading
 	seconds  float64
@@ -27,7 +27,7 @@ type rate struct {
 	failed   float64 // share of the requests
 }
 
-// since returns what was done since the meter was reset.
+// since returns the figures since the meter was reset.
 func (w *world) since(g *gauge, first reading) rate {
 	now := g.read()
 	r := rate{used: now.minus(first), seconds: now.at.Sub(first.at).Seconds()}
@@ -36,14 +36,14 @@ func (w *world) since(g *gauge, first reading) rate {
 	return r
 }
 
-// report writes what the first part has cost.
+// report writes the figures of the first part.
 func (w *world) report(g *gauge, first reading, total int) rate {
 	o, r := w.o, w.since(g, first)
 	backends, clients, backend, client := g.memory()
 	u := r.used
 	cpu := func(d time.Duration) float64 { return d.Seconds() / r.seconds * 100 }
 	fmt.Fprintf(o.Out, "attache-bench -load %v: %d sessions a day at their peak: %d at once, %d in %d stdio attaches over pgbouncer, the others in %d fronts. %d CPUs; others used %.0f%% of one.\n\n",
-		o.Duration, o.Daily, total, o.Attaches/serversOfSession, o.Attaches, o.Fronts, runtime.NumCPU(), cpu(u.whole-u.database-u.bouncer-u.own))
+		o.Duration, o.Daily, total, o.Attaches/serversPerSession, o.Attaches, o.Fronts, runtime.NumCPU(), cpu(u.whole-u.database-u.bouncer-u.own))
 	w.meter.write(o.Out)
 	begun := float64(o.Daily) * peak / (24 * 60 * 60) * r.seconds * o.Speed // sessions, on average
 	fmt.Fprintf(o.Out, "- %.1f sessions began a minute, the model says %.1f. %.0f requests and %.0f transactions a second.\n",
@@ -58,7 +58,7 @@ func (w *world) report(g *gauge, first reading, total int) rate {
 	return r
 }
 
-// climb plays ever higher speeds until the database does not keep up.
+// climb doubles the speed until the database does not keep up.
 func (w *world) climb(ctx context.Context, g *gauge, base rate) error {
 	fmt.Fprintln(w.o.Out, "| sessions a day | requests a second | done | send p99 ms | look p99 ms | failed | PostgreSQL CPU | machine CPU | WAL MB/s |\n|---|---|---|---|---|---|---|---|---|")
 	for speed := 2.0; ; speed *= 2 {

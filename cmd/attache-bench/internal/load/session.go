@@ -3,6 +3,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -17,41 +18,41 @@ import (
 
 // The model: see the package comment.
 const (
-	lifeOfSession    = 30 * time.Minute
-	serversOfSession = 5
-	callsOfSession   = 40
-	messagesOfTeam   = 20
-	teamEvery        = 10 // sessions, of all; those of stdio attaches alone are in teams
-	peak             = 3
-	sizeOfTeam       = 8
-	retryAfter       = 5 * time.Second
+	sessionTime        = 30 * time.Minute
+	serversPerSession  = 5
+	callsPerSession    = 40
+	messagesPerSession = 20 // of a session in a team
+	sessionsPerMember  = 10 // one in so many sessions, all of them of stdio attaches, is in a team
+	peak               = 3
+	teamSize           = 8
+	retryAfter         = 5 * time.Second
 )
 
-// A session is one of a client.
+// A session is the session of a client.
 type session struct {
 	key, workspace string
 	team           bool
 	attaches       []*attache
 }
 
-// kept returns the key of the session in fronts.
-func (s *session) kept() sessions.Key { return sessions.NewKey(s.key, "user") }
+// frontKey returns the key of the session in fronts.
+func (s *session) frontKey() sessions.Key { return sessions.NewKey(s.key, "user") }
 
-// keptSession returns what a front keeps of a session, of the size that it has with clients.
-func keptSession() sessions.Session {
+// frontSession returns what a front saves of a session, in a typical size.
+func frontSession() sessions.Session {
 	return sessions.Session{
 		Initialize: `{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"load","version":"1.0.0"}}`,
 		Version:    "2025-11-25", Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}}`, Level: `{"level":"info"}`,
 	}
 }
 
-// live plays a session from its age on to its end.
+// live plays a session that begins at age until its end.
 func (w *world) live(ctx context.Context, attaches []*attache, age time.Duration) {
 	s := &session{key: rand.Text(), workspace: rand.Text(), attaches: attaches}
 	if attaches[0].sessions == nil {
 		n := int(w.stdio.Add(1))
-		s.team = n%w.teamEvery == 0
-		s.workspace = fmt.Sprintf("team %d", n/w.teamEvery/sizeOfTeam)
+		s.team = n%w.stdioPerMember == 0
+		s.workspace = fmt.Sprintf("team %d", n/w.stdioPerMember/teamSize)
 	}
 	w.sessions.Add(1)
 	for _, a := range attaches {
@@ -78,7 +79,7 @@ func (w *world) live(ctx context.Context, attaches []*attache, age time.Duration
 		}
 		attaches[random.IntN(len(attaches))].call(ctx)
 	}
-	w.until(ctx, born+lifeOfSession)
+	w.until(ctx, born+sessionTime)
 	for _, a := range attaches {
 		a.leave(context.WithoutCancel(ctx), s)
 	}
@@ -90,21 +91,21 @@ type event struct {
 	message bool
 }
 
-// events returns what happens in a session after an age.
+// events returns the events of a session after age.
 func (s *session) events(age time.Duration) (all []event) {
 	add := func(n int, message bool) {
 		for i := range n {
-			at := (time.Duration(i)*lifeOfSession + random.N(lifeOfSession)) / time.Duration(n)
+			at := (time.Duration(i)*sessionTime + random.N(sessionTime)) / time.Duration(n)
 			if at > age {
 				all = append(all, event{at, message})
 			}
 		}
 	}
-	add(callsOfSession, false)
+	add(callsPerSession, false)
 	if s.team {
-		add(messagesOfTeam, true)
+		add(messagesPerSession, true)
 	}
-	slices.SortFunc(all, func(a, b event) int { return int(a.at - b.at) })
+	slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	return all
 }
 

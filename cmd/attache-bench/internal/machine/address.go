@@ -1,13 +1,15 @@
 package machine
 
 import (
+	"context"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"time"
 )
 
-// FreeAddress returns an address on which nobody listens. Its port is not one that the system
-// gives to connections: one of these might take it while the program is down.
+// FreeAddress returns an address on which nobody listens. The system does not give its port to
+// connections, so no connection takes it while the program restarts.
 func FreeAddress() string {
 	for {
 		address := "127.0.0.1:" + strconv.Itoa(20_000+rand.IntN(12_000))
@@ -16,4 +18,16 @@ func FreeAddress() string {
 			return address
 		}
 	}
+}
+
+// AwaitListener waits until a program listens on the address. It returns the error of ctx
+// if ctx ends first.
+func AwaitListener(ctx context.Context, address string) error {
+	for ctx.Err() == nil {
+		if c, err := net.Dial("tcp", address); err == nil {
+			return c.Close()
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return ctx.Err()
 }

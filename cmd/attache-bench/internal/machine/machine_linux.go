@@ -1,4 +1,4 @@
-// Package machine tells what processes use, and what the machine does beside them.
+// Package machine measures the resource use of processes and of the machine.
 package machine
 
 import (
@@ -15,19 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported returns why nothing can be measured here, if that is so.
+// Supported returns an error if this system cannot be measured.
 func Supported() error { return nil }
 
-// PeakResident is the most memory in bytes that the process had resident at any
-// time. It is the process's own: a server behind it does not count.
+// PeakResident returns the peak of the process's resident memory in bytes, without its
+// children.
 func PeakResident(pid int) (float64, error) {
 	return statusBytes(pid, "VmHWM:")
 }
 
-// Resident is the memory in bytes that the process has resident now.
+// Resident returns the resident memory of the process in bytes.
 func Resident(pid int) (float64, error) { return statusBytes(pid, "VmRSS:") }
 
-// statusBytes returns a size that /proc tells of a process.
+// statusBytes returns a size from the status of a process in /proc.
 func statusBytes(pid int, field string) (float64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -42,8 +42,8 @@ func statusBytes(pid int, field string) (float64, error) {
 	return 0, errors.New("/proc does not say how much memory the process has: it has ended")
 }
 
-// CPUTime is the CPU time of the process and all its threads, by its CPU clock:
-// /proc counts in ticks of 10 ms.
+// CPUTime returns the CPU time of the process and all its threads. It reads the CPU clock of
+// the process, because /proc counts in ticks of 10 ms.
 func CPUTime(pid int) (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil {
@@ -52,8 +52,8 @@ func CPUTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// StartOnOneCPU starts the command so that it and all it starts run on the first
-// CPU that we may use: affinity is inherited from the thread that forks.
+// StartOnOneCPU starts the command so that it and its children run on the first CPU
+// that this process may use. They inherit the affinity of the thread that forks.
 func StartOnOneCPU(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	var ours, one unix.CPUSet
@@ -73,39 +73,39 @@ func StartOnOneCPU(cmd *exec.Cmd) error {
 	}
 	err := cmd.Start()
 	if rerr := unix.SchedSetaffinity(0, &ours); rerr != nil {
-		return errors.Join(err, rerr) // and leave the thread locked, to end with this goroutine
+		return errors.Join(err, rerr) // leave the thread locked, so that it ends with this goroutine
 	}
 	runtime.UnlockOSThread()
 	return err
 }
 
-// OwnGroup makes the command lead a process group, which is killed as one.
+// OwnGroup makes the command the leader of a process group, which its context kills as a whole.
 func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// KillGroup kills the group of a command that leads one.
+// KillGroup kills the process group of a command that leads one.
 func KillGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond
 
-// The fields of /proc/stat's first line, of which the first is its name.
+// Fields of the first line of /proc/stat. Field 0 is its name.
 const (
 	statIdle   = 4
 	statIowait = 5
 	statSteal  = 8
 )
 
-// Busy is the CPU time that all processes have used, and that a
-// hypervisor took, since the machine was started.
+// Busy returns the CPU time that all processes have used, and that a hypervisor took, since
+// the machine was started.
 func Busy() time.Duration {
 	b, _ := os.ReadFile("/proc/stat")
 	first, _, _ := strings.Cut(string(b), "\n")
 	ticks := 0
 	for i, field := range strings.Fields(first) {
-		if i > 0 && i != statIdle && i != statIowait && i <= statSteal { // what follows is counted before
+		if i > 0 && i != statIdle && i != statIowait && i <= statSteal { // the fields after steal are part of others
 			n, _ := strconv.Atoi(field)
 			ticks += n
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTellsOfThisProcess(t *testing.T) {
+func TestOfThisProcess(t *testing.T) {
 	if peak, err := PeakResident(os.Getpid()); err != nil || peak < 1<<20 {
 		t.Errorf("peak memory %v, %v", peak, err)
 	}
@@ -17,6 +17,6 @@ func TestTellsOfThisProcess(t *testing.T) {
 		t.Errorf("the machine was busy for %v", Busy())
 	}
 	if _, err := PeakResident(0); err == nil {
-		t.Error("peak memory of no process")
+		t.Error("no error for a process that does not exist")
 	}
 }

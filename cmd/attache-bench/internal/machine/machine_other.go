@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// errLinux is what everything here returns.
+// errLinux is returned by all functions on other systems.
 var errLinux = errors.New("needs Linux, for /proc and the CPU clocks of processes: run it there, in a container or a virtual machine")
 
-// Supported is for Linux.
+// Supported needs Linux.
 func Supported() error { return errLinux }
 
-// PeakResident is for Linux.
+// PeakResident needs Linux.
 func PeakResident(int) (float64, error) { return 0, errLinux }
 
-// Resident is for Linux.
+// Resident needs Linux.
 func Resident(int) (float64, error) { return 0, errLinux }
 
-// CPUTime is for Linux.
+// CPUTime needs Linux.
 func CPUTime(int) (time.Duration, error) { return 0, errLinux }
 
-// StartOnOneCPU is for Linux.
+// StartOnOneCPU needs Linux.
 func StartOnOneCPU(*exec.Cmd) error { return errLinux }
 
-// OwnGroup is for Linux.
+// OwnGroup needs Linux.
 func OwnGroup(*exec.Cmd) {}
 
-// KillGroup is for Linux.
+// KillGroup needs Linux.
 func KillGroup(*exec.Cmd) {}
 
-// Busy is for Linux.
+// Busy needs Linux.
 func Busy() time.Duration { return 0 }

@@ -1,4 +1,4 @@
-// Package rules has the configuration of the subjects with rules.
+// Package rules has the configurations of the subjects with rules.
 package rules
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Key is the API key of the subjects with rules. It opens nothing.
+// Key is the API key of the subjects with rules. It is used nowhere else.
 const Key = "atk_bench001_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 // Keys returns the file with the key.
@@ -23,9 +23,9 @@ func Keys() string {
 `, sha256.Sum256([]byte(Key)))
 }
 
-// File returns a configuration of twenty rules, most of which every call
-// meets: five for arguments, five that rewrite, ten for access. With cel their
-// conditions read arguments and lists, which takes CEL's engine.
+// File returns a configuration of twenty rules, most of which apply to every call: five
+// for arguments, five that rewrite, ten for access. With cel their conditions read arguments
+// and lists, which needs CEL's engine.
 func File(cel bool) string {
 	sandboxed, foreign, guest := `session.trust == "sandboxed"`, `principal.tenant == "evil"`, `"guest" in principal.roles`
 	if cel {

@@ -15,61 +15,61 @@ import (
 	"time"
 )
 
-// A fate is what a client knows of a call that writes to the ledger.
-type fate byte
+// An outcome is what a client knows about the execution of its call.
+type outcome byte
 
 const (
-	unknown  fate = iota // it may have run
-	executed             // its result came
-	unsent               // an error said that it did not reach the server
+	unknown  outcome = iota // the call may have been executed
+	executed                // its result arrived
+	unsent                  // an error said that it did not reach the server
 )
 
-// An account has all requests of a run, and what became of them.
+// An account records all requests of a run with their outcomes, and the faults.
 type account struct {
 	began time.Time
 	log   io.Writer
 
-	mu     sync.Mutex
-	fates  []fate                    // by the number of the request
-	kinds  map[string]map[string]int // clients of a kind, and how often they got what
-	events map[string]int            // what was done to attache, and how often
-	faults []string
-	more   int // faults that are not in the list
+	mu       sync.Mutex
+	outcomes []outcome      // by the number of the request
+	answers  map[answer]int // how often clients got each answer
+	events   map[string]int // disturbances
+	faults   []string
+	more     int // faults that are not in the list
 }
 
+// An answer is a kind of answer that clients of a kind got.
+type answer struct{ client, kind string }
+
 func newAccount(log io.Writer) *account {
-	return &account{began: time.Now(), log: log, kinds: map[string]map[string]int{}, events: map[string]int{}}
+	return &account{began: time.Now(), log: log, answers: map[answer]int{}, events: map[string]int{}}
 }
 
 // next returns the number of a new request.
 func (a *account) next() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.fates = append(a.fates, unknown)
-	return len(a.fates) - 1
+	a.outcomes = append(a.outcomes, unknown)
+	return len(a.outcomes) - 1
 }
 
-// note counts what a client of a kind got for a request.
-func (a *account) note(client string, q *request, what string, f fate) {
+// note records the answer to a request of a client, and the outcome.
+func (a *account) note(client string, q *request, kind string, o outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.kinds[client] == nil {
-		a.kinds[client] = map[string]int{}
-	}
-	a.kinds[client][what]++
-	a.fates[q.number] = f
+	a.answers[answer{client, kind}]++
+	a.outcomes[q.number] = o
 }
 
 // served reports whether at least that many kinds of clients have at least that many results each.
-func (a *account) served(kinds, results int) bool {
+func (a *account) served(clients, results int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, got := range a.kinds {
-		if got["result"] >= results {
-			kinds--
+	for got, n := range a.answers {
+		if got.kind == "result" && n >= results {
+			clients--
 		}
 	}
-	return kinds <= 0
+	return clients <= 0
 }
 
 func (a *account) count(event string) {
@@ -78,10 +78,10 @@ func (a *account) count(event string) {
 	a.events[event]++
 }
 
-// maxFaults is how many faults are reported.
+// maxFaults is the number of faults that are listed.
 const maxFaults = 50
 
-// fault notes what must not be.
+// fault records a fault of attache.
 func (a *account) fault(format string, args ...any) {
 	text := fmt.Sprintf("%v: ", time.Since(a.began).Round(time.Millisecond)) + fmt.Sprintf(format, args...)
 	a.mu.Lock()
@@ -94,14 +94,15 @@ func (a *account) fault(format string, args ...any) {
 	fmt.Fprintln(a.log, "FAULT", text)
 }
 
-// checkLedger compares what servers executed with what clients were told.
+// checkLedger compares the calls that servers executed with the outcomes, and returns the number
+// of executed calls.
 func (a *account) checkLedger(path string) (lines int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	ran := make([]int, len(a.fates))
+	ran := make([]int, len(a.outcomes))
 	in := bufio.NewScanner(f)
 	for ; in.Scan(); lines++ {
 		n, err := strconv.Atoi(strings.Trim(in.Text(), "k."))
@@ -115,9 +116,9 @@ func (a *account) checkLedger(path string) (lines int, err error) {
 		switch {
 		case times > 1:
 			a.fault("request %d was executed %d times", n, times)
-		case times == 0 && a.fates[n] == executed:
+		case times == 0 && a.outcomes[n] == executed:
 			a.fault("request %d has a result, and was not executed", n)
-		case times == 1 && a.fates[n] == unsent:
+		case times == 1 && a.outcomes[n] == unsent:
 			a.fault("request %d was executed, though its error said that it was not sent", n)
 		}
 	}
@@ -126,7 +127,7 @@ func (a *account) checkLedger(path string) (lines int, err error) {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// kindOf shortens an error to what it has in common with others.
+// kindOf shortens the text of an error to the part that similar errors share.
 func kindOf(text string) string {
 	text, _, _ = strings.Cut(text, "; ")
 	if text = digits.ReplaceAllString(text, "N"); len(text) > 90 {
@@ -135,16 +136,14 @@ func kindOf(text string) string {
 	return text
 }
 
-// counts returns the lines of the table of answers.
-func (a *account) counts() (rows []string, total int) {
+// table returns the lines of the table of answers, and the number of answers.
+func (a *account) table() (lines []string, total int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for client, kinds := range a.kinds {
-		for what, n := range kinds {
-			rows = append(rows, fmt.Sprintf("| %s | %s | %d |", client, what, n))
-			total += n
-		}
+	for got, n := range a.answers {
+		lines = append(lines, fmt.Sprintf("| %s | %s | %d |", got.client, got.kind, n))
+		total += n
 	}
-	slices.Sort(rows)
-	return rows, total
+	slices.Sort(lines)
+	return lines, total
 }

@@ -17,56 +17,57 @@ import (
 	"time"
 )
 
-// modern is the revision without a handshake.
-const modern = "2026-07-28"
+// modernVersion is the protocol version without a handshake.
+const modernVersion = "2026-07-28"
 
 // patience is how long a request may take before it counts as never answered: long enough for a
-// machine that is busy with other things.
+// busy machine.
 const patience = 3 * time.Minute
 
-// A request is one of a client, with a number of its own.
+// A request is a request of a client. Its number is unique in the run.
 type request struct {
-	number      int
-	method      string
-	name        string // of the tool, or the URI
-	key         string // in its result, if it is a tool's or a resource's
-	size        int    // of the text in the result
-	body        []byte
-	id          string        // as it is written
-	slow        bool          // the client reads its answer slowly
-	written     chan struct{} // closed when the link has written it; over HTTP, when it is about to
-	cancelled   atomic.Bool
-	succeeded   bool // a result came
-	start, last time.Time
+	number     int
+	method     string
+	name       string // of the tool, or the URI
+	key        string // in the result of a tool or a resource
+	size       int    // of the text in the result
+	body       []byte
+	id         string        // as raw JSON
+	slow       bool          // the client reads the answer slowly
+	written    chan struct{} // closed when the link has written the request; over HTTP, just before
+	cancelled  atomic.Bool
+	succeeded  bool // a result arrived
+	start, end time.Time
 }
 
-// A link is what a client is connected by.
+// A link is the connection of a client.
 type link interface {
 	// call sends a request and returns the line that answers it.
 	call(ctx context.Context, q *request) ([]byte, error)
-	// tell sends a notification.
-	tell(ctx context.Context, body []byte) error
-	// end ends the session, in good order or by going away. It returns when all is gone
-	// that belongs to this client.
+	// notify sends a notification.
+	notify(ctx context.Context, body []byte) error
+	// end ends the session, orderly or abruptly. It returns when everything that belongs
+	// to this client has ended.
 	end(orderly bool) error
 }
 
 var (
-	// errGone is returned for requests whose link was ended by the client itself.
+	// errGone is returned for requests whose link the client itself has ended.
 	errGone = errors.New("the client went away")
 	// errLost is returned when the link broke.
 	errLost = errors.New("the connection broke")
 )
 
-// A client lives again and again: it opens a session, calls, and ends or goes away.
+// A client runs one session after the other: it opens a session, makes calls, and ends the session
+// orderly or abruptly.
 type client struct {
 	kind   string // of client
 	run    *run
 	rng    *rand.Rand
 	modern bool
 	open   opener
-	// server is the client's own, nil if others have it too; front is nil on stdio; places are
-	// all those on the way to the server.
+	// server is the client's own, nil if other clients use it too; front is nil on stdio;
+	// places has all processes on the way to the server.
 	server, front *place
 	places        []*place
 	link          link
@@ -75,14 +76,8 @@ type client struct {
 	gone          atomic.Bool // the client has ended its link itself
 }
 
-func (c *client) live(ctx context.Context) {
-	for ctx.Err() == nil {
-		c.life(ctx)
-	}
-}
-
-// life is one session.
-func (c *client) life(ctx context.Context) {
+// session runs one session.
+func (c *client) session(ctx context.Context) {
 	c.gone.Store(false)
 	c.pid.Store(0)
 	l, err := c.open(ctx, c)
@@ -99,7 +94,7 @@ func (c *client) life(ctx context.Context) {
 	c.leave(ctx, ctx.Err() != nil || !ok || c.rng.IntN(2) == 0)
 }
 
-// leave ends the session, or goes away from calls that are running.
+// leave ends the session. If not orderly, it does so while calls are running.
 func (c *client) leave(ctx context.Context, orderly bool) {
 	began := time.Now()
 	var calls sync.WaitGroup
@@ -119,11 +114,11 @@ func (c *client) begin(ctx context.Context) bool {
 	if !c.do(ctx, q) || !q.succeeded {
 		return false
 	}
-	err := c.link.tell(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	err := c.link.notify(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 	return err == nil || c.excused(q.start, time.Now())
 }
 
-// step does one thing at random. It reports false if the session is over.
+// step makes one random step. It returns false if the session is over.
 func (c *client) step(ctx context.Context) bool {
 	switch n := c.rng.IntN(100); {
 	case n < 55:
@@ -170,7 +165,7 @@ func (c *client) burst(ctx context.Context, n int, tool string, size int, slow b
 	return !failed.Load()
 }
 
-// cancel makes a call that is never answered, and cancels it.
+// cancel makes a call that the server never answers, and cancels it.
 func (c *client) cancel(ctx context.Context) bool {
 	q := c.call(toolStuck, 0)
 	calling, stop := context.WithCancel(ctx)
@@ -179,9 +174,9 @@ func (c *client) cancel(ctx context.Context) bool {
 	go func() { done <- c.do(calling, q) }()
 	pause(ctx, time.Duration(c.rng.IntN(400))*time.Millisecond)
 	q.cancelled.Store(true)
-	if h, ok := c.link.(*httpLink); !ok || !h.modern {
-		<-q.written // before it, this would cancel nothing: attache would wait for the answer to the end
-		_ = c.link.tell(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, q.id))
+	if _, ok := c.link.(*httpLink); !ok || !c.modern {
+		<-q.written // a notification before the request would cancel nothing
+		_ = c.link.notify(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, q.id))
 	}
 	stop()
 	return <-done
@@ -200,7 +195,7 @@ func (c *client) request(method, name, params string) *request {
 	return c.numbered(c.run.account.next(), method, name, params)
 }
 
-// numbered makes a request. Half of the ids are strings.
+// numbered returns a request with the number n. Half of the ids are strings.
 func (c *client) numbered(n int, method, name, params string) *request {
 	q := &request{number: n, method: method, name: name, id: strconv.Itoa(n), written: make(chan struct{})}
 	if name != "" {
@@ -209,23 +204,20 @@ func (c *client) numbered(n int, method, name, params string) *request {
 	if n%2 == 0 {
 		q.id = `"id-` + q.id + `"`
 	}
-	if c.modern {
-		params = strings.TrimPrefix(params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"`+modern+`","io.modelcontextprotocol/clientInfo":{"name":"soak","version":"1"},"io.modelcontextprotocol/clientCapabilities":{},"vscode.conversationId":"`+c.conversation()+`"}`, ",")
+	if c.modern { // no session: the conversation tells clients apart
+		params = strings.TrimPrefix(params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"`+modernVersion+`","io.modelcontextprotocol/clientInfo":{"name":"soak","version":"1"},"io.modelcontextprotocol/clientCapabilities":{},"vscode.conversationId":"`+fmt.Sprintf("%p", c)+`"}`, ",")
 	}
 	q.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":{%s}}`, q.id, method, params)
 	return q
 }
 
-// conversation keeps apart the clients that have no session.
-func (c *client) conversation() string { return fmt.Sprintf("%p", c) }
-
-// do sends a request and judges what comes. It reports false if the session is over.
+// do sends a request and checks the answer. It returns false if the session is over.
 func (c *client) do(ctx context.Context, q *request) bool {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	q.start = time.Now()
 	b, err := c.link.call(limited, q)
-	q.last = time.Now()
+	q.end = time.Now()
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		c.run.account.fault("%s: request %d (%s %s) had no answer within %v: %v", c.kind, q.number, q.method, q.name, patience, err)
 		c.run.account.note(c.kind, q, "never answered", unknown)
@@ -244,11 +236,11 @@ func (c *client) do(ctx context.Context, q *request) bool {
 		return true
 	}
 	q.succeeded = true
-	f := unknown
+	o := unknown
 	if q.method == "tools/call" {
-		f = executed
+		o = executed
 	}
-	c.run.account.note(c.kind, q, "result", f)
+	c.run.account.note(c.kind, q, "result", o)
 	c.check(q, m.Result)
 	return true
 }
@@ -256,7 +248,7 @@ func (c *client) do(ctx context.Context, q *request) bool {
 // check compares a result with the one expected.
 func (c *client) check(q *request, result []byte) {
 	for _, p := range c.places {
-		p.answered(c, q.start, q.last)
+		p.answered(c, q.start, q.end)
 	}
 	if q.key == "" {
 		return
@@ -273,33 +265,33 @@ func (c *client) check(q *request, result []byte) {
 	}
 }
 
-// refused judges an error.
+// refused checks that an error response is excused.
 func (c *client) refused(q *request, m *message) {
-	f, what := unknown, "error: "+kindOf(m.Error.Message)
+	o, kind := unknown, "error: "+kindOf(m.Error.Message)
 	if strings.Contains(m.Error.Message, "was not sent") {
-		f = unsent
+		o = unsent
 	}
 	if q.cancelled.Load() {
-		what = "cancelled"
-	} else if !c.excused(q.start, q.last) {
+		kind = "cancelled"
+	} else if !c.excused(q.start, q.end) {
 		c.run.account.fault("%s: request %d (%s %s) got an error though nothing was killed: %s", c.kind, q.number, q.method, q.name, m.Error.Message)
 	}
-	c.run.account.note(c.kind, q, what, f)
+	c.run.account.note(c.kind, q, kind, o)
 }
 
-// unanswered judges a request that got no answer. It reports false if the session is over.
+// unanswered checks that the failure of a request is excused. It returns false if the session is over.
 func (c *client) unanswered(ctx context.Context, q *request, err error) bool {
-	what := kindOf(err.Error())
+	kind := kindOf(err.Error())
 	switch {
 	case q.cancelled.Load():
 		c.run.account.note(c.kind, q, "cancelled", unknown)
 		return !errors.Is(err, errLost)
 	case c.gone.Load() || ctx.Err() != nil:
-		what = errGone.Error()
-	case c.front == nil || !c.front.excuses(c, q.start, q.last):
+		kind = errGone.Error()
+	case c.front == nil || !c.front.excuses(c, q.start, q.end):
 		c.run.account.fault("%s: request %d (%s %s): %v, though nothing was killed that it was sent to", c.kind, q.number, q.method, q.name, err)
 	}
-	c.run.account.note(c.kind, q, what, unknown)
+	c.run.account.note(c.kind, q, kind, unknown)
 	return !errors.Is(err, errLost)
 }
 
@@ -312,8 +304,8 @@ func (c *client) excused(start, end time.Time) bool {
 	return false
 }
 
-// killEvery is the least time between two ends of one client's server: after five in a minute
-// attache takes it for one that cannot live.
+// killEvery is the least time between two kills of one client's server: a server that ends
+// five times in a minute is not restarted.
 const killEvery = 20 * time.Second
 
 func (c *client) kill() {
@@ -323,12 +315,12 @@ func (c *client) kill() {
 	}
 	c.killed = time.Now()
 	c.run.account.count("servers killed")
-	again := c.server.dies()
+	restarted := c.server.die()
 	_ = syscall.Kill(pid, syscall.SIGKILL)
-	again()
+	restarted()
 }
 
-// hold stops the client's server for a while, so that it reads and answers nothing.
+// hold suspends the client's server for a while, so that it reads and answers nothing.
 func (c *client) hold() {
 	pid := int(c.pid.Load())
 	if c.server == nil || !c.run.marked(pid) {
@@ -350,5 +342,5 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// An opener begins a session of a client.
+// An opener opens the link of a client.
 type opener func(context.Context, *client) (link, error)

@@ -25,11 +25,10 @@ const (
 type httpLink struct {
 	client    *client
 	url       string
-	modern    bool
 	transport *http.Transport
-	session   string // as the answer to initialize has it
+	session   string // from the answer to initialize
 	life      context.Context
-	leave     context.CancelFunc // breaks off all that runs
+	leave     context.CancelFunc // cancels the running requests
 }
 
 // idleConnection is how long a client keeps an idle connection. attache closes a new connection
@@ -37,10 +36,10 @@ type httpLink struct {
 // a client closes its connections much earlier.
 const idleConnection = 2 * time.Second
 
-// openHTTP returns what connects a client with the endpoint at url.
+// openHTTP returns an opener for the endpoint at url.
 func openHTTP(url string) opener {
 	return func(_ context.Context, c *client) (link, error) {
-		l := &httpLink{client: c, url: url, modern: c.modern, transport: &http.Transport{IdleConnTimeout: idleConnection}}
+		l := &httpLink{client: c, url: url, transport: &http.Transport{IdleConnTimeout: idleConnection}}
 		l.life, l.leave = context.WithCancel(context.Background())
 		return l, nil
 	}
@@ -52,12 +51,12 @@ func (l *httpLink) request(ctx context.Context, method string, body io.Reader) (
 	if err != nil {
 		return nil, err
 	}
-	r.GetBody = nil // nothing is sent again behind our back
+	r.GetBody = nil // the transport must not send a request twice
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	switch {
-	case l.modern:
-		r.Header.Set(versionHeader, modern)
+	case l.client.modern:
+		r.Header.Set(versionHeader, modernVersion)
 	case l.session != "":
 		r.Header.Set(versionHeader, "2025-11-25")
 		r.Header.Set(sessionHeader, l.session)
@@ -78,7 +77,7 @@ func (l *httpLink) call(ctx context.Context, q *request) ([]byte, error) {
 		case l.life.Err() != nil:
 			return nil, errGone
 		case errors.Is(err, syscall.ECONNREFUSED) && ctx.Err() == nil && l.client.front.excuses(l.client, q.start, time.Now()):
-			pause(ctx, 50*time.Millisecond) // nobody listens: nothing was sent
+			pause(ctx, 50*time.Millisecond) // nobody listens, so nothing was sent
 			q.start = time.Now()
 			continue
 		}
@@ -91,7 +90,7 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.modern {
+	if l.client.modern {
 		r.Header.Set("Mcp-Method", q.method)
 		if q.name != "" {
 			r.Header.Set("Mcp-Name", q.name)
@@ -118,11 +117,11 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	}
 	var m message
 	if answers := json.Unmarshal(b, &m) == nil && m.Error != nil && string(m.ID) == q.id; answers && resp.StatusCode == http.StatusServiceUnavailable {
-		return b, nil // what is behind the front cannot be reached
+		return b, nil // the front does not reach its server
 	}
 	if resp.StatusCode != http.StatusOK {
 		err := fmt.Errorf("HTTP %d: %.300s", resp.StatusCode, b)
-		if resp.StatusCode == http.StatusNotFound && !l.modern {
+		if resp.StatusCode == http.StatusNotFound && !l.client.modern {
 			return nil, fmt.Errorf("%w: %w", errLost, err)
 		}
 		return nil, err
@@ -130,7 +129,7 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	return b, nil
 }
 
-// readEvents reads events up to one that answers; do compares its id.
+// readEvents reads events up to the first response. The caller checks its id.
 func readEvents(body io.Reader) ([]byte, error) {
 	lines := bufio.NewReader(body)
 	for {
@@ -160,7 +159,7 @@ func (s *slowReader) Read(b []byte) (int, error) {
 	return s.r.Read(b[:min(len(b), 8<<10)])
 }
 
-// send sends a request whose answer has no content, and returns its status.
+// send sends a request whose response has no content, and returns its status.
 func (l *httpLink) send(ctx context.Context, method string, body []byte) (status int, err error) {
 	r, err := l.request(ctx, method, bytes.NewReader(body))
 	if err != nil {
@@ -173,7 +172,7 @@ func (l *httpLink) send(ctx context.Context, method string, body []byte) (status
 	return resp.StatusCode, resp.Body.Close()
 }
 
-func (l *httpLink) tell(ctx context.Context, body []byte) error {
+func (l *httpLink) notify(ctx context.Context, body []byte) error {
 	status, err := l.send(ctx, http.MethodPost, body)
 	if err == nil && status != http.StatusAccepted {
 		err = fmt.Errorf("HTTP %d for a notification", status)

@@ -3,11 +3,11 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,12 +20,12 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// A program is a process that is started again after it was killed.
+// A program is a process that can be killed and restarted.
 type program struct {
 	run     *run
 	name    string
 	address string
-	admin   string // of a front
+	admin   string // the address for operators, of a front
 	argv    []string
 	place   *place
 	mu      sync.Mutex
@@ -47,16 +47,15 @@ func (p *program) start(ctx context.Context) error {
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
-	for began := time.Now(); time.Since(began) < patience && ctx.Err() == nil; {
-		if c, err := net.Dial("tcp", p.address); err == nil {
-			return c.Close()
-		}
-		time.Sleep(20 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := machine.AwaitListener(ctx, p.address); err != nil {
+		return fmt.Errorf("%s does not listen on %s: see its log: %w", p.name, p.address, err)
 	}
-	return fmt.Errorf("%s does not listen on %s: see its log", p.name, p.address)
+	return nil
 }
 
-// end ends the program with a signal and waits for it.
+// end sends the program a signal and waits until it has ended.
 func (p *program) end(s os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,12 +74,12 @@ func (p *program) end(s os.Signal) {
 // restart kills the program and starts it again.
 func (p *program) restart(ctx context.Context) {
 	p.run.account.count(p.name + " killed")
-	again := p.place.dies()
+	restarted := p.place.die()
 	p.end(syscall.SIGKILL)
 	if err := p.start(ctx); err != nil && ctx.Err() == nil {
 		p.run.account.fault("%v", err)
 	}
-	again()
+	restarted()
 }
 
 func (p *program) pid() int {
@@ -98,7 +97,7 @@ func (r *run) config() string { return filepath.Join(r.dir, "config", "stdio.yam
 
 func (r *run) server() []string { return []string{r.self, Stdio, r.ledger} }
 
-// newFront returns an attache serve that is not started yet.
+// newFront returns a front that is not started yet.
 func (r *run) newFront(name string) *program {
 	f := &program{run: r, name: name, address: machine.FreeAddress(), admin: machine.FreeAddress(), place: &place{}}
 	f.argv = []string{r.o.Attache, "serve", "--config", f.config(), "--listen", f.address}
@@ -107,7 +106,7 @@ func (r *run) newFront(name string) *program {
 
 func (p *program) config() string { return filepath.Join(p.run.dir, "config", p.name+".yaml") }
 
-// start starts all that clients reach.
+// start starts the fronts and the remote server.
 func (r *run) start(ctx context.Context) error {
 	r.remote = &program{run: r, name: "remote server", address: machine.FreeAddress(), place: &place{}}
 	r.remote.argv = []string{r.self, HTTP, r.remote.address, r.ledger}
@@ -131,8 +130,8 @@ func (r *run) stop() {
 	}
 }
 
-// configure writes the configurations. With each version other rules hold, which leave all
-// calls of the clients as they are.
+// configure writes the configurations. Each version has other rules, none of which affects a
+// call of a client.
 func (r *run) configure(version int) error {
 	rules := fmt.Sprintf("arguments:\n  - {tools: [none_%d], argument: workspace, value: '\"/\"'}\naccess:\n  rules:\n    - {tools: [never_%d], deny: true}\n", version, version)
 	files := map[string]string{r.config(): rules}
@@ -176,7 +175,7 @@ func (r *run) chaos(ctx context.Context) {
 	}
 }
 
-// get reads what a front shows to who runs it.
+// get reads a page that a front has for operators.
 func (f *program) get(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.admin+path, http.NoBody)
 	if err != nil {
@@ -198,5 +197,5 @@ func (r *run) marked(pid int) bool {
 		return false
 	}
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && containsEntry(b, r.mark)
+	return err == nil && bytes.Contains(b, []byte(r.mark+"\x00"))
 }

@@ -1,15 +1,14 @@
-// Package soak uses attache for a long time, and disturbs it: clients of every kind call over
-// stdio and HTTP, in sessions with a handshake and without; servers and fronts are killed,
+// Package soak uses attache for a long time while it disturbs it: clients of every kind call over
+// stdio and HTTP, in sessions with and without a handshake; servers and fronts are killed,
 // servers stop for a while or never answer, clients read slowly, cancel, and go away; the
 // configuration changes.
 //
-// Every request has a number of its own. Its answer must be its own result, or an error while
-// something on its way was killed. What the server executes it writes to a ledger, in which no
-// call may stand twice. When all clients are gone, attache must have as many processes,
-// descriptors, goroutines, files and rows as before, and its memory must not have grown.
+// Every request has a unique number. Its answer must be its own result, or an error if a process
+// on the way was killed. The server writes the calls that it executes to a ledger, which must not
+// have a call twice. When all clients have gone, attache must have no more processes,
+// descriptors, goroutines, files and rows than before, and its memory must not have grown.
 //
-// What is done is random and follows from the seed; when it is done, and so what it meets,
-// depends on the machine.
+// The steps are random and follow from the seed; their timing depends on the machine.
 package soak
 
 import (
@@ -26,7 +25,7 @@ type Options struct {
 	Out, Log io.Writer
 }
 
-// The words with which this program is started again as a server: see [Play].
+// The arguments with which this program is started again as a server: see [Serve].
 const (
 	Stdio = "bench:soak"
 	HTTP  = "bench:soak-http"

@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// Run is for Linux.
+// Run needs Linux.
 func Run(context.Context, Options) error { return machine.Supported() }
 
-// Play is for Linux.
-func Play([]string, io.Reader, io.Writer) error { return machine.Supported() }
+// Serve needs Linux.
+func Serve([]string, io.Reader, io.Writer) error { return machine.Supported() }

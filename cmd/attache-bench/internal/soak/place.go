@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A place is a process that is killed and started again: the server of a client, a front, a
-// remote server. It knows when, so that an error can be told from a fault.
+// A place is a process that is killed and restarted: the server of a client, a front, or the
+// remote server. It records when, so that an excused error can be distinguished from a fault.
 type place struct {
 	mu     sync.Mutex
 	deaths []*death
 }
 
-// A death is one end of a place.
+// A death is one kill of a place.
 type death struct {
 	from, ready time.Time             // ready is zero until the place runs again
-	recovered   map[*client]time.Time // when a client got an answer from the new process
+	recovered   map[*client]time.Time // when a client first got an answer from the new process
 }
 
-// dies notes that the place is about to be killed. The caller calls again when it runs again.
-func (p *place) dies() (again func()) {
+// die records that the place is about to be killed. The caller calls restarted when it runs again.
+func (p *place) die() (restarted func()) {
 	d := &death{from: time.Now(), recovered: map[*client]time.Time{}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *place) dies() (again func()) {
 	}
 }
 
-// answered notes that the place has answered a request of c that was sent at start.
+// answered records that the place answered a request of c that was sent at start.
 func (p *place) answered(c *client, start, end time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *place) answered(c *client, start, end time.Time) {
 	}
 }
 
-// excuses reports whether an error that c got for a request of that time may come of a death.
+// excuses reports whether a death can be the cause of an error that c got for a request of that time.
 func (p *place) excuses(c *client, start, end time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

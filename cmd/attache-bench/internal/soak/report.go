@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A sample is the live memory of the steady front at a time.
+// A sample is the live memory of the steady front at a point in time.
 type sample struct {
 	at    time.Duration
 	bytes float64
@@ -20,8 +20,8 @@ type sample struct {
 
 const mib = 1 << 20
 
-// live returns the memory that the front had reachable when garbage was collected last. At the
-// default of GOGC the next collection is due at twice that.
+// live returns the front's reachable memory at its last garbage collection. At the default of
+// GOGC the next collection is due at twice that.
 func (f *program) live(ctx context.Context) (bytes float64, err error) {
 	text, err := f.get(ctx, "/debug/pprof/heap?debug=1")
 	if err != nil {
@@ -33,8 +33,8 @@ func (f *program) live(ctx context.Context) (bytes float64, err error) {
 	return bytes / 2, err
 }
 
-// liveAtRest returns the memory that the front has reachable when garbage was collected twice:
-// what pools have goes with the second collection.
+// liveAtRest returns the front's reachable memory after two garbage collections: the second
+// one empties its pools.
 func (f *program) liveAtRest(ctx context.Context) (float64, error) {
 	for range 2 {
 		if _, err := f.get(ctx, "/debug/pprof/heap?debug=1&gc=1"); err != nil {
@@ -54,8 +54,8 @@ func (r *run) watch(ctx context.Context) {
 	}
 }
 
-// slope returns by how many bytes a second memory grows, by least squares over the samples
-// after the first third, in which memory fills.
+// slope returns the growth of memory in bytes a second, by least squares. It leaves out the
+// first third of the samples, in which caches fill.
 func slope(all []sample) float64 {
 	all = all[len(all)/3:]
 	var n, x, y, xx, xy float64
@@ -69,15 +69,15 @@ func slope(all []sample) float64 {
 	return 0
 }
 
-// mostGrowth is by how much live memory may grow in a run, by its slope: buffers for long lines
-// are lent and collected again, so it goes up and down by some 8 MiB. mostLeft is how much more may
-// be reachable when all sessions have ended.
+// mostGrowth is the limit for the growth of live memory in a run, by its slope: buffers for long
+// lines are lent and collected again, so it varies by some 8 MiB. mostLeft is the limit for
+// additional reachable memory when all sessions have ended.
 const (
 	mostGrowth = 64 * mib
 	mostLeft   = 24 * mib
 )
 
-// report writes the report, and notes what is broken.
+// report writes the report. It records a fault for each broken bound.
 func (r *run) report(took time.Duration, before, after state, live float64) error {
 	a := r.account
 	executed, err := a.checkLedger(r.ledger)
@@ -88,7 +88,7 @@ func (r *run) report(took time.Duration, before, after state, live float64) erro
 		a.fault("%s: %d at the start, %d at the end", name, before[name], after[name])
 	}
 	w := r.o.Out
-	rows, total := a.counts()
+	rows, total := a.table()
 	fmt.Fprintf(w, "\nsoak of %v, -seed %d: %d requests (%.0f a second), %d calls executed\n\n| clients | answer | requests |\n|---|---|---|\n%s\n",
 		took.Round(time.Second), r.o.Seed, total, float64(total)/took.Seconds(), executed, strings.Join(rows, "\n"))
 	fmt.Fprint(w, "\n| disturbance | times |\n|---|---|\n")

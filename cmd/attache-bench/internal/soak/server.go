@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// message is what the server and the clients read of a frame.
+// message has the members of a frame that the server and the clients read.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -38,26 +38,27 @@ type message struct {
 	} `json:"error"`
 }
 
-// The tools of the server. Each but stuck answers with its key, the number of its process and a
-// text of size bytes.
+// The tools of the server. Each writes its key to the ledger. Each but stuck answers with its key,
+// its process id and a text of size bytes.
 const (
-	toolCount = "count" // writes its key to the ledger
-	toolSlow  = "slow"  // the same, after a while
-	toolStuck = "stuck" // the same, and never answers
+	toolCount = "count"
+	toolSlow  = "slow"  // answers after a while
+	toolStuck = "stuck" // never answers
 )
 
-// filler is what texts consist of.
+// filler returns a text of the size.
 func filler(size int) string {
 	const piece = "plain words, over and over again; "
 	return strings.Repeat(piece, size/len(piece)+1)[:size]
 }
 
-// A server answers the clients of the soak. What it executes is in the ledger, one key a line.
+// A server answers the clients of the soak. It writes the keys of executed calls to the ledger,
+// one a line.
 type server struct {
 	ledger *os.File
 }
 
-// answer returns the answer to a request, nil if it gets none. It returns when done is closed.
+// answer returns the answer to a request, nil if there is none. It returns at the latest when done is closed.
 func (s *server) answer(m *message, done <-chan struct{}) []byte {
 	const frame = `{"jsonrpc":"2.0","id":%s,"result":%s}` + "\n"
 	a := m.Params.Arguments
@@ -89,11 +90,11 @@ func (s *server) answer(m *message, done <-chan struct{}) []byte {
 	return fmt.Appendf(nil, frame, m.ID, fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":"%s %d %s"}]}`, a.Key, os.Getpid(), filler(a.Size)))
 }
 
-// scheme begins the URI of a resource; its key follows.
+// scheme is the beginning of the URI of a resource, before its key.
 const scheme = "soak://"
 
-// Play plays a server of the soak, as the arguments of the program say.
-func Play(args []string, in io.Reader, out io.Writer) error {
+// Serve runs a server of the soak. args are the arguments of the program, the first [Stdio] or [HTTP].
+func Serve(args []string, in io.Reader, out io.Writer) error {
 	f, err := os.OpenFile(args[len(args)-1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func Play(args []string, in io.Reader, out io.Writer) error {
 	return errors.New("attache-bench starts this mode: give it flags instead")
 }
 
-// serve is the server on stdio. It returns when stdin ends.
+// serve serves on stdio. It returns when stdin ends.
 func (s *server) serve(in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	var waiting sync.WaitGroup
@@ -141,8 +142,8 @@ func (s *server) serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// serveHTTP is the server over Streamable HTTP. Its sessions are in memory alone, so it loses
-// them when it is killed.
+// serveHTTP serves over Streamable HTTP. Its sessions are only in memory, so it loses them
+// when it is killed.
 func (s *server) serveHTTP(address string) error {
 	var sessions sync.Map
 	handle := func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +163,7 @@ func (s *server) serveHTTP(address string) error {
 			id = rand.Text()
 			sessions.Store(id, nil)
 			w.Header().Set(sessionHeader, id)
-		case r.Header.Get(versionHeader) != modern && !known:
+		case r.Header.Get(versionHeader) != modernVersion && !known:
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}

@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// ErrBroken is returned when a bound is broken. The report was written and says which.
+// ErrBroken is returned when a bound is broken. The report, already written, lists the faults.
 var ErrBroken = errors.New("a bound is broken: see the faults above")
 
-// idle is how long attache keeps an unused session. On a busy machine a client may wait for many
-// seconds until it gets a processor; its session must not end meanwhile.
+// idle is how long attache keeps an unused session. On a busy machine a client may get no processor
+// for many seconds, and its session must not end meanwhile.
 const idle = time.Minute
 
-// run is a soak that runs.
+// A run is one run of the soak.
 type run struct {
 	o       Options
 	dir     string
 	self    string // this program
 	env     []string
-	mark    string // in the environment of every process
+	mark    string // an entry in the environment of every process
 	ledger  string
 	account *account
 	steady  *program       // a front that is never killed
 	shaky   *program       // a front
 	remote  *program       // the server over HTTP
-	pending sync.WaitGroup // what later does
+	pending sync.WaitGroup // for later
 	samples []sample
 }
 
@@ -67,15 +67,15 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// play plays all parts of the run.
+// play runs all phases.
 func (r *run) play(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err
 	}
 	defer r.stop()
-	fmt.Fprintln(r.o.Log, "soak: one session of each kind, to compare with")
+	fmt.Fprintln(r.o.Log, "soak: one session of each kind, for comparison")
 	for d := 3 * time.Second; d < patience && !r.account.served(len(r.kinds()), 10); d *= 2 {
-		r.clients(ctx, d, 1) // longer on a slow machine: each kind has left its traces in the state before
+		r.clients(ctx, d, 1) // longer on a slow machine, so that each kind has caused its usual state before
 	}
 	before, err := r.rest(ctx, state{})
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *run) play(ctx context.Context) error {
 	loaded := time.Now()
 	r.load(ctx)
 	took := time.Since(loaded)
-	fmt.Fprintln(r.o.Log, "soak: all clients are gone; waiting for what is left to go")
+	fmt.Fprintln(r.o.Log, "soak: all clients have gone; waiting for what they left to go")
 	after, err := r.rest(ctx, before)
 	if err != nil {
 		return err
@@ -99,15 +99,15 @@ func (r *run) play(ctx context.Context) error {
 	return r.report(took, before, after, live)
 }
 
-// load has clients call while chaos disturbs what they call.
+// load runs clients while chaos disturbs the servers and fronts.
 func (r *run) load(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Duration)
 	defer cancel()
-	var beside sync.WaitGroup
-	beside.Go(func() { r.chaos(ctx) })
-	beside.Go(func() { r.watch(ctx) })
+	var background sync.WaitGroup
+	background.Go(func() { r.chaos(ctx) })
+	background.Go(func() { r.watch(ctx) })
 	r.clients(ctx, r.o.Duration, 2)
-	beside.Wait()
+	background.Wait()
 	r.pending.Wait()
 }
 
@@ -121,7 +121,11 @@ func (r *run) clients(ctx context.Context, d time.Duration, n int) {
 		for _, c := range r.kinds() {
 			number++
 			c.run, c.rng = r, rand.New(rand.NewPCG(r.o.Seed, number))
-			all.Go(func() { c.live(ctx) })
+			all.Go(func() {
+				for ctx.Err() == nil {
+					c.session(ctx)
+				}
+			})
 		}
 	}
 	all.Wait()
@@ -158,7 +162,7 @@ func (r *run) kinds() (all []*client) {
 	return all
 }
 
-// later does something after a while, and before the run ends.
+// later runs do after d, and before the run ends.
 func (r *run) later(d time.Duration, do func()) {
 	r.pending.Go(func() {
 		time.Sleep(d)

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// What the ledger says is compared with what clients were told.
+// The ledger is compared with the outcomes that clients know.
 func TestLedger(t *testing.T) {
 	for _, row := range []struct {
-		name   string
-		fates  []fate
-		ledger string
-		faults int
+		name     string
+		outcomes []outcome
+		ledger   string
+		faults   int
 	}{
-		{"all is well", []fate{executed, unknown, unknown, unsent}, "k0. k1.", 0},
-		{"executed twice", []fate{unknown}, "k0. k0.", 1},
-		{"a result without execution", []fate{executed}, "", 1},
-		{"executed, and said not to be", []fate{unsent}, "k0.", 1},
-		{"executed, and never sent", []fate{unknown}, "k1. x", 2},
+		{"all is well", []outcome{executed, unknown, unknown, unsent}, "k0. k1.", 0},
+		{"executed twice", []outcome{unknown}, "k0. k0.", 1},
+		{"a result without execution", []outcome{executed}, "", 1},
+		{"executed, and said not to be", []outcome{unsent}, "k0.", 1},
+		{"executed, and never sent", []outcome{unknown}, "k1. x", 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger")
@@ -34,7 +34,7 @@ func TestLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := newAccount(io.Discard)
-			a.fates = row.fates
+			a.outcomes = row.outcomes
 			if _, err := a.checkLedger(path); err != nil || len(a.faults) != row.faults {
 				t.Errorf("%q, %v", a.faults, err)
 			}
@@ -68,7 +68,7 @@ func TestPlaceExcuses(t *testing.T) {
 	}
 }
 
-// A client judges what it gets.
+// A client checks its answers.
 func TestDo(t *testing.T) {
 	const text = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"k%d. 7 %s"}]}}`
 	const refusal = `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`
@@ -81,10 +81,10 @@ func TestDo(t *testing.T) {
 		faults int
 	}{
 		{"its result", own, nil, false, 0},
-		{"that of another", fmt.Sprintf(text, 2, filler(3)), nil, false, 1},
-		{"half of it", fmt.Sprintf(text, 1, filler(2)), nil, false, 1},
+		{"another's result", fmt.Sprintf(text, 2, filler(3)), nil, false, 1},
+		{"half of its result", fmt.Sprintf(text, 1, filler(2)), nil, false, 1},
 		{"under another id", strings.Replace(own, `"id":1`, `"id":2`, 1), nil, false, 1},
-		{"no JSON", own[:9], nil, false, 1},
+		{"not JSON", own[:9], nil, false, 1},
 		{"an error", refusal, nil, false, 1},
 		{"an error while the server is down", refusal, nil, true, 0},
 		{"nothing", "", errLost, false, 1},
@@ -92,10 +92,10 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a := newAccount(io.Discard)
-			c := &client{run: &run{account: a}, rng: rand.New(rand.NewPCG(1, 1)), server: &place{}, link: answers{[]byte(row.answer), row.err}}
+			c := &client{run: &run{account: a}, rng: rand.New(rand.NewPCG(1, 1)), server: &place{}, link: fixedLink{[]byte(row.answer), row.err}}
 			c.places = []*place{c.server}
 			if row.dead {
-				c.server.dies()
+				c.server.die()
 			}
 			a.next()
 			c.do(t.Context(), c.call(toolCount, 3))
@@ -106,17 +106,17 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// answers is a link that answers every request with the same.
-type answers struct {
+// A fixedLink is a link that gives every request the same answer.
+type fixedLink struct {
 	line []byte
 	err  error
 }
 
-func (a answers) call(context.Context, *request) ([]byte, error) { return a.line, a.err }
-func (answers) tell(context.Context, []byte) error               { return nil }
-func (answers) end(bool) error                                   { return nil }
+func (a fixedLink) call(context.Context, *request) ([]byte, error) { return a.line, a.err }
+func (fixedLink) notify(context.Context, []byte) error             { return nil }
+func (fixedLink) end(bool) error                                   { return nil }
 
-// The memory of the first third does not count.
+// The first third of the samples does not count.
 func TestSlope(t *testing.T) {
 	var all []sample
 	for i := range 30 {

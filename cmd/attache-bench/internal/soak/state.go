@@ -18,17 +18,17 @@ import (
 	"time"
 )
 
-// state is what there is of each thing that must not become more.
+// A state has the number of each kind of resource that must not increase.
 type state map[string]int
 
-// restTime is how long what is left of clients may take to go: a session goes when it is idle,
-// what a killed front left when its lease is over and another front looks.
+// restTime is how long the resources of clients may remain: a session ends when it is idle, and
+// the sessions of a killed front end when its lease is over and another front looks.
 const restTime = 4 * time.Minute
 
-// rest waits until there is no more of anything than before, and returns the state then. Without
-// a state before it waits until sessions have ended.
+// rest waits until no resource exceeds its number in before, and returns the state then. If before is
+// empty, it waits until all sessions have ended.
 func (r *run) rest(ctx context.Context, before state) (state, error) {
-	told := 10 * time.Second
+	nextLog := 10 * time.Second
 	for began := time.Now(); ; {
 		now, err := r.observe(ctx)
 		if err != nil {
@@ -47,8 +47,8 @@ func (r *run) rest(ctx context.Context, before state) (state, error) {
 		if len(more) == 0 || time.Since(began) > restTime {
 			return now, nil
 		}
-		if waited := time.Since(began); waited > told {
-			told = waited + 15*time.Second
+		if waited := time.Since(began); waited > nextLog {
+			nextLog = waited + 15*time.Second
 			fmt.Fprintf(r.o.Log, "soak: there is still more of %s\n", strings.Join(more, ", "))
 		}
 		pause(ctx, time.Second)
@@ -58,7 +58,7 @@ func (r *run) rest(ctx context.Context, before state) (state, error) {
 	}
 }
 
-// beyond returns what there is more of than in before.
+// beyond returns the names of the resources that exceed before.
 func (s state) beyond(before state) (names []string) {
 	for name, n := range s {
 		if n > before[name] {
@@ -69,12 +69,12 @@ func (s state) beyond(before state) (names []string) {
 	return names
 }
 
-// observe counts everything.
+// observe counts all resources.
 func (r *run) observe(ctx context.Context) (state, error) {
-	// The report of a stdio attache that was killed goes when somebody looks at it.
+	// The status command removes the reports of killed stdio attaches.
 	look := exec.CommandContext(ctx, r.o.Attache, "status")
 	look.Env = r.env
-	_ = look.Run() // the file that stays says if it fails
+	_ = look.Run() // if it fails, the files remain and are reported
 	s := state{"processes": len(r.processes())}
 	for _, f := range []*program{r.steady, r.shaky} {
 		if err := f.observe(ctx, s); err != nil {
@@ -87,7 +87,7 @@ func (r *run) observe(ctx context.Context) (state, error) {
 	return s, r.rows(ctx, s)
 }
 
-// observe counts what the front has.
+// observe counts the resources of the front.
 func (f *program) observe(ctx context.Context, s state) error {
 	fds, err := os.ReadDir("/proc/" + strconv.Itoa(f.pid()) + "/fd")
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *run) files(s state) error {
 				in, _ := filepath.Rel(r.dir, filepath.Dir(path))
 				s["files in "+in]++
 			}
-			return nil // what has gone meanwhile is no fault
+			return nil // a file may be removed meanwhile
 		})
 		if err != nil {
 			return err
@@ -131,8 +131,8 @@ func (r *run) files(s state) error {
 	return nil
 }
 
-// countRows prints how many rows each table has of the databases that are named. Python does it:
-// an engine in this program would make its start longer, which is part of what it measures.
+// countRows prints the number of rows of each table of the databases in its arguments. It is Python
+// because a database engine would slow down the start of this program, and the benchmark measures starts.
 const countRows = `
 import sqlite3, sys
 for path in sys.argv[1:]:
@@ -166,11 +166,6 @@ func (r *run) rows(ctx context.Context, s state) error {
 	return nil
 }
 
-// containsEntry reports whether an environment has the entry.
-func containsEntry(environ []byte, entry string) bool {
-	return slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(e []byte) bool { return string(e) == entry })
-}
-
 // processes returns the processes of this run.
 func (r *run) processes() (pids []int) {
 	all, _ := os.ReadDir("/proc")
@@ -182,7 +177,7 @@ func (r *run) processes() (pids []int) {
 	return pids
 }
 
-// leftovers checks that no process is left when all were ended.
+// leftovers checks that no process is left after all were ended.
 func (r *run) leftovers() {
 	for began := time.Now(); len(r.processes()) > 0 && time.Since(began) < patience; {
 		time.Sleep(100 * time.Millisecond)
@@ -193,7 +188,7 @@ func (r *run) leftovers() {
 	}
 }
 
-// killAll kills what is left of this run.
+// killAll kills the remaining processes of this run.
 func (r *run) killAll() {
 	for _, pid := range r.processes() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)

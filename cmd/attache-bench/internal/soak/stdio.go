@@ -22,14 +22,14 @@ type stdioLink struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	log    *bytes.Buffer
-	ended  chan struct{} // closed when stdout has ended
+	ended  chan struct{} // closed at the end of stdout
 
 	mu      sync.Mutex
 	waiting map[string]chan<- []byte // by id, nil if the client no longer waits
-	naps    int                      // requests whose answers are read slowly
+	slow    int                      // requests in flight whose answers are read slowly
 }
 
-// openStdio returns what starts an attache with args.
+// openStdio returns an opener that starts an attache with args.
 func openStdio(args ...string) opener {
 	return func(_ context.Context, c *client) (link, error) {
 		l := &stdioLink{client: c, log: &bytes.Buffer{}, ended: make(chan struct{}), waiting: map[string]chan<- []byte{}}
@@ -54,7 +54,7 @@ func openStdio(args ...string) opener {
 	}
 }
 
-// read hands answers to those who wait for them.
+// read delivers answers to the calls that wait for them.
 func (l *stdioLink) read(out io.Reader) {
 	defer close(l.ended)
 	lines := bufio.NewReaderSize(out, 4<<10)
@@ -72,10 +72,10 @@ func (l *stdioLink) read(out io.Reader) {
 			continue
 		}
 		if m.Method == "" {
-			l.hand(string(m.ID), line)
+			l.deliver(string(m.ID), line)
 		}
 		l.mu.Lock()
-		slow := l.naps > 0
+		slow := l.slow > 0
 		l.mu.Unlock()
 		if slow {
 			time.Sleep(200 * time.Millisecond)
@@ -83,8 +83,8 @@ func (l *stdioLink) read(out io.Reader) {
 	}
 }
 
-// hand hands an answer to who waits for it.
-func (l *stdioLink) hand(id string, line []byte) {
+// deliver delivers an answer to the call that waits for it.
+func (l *stdioLink) deliver(id string, line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to, known := l.waiting[id]
@@ -103,7 +103,7 @@ func (l *stdioLink) call(ctx context.Context, q *request) ([]byte, error) {
 	l.mu.Lock()
 	l.waiting[q.id] = answer
 	if q.slow {
-		l.naps++
+		l.slow++
 	}
 	_, err := l.in.Write(append(q.body, '\n'))
 	l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *stdioLink) call(ctx context.Context, q *request) ([]byte, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if q.slow {
-			l.naps--
+			l.slow--
 		}
 		if _, unanswered := l.waiting[q.id]; unanswered {
 			l.waiting[q.id] = nil
@@ -129,7 +129,7 @@ func (l *stdioLink) call(ctx context.Context, q *request) ([]byte, error) {
 	case <-l.ended:
 	}
 	select {
-	case b := <-answer: // it came before the end
+	case b := <-answer: // it arrived before the end
 		return b, nil
 	default:
 		return nil, l.lost(io.EOF)
@@ -144,7 +144,7 @@ func (l *stdioLink) lost(err error) error {
 	return fmt.Errorf("%w: %w", errLost, err)
 }
 
-func (l *stdioLink) tell(_ context.Context, body []byte) error {
+func (l *stdioLink) notify(_ context.Context, body []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.in.Write(append(body, '\n'))
