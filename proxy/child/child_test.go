@@ -329,7 +329,7 @@ func TestProcessThatNothingEnds(t *testing.T) {
 	defer pipes.closeTheirs()
 	p := newProcess(Options{Grace: -1, TermGrace: -1}, "", pipes)
 	p.group.ended = true
-	p.stderr.start()
+	go p.stderr.read()
 	if exit := p.Stop(t.Context()); exit != (Exit{Code: -1}) {
 		t.Errorf("Stop() = %+v", exit)
 	}

@@ -165,7 +165,7 @@ func TestStderrKeepsLinesWhole(t *testing.T) {
 		}
 		written, pauses := in.Len(), 1
 		for in.Len() > 0 {
-			c.take(in.Next(1 + rnd.IntN(readSize)))
+			c.add(in.Next(1 + rnd.IntN(largeRead)))
 			if len(c.queue) > queueSize+1 {
 				t.Fatalf("seed %d: a queue of %d", seed, len(c.queue))
 			}
