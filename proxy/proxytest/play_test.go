@@ -44,7 +44,7 @@ func TestScriptErrors(t *testing.T) {
 		"hello":                       `f:7: unknown line "hello"`,
 		"\n\nclose x":                 "f:9: close what? client or server",
 		"wait long":                   "f:7: time: invalid duration",
-		"quiet\noption enforce":       "f:8: option stands before all else",
+		"quiet\noption enforce":       "f:8: option must come before all other lines",
 		"option speed 9":              `f:7: unknown option "speed"`,
 		"option hold x":               "f:7: strconv.Atoi",
 		"client>q no quotes":          "f:7: no quotes is no Go string",
