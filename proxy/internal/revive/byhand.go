@@ -1,23 +1,24 @@
 package revive
 
-// Restart ends the server of a link, which then is started again at once and without
-// regard to how often it has ended (R18). It reports false if it would not be.
+// Restart ends the server of a link. The server is then started again at once, however
+// often it has ended (R18). Restart returns false if the server would not be started again.
 func (v *Supervisor) Restart(l *Link) bool {
 	if !v.MayRevive() {
 		return false
 	}
 	select {
 	case v.byHand <- struct{}{}:
-	default: // it is being done
+	default: // a restart is already under way
 	}
-	if l.server.Load() != nil { // it may wait to be started
+	if l.server.Load() != nil { // otherwise it is about to be started
 		go l.stop()
 	}
 	return true
 }
 
-// takeOrder takes the order to start the server again, and reports whether there was one.
-func (v *Supervisor) takeOrder() bool {
+// restartOrdered reports whether Restart was called since the last time, and then resets the
+// pace.
+func (v *Supervisor) restartOrdered() bool {
 	select {
 	case <-v.byHand:
 		v.pace = Pace{}
