@@ -315,7 +315,7 @@ func (l *Link) End(drain time.Duration) (deadline time.Time, how error) {
 		l.Gate.Close() // unblocks writers
 	}
 	if l.server.Load() != nil {
-		tasks.RunUntil(deadline, func() { <-l.ended })
+		tasks.Await(l.ended, time.Until(deadline), nil)
 	}
 	return deadline, ending.Err()
 }
