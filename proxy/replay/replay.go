@@ -84,8 +84,9 @@ type play struct {
 
 	starts chan *server // servers for the relay to start
 
-	window int  // number of the current window: the time between two inputs with output between them
-	missed bool // an expected line did not come
+	window  int   // number of the current window; an input after output begins a new one
+	windows []int // the windows of the events so far
+	missed  bool  // an expected line did not come
 
 	reads atomic.Bool // the client reads after it has closed its end
 }
@@ -142,6 +143,7 @@ func (p *play) run(ctx context.Context) error {
 		if isInput(e.At) {
 			p.settle()
 		}
+		p.windows = append(p.windows, p.window)
 		var err error
 		switch e.At {
 		case record.ClientIn:
@@ -263,49 +265,21 @@ func (p *play) drain(s *stream) {
 func (p *play) result() *record.Session {
 	out := &record.Session{Header: p.s.Header}
 	next := [2]int{}
-	emit := func(to, window int, t float64) {
-		s := p.out[to]
-		for ; next[to] < len(s.got) && s.got[next[to]].window <= window; next[to]++ {
-			out.Events = append(out.Events, record.Event{T: t, At: s.at, Line: s.got[next[to]].raw})
-		}
-	}
-	p.each(func(e record.Event, window int, last bool) {
+	for i, e := range p.s.Events {
 		if isInput(e.At) {
 			out.Events = append(out.Events, e)
 		}
-		if last {
-			emit(toServer, window, e.T)
-			emit(toClient, window, e.T)
+		last := i+1 == len(p.windows)
+		if !last && p.windows[i+1] == p.windows[i] {
+			continue
 		}
-	})
-	return out
-}
-
-// each calls f with each event and its window. last reports that the next event is in
-// another window.
-func (p *play) each(f func(e record.Event, window int, last bool)) {
-	windows := make([]int, len(p.s.Events))
-	for _, s := range p.out {
-		for _, l := range s.want {
-			windows[l.event] = l.window
-		}
-	}
-	for i := len(windows) - 1; i >= 0; i-- {
-		if isInput(p.s.Events[i].At) {
-			windows[i] = p.window
-			if i+1 < len(windows) {
-				windows[i] = windows[i+1]
+		for to, s := range p.out {
+			for ; next[to] < len(s.got) && (last || s.got[next[to]].window <= p.windows[i]); next[to]++ {
+				out.Events = append(out.Events, record.Event{T: e.T, At: s.at, Line: s.got[next[to]].raw})
 			}
 		}
 	}
-	for i, e := range p.s.Events {
-		last := i+1 == len(windows)
-		w := windows[i]
-		if last {
-			w = p.window
-		}
-		f(e, w, last || windows[i+1] != windows[i])
-	}
+	return out
 }
 
 // A Difference is a line that differs from the recording.
