@@ -160,7 +160,7 @@ func TestStdinReachesTheProcess(t *testing.T) {
 }
 
 // A process that does not read its stdin can be stopped during a write to it.
-func TestCloseStdinUnderABlockedWrite(t *testing.T) {
+func TestCloseStdinUnblocksWrite(t *testing.T) {
 	p := start(t, sh("echo ready; exec sleep 1000"))
 	expect(t, lines(p), "ready")
 	failed := make(chan error, 1)
@@ -232,7 +232,7 @@ func TestStopWithoutTime(t *testing.T) {
 	}
 }
 
-func TestStopFromManySides(t *testing.T) {
+func TestConcurrentStop(t *testing.T) {
 	o := sh("trap '' TERM; echo ready; sleep 1000")
 	o.Grace, o.TermGrace = -1, 20*time.Millisecond
 	p := start(t, o)
@@ -248,7 +248,7 @@ func TestStopFromManySides(t *testing.T) {
 	wg.Wait()
 }
 
-func TestContextOfStart(t *testing.T) {
+func TestStartContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := Start(ctx, sh("exec cat"))
 	if err != nil {
@@ -306,7 +306,7 @@ func TestSecondSignalKills(t *testing.T) {
 
 // With a launcher, Ctrl-C comes twice, from the terminal and from the launcher. The server
 // still gets its grace.
-func TestEchoOfASignal(t *testing.T) {
+func TestRepeatedSignal(t *testing.T) {
 	p := start(t, sh("trap 'echo got it; read line; exit 4' INT; echo ready; "+reading))
 	r := lines(p)
 	expect(t, r, "ready")
@@ -320,7 +320,7 @@ func TestEchoOfASignal(t *testing.T) {
 
 // Stop returns even if the process is stuck in the kernel. Here the process was never
 // started, so nobody reaps it.
-func TestProcessThatNothingEnds(t *testing.T) {
+func TestStuckProcess(t *testing.T) {
 	t.Parallel()
 	pipes, err := openPipes()
 	if err != nil {
@@ -457,7 +457,7 @@ func TestFind(t *testing.T) {
 }
 
 // The PATH in Options.Env is searched, not that of this process.
-func TestPathOfTheEnvironment(t *testing.T) {
+func TestPathFromEnv(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(first, "tool"), 0o755); err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func TestNothingLeftAfterTheProcess(t *testing.T) {
 
 // Zombies that nobody reaps, as in a container whose first process does not reap, are not
 // waited for: the grace ends when no process runs any more.
-func TestTheDeadAreNotWaitedFor(t *testing.T) {
+func TestZombiesAreNotWaitedFor(t *testing.T) {
 	o := sh(fmt.Sprintf("%s=bystander %q & read x", roleEnv, os.Args[0])) // its TermGrace is a minute
 	o.Drain = time.Millisecond
 	p := start(t, o)
@@ -296,7 +296,7 @@ func TestForkingGroupEndsWithUs(t *testing.T) {
 }
 
 // Pipes that cannot be armed are an error.
-func TestGuardOfNobody(t *testing.T) {
+func TestGuardWithoutGroup(t *testing.T) {
 	g, err := newGuard()
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestInheritedDescriptors(t *testing.T) {
 }
 
 // The ends of this process are polled: a deadline works, and Stdin's descriptor is non-blocking.
-func TestOurEndsArePolled(t *testing.T) {
+func TestPipesArePolled(t *testing.T) {
 	p := start(t, sh("exec cat"))
 	if err := p.Stdin().SetWriteDeadline(time.Now().Add(long)); err != nil {
 		t.Error("stdin:", err)

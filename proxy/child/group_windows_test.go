@@ -141,7 +141,7 @@ func TestEndsWithItsStdin(t *testing.T) {
 }
 
 // A blocked read and a blocked write return when this end is closed.
-func TestCloseUnderAReadAndAWrite(t *testing.T) {
+func TestCloseUnblocksReadAndWrite(t *testing.T) {
 	p := start(t, role("sleeper"))
 	failed := make(chan error, 2)
 	go func() {

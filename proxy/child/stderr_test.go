@@ -140,7 +140,7 @@ type brokenSink struct{}
 
 func (brokenSink) Write(b []byte) (int, error) { return 0, errors.New("gone") }
 
-func TestStderrSinkBreaks(t *testing.T) {
+func TestStderrSinkFails(t *testing.T) {
 	o := sh("seq 1 20000 >&2; exit 2")
 	o.Stderr = brokenSink{}
 	p := start(t, o)
