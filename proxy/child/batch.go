@@ -39,17 +39,10 @@ func batchLine(file string, args []string) (string, error) {
 		appendBatchWord(&b, word, i == 0 || !plainBatchWord(word))
 	}
 	b.WriteByte('"') // cmd.exe removes the first and the last quote
-	if utf16Len(b.String()) > maxBatchLine {
+	if len(utf16.Encode([]rune(b.String()))) > maxBatchLine {
 		return "", errBatchTooLong
 	}
 	return b.String(), nil
-}
-
-func utf16Len(s string) (n int) {
-	for _, r := range s {
-		n += utf16.RuneLen(r)
-	}
-	return n
 }
 
 // plainBatchWord reports whether the word has no special characters for cmd.exe or

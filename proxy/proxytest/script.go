@@ -166,26 +166,23 @@ func (s *script) parseOption(text string) (err error) {
 func parseRestart(text string) (*proxy.Restart, error) {
 	r := &proxy.Restart{Name: "scripted"}
 	for word := range strings.FieldsSeq(text) {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
+		var err error
+		switch key, value, _ := strings.Cut(word, "="); key {
 		case "notice":
 			r.Notice = true
 		case "resumed":
 			r.Resumed = true
-		case "hold", "hang":
-			d, err := time.ParseDuration(value)
-			if err != nil {
-				return nil, err
-			}
-			if key == "hold" {
-				r.Hold = d
-			} else {
-				r.Hang = d
-			}
+		case "hold":
+			r.Hold, err = time.ParseDuration(value)
+		case "hang":
+			r.Hang, err = time.ParseDuration(value)
 		case "retry":
 			r.Retry = func(tool string) bool { return tool == value }
 		default:
-			return nil, fmt.Errorf("unknown word %q", word)
+			err = fmt.Errorf("unknown word %q", word)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return r, nil

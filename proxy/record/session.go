@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -89,24 +88,24 @@ type event struct {
 
 // Read reads a recording. An error names the line of the file.
 func Read(r io.Reader) (*Session, error) {
-	s := &Session{}
-	br := bufio.NewReader(r)
-	for n := 1; ; n++ {
-		line, err := br.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			if err := s.readLine(n, line); err != nil {
-				return nil, fmt.Errorf("line %d: %w", n, err)
-			}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return nil, errors.New("line 1: the file is empty, and no recording")
+	}
+	s, n := &Session{}, 0
+	for line := range bytes.Lines(data) {
+		n++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
 		}
-		switch {
-		case err == io.EOF && n == 1 && len(line) == 0:
-			return nil, errors.New("line 1: the file is empty, and no recording")
-		case err == io.EOF:
-			return s, nil
-		case err != nil:
-			return nil, err
+		if err := s.readLine(n, line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
+	return s, nil
 }
 
 func (s *Session) readLine(n int, line []byte) error {
@@ -159,18 +158,16 @@ func (e *event) read() (Event, error) {
 
 // Write writes the recording in the form that [Read] reads.
 func (s *Session) Write(w io.Writer) error {
-	bw := bufio.NewWriter(w)
-	head, err := json.Marshal(s.Header)
+	header, err := json.Marshal(s.Header)
 	if err != nil {
 		return err
 	}
-	bw.Write(append(head, '\n'))
-	var buf []byte
+	data := append(header, '\n')
 	for _, e := range s.Events {
-		buf = e.append(buf[:0])
-		bw.Write(buf)
+		data = e.append(data)
 	}
-	return bw.Flush()
+	_, err = w.Write(data)
+	return err
 }
 
 // append appends the event as a line of the file.

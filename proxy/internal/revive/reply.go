@@ -93,18 +93,12 @@ type restart struct {
 	format string // of the sentence for the model, with the place for the server's name
 }
 
-const (
-	restarted   = "the server%s was restarted"
-	lostSession = "the server%s has lost the session, and another one was opened"
-	openedAgain = "the session with the server%s was opened again"
-)
-
-// restartFormat returns restart.format for the ending.
-func (e Ending) restartFormat() string {
+// restart returns the restart after the ending.
+func (e Ending) restart(at time.Time) *restart {
 	if e.lost {
-		return lostSession
+		return &restart{at, "the server%s has lost the session, and another one was opened"}
 	}
-	return restarted
+	return &restart{at, "the server%s was restarted"}
 }
 
 // notice returns the content block about the restart for the model (R10).

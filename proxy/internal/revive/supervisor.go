@@ -98,7 +98,7 @@ func New(relay Relay, p Policy, o Options) *Supervisor {
 	}
 	v := &Supervisor{policy: p, o: o, relay: relay, byHand: make(chan struct{}, 1)}
 	if p.Notice && p.Resumed {
-		v.notice.Store(&restart{time.Now(), openedAgain})
+		v.notice.Store(&restart{time.Now(), "the session with the server%s was opened again"})
 	}
 	return v
 }
@@ -159,7 +159,7 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	last.Gate.Close()
 	v.o.Asks.GiveUp(wire.Server)
 	if v.policy.Notice {
-		v.notice.Store(&restart{died, how.restartFormat()})
+		v.notice.Store(how.restart(died))
 	}
 	if !last.ready.IsZero() {
 		v.died = died
@@ -257,7 +257,7 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 	l.ready = time.Now()
 	v.restartOrdered() // this start has fulfilled an order that came meanwhile
 	if v.policy.Notice {
-		v.notice.Store(&restart{l.started, l.before.restartFormat()})
+		v.notice.Store(l.before.restart(l.started))
 	}
 	down := l.ready.Sub(v.died)
 	v.o.Log.Info("the server is up again", "down", down)
