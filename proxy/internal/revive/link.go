@@ -308,7 +308,7 @@ func (l *Link) stop() Ending {
 // after the end of the server, because another process may hold the pipe open, or the client
 // may not read. It returns when that time is over, and the error of the server, or of the
 // previous one if there is none.
-func (l *Link) End(drain time.Duration) (deadline time.Time, how error) {
+func (l *Link) End(drain time.Duration) (deadline time.Time, err error) {
 	ending := l.stop()
 	deadline = time.Now().Add(drain)
 	if !l.Gate.IsOpen() {

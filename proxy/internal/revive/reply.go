@@ -23,15 +23,15 @@ type sessionLost interface {
 }
 
 // NewEnding returns the Ending for the error of Upstream.Wait.
-func NewEnding(how error) Ending {
-	if how == nil {
+func NewEnding(err error) Ending {
+	if err == nil {
 		return Ending{Exit: "exit status 0"}
 	}
-	exit, more, found := strings.Cut(how.Error(), ";")
+	exit, more, found := strings.Cut(err.Error(), ";")
 	if found {
 		more = ";" + more
 	}
-	return Ending{exit, more, errors.As(how, new(sessionLost))}
+	return Ending{exit, more, errors.As(err, new(sessionLost))}
 }
 
 // Err returns an error with the text of that passed to [NewEnding], nil for a clean exit.
@@ -112,9 +112,9 @@ func (r restart) notice(name string) []byte {
 }
 
 // EndText returns the error text for a request whose server ended before it answered.
-func EndText(how error) string {
-	if how == nil {
+func EndText(err error) string {
+	if err == nil {
 		return "the server ended before it answered"
 	}
-	return "the server ended before it answered: " + how.Error()
+	return "the server ended before it answered: " + err.Error()
 }

@@ -53,7 +53,7 @@ type Relay interface {
 	// Replace replaces the link last, whose server has ended, by next. No frame is on its
 	// way meanwhile. It returns how many calls were answered with an error. It does nothing
 	// when ctx is done.
-	Replace(ctx context.Context, last, next *Link, how Ending) (lost int)
+	Replace(ctx context.Context, last, next *Link, ending Ending) (lost int)
 	// Send queues a message of attache's own.
 	Send(to wire.Peer, m *wire.Message)
 	// Awaits reports whether the call with the raw id has no answer; with nil, whether any
@@ -154,27 +154,27 @@ func (v *Supervisor) revive(ctx context.Context, last *Link) *Link {
 func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	died := time.Now()
 	last.CloseInput() // unblocks a write
-	how := last.stop()
-	next := v.nextLink(last, how, died)
+	ending := last.stop()
+	next := v.nextLink(last, ending, died)
 	last.Gate.Close()
 	v.o.Asks.GiveUp(wire.Server)
 	if v.policy.Notice {
-		v.notice.Store(how.restart(died))
+		v.notice.Store(ending.restart(died))
 	}
 	if !last.ready.IsZero() {
 		v.died = died
 		v.repeated.begin()
 	}
 	lost := make(chan int, 1)
-	go func() { lost <- v.relay.Replace(ctx, last, next, how) }()
+	go func() { lost <- v.relay.Replace(ctx, last, next, ending) }()
 	select {
 	case n := <-lost:
 		v.lost += n
 		what := "the server has ended and is started again"
-		if how.lost {
+		if ending.lost {
 			what = "the server has lost the session, and another one is opened"
 		}
-		v.o.Log.Warn(what, "exit", how.Exit, "calls_lost", n, "crash_loop", v.pace.Down())
+		v.o.Log.Warn(what, "exit", ending.Exit, "calls_lost", n, "crash_loop", v.pace.Down())
 	case <-ctx.Done():
 		return nil // Replace waits for a client that has stopped within a long line
 	}
@@ -185,17 +185,17 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 }
 
 // nextLink returns the link that follows one whose server has ended.
-func (v *Supervisor) nextLink(last *Link, how Ending, died time.Time) *Link {
+func (v *Supervisor) nextLink(last *Link, ending Ending, died time.Time) *Link {
 	ordered := v.restartOrdered()
 	// A server that has lost the session has not crashed: another session is opened at once.
-	if !ordered && !v.policy.Unpaced && (!how.lost || last.ready.IsZero()) {
+	if !ordered && !v.policy.Unpaced && (!ending.lost || last.ready.IsZero()) {
 		v.pace.Died(last.ready, died)
 	}
 	o := v.o.Link
 	if o.Hold = v.policy.Hold; v.pace.Down() {
 		o.Hold = 0 // calls are answered at once (R13)
 	}
-	next := NewLink(o, how)
+	next := NewLink(o, ending)
 	if ordered {
 		next.Gate.Want()
 	}

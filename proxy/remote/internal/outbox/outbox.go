@@ -92,7 +92,7 @@ func (o *Outbox) put(m *wire.Message) {
 		if o.acquireLocked() {
 			one := make([]wire.Message, 1)
 			one[0].ResetTo(m)
-			o.handLocked(one)
+			o.passLocked(one)
 			o.releaseLocked()
 		}
 		return
@@ -124,7 +124,7 @@ func (o *Outbox) Flush() {
 		return
 	}
 	o.busy = true
-	if o.handWaitingLocked(); o.waiting != nil {
+	if o.passWaitingLocked(); o.waiting != nil {
 		go o.release()
 		return
 	}
@@ -145,7 +145,7 @@ func (o *Outbox) acquireLocked() bool {
 		return false
 	}
 	o.busy = true
-	o.handWaitingLocked()
+	o.passWaitingLocked()
 	return true
 }
 
@@ -158,7 +158,7 @@ func (o *Outbox) release() {
 
 func (o *Outbox) releaseLocked() {
 	for o.waiting != nil {
-		o.handWaitingLocked()
+		o.passWaitingLocked()
 	}
 	o.busy = false
 	o.changed.Broadcast()
@@ -167,19 +167,19 @@ func (o *Outbox) releaseLocked() {
 	}
 }
 
-// handWaitingLocked passes the waiting lines, but not those that come meanwhile.
-func (o *Outbox) handWaitingLocked() {
+// passWaitingLocked passes the waiting lines, but not those that come meanwhile.
+func (o *Outbox) passWaitingLocked() {
 	if b := o.waiting; b != nil {
 		o.waiting = nil
 		o.changed.Broadcast()
-		o.handLocked(b.messages)
+		o.passLocked(b.messages)
 		b.text, b.messages = b.text[:0], b.messages[:0]
 		batches.Put(b)
 	}
 }
 
-// handLocked passes messages. The caller holds mu, which handLocked releases meanwhile.
-func (o *Outbox) handLocked(messages []wire.Message) {
+// passLocked passes messages. The caller holds mu, which passLocked releases meanwhile.
+func (o *Outbox) passLocked(messages []wire.Message) {
 	o.mu.Unlock()
 	var err error
 	for i := range messages {
