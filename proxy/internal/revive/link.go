@@ -248,15 +248,12 @@ func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {
 // the server may be about to end, and the next server gets the lines that it did not read.
 const endTime = time.Second
 
-// A returner is a Server that can return lines which were written to it, but which the
-// server behind it did not read.
-type returner interface{ Returned() []byte }
-
-// Returned returns the lines of requests that a returner returns. They are older than those
-// of Leftover.
+// Returned returns the lines of requests that were written to the Server, but that did not
+// reach the server behind it, if the Server can report them. They are older than those of
+// Leftover.
 func (l *Link) Returned() []byte {
 	if server := l.server.Load(); server != nil {
-		if r, ok := (*server).(returner); ok {
+		if r, ok := (*server).(interface{ Returned() []byte }); ok {
 			return r.Returned()
 		}
 	}
