@@ -4,7 +4,7 @@ package child
 
 import "syscall"
 
-// attributes: the direct child leads a group of its own.
+// attributes returns the attributes of the direct child: it leads a new process group.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

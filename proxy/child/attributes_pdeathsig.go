@@ -4,8 +4,9 @@ package child
 
 import "syscall"
 
-// attributes: the direct child leads a group of its own, and the kernel ends it with
-// us: on Linux with the thread that forked it (PROC_PDEATHSIG_CTL on FreeBSD).
+// attributes returns the attributes of the direct child: it leads a new process group, and
+// the kernel kills it when this process ends (PROC_PDEATHSIG_CTL on FreeBSD), on Linux when
+// the thread that forked it ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf16"
 )
 
-// maxBatchLine is how long a line the Windows command interpreter takes, in UTF-16.
+// maxBatchLine is the longest line that the Windows command interpreter accepts, in UTF-16.
 const maxBatchLine = 8191
 
 var (
@@ -14,19 +14,18 @@ var (
 	errBatchTooLong = errors.New("its arguments are too long for a batch file, which takes 8191 characters: start the program it starts instead")
 )
 
-// isBatchFile reports whether Windows would hand the file to its command
-// interpreter, as it does with npx.cmd. Dots and blanks at the end of a name do not
-// count there.
+// isBatchFile reports whether Windows would run the file in its command interpreter,
+// as it does with npx.cmd. Windows ignores dots and blanks at the end of a name.
 func isBatchFile(path string) bool {
 	name := strings.ToLower(strings.TrimRight(path, ". "))
 	return strings.HasSuffix(name, ".cmd") || strings.HasSuffix(name, ".bat")
 }
 
-// batchLine returns the command line that has cmd.exe run a batch file with
-// arguments. For every other program a line is composed that it takes apart itself;
-// cmd.exe reads the line before that, with rules of its own, and would run what
-// stands behind an & in an argument (BatBadBut, CVE-2024-24576). The switches: /e:ON
-// for what guards a percent sign, /v:OFF so that ! is itself, /d for no AutoRun.
+// batchLine returns the command line with which cmd.exe runs a batch file with
+// arguments. Other programs split their command line themselves, but cmd.exe parses
+// the line first by its own rules, and would run what follows an & in an argument
+// (BatBadBut, CVE-2024-24576). The switches: /e:ON enables the escaping of percent
+// signs, /v:OFF makes ! an ordinary character, /d disables AutoRun.
 func batchLine(file string, args []string) (string, error) {
 	var b strings.Builder
 	b.WriteString(`cmd.exe /e:ON /v:OFF /d /c "`)
@@ -39,23 +38,16 @@ func batchLine(file string, args []string) (string, error) {
 		}
 		appendBatchWord(&b, word, i == 0 || !plainBatchWord(word))
 	}
-	b.WriteByte('"') // cmd.exe takes off the first quote and the last
-	if utf16Len(b.String()) > maxBatchLine {
+	b.WriteByte('"') // cmd.exe removes the first and the last quote
+	if len(utf16.Encode([]rune(b.String()))) > maxBatchLine {
 		return "", errBatchTooLong
 	}
 	return b.String(), nil
 }
 
-func utf16Len(s string) (n int) {
-	for _, r := range s {
-		n += utf16.RuneLen(r)
-	}
-	return n
-}
-
-// plainBatchWord reports whether neither cmd.exe nor the program behind the batch
-// file sees anything in the word but itself. A backslash at its end would take the
-// quote with it that many batch files put around an argument.
+// plainBatchWord reports whether the word has no special characters for cmd.exe or
+// the program that the batch file starts. A backslash at its end would escape the
+// quote that many batch files put around an argument.
 func plainBatchWord(word string) bool {
 	for _, r := range word {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -66,10 +58,10 @@ func plainBatchWord(word string) bool {
 	return word != "" && !strings.HasSuffix(word, `\`)
 }
 
-// appendBatchWord appends a word. A quote in it is doubled, which both cmd.exe and
-// the program read as one; backslashes before a quote are doubled for the program.
-// No quotes keep cmd.exe from looking for variables: %%cd:~,% is an empty part of
-// the variable cd, and uses up a percent sign that could begin another's name.
+// appendBatchWord appends a word. It doubles a quote, which both cmd.exe and the
+// program read as one, and backslashes before a quote. cmd.exe expands variables
+// even within quotes. %%cd:~,% expands to a percent sign and an empty part of the
+// variable cd, so that the sign cannot begin the name of another variable.
 func appendBatchWord(b *strings.Builder, word string, quoted bool) {
 	if quoted {
 		b.WriteByte('"')

@@ -11,7 +11,7 @@ func TestIsBatchFile(t *testing.T) {
 		`C:\node\npx.cmd`: true,
 		`C:\NODE\NPX.CMD`: true,
 		`run.bat`:         true,
-		`run.bat. .`:      true, // Windows does not see what stands at the end
+		`run.bat. .`:      true, // Windows ignores these characters at the end
 		`run.bat.exe`:     false,
 		`cmd`:             false,
 		`run.cmd\server`:  false,
@@ -22,8 +22,8 @@ func TestIsBatchFile(t *testing.T) {
 	}
 }
 
-// What is quoted and how is what the standard library of Rust does since
-// CVE-2024-24576, which was tried out on Windows.
+// Arguments are quoted as by the standard library of Rust since CVE-2024-24576, which was
+// tested on Windows.
 func TestBatchLine(t *testing.T) {
 	for _, tt := range []struct{ arg, want string }{
 		{"plain", "plain"},
@@ -59,15 +59,14 @@ func TestBatchLineRefuses(t *testing.T) {
 	}
 	const around = len(`cmd.exe /e:ON /v:OFF /d /c ""x.cmd" "`)
 	if line, err := batchLine("x.cmd", []string{strings.Repeat("é", maxBatchLine-around)}); err != nil {
-		t.Errorf("of the greatest length: %d bytes, %v", len(line), err)
+		t.Errorf("the longest line: %d bytes, %v", len(line), err)
 	}
 	if _, err := batchLine("x.cmd", []string{strings.Repeat("x", maxBatchLine-around+1)}); !errors.Is(err, errBatchTooLong) {
 		t.Errorf("longer: %v", err)
 	}
 }
 
-// Outside of quotes, as cmd.exe counts them, stands nothing it acts on, whatever
-// the argument is.
+// No argument puts a special character of cmd.exe outside of quotes, as cmd.exe counts them.
 func FuzzBatchLine(f *testing.F) {
 	for _, seed := range []string{"a&b", `"&x`, `\"|`, "%PATH%", `""^`, `a\\" > b`} {
 		f.Add(seed)
@@ -87,11 +86,11 @@ func FuzzBatchLine(f *testing.F) {
 			case r == '%':
 				t.Fatalf("%q: a bare %% in %s", arg, line)
 			case !quoted && strings.ContainsRune("&|<>()^;,='!\t\n", r):
-				t.Fatalf("%q: %q stands outside of quotes in %s", arg, r, line)
+				t.Fatalf("%q: %q is outside of quotes in %s", arg, r, line)
 			}
 		}
 		if quoted {
-			t.Fatalf("%q: a quote is left open in %s", arg, line)
+			t.Fatalf("%q: a quote is not closed in %s", arg, line)
 		}
 	})
 }

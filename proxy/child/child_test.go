@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// long is a duration no test waits for: where it is given as a grace, a test
-// that passes has shown that it did not need it.
+// long is a duration that no test waits for: a test with this grace passes only if it
+// does not need the grace.
 const long = time.Minute
 
-// sh are the options of a shell script. With no grace given a stop is patient.
+// sh returns the options of a shell script. Its graces are long.
 func sh(script string) Options {
 	return Options{
 		Argv:      []string{"/bin/sh", "-c", script},
@@ -101,7 +101,7 @@ func TestEnvironmentAndDirectory(t *testing.T) {
 	}
 }
 
-// A waiter beside the reader of stdout is how the last answers get lost.
+// The last output is not lost if Wait returns before the reader has read it.
 func TestLastLinesOfStdout(t *testing.T) {
 	for _, size := range []int{1, 60_000, 1 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestLastLinesOfStdout(t *testing.T) {
 	}
 }
 
-// A reader that comes after the cut still gets what was written before it.
+// A reader that starts after the cut still gets what was written before it.
 func TestReaderAfterTheCut(t *testing.T) {
 	o := sh("head -c 60000 /dev/zero | tr '\\0' x")
 	o.Drain = -1
@@ -125,7 +125,7 @@ func TestReaderAfterTheCut(t *testing.T) {
 	}
 }
 
-// What is left to read after the cut has an end too.
+// Reading after the cut has a limit.
 func TestLimitAfterTheCut(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -159,8 +159,8 @@ func TestStdinReachesTheProcess(t *testing.T) {
 	}
 }
 
-// A process that does not read must not hold up the one who stops it.
-func TestCloseStdinUnderABlockedWrite(t *testing.T) {
+// A process that does not read its stdin can be stopped during a write to it.
+func TestCloseStdinUnblocksWrite(t *testing.T) {
 	p := start(t, sh("echo ready; exec sleep 1000"))
 	expect(t, lines(p), "ready")
 	failed := make(chan error, 1)
@@ -168,7 +168,7 @@ func TestCloseStdinUnderABlockedWrite(t *testing.T) {
 		_, err := p.Stdin().Write(make([]byte, 1<<20))
 		failed <- err
 	}()
-	// One byte more than fits: the write is under way, blocked or about to be.
+	// One byte more than fits: the write is blocked or about to block.
 	p.CloseStdin()
 	if err := <-failed; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("blocked write: %v", err)
@@ -183,8 +183,8 @@ func TestStdinClosedByTheProcess(t *testing.T) {
 	}
 }
 
-// reading ends a script that does nothing but heed its traps. It starts nobody:
-// between fork and exec a child of the shell loses the signals that have a trap.
+// reading ends a script that only runs its traps. It starts no process: between fork and
+// exec, a child of the shell would lose the signals that have a trap.
 const reading = "while :; do read x; done"
 
 func TestLadder(t *testing.T) {
@@ -232,7 +232,7 @@ func TestStopWithoutTime(t *testing.T) {
 	}
 }
 
-func TestStopFromManySides(t *testing.T) {
+func TestConcurrentStop(t *testing.T) {
 	o := sh("trap '' TERM; echo ready; sleep 1000")
 	o.Grace, o.TermGrace = -1, 20*time.Millisecond
 	p := start(t, o)
@@ -248,7 +248,7 @@ func TestStopFromManySides(t *testing.T) {
 	wg.Wait()
 }
 
-func TestContextOfStart(t *testing.T) {
+func TestStartContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := Start(ctx, sh("exec cat"))
 	if err != nil {
@@ -279,7 +279,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// The signal is the first step; a server that does not heed it meets the rest.
+// A server that ignores the signal gets the further steps of the ladder.
 func TestSignalIgnored(t *testing.T) {
 	o := sh("trap '' TERM; echo ready; sleep 1000")
 	o.Grace, o.TermGrace = 10*time.Millisecond, 10*time.Millisecond
@@ -301,12 +301,12 @@ func TestSecondSignalKills(t *testing.T) {
 	if exit := p.Wait(); exit.Signal != syscall.SIGKILL {
 		t.Errorf("Wait() = %+v", exit)
 	}
-	p.Signal(syscall.SIGTERM) // after the end: nothing
+	p.Signal(syscall.SIGTERM) // does nothing after the end
 }
 
-// Ctrl-C under a launcher comes twice, from the terminal and from the launcher, and
-// the server has its time all the same.
-func TestEchoOfASignal(t *testing.T) {
+// With a launcher, Ctrl-C comes twice, from the terminal and from the launcher. The server
+// still gets its grace.
+func TestRepeatedSignal(t *testing.T) {
 	p := start(t, sh("trap 'echo got it; read line; exit 4' INT; echo ready; "+reading))
 	r := lines(p)
 	expect(t, r, "ready")
@@ -318,9 +318,9 @@ func TestEchoOfASignal(t *testing.T) {
 	}
 }
 
-// A process that is stuck in the kernel does not take us with it. Here it is one
-// that was never started, so nobody will reap it.
-func TestProcessThatNothingEnds(t *testing.T) {
+// Stop returns even if the process is stuck in the kernel. Here the process was never
+// started, so nobody reaps it.
+func TestStuckProcess(t *testing.T) {
 	t.Parallel()
 	pipes, err := openPipes()
 	if err != nil {
@@ -329,7 +329,7 @@ func TestProcessThatNothingEnds(t *testing.T) {
 	defer pipes.closeTheirs()
 	p := newProcess(Options{Grace: -1, TermGrace: -1}, "", pipes)
 	p.group.ended = true
-	p.stderr.start()
+	go p.stderr.read()
 	if exit := p.Stop(t.Context()); exit != (Exit{Code: -1}) {
 		t.Errorf("Stop() = %+v", exit)
 	}
@@ -418,8 +418,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// PATH is that of the process to be started, not ours.
-// Find says beforehand what Start would of a file that is not there or may not be run.
+// Find returns the error that Start would return for a file that does not exist or may not be run.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	plain, program := filepath.Join(dir, "plain"), filepath.Join(dir, "program")
@@ -457,7 +456,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestPathOfTheEnvironment(t *testing.T) {
+// The PATH in Options.Env is searched, not that of this process.
+func TestPathFromEnv(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(first, "tool"), 0o755); err != nil {
 		t.Fatal(err)
@@ -471,7 +471,7 @@ func TestPathOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// BenchmarkStart compares a start and an end with those of os/exec.
+// BenchmarkStart compares starting and waiting with os/exec.
 func BenchmarkStart(b *testing.B) {
 	b.Run("child", func(b *testing.B) {
 		for b.Loop() {

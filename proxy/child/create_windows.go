@@ -10,14 +10,13 @@ import (
 )
 
 // procThreadAttributeJobList is PROC_THREAD_ATTRIBUTE_JOB_LIST of
-// UpdateProcThreadAttribute: the jobs a process is in from its first instruction
-// on (since Windows 10).
+// UpdateProcThreadAttribute: the jobs that a process starts in (since Windows 10).
 const procThreadAttributeJobList = 0x0002000D
 
-// newJob returns a new job object that ends with its last handle, and all in it
-// with it. Nobody in it can leave it, as it does not say that they may.
+// newJob returns a new job object that ends all its processes when its last handle is
+// closed. No process can leave it, because it does not allow breakaway.
 func newJob() (windows.Handle, error) {
-	job, err := windows.CreateJobObject(nil, nil) // the handle is not inherited
+	job, err := windows.CreateJobObject(nil, nil) // children do not inherit the handle
 	if err != nil {
 		return 0, os.NewSyscallError("CreateJobObject", err)
 	}
@@ -32,9 +31,9 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// createProcess starts a program in a job, if job is not 0. os.StartProcess knows no
-// jobs, and to put a process into one afterwards is too late for what it has
-// started by then. The caller closes the handle.
+// createProcess starts a program, in a job if job is not 0. os.StartProcess does not
+// support jobs, and to add a process to a job later would miss what it has already
+// started. The caller closes the handle.
 func createProcess(path string, o Options, files [3]*os.File, job windows.Handle) (pid int, process windows.Handle, err error) {
 	program, line, err := commandLine(path, o.Argv)
 	if err != nil {
@@ -77,9 +76,9 @@ func createProcess(path string, o Options, files [3]*os.File, job windows.Handle
 	return int(made.ProcessId), made.Process, nil
 }
 
-// commandLine returns the file to start and its command line: for a batch file the
-// command interpreter, which Windows would start in any case, with a line that is
-// quoted for it.
+// commandLine returns the file to start and its command line. For a batch file these
+// are the command interpreter, which Windows would start in any case, and a line that
+// is quoted for it.
 func commandLine(path string, argv []string) (program, line *uint16, err error) {
 	text := windows.ComposeCommandLine(argv)
 	if isBatchFile(path) {
@@ -99,8 +98,8 @@ func commandLine(path string, argv []string) (program, line *uint16, err error) 
 	return program, line, err
 }
 
-// environmentBlock returns an environment as CreateProcess takes it: each entry
-// with a NUL behind it, and one more at the end.
+// environmentBlock returns an environment as CreateProcess requires it: a NUL after
+// each entry, and one more at the end.
 func environmentBlock(env []string) ([]uint16, error) {
 	var block []uint16
 	for _, entry := range env {
@@ -117,7 +116,7 @@ func environmentBlock(env []string) ([]uint16, error) {
 }
 
 // inheritable returns handles of the files that a child can inherit, and a function
-// that closes them, to be called also after an error.
+// that closes them. Call the function also after an error.
 func inheritable(files [3]*os.File) (handles [3]windows.Handle, closeAll func(), err error) {
 	closeAll = func() {
 		for _, h := range handles {
@@ -136,8 +135,8 @@ func inheritable(files [3]*os.File) (handles [3]windows.Handle, closeAll func(),
 	return handles, closeAll, nil
 }
 
-// newAttributes says that a child inherits these handles and no other, and which job
-// it is in, if it is to be in one. What it points to must not move before Delete.
+// newAttributes returns attributes for a child that inherits these handles only, and
+// that starts in job unless that is 0. handles and job must not move before Delete.
 func newAttributes(handles *[3]windows.Handle, job *windows.Handle) (*windows.ProcThreadAttributeListContainer, error) {
 	list, err := windows.NewProcThreadAttributeList(2)
 	if err != nil {

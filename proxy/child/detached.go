@@ -8,17 +8,17 @@ import (
 	"os/exec"
 )
 
-// StartDetached starts a command that outlives this process and whoever ends its group: it
-// leads a session of its own. It gets input by stdin, and has to close its stdout when it has
-// said what the caller waits for; stdout returns that to its end. It has no stderr.
+// StartDetached starts a command in a new session, so that it outlives this process and a
+// signal to its group. The command reads input from stdin, and must close its stdout after the
+// output that the caller waits for. It has no stderr.
 //
-// The caller reads stdout to its end or closes it. The process is reaped in the background.
+// The caller must read stdout to its end or close it. The process is reaped in the background.
 func StartDetached(o Options, input []byte) (stdout io.ReadCloser, err error) {
 	path, err := findCommand(o)
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs, err := os.Pipe() // that of os/exec would be closed when the process has ended
+	ours, theirs, err := os.Pipe() // os/exec would close its own pipe when the process ends
 	if err != nil {
 		return nil, startError(o, path, err)
 	}
@@ -29,6 +29,6 @@ func StartDetached(o Options, input []byte) (stdout io.ReadCloser, err error) {
 	if err := c.Start(); err != nil {
 		return nil, errors.Join(startError(o, path, err), ours.Close())
 	}
-	go func() { _ = c.Wait() }() // a process that does not read its input says so by its stdout
+	go func() { _ = c.Wait() }() // the caller learns of a failure from stdout
 	return ours, nil
 }

@@ -5,26 +5,25 @@ import (
 	"syscall"
 )
 
-// signalBase is what a shell adds to the number of the signal that ended a
-// process to make it an exit status.
-const signalBase = 128
-
-// An Exit says how a process ended.
+// An Exit describes how a process ended.
 type Exit struct {
-	// Code is the exit status, and -1 if there is none: a signal ended the
-	// process, or it cannot be known, as of one that not even SIGKILL ended.
+	// Code is the exit status, or -1 if a signal ended the process or its status
+	// is unknown, for instance because not even SIGKILL ended it.
 	Code int
 
-	// Signal is the signal that ended the process; 0 if none did.
+	// Signal is the signal that ended the process, 0 for none.
 	Signal syscall.Signal
 
-	// Leftover tells that processes of its group outlived the process and had
+	// Leftover reports that processes of its group outlived the process and had
 	// to be ended. It is always false on Windows, where the job ends them.
 	Leftover bool
 }
 
-// Status is the exit status that passes the end on: the process's own, 128+n
-// after signal n, and 1 if it cannot be known.
+// signalBase is what a shell adds to the number of a signal to get an exit status.
+const signalBase = 128
+
+// Status returns the exit status for a program that ends because this process
+// ended: the status of the process, 128+n after signal n, and 1 if it is unknown.
 func (e Exit) Status() int {
 	switch {
 	case e.Signal != 0:
@@ -35,8 +34,8 @@ func (e Exit) Status() int {
 	return e.Code
 }
 
-// String says it for an error message: "exit status 3", "signal SIGKILL", and
-// "exit status 0xc0000005" for what Windows says of a crash.
+// String returns text for an error message: "exit status 3", "signal SIGKILL", or
+// "exit status 0xc0000005" after a crash on Windows.
 func (e Exit) String() string {
 	switch {
 	case e.Signal != 0:

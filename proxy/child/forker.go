@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// A Forker is a thread of the system that starts processes. What it has started ends with
-// it: see the package comment on PR_SET_PDEATHSIG. A program that runs many processes
-// shares one among them; else each has a thread of its own, which costs memory.
+// A Forker is an operating system thread that starts processes. Its processes end with it:
+// see PR_SET_PDEATHSIG in the package comment. A program that runs many processes should
+// use one Forker for all of them; otherwise each has its own thread, which takes memory.
 type Forker struct {
 	jobs   chan func()
 	closed chan struct{}
 	close  sync.Once
 }
 
-// NewForker returns a Forker, to be closed when all that it has started is gone.
+// NewForker returns a Forker. Close it when all its processes have ended.
 func NewForker() *Forker {
 	f := &Forker{jobs: make(chan func()), closed: make(chan struct{})}
 	go f.run()
 	return f
 }
 
-// run keeps the thread, which ends with the goroutine.
+// run runs jobs on one thread, which ends with the goroutine.
 func (f *Forker) run() {
 	runtime.LockOSThread()
 	for {
@@ -35,7 +35,7 @@ func (f *Forker) run() {
 	}
 }
 
-// do has the thread do a job. The error is that of the job, or os.ErrClosed.
+// do runs a job on the thread. It returns the error of the job, or os.ErrClosed.
 func (f *Forker) do(job func() error) error {
 	done := make(chan error)
 	select {
@@ -46,5 +46,5 @@ func (f *Forker) do(job func() error) error {
 	}
 }
 
-// Close ends the thread. Nothing can be started any more.
+// Close ends the thread. It can start no more processes.
 func (f *Forker) Close() { f.close.Do(func() { close(f.closed) }) }

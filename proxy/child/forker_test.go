@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestForker has one thread start some processes. Each goes on when another ends.
+// TestForker starts processes on one thread. Each goes on when another ends.
 func TestForker(t *testing.T) {
 	f := NewForker()
 	defer f.Close()
@@ -31,12 +31,12 @@ func TestForker(t *testing.T) {
 	}
 }
 
-// TestForkerClosed has a thread end that has started a process. On Linux and FreeBSD the
-// process ends with it, and nowhere is another one started.
+// TestForkerClosed closes a Forker that has started a process. On Linux and FreeBSD the
+// process ends with the thread. No system can start another process with the Forker.
 func TestForkerClosed(t *testing.T) {
 	f := NewForker()
 	if onFirstThread(t, f) {
-		defer f.Close() // it keeps that thread from the next one meanwhile
+		defer f.Close() // until then it keeps the next Forker from using that thread
 		f = NewForker()
 	}
 	o := sh("echo begun; exec sleep 1000")
@@ -55,12 +55,12 @@ func TestForkerClosed(t *testing.T) {
 	}
 }
 
-// onFirstThread reports whether a Forker has the first thread of the process, which does not
-// end before the process does.
+// onFirstThread reports whether a Forker uses the first thread of the process, which ends only
+// with the process.
 func onFirstThread(t *testing.T, f *Forker) (first bool) {
 	t.Helper()
 	err := f.do(func() error {
-		self, err := os.Readlink("/proc/thread-self") // PROCESS/task/THREAD, on Linux alone
+		self, err := os.Readlink("/proc/thread-self") // PROCESS/task/THREAD, only on Linux
 		first = err == nil && filepath.Base(self) == strconv.Itoa(os.Getpid())
 		return nil
 	})

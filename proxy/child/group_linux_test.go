@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A watch waits for the end of a process that need not be our child. It takes
-// hold of the process while that is alive, so another one with the same id
-// cannot be mistaken for it, and a zombie counts as ended.
+// A watch waits for the end of a process that need not be a child of the test. It opens
+// a pidfd while the process runs, so another process with the same id is not mistaken for
+// it, and a zombie counts as ended.
 type watch struct{ pid, fd int }
 
 func watchProcess(t testing.TB, pid int) watch {
@@ -46,7 +46,7 @@ func (w watch) ended(d time.Duration) bool {
 	}
 }
 
-// watchAll reads process ids, one a line up to a line "ready".
+// watchAll reads process ids, one per line, up to a line "ready".
 func watchAll(t testing.TB, r *bufio.Reader) []watch {
 	t.Helper()
 	var all []watch
@@ -78,8 +78,8 @@ func expectEnded(t testing.TB, all []watch) {
 	}
 }
 
-// trees are launchers with what they put behind them. Each prints the ids of
-// all and then "ready".
+// trees are launchers and the processes that they start. Each prints the ids of all
+// processes and then "ready".
 var trees = []struct{ name, script string }{
 	{"background", "sleep 1000 & echo $!; sleep 1000 & echo $!; echo $$; echo ready; "},
 	{"ignoring TERM and HUP", "trap '' TERM HUP INT; sleep 1000 & echo $!; sleep 1000 & echo $!; echo $$; echo ready; "},
@@ -100,7 +100,7 @@ func TestNothingLeftAfterStop(t *testing.T) {
 	}
 }
 
-// A launcher that dies and leaves the server: its end is the end of all.
+// When a launcher ends and leaves the server, the server is ended too.
 func TestNothingLeftAfterTheProcess(t *testing.T) {
 	for _, tree := range trees {
 		t.Run(tree.name, func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestNothingLeftAfterTheProcess(t *testing.T) {
 	}
 }
 
-// The dead whom nobody reaps, as in a container whose first process does not,
-// are not waited for: the grace is over when nobody runs any more.
-func TestTheDeadAreNotWaitedFor(t *testing.T) {
+// Zombies that nobody reaps, as in a container whose first process does not reap, are not
+// waited for: the grace ends when no process runs any more.
+func TestZombiesAreNotWaitedFor(t *testing.T) {
 	o := sh(fmt.Sprintf("%s=bystander %q & read x", roleEnv, os.Args[0])) // its TermGrace is a minute
 	o.Drain = time.Millisecond
 	p := start(t, o)
@@ -136,7 +136,7 @@ func TestTheDeadAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A process that left the group is not ours to end, and not to wait for.
+// A process that has left the group is neither ended nor waited for.
 func TestStdoutHeldByADaemon(t *testing.T) {
 	o := sh("setsid sh -c 'echo $$; echo ready; exec sleep 1000' & read x")
 	o.Drain = 20 * time.Millisecond
@@ -149,11 +149,11 @@ func TestStdoutHeldByADaemon(t *testing.T) {
 	}
 	p.Wait()
 	if daemon[0].ended(0) {
-		t.Error("the daemon ended too; then this test shows nothing")
+		t.Error("the daemon ended too, so the test proves nothing")
 	}
 }
 
-// A daemon that writes on and on cannot keep the reader for ever.
+// A daemon that writes without end does not keep the reader busy for ever.
 func TestStdoutFloodedByADaemon(t *testing.T) {
 	o := sh("setsid sh -c 'echo $$; echo ready; exec yes' & read x")
 	o.Drain = 20 * time.Millisecond
@@ -165,7 +165,7 @@ func TestStdoutFloodedByADaemon(t *testing.T) {
 	p.Wait()
 }
 
-// The promise of the package: whatever ends this process ends them all.
+// However this process ends, all processes that it started end.
 func TestNothingLeftAfterUs(t *testing.T) {
 	for _, end := range []string{"is killed", "exits", "panics"} {
 		for _, tree := range trees {
@@ -186,8 +186,8 @@ func TestNothingLeftAfterUs(t *testing.T) {
 	}
 }
 
-// Before the guard is armed the server has not begun, so it has no children that could
-// outlive us.
+// Before the guard is armed, the server does not run, so it has no children that could
+// outlive this process.
 func TestNothingRunsUnguarded(t *testing.T) {
 	if !mayTrace("/bin/sh") {
 		t.Skip("system calls are filtered here, so the child is not traced")
@@ -209,14 +209,14 @@ func TestNothingRunsUnguarded(t *testing.T) {
 		t.Errorf("before its guard is armed the server is in state %q, want t", state)
 	}
 	fmt.Fprintln(in, "now")
-	if said := readAll(t, out); said != "" { // to the end, so nobody holds stdout
-		t.Errorf("the server ran: %q", said)
+	if text := readAll(t, out); text != "" { // to the end, so no process holds stdout
+		t.Errorf("the server ran: %q", text)
 	}
 	cmd.Wait()
 	expectEnded(t, []watch{server})
 }
 
-// A program that gets privileges from its file would not get them while it is traced.
+// A program whose file gives it privileges would not get them if it was traced.
 func TestPrivilegedFileIsNotTraced(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "server")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -230,11 +230,11 @@ func TestPrivilegedFileIsNotTraced(t *testing.T) {
 	}
 }
 
-// PR_SET_PDEATHSIG means the thread that forked, not the process.
+// PR_SET_PDEATHSIG refers to the thread that forked, not to the process. Start keeps its thread.
 func TestThreadOfStartEnds(t *testing.T) {
 	started, tid := make(chan *Process), 0
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		tid = unix.Gettid()
 		started <- start(t, sh("exec cat"))
 	}()
@@ -254,8 +254,7 @@ func watchThreadEnd(t *testing.T, tid int) {
 	}
 }
 
-// The guard alone, without PR_SET_PDEATHSIG: whichever descriptor is closed first, the group
-// ends.
+// The guard ends the group without PR_SET_PDEATHSIG, whichever descriptor is closed first.
 func TestGuard(t *testing.T) {
 	for i := range 4 {
 		t.Run(fmt.Sprint("descriptor ", i), func(t *testing.T) {
@@ -286,18 +285,18 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// What a member of the group forks while the kernel signals one after another ends, too.
+// A process that a member forks while the kernel signals the members one by one ends too.
 func TestForkingGroupEndsWithUs(t *testing.T) {
 	t.Parallel()
-	for i := range 60 { // each for itself, as each may have hundreds of processes
+	for i := range 60 { // one after another, as each may have hundreds of processes
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			endsWithUs(t, "wrapper", "is killed", "i=0; while [ $i -lt 400 ]; do i=$((i+1)); (sleep 60 & wait) & done; wait")
 		})
 	}
 }
 
-// Pipes that cannot be armed are noticed.
-func TestGuardOfNobody(t *testing.T) {
+// Pipes that cannot be armed are an error.
+func TestGuardWithoutGroup(t *testing.T) {
 	g, err := newGuard()
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +307,7 @@ func TestGuardOfNobody(t *testing.T) {
 	}
 }
 
-// What the process inherits is what it would without us.
+// The process inherits the same descriptors as without this package.
 func TestInheritedDescriptors(t *testing.T) {
 	const script = "echo /proc/$$/fd/*; for i in 0 1 2; do grep flags /proc/self/fdinfo/$i; done"
 	p := start(t, sh(script))
@@ -333,8 +332,8 @@ func TestInheritedDescriptors(t *testing.T) {
 	}
 }
 
-// Our ends are polled: a deadline works, and Stdin's descriptor is non-blocking.
-func TestOurEndsArePolled(t *testing.T) {
+// The ends of this process are polled: a deadline works, and Stdin's descriptor is non-blocking.
+func TestPipesArePolled(t *testing.T) {
 	p := start(t, sh("exec cat"))
 	if err := p.Stdin().SetWriteDeadline(time.Now().Add(long)); err != nil {
 		t.Error("stdin:", err)
@@ -357,7 +356,7 @@ func TestNoThreadWaitsForTheProcess(t *testing.T) {
 	expect(t, lines(p), "here")
 	tasks, err := filepath.Glob("/proc/self/task/*/syscall")
 	if err != nil || len(tasks) == 0 {
-		t.Skip("this system does not tell in which calls threads are:", err)
+		t.Skip("this system does not show the system calls of threads:", err)
 	}
 	for _, task := range tasks {
 		now, _ := os.ReadFile(task) // a thread may have ended
@@ -385,7 +384,7 @@ func TestNothingLeaks(t *testing.T) {
 			}
 		}
 	}
-	once() // what the runtime opens for itself, once
+	once() // the runtime opens files for itself the first time
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	for range 5 {
 		once()
@@ -393,7 +392,7 @@ func TestNothingLeaks(t *testing.T) {
 	if now := openFiles(t); now > files {
 		t.Errorf("%d open files, before %d", now, files)
 	}
-	// A goroutine may still be on its last instructions.
+	// A goroutine may still be about to end.
 	for deadline := time.Now().Add(long); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)

@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A group is the direct child and what it starts: a process group whose id is
-// the child's.
+// A group is the direct child and what it starts: a process group with the child's
+// id.
 //
-// It uses syscall and not os.StartProcess, which on first use in a process
-// starts another one to find out whether pidfds work.
+// It uses syscall and not os.StartProcess, which starts another process on its
+// first use, to find out whether pidfds work.
 type group struct {
 	pid      int
 	guard    guard
 	guardErr error
 
 	mu    sync.Mutex
-	ended bool // nobody is in it; its id may become another's
+	ended bool // the group is empty; its id may be reused
 }
 
 // start starts the direct child. The calling goroutine must keep its thread
 // until reap has returned.
 func (g *group) start(path string, o Options, files [3]*os.File) error {
-	// Before the fork: the child has to wait for what is done behind it.
+	// Make the guard before the fork: the child waits while this thread works after it.
 	guard, guardErr := newGuard()
 	pid, resume, err := forkHalted(path, o, &syscall.ProcAttr{
 		Dir:   o.Dir,
 		Env:   o.Env,
-		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}, // Fd makes them blocking
+		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}, // Fd sets them to blocking mode
 		Sys:   attributes(),
 	})
 	if err != nil {
@@ -50,9 +50,9 @@ func (g *group) start(path string, o Options, files [3]*os.File) error {
 	return nil
 }
 
-// reap waits for the direct child to end. A signal sent from now on could go to
-// another group of the same id if this one is empty, until alive finds that
-// out; ids go round, so in these microseconds all others would have to be used.
+// reap waits for the direct child to end. If the group is then empty, a signal
+// could reach another group with the same id until alive detects that. An id is
+// reused only after all others, which does not happen in these microseconds.
 func (g *group) reap() Exit {
 	await(g.pid)
 	var ws syscall.WaitStatus
@@ -69,8 +69,8 @@ func (g *group) reap() Exit {
 	return Exit{Code: ws.ExitStatus()}
 }
 
-// alive reports whether anybody we may signal runs in the group. It is for the
-// time after reap.
+// alive reports whether a process that this one may signal runs in the group. Call
+// it after reap.
 func (g *group) alive() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,8 +81,8 @@ func (g *group) alive() bool {
 	return !g.ended
 }
 
-// signal sends a signal to everybody in the group, and reports whether anybody
-// got it.
+// signal sends a signal to all processes of the group, and reports whether there
+// were any.
 func (g *group) signal(sig syscall.Signal) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,8 +91,7 @@ func (g *group) signal(sig syscall.Signal) bool {
 
 func (g *group) kill() { g.signal(syscall.SIGKILL) }
 
-// release gives up the group. The guard goes off with it and ends whoever is
-// still there.
+// release closes the guard, which kills the processes that are still in the group.
 func (g *group) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,8 +99,11 @@ func (g *group) release() {
 	g.guard.close()
 }
 
-// readNow reads what a non-blocking descriptor holds now: 0 at the end, less if
-// there is nothing.
+// detached returns the attributes of a process that leads a session of its own.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// readNow reads what a non-blocking descriptor contains now. It returns 0 at the
+// end, and a negative number if there is nothing to read.
 func readNow(fd uintptr, b []byte) int {
 	n, err := syscall.Read(int(fd), b)
 	for err == syscall.EINTR {

@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A group is the direct child and what it starts: a job object that ends with
-// our handle to it.
+// A group is the direct child and what it starts: a job object that ends when its
+// handle is closed.
 type group struct {
 	pid      int
-	guardErr error // the child is in no job
+	guardErr error // why the child is in no job
 
 	mu      sync.Mutex
 	process windows.Handle
-	job     windows.Handle // 0: none
+	job     windows.Handle // 0 if there is none
 	ended   bool
 }
 
-// start starts the direct child in the job, so that nothing it starts can be
-// outside. Where that is refused, as in a job around us that admits no other, it is
-// started without one.
+// start starts the direct child in a job, so that everything it starts is in the
+// job too. If Windows refuses that, for instance because this process is in a job
+// that allows no other, it starts the child without one.
 func (g *group) start(path string, o Options, files [3]*os.File) error {
 	g.job, g.guardErr = newJob()
 	pid, process, err := createProcess(path, o, files, g.job)
@@ -53,14 +53,14 @@ func (g *group) reap() Exit {
 	return Exit{Code: int(code)}
 }
 
-// alive reports false: release ends who is left, and nobody can be asked to.
+// alive returns false: release ends the rest of the group, and no signal could ask
+// it to end.
 func (g *group) alive() bool { return false }
 
-// signal reports false: there is no signal that a process without a console
-// would get.
+// signal returns false: a process without a console receives no signals.
 func (g *group) signal(syscall.Signal) bool { return false }
 
-// killedStatus is the exit status of who is ended by force, as in package os.
+// killedStatus is the exit status of a killed process, as in package os.
 const killedStatus = 1
 
 func (g *group) kill() {
@@ -75,7 +75,7 @@ func (g *group) kill() {
 	}
 }
 
-// release closes the job, which ends who is still in it.
+// release closes the job, which ends the processes that are still in it.
 func (g *group) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,13 @@ func (g *group) closeJob() {
 	}
 }
 
-// readNow is not called: pipes have no deadlines here, so none is cut.
+// detached returns the attributes of a process without this console, in a new process group,
+// and outside of a job that ends with this process, if that job allows it.
+func detached() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS | windows.CREATE_BREAKAWAY_FROM_JOB}
+}
+
+// readNow is not called: pipes have no deadlines on Windows, so none is cut.
 func readNow(uintptr, []byte) int { return 0 }
 
 func signalName(sig syscall.Signal) string { return sig.String() }

@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// roleEnv makes the test binary play a part in a test of its own.
+// roleEnv makes the test binary play a role in one of its tests.
 const roleEnv = "ATTACHE_CHILD_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleEnv) {
-	case "arguments": // prints what it was given
+	case "arguments": // prints its arguments
 		_ = json.NewEncoder(os.Stdout).Encode(os.Args[1:])
 	case "exit":
 		code := 0
@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "sleeper":
 		time.Sleep(time.Hour)
-	case "launcher": // starts another as the first thing it does, and does not wait for it
+	case "launcher": // starts another process at once and does not wait for it
 		fmt.Println(launch("sleeper"))
 		fmt.Println(os.Getpid())
 		if os.Args[1] == "stays" {
 			time.Sleep(time.Hour)
 		}
-	case "wrapper": // stands for attache
+	case "wrapper": // plays attache
 		p, err := Start(context.Background(), role("launcher", "stays"))
 		if err != nil {
 			fmt.Println(err)
@@ -55,8 +55,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// role are the options of a process that plays a part. A stop is patient unless
-// told otherwise.
+// role returns the options of a process that plays a role. Its graces are long.
 func role(name string, args ...string) Options {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, roleEnv+"=") })
 	return Options{
@@ -66,7 +65,7 @@ func role(name string, args ...string) Options {
 	}
 }
 
-// launch starts a process that nobody has to wait for.
+// launch starts a process that need not be waited for.
 func launch(name string) (pid int) {
 	o := role(name)
 	cmd := exec.Command(o.Argv[0])
@@ -78,8 +77,8 @@ func launch(name string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// watch opens two processes by the ids that r gives next. While they are open no
-// other gets their ids.
+// watch reads the ids of two processes and opens them. While they are open, their ids are
+// not reused.
 func watch(t *testing.T, r io.Reader) (all []windows.Handle) {
 	t.Helper()
 	lines := bufio.NewReader(r)
@@ -94,7 +93,7 @@ func watch(t *testing.T, r io.Reader) (all []windows.Handle) {
 		}
 		h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, pid)
 		if errors.Is(err, windows.ERROR_INVALID_PARAMETER) {
-			continue // it has ended
+			continue // the process has ended
 		} else if err != nil {
 			t.Fatal(err)
 		}
@@ -141,8 +140,8 @@ func TestEndsWithItsStdin(t *testing.T) {
 	}
 }
 
-// A read that waits and a write that is not read return when our end is closed.
-func TestCloseUnderAReadAndAWrite(t *testing.T) {
+// A blocked read and a blocked write return when this end is closed.
+func TestCloseUnblocksReadAndWrite(t *testing.T) {
 	p := start(t, role("sleeper"))
 	failed := make(chan error, 2)
 	go func() {
@@ -153,7 +152,7 @@ func TestCloseUnderAReadAndAWrite(t *testing.T) {
 		_, err := p.Stdout().Read(make([]byte, 1))
 		failed <- err
 	}()
-	// One byte more than fits, and nothing to read: both are under way, or about to be.
+	// One byte more than fits, and nothing to read: both block, or are about to.
 	p.CloseStdin()
 	p.Stdout().Close()
 	for range 2 {
@@ -177,8 +176,8 @@ func TestNothingLeftAfterStop(t *testing.T) {
 	expectEnded(t, all)
 }
 
-// What a process starts as the first thing it does is in the job too, and ends with
-// the job when the process itself has ended.
+// A process that is started at once by the first one is in the job too, and ends with the
+// job when the first one has ended.
 func TestNothingLeftAfterTheProcess(t *testing.T) {
 	for range 10 {
 		p := start(t, role("launcher", "leaves"))
@@ -188,7 +187,7 @@ func TestNothingLeftAfterTheProcess(t *testing.T) {
 	}
 }
 
-// The promise of the package: whatever ends this process ends them all.
+// However this process ends, all processes that it started end.
 func TestNothingLeftAfterUs(t *testing.T) {
 	o := role("wrapper")
 	cmd := exec.Command(o.Argv[0])
@@ -201,7 +200,7 @@ func TestNothingLeftAfterUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := watch(t, out)
-	if err := cmd.Process.Kill(); err != nil { // TerminateProcess: no code of it runs any more
+	if err := cmd.Process.Kill(); err != nil { // TerminateProcess: no more code of it runs
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
@@ -227,7 +226,7 @@ func TestEnvironmentAndDirectory(t *testing.T) {
 		t.Errorf("no environment: %v, %v", block, err)
 	}
 	if _, err := environmentBlock([]string{"A=\x00"}); err == nil {
-		t.Error("a NUL was taken")
+		t.Error("a NUL was accepted")
 	}
 }
 
@@ -243,22 +242,20 @@ func copyTo(t *testing.T, path string) {
 	}
 }
 
-// odd are arguments that a command line or a batch file could take for something
-// else.
+// odd are arguments with a special meaning in a command line or a batch file.
 var odd = []string{
 	"plain", "", "two words", `C:\dir\`, `C:\Program Files\`, `a"b`, `\"`, `\\"x y\\`, "tab\there",
 	"a&b", "a|b", "<in", ">out", "^", "(x)", "x&calc.exe", `"&calc.exe`, "!x!", "ünïcode – ✓", "a;b,c=d",
 }
 
-// inWine reports whether this is no Windows but Wine, whose cmd.exe does not know
-// the part of a variable.
+// inWine reports whether this is Wine, whose cmd.exe does not support parts of variables.
 func inWine() bool {
 	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 }
 
-// Every argument arrives as it was given, through a batch file too, which nothing in
-// an argument ends or adds to. Quotes arrive there at programs that read "" in quotes
-// as the C library does since 2008, such as Node; Go has the rule before it.
+// Every argument arrives unchanged, also through a batch file, which an argument can neither
+// end nor extend. Through a batch file, quotes arrive only at programs that read "" in quotes as
+// the C library does since 2008, such as Node; Go has the older rule.
 func TestArguments(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "npx.cmd")
@@ -287,8 +284,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A shim is found by the endings of PATHEXT, in the PATH of the process, and not in
-// the working directory.
+// A shim is found with the endings of PATHEXT, in the PATH of the process, but not in the
+// working directory.
 func TestFindCommand(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(t.TempDir())

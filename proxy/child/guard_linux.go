@@ -11,28 +11,28 @@ import (
 // ends, for whatever reason. It has two pipes, which carry no data and which no child
 // inherits. Each end of a pipe is set to signal the group when its state changes
 // (F_SETOWN, F_SETSIG, O_ASYNC). When this process ends, the kernel closes its
-// descriptors. The end of a pipe that it closes first leaves the other end without a
-// peer, and the other end signals. No manual says which end the kernel closes first,
-// so both are set.
+// descriptors. When it has closed one end of a pipe, the other end has no peer any
+// more and signals. No manual specifies which end the kernel closes first, so both
+// are set.
 //
 // Each pipe signals once, and the group needs two signals. Linux 6.18 signals the
 // members of a group one after another, the youngest first. If an older member forks
 // in that time, the new process gets no signal. The second signal reaches it, unless
 // it forks while that one is sent.
 //
-// Leaving an end to the child to hold would not do: the child may close
-// it, and may be dead of PR_SET_PDEATHSIG before our descriptors are closed.
+// The child cannot hold one of the ends: it may close it, and PR_SET_PDEATHSIG may
+// kill it before the descriptors of this process are closed.
 //
-// The kernel keeps a reference to the group and not its number, so a guard can
-// never hit another group that got the same id.
+// The kernel keeps a reference to the group and not its number, so a guard never
+// signals another group that got the same id.
 type guard struct {
 	pipes   [2][2]int
 	open    bool
-	watcher *watcher // in place of the pipes, where the kernel does not know F_SETSIG
+	watcher *watcher // replaces the pipes if the kernel does not support F_SETSIG
 }
 
-// newGuard returns a guard that guards nobody yet. Its descriptors are not
-// *os.Files, which close when they are no longer referenced.
+// newGuard returns a guard that is not armed. It uses plain descriptors because an
+// *os.File is closed when it is no longer referenced.
 func newGuard() (guard, error) {
 	var g guard
 	for i := range g.pipes {
@@ -45,15 +45,15 @@ func newGuard() (guard, error) {
 	return g, nil
 }
 
-// arm makes the guard one of the group pgid, which must exist. Where the kernel
-// does not do what is asked of it, as in some sandboxes, a watcher takes its place.
+// arm sets the guard to the group pgid, which must exist. If the kernel does not
+// support it, as in some sandboxes, arm starts a watcher instead.
 func (g *guard) arm(pgid int) error {
 	err := g.armPipes(pgid)
 	if err == nil {
 		return nil
 	}
-	w, failed := watchGroup(pgid)
-	if failed != nil {
+	w, watchErr := watchGroup(pgid)
+	if watchErr != nil {
 		return err
 	}
 	g.watcher = w
@@ -80,7 +80,7 @@ func (g *guard) armPipes(pgid int) error {
 	return nil
 }
 
-// close sets an armed guard off.
+// close closes the guard. If the pipes are armed, the kernel then signals the group.
 func (g *guard) close() {
 	g.watcher.dismiss()
 	g.watcher = nil

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// haltTime bounds the wait for the child to stop. It stops at once, unless whoever started
-// us had blocked SIGTRAP.
+// haltTime bounds the wait for the child to stop. It stops at once, unless the parent of this
+// process had blocked SIGTRAP.
 const haltTime = time.Second
 
-// forkHalted starts the direct child as ForkExec does, and has it stop before the first
-// instruction of the command. Then resume lets it go on, on the same thread. resume is nil,
-// and the child runs, where it must not be traced or the kernel refuses that.
+// forkHalted starts the direct child as ForkExec does, and stops it before the first
+// instruction of the command. Call resume on the same thread to continue it. resume is nil,
+// and the child runs, if it must not be traced or the kernel refuses tracing.
 //
-// Without this the child runs before its guard is armed, and what it starts meanwhile would
-// outlive us if we got SIGKILL in that moment.
+// Otherwise the child would run before its guard is armed, and what it starts in that time
+// would outlive this process if it got SIGKILL in the same moment.
 func forkHalted(path string, o Options, attr *syscall.ProcAttr) (pid int, resume func(), err error) {
-	if mayTrace(seen(o, path)) {
+	if mayTrace(resolve(o, path)) {
 		attr.Sys.Ptrace = true
 		if pid, err = syscall.ForkExec(path, o.Argv, attr); err == nil {
 			stopped := awaitHalt(pid)
@@ -37,9 +37,9 @@ func forkHalted(path string, o Options, attr *syscall.ProcAttr) (pid int, resume
 	return pid, nil, err
 }
 
-// awaitHalt returns when the child has stopped, or ended, which reap is left to find. stopped
-// says that it got SIGSTOP, which it may act on later: also one that had stopped by itself, if
-// this process stood still meanwhile.
+// awaitHalt waits until the child has stopped or ended; reap detects the latter. stopped
+// reports that awaitHalt sent SIGSTOP, which may take effect later. It may have been sent to a
+// child that had already stopped, if this process itself was suspended.
 func awaitHalt(pid int) (stopped bool) {
 	over := make(chan struct{})
 	bound := time.AfterFunc(haltTime, func() {
@@ -55,10 +55,10 @@ func awaitHalt(pid int) (stopped bool) {
 	return true
 }
 
-// mayTrace reports whether the child may be traced while it is started. A traced process
-// gets no privileges from its file, nor from the interpreter of a script, and a script's
-// interpreter starts nothing so soon. A filter of system calls may end who asks to be traced,
-// in place of refusing it.
+// mayTrace reports whether the child may be traced while it starts. A traced process gets no
+// privileges from its file or from the interpreter of a script. A script need not be traced,
+// because its interpreter does not start other processes so early. A filter of system calls
+// may kill a process that asks to be traced.
 func mayTrace(path string) bool {
 	if mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err == nil && mode != 0 {
 		return false
@@ -80,5 +80,5 @@ func mayTrace(path string) bool {
 	return err == nil && string(magic) == elfMagic
 }
 
-// elfMagic begins the file of a program that needs no other one (elf(5)).
+// elfMagic begins the file of a program that needs no interpreter (elf(5)).
 const elfMagic = "\x7fELF"

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// An Input is our end of the process's stdin.
+// An Input is the write end of the process's stdin.
 type Input struct {
 	*os.File
 
-	// For TryWrite, where there is one.
+	// Used by TryWrite, which only Linux has.
 	conn  syscall.RawConn
 	try   func(fd uintptr) bool
 	bytes []byte

@@ -2,11 +2,11 @@ package child
 
 import "syscall"
 
-// atomicWrite is how many bytes are written to a pipe whole or not at all (PIPE_BUF).
+// atomicWrite is PIPE_BUF: a write of up to that many bytes to a pipe is never partial.
 const atomicWrite = 4096
 
-// TryWrite writes b if there is room for it now, and reports whether there was. It writes
-// all of b or nothing, and is called from one goroutine at a time.
+// TryWrite writes b if the pipe has room for it now, and reports whether it did. It writes
+// all of b or nothing. Only one goroutine at a time may call it.
 func (i *Input) TryWrite(b []byte) (written bool, err error) {
 	if len(b) > atomicWrite {
 		return false, nil

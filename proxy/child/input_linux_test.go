@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What TryWrite writes arrives whole, and what it does not write does not arrive in part.
+// TryWrite writes a line completely or not at all.
 func TestTryWrite(t *testing.T) {
 	p, err := Start(context.Background(), Options{Argv: []string{"sh", "-c", "read first; cat"}, Env: []string{"PATH=/usr/bin:/bin"}})
 	if err != nil {
@@ -28,21 +28,21 @@ func TestTryWrite(t *testing.T) {
 		n++
 	}
 	if written, err := input.TryWrite(make([]byte, atomicWrite+1)); written || err != nil {
-		t.Errorf("more than is written whole: %v, %v", written, err)
+		t.Errorf("more than PIPE_BUF: %v, %v", written, err)
 	}
 	got := make(chan []byte)
 	go func() {
 		b, _ := io.ReadAll(p.Stdout())
 		got <- b
 	}()
-	if _, err := input.Write([]byte("end\n")); err != nil { // waits
+	if _, err := input.Write([]byte("end\n")); err != nil { // blocks
 		t.Fatal(err)
 	}
 	p.CloseStdin()
 	if want := append(bytes.Repeat(line, n-1), "end\n"...); !bytes.Equal(<-got, want) {
-		t.Errorf("%d lines were written, and others arrived", n)
+		t.Errorf("%d lines were written, but other lines arrived", n)
 	}
 	if _, err := input.TryWrite(line); err == nil {
-		t.Error("a closed input takes lines")
+		t.Error("a write to a closed input succeeded")
 	}
 }

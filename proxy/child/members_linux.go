@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// anyRuns reports whether anybody in a process group runs, as against being
-// dead and not reaped. kill(2) takes the dead for members, and in a container
-// whose first process reaps no orphans they stay for ever. It reads all of
-// /proc, so it is for the few moments when somebody seems to be left.
+// anyRuns reports whether a process of the group runs, and not only zombies. For
+// kill(2) a zombie is a member too, and in a container whose first process does not
+// reap orphans, zombies stay for ever. anyRuns reads all of /proc, so call it only
+// if kill(2) reports that the group is not empty.
 func anyRuns(pgid int) bool {
 	proc, err := os.ReadDir("/proc")
 	if err != nil {
@@ -27,9 +27,9 @@ func anyRuns(pgid int) bool {
 	return false
 }
 
-// stat returns state and process group of a process, both empty if it is gone.
-// In /proc/PID/stat they are the first and the third field behind the command's
-// name, which stands in brackets and may hold anything, brackets too.
+// stat returns the state and the process group of a process, both empty if it is
+// gone. In /proc/PID/stat they are the first and the third field after the name of
+// the command, which is in brackets and may contain any byte, also brackets.
 func stat(pid string) (state, group string) {
 	b, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

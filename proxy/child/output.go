@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// leftLimit bounds what is still read of an output once it was cut: the largest
-// pipe an unprivileged process gets on Linux. Without it a process that left
-// the group could go on writing for ever.
+// leftLimit bounds how many bytes are read after the cut: the size of the largest
+// pipe of an unprivileged process on Linux. Without it, a process that left the
+// group could keep the reader busy for ever.
 const leftLimit = 1 << 20
 
-// An Output is our end of the process's stdout or stderr. It ends with io.EOF
-// when all writers have closed it or when it is cut, [Options.Drain] after the
-// process ended, whichever comes first. Cutting loses nothing that was already
-// written: what is in the pipe is read before io.EOF, however late the reader
-// comes, for the reader may be waiting for a slow client.
+// An Output is the read end of the process's stdout or stderr. It ends with
+// io.EOF when all writers have closed it, or when it is cut, [Options.Drain] after
+// the process ended. A cut loses nothing that was already written: Read returns
+// what is in the pipe before io.EOF, even if it is called much later, because the
+// reader may be waiting for a slow client.
 //
-// It is for one reader. Reading to the end closes it.
+// An Output is for one reader. Reading to the end closes it.
 type Output struct {
 	file *os.File
-	left int // how much may still be read after the cut
+	left int // bytes that may still be read after the cut
 }
 
 func newOutput(f *os.File) *Output { return &Output{file: f, left: leftLimit} }
@@ -40,20 +40,20 @@ func (o *Output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the reading early: a process that writes on gets EPIPE. A Read
-// that is blocked returns. It is needed only where Read did not reach the end.
+// Close stops reading before the end: a process that goes on writing gets EPIPE.
+// It unblocks a Read. It is needed only if Read has not reached the end.
 func (o *Output) Close() error { return o.file.Close() }
 
-// SyscallConn gives access to the descriptor, which stays non-blocking and
-// polled.
+// SyscallConn returns the raw connection of the descriptor, which is non-blocking
+// and polled.
 func (o *Output) SyscallConn() (syscall.RawConn, error) { return o.file.SyscallConn() }
 
-// cut makes t the end of waiting for more. An output without deadlines, as on
-// Windows, is ended by the end of its writers alone.
+// cut stops waiting for more output at t. An output without deadlines, as on
+// Windows, ends only when its writers close it.
 func (o *Output) cut(t time.Time) { _ = o.file.SetReadDeadline(t) }
 
-// readLeft reads what is in the pipe now, past the deadline, and takes an empty
-// pipe as the end.
+// readLeft reads what is in the pipe now, after the deadline. An empty pipe is the
+// end.
 func (o *Output) readLeft(b []byte) (int, error) {
 	b = b[:min(len(b), o.left)]
 	conn, err := o.file.SyscallConn()

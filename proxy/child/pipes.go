@@ -2,13 +2,13 @@ package child
 
 import "os"
 
-// pipes are the pipes to stdin and from stdout and stderr. They are os.Pipe
-// pairs of ours: those of os/exec are closed by its Wait, under a reader that
-// has not had the last answers yet. Our ends are non-blocking and polled, so a
-// Close or a deadline wakes who is blocked on them; O_NONBLOCK belongs to one
-// end, and the process gets its ends blocking, as it expects them.
+// pipes are the pipes for stdin, stdout and stderr. os/exec would close its pipes
+// in Wait, before a reader has read the last answers, so these are made by
+// os.Pipe. The ends of this process are non-blocking and polled, so a Close or a
+// deadline unblocks a Read or Write. O_NONBLOCK is a property of one end, and the
+// ends of the child are blocking, as it expects.
 type pipes struct {
-	ours, theirs [3]*os.File // by descriptor of the process
+	ours, theirs [3]*os.File // indexed by the descriptor in the child
 }
 
 func openPipes() (*pipes, error) {
@@ -31,7 +31,7 @@ func openPipes() (*pipes, error) {
 func (p *pipes) closeOurs()   { closeAll(p.ours) }
 func (p *pipes) closeTheirs() { closeAll(p.theirs) }
 
-// closeAll closes files; (*os.File)(nil).Close is an error and no fault.
+// closeAll closes files, some of which may be nil.
 func closeAll(files [3]*os.File) {
 	for _, f := range files {
 		f.Close()

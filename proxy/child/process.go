@@ -1,6 +1,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -9,42 +10,43 @@ import (
 	"time"
 )
 
-// Options say what to run and how long to be patient with it. For each
-// duration zero means the default and a negative value means no wait at all.
+// Options define what to run and how long to wait for it. For each duration,
+// zero means the default and a negative value means no wait at all.
 type Options struct {
 	// Argv is the command and its arguments. A command without a slash is
 	// looked up in the PATH of Env; a relative one is relative to Dir.
 	Argv []string
 
-	// Env is the complete environment of the process, as "name=value". Nothing
-	// is added to it; nil is an empty environment.
+	// Env is the complete environment of the process, as "name=value". Start
+	// adds nothing to it; nil is an empty environment.
 	Env []string
 
-	// Dir is the working directory; "" is the one of this process. PWD in Env
-	// is the caller's to set.
+	// Dir is the working directory; "" is that of this process. The caller sets
+	// PWD in Env.
 	Dir string
 
-	// Stderr gets a copy of what the process writes to its stderr; nil drops
-	// it. A Stderr that blocks never blocks the process: up to 128 KiB wait for
+	// Stderr receives a copy of the stderr of the process; nil drops it. A
+	// Stderr that blocks never blocks the process: up to 128 KiB are queued for
 	// it, the rest is dropped in whole lines and counted (see
 	// [Process.Dropped]). Only one goroutine at a time writes to it.
 	Stderr io.Writer
 
-	// Forker starts the process; nil has a thread of its own do it.
+	// Forker starts the process; nil means a new thread for this process.
 	Forker *Forker
 
-	// Grace is how long the process may go on after its stdin was closed before
+	// Grace is how long the process may run after its stdin was closed before
 	// it gets SIGTERM. Default 1.5 s.
 	Grace time.Duration
 
-	// TermGrace is how long it may go on after SIGTERM before it gets SIGKILL.
-	// Default 300 ms: with Grace it stays under the 2 s clients give us.
+	// TermGrace is how long it may run after SIGTERM before it gets SIGKILL.
+	// Default 300 ms: together with Grace this is less than the 2 s that clients
+	// wait for attache.
 	TermGrace time.Duration
 
 	// Drain is how long stdout and stderr may stay open after the process
-	// ended, which they do when a process that left its group holds them, and
-	// how long a blocked Stderr may take for what it still has to get. Once a
-	// Stop has begun, Grace and TermGrace together bound it too. Default 1 s.
+	// ended (a process that left the group may hold them), and how long a
+	// blocked Stderr may take to receive the rest. After Stop was called, it is
+	// also bounded by the sum of Grace and TermGrace. Default 1 s.
 	Drain time.Duration
 }
 
@@ -55,21 +57,14 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	o.Grace = orDefault(o.Grace, defaultGrace)
-	o.TermGrace = orDefault(o.TermGrace, defaultTermGrace)
-	o.Drain = orDefault(o.Drain, defaultDrain)
+	o.Grace = max(cmp.Or(o.Grace, defaultGrace), 0)
+	o.TermGrace = max(cmp.Or(o.TermGrace, defaultTermGrace), 0)
+	o.Drain = max(cmp.Or(o.Drain, defaultDrain), 0)
 	return o
 }
 
-func orDefault(d, def time.Duration) time.Duration {
-	if d == 0 {
-		return def
-	}
-	return max(d, 0)
-}
-
-// A Process is a started command with everything it starts. Its methods may be
-// called from any goroutine.
+// A Process is a started command and all processes that it starts. Its methods
+// may be called from any goroutine.
 type Process struct {
 	opt    Options
 	path   string
@@ -78,29 +73,28 @@ type Process struct {
 	stderr *stderrCopy
 	group  group
 
-	// Each is closed once, in this order if at all but for killed.
-	killed chan struct{} // SIGKILL went to the group ahead of its time
-	done   chan struct{} // the direct child was reaped
-	over   chan struct{} // the group ended, stderr is complete
+	killed chan struct{} // closed when SIGKILL was sent to the group early
+	done   chan struct{} // closed when the direct child was reaped
+	over   chan struct{} // closed after done, when the group has ended and stderr is complete
 
-	begin     sync.Once // the ladder
-	kills     sync.Once
-	ends      sync.Once
-	signalled atomic.Pointer[signalled]
+	stopOnce sync.Once // starts the ladder
+	killOnce sync.Once // closes killed
+	overOnce sync.Once // closes over
+	signal   atomic.Pointer[forwardedSignal]
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	exit   Exit
-	reaped bool      // exit is final, but for Leftover
-	stopBy time.Time // when the ladder will have reached its end; zero: not begun
+	reaped bool      // exit is final, except for Leftover
+	stopBy time.Time // when the ladder reaches its end; zero before it was started
 }
 
-// Start starts a command in a process group of its own, with pipes for stdin,
-// stdout and stderr. When ctx ends, the process is stopped as by
-// [Process.Stop]. It inherits which signals this process ignores, so one that
-// is not to end this process, such as SIGPIPE, is better notified than ignored.
+// Start starts a command in a new process group, with pipes for stdin, stdout
+// and stderr. When ctx is done, the process is stopped as by [Process.Stop].
+// The process inherits the set of ignored signals. So if a signal such as
+// SIGPIPE must not end this process, use signal.Notify and not signal.Ignore.
 //
-// The error is a *[StartError] if the command cannot be started, and ctx's if
-// ctx had ended before.
+// The error is a *[StartError] if the command cannot be started, and ctx.Err()
+// if ctx was already done.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -122,18 +116,19 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		pipes.closeOurs()
 		return nil, startError(o, path, err)
 	}
-	p.stderr.start()
+	go p.stderr.read()
 	return p, nil
 }
 
-// Find returns the file that Start would run, without running it. The error is
-// the *[StartError] that Start would return if there is none, or if it may not be
-// run.
-func Find(o Options) (path string, err error) {
-	if path, err = findCommand(o); err == nil {
-		err = mayRun(o, path)
-	}
+// Find returns the file that Start would run, without running it. If the file
+// does not exist or may not be run, the error is the *[StartError] that Start
+// would return.
+func Find(o Options) (string, error) {
+	path, err := findCommand(o)
 	if err != nil {
+		return "", err
+	}
+	if err := mayRun(o, path); err != nil {
 		return "", err
 	}
 	return path, nil
@@ -156,45 +151,46 @@ func newProcess(o Options, path string, pipes *pipes) *Process {
 // process group. It may belong to another process once Done is closed.
 func (p *Process) Pid() int { return p.group.pid }
 
-// Path returns the file that was started: Argv[0], or where it was found.
+// Path returns the path of the file that was started.
 func (p *Process) Path() string { return p.path }
 
-// Stdin returns our end of the process's stdin. A Write that the process does
-// not read blocks until [Process.CloseStdin]. One after the process closed its
-// end fails with EPIPE, and one after the process ended with os.ErrClosed.
+// Stdin returns the write end of the process's stdin. If the process does not
+// read, a Write blocks until [Process.CloseStdin]. It fails with EPIPE after
+// the process closed its end, and with os.ErrClosed after the process ended.
 func (p *Process) Stdin() *os.File { return p.input.File }
 
-// CloseStdin closes our end of the process's stdin, also under a Write that is
-// blocked. Closing it again does nothing.
+// CloseStdin closes the write end of the process's stdin, which unblocks a
+// Write. It may be called more than once.
 func (p *Process) CloseStdin() { p.input.Close() }
 
-// Stdout returns our end of the process's stdout, for one reader. Read it to
-// io.EOF before acting on [Process.Wait]: the last answers of a process that
-// has ended are still in it.
+// Stdout returns the read end of the process's stdout, for one reader. Read it
+// to io.EOF before acting on [Process.Wait]: it may still contain the last
+// answers of a process that has ended.
 func (p *Process) Stdout() *Output { return p.stdout }
 
-// Tail returns the last lines the process wrote to stderr, without their line
-// ends: at most 20 lines and 8 KiB, in valid UTF-8, otherwise as written, so
-// the text is the process's word and may hold control characters. If they tell no
-// error, one told before them and "…" stand in place of the first two. It is
-// complete after [Process.Wait].
+// Tail returns the last lines that the process wrote to stderr, without line
+// ends: at most 20 lines and 8 KiB. The text is valid UTF-8 but otherwise as
+// written, so it may contain control characters. If none of these lines reports
+// an error but an earlier one does, that line and "…" replace the first two.
+// The tail is complete after [Process.Wait].
 func (p *Process) Tail() []string { return p.stderr.lines() }
 
 // Dropped returns how many bytes of stderr were dropped because Options.Stderr
 // blocked or failed.
 func (p *Process) Dropped() int64 { return p.stderr.droppedBytes() }
 
-// GuardErr returns nil if the whole process group will end when this process ends
-// in any way, and otherwise why it will not. It is worth a debug
-// line and no more: the package comment says what still holds then.
+// GuardErr returns nil if the whole process group will end when this process
+// ends in any way, and otherwise the reason why it will not. The package
+// comment describes what is still guaranteed then; log the reason at debug
+// level.
 func (p *Process) GuardErr() error { return p.group.guardErr }
 
-// Done returns a channel that is closed when the direct child has ended and was
-// reaped. Its group may not have ended yet, and stdout may hold its last words.
+// Done returns a channel that is closed when the direct child was reaped. The
+// rest of its group may still run, and stdout may still contain output.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait waits until the process was reaped, its group has ended and its stderr
-// is complete, and returns how the process ended. It asks for nothing to end;
+// is complete, and returns how the process ended. It does not stop anything;
 // see [Process.Stop].
 func (p *Process) Wait() Exit {
 	<-p.over

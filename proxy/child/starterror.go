@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// A StartError tells why a command could not be started. Nothing was started
-// and nothing is left open.
+// A StartError reports why a command could not be started. Nothing was started
+// and no file was left open.
 type StartError struct {
-	// Command is the command as it was given, "" if there was none.
+	// Command is Argv[0] of the options, "" if Argv was empty.
 	Command string
 
-	// Path is the file that was tried, "" if the command was not found.
+	// Path is the file that Start tried to run, "" if the command was not found.
 	Path string
 
-	// Err is the cause, a syscall.Errno where the system gave one: errors.Is
-	// knows it as fs.ErrNotExist, fs.ErrPermission and the like.
+	// Err is the cause, a syscall.Errno if the system returned one. errors.Is
+	// matches it with fs.ErrNotExist, fs.ErrPermission and similar errors.
 	Err error
 
 	text string // what is wrong, and what to do next
 }
 
-// Error names the command, what was tried, the system's word on it, and what to
-// do next.
+// Error returns the command, the file, the error of the system, and what to do
+// next.
 func (e *StartError) Error() string {
 	return fmt.Sprintf("cannot start %q: %s", e.Command, e.text)
 }
@@ -33,8 +33,8 @@ func (e *StartError) Error() string {
 // Unwrap returns Err.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Status is the exit status a shell would leave with: 127 if something that is
-// needed does not exist, 126 if it is there and cannot be run.
+// Status returns the exit status that a shell would use: 127 if the command, or
+// something that it needs, does not exist, and 126 if it exists but cannot be run.
 func (e *StartError) Status() int {
 	if e.Path == "" || errors.Is(e.Err, fs.ErrNotExist) {
 		return 127
@@ -42,17 +42,17 @@ func (e *StartError) Status() int {
 	return 126
 }
 
-// startError explains why the system did not start path.
+// startError returns the error of a file that the system did not start.
 func startError(o Options, path string, err error) error {
 	return &StartError{Command: o.Argv[0], Path: path, Err: err, text: diagnose(o, path, err)}
 }
 
-// notFound explains why there is no file to start.
+// notFound returns the error of a command without a file.
 func notFound(command string, err error, format string, args ...any) error {
 	return &StartError{Command: command, Err: err, text: fmt.Sprintf(format, args...)}
 }
 
-// notInPath explains why there is no file to start for a name that was looked up.
+// notInPath returns the error of a name that was not found in PATH.
 func notInPath(name, path string, err error) error {
 	switch {
 	case strings.Contains(name, " "):
@@ -63,8 +63,8 @@ func notInPath(name, path string, err error) error {
 	return notFound(name, err, "no such program in PATH (looked in %s): install it, correct its name or give its full path", path)
 }
 
-// getenv returns the value of a variable in a list as of os.Environ, the last
-// one if there are several, as os/exec has it. On Windows PATH may be called Path.
+// getenv returns the value of a variable in a list such as that of os.Environ: the
+// last one if there are several, as in os/exec. Windows ignores the case of names.
 func getenv(env []string, name string) string {
 	value := ""
 	for _, entry := range env {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findCommand returns the file to start. It looks where the process itself
-// would, in the PATH of its own environment. Entries of PATH that are not
-// absolute are passed over, as os/exec does: with them the repository one
-// stands in decides what is run.
+// findCommand returns the file to start. It searches the PATH in o.Env, as the
+// process itself would. It ignores entries of PATH that are not absolute, as
+// os/exec does: otherwise the working directory, perhaps a foreign repository,
+// would decide what is run.
 func findCommand(o Options) (string, error) {
 	if len(o.Argv) == 0 || o.Argv[0] == "" {
 		return "", notFound("", fs.ErrInvalid, "no command was given: name the program to run")
@@ -47,10 +47,10 @@ func findCommand(o Options) (string, error) {
 	return "", notInPath(name, path, syscall.ENOENT)
 }
 
-// mayRun returns the error of Start if path, which findCommand found, is not there or
-// may not be run.
+// mayRun returns the error that Start would return if path, which findCommand returned,
+// does not exist or may not be run.
 func mayRun(o Options, path string) error {
-	file := seen(o, path)
+	file := resolve(o, path)
 	if err := unix.Access(file, unix.X_OK); err != nil {
 		return startError(o, path, err)
 	}
@@ -60,8 +60,9 @@ func mayRun(o Options, path string) error {
 	return nil
 }
 
-// seen returns path as it is from here: the process has its own working directory.
-func seen(o Options, path string) string {
+// resolve returns path relative to the working directory of this process: a relative
+// path is relative to that of the child.
+func resolve(o Options, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
@@ -73,14 +74,14 @@ func isDir(file string) bool {
 	return err == nil && info.IsDir()
 }
 
-// diagnose says what is wrong with a command and what to do next. The system's
-// word alone misleads: ENOENT is also a working directory that is not there, or
-// a script's interpreter.
+// diagnose returns what is wrong with a command and what to do next. The error of
+// the system alone is misleading: ENOENT may also mean that the working directory
+// or the interpreter of a script is missing.
 func diagnose(o Options, path string, err error) string {
 	if e := dirError(o.Dir); e != nil {
 		return fmt.Sprintf("working directory %q: %v: correct it or create it", o.Dir, e)
 	}
-	file := seen(o, path)
+	file := resolve(o, path)
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		return missing(file)
@@ -111,7 +112,7 @@ var causes = []struct {
 	{syscall.EPERM, "the system does not let it run: look into its sandbox and security settings"},
 }
 
-// dirError tells whether, and why, a process could not begin in dir.
+// dirError returns why a process cannot start in dir, nil if it can.
 func dirError(dir string) error {
 	if dir == "" {
 		return nil
@@ -153,8 +154,8 @@ func denied(file string) string {
 	return fmt.Sprintf("%s: %v: look at its interpreter, and whether its disk is mounted noexec", file, syscall.EACCES)
 }
 
-// interpreterOf returns the program the #! line of a script names, "" if there
-// is none.
+// interpreterOf returns the program in the #! line of a script, "" if there is no
+// such line.
 func interpreterOf(file string) string {
 	f, err := os.Open(file)
 	if err != nil {

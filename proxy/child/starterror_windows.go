@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// findCommand returns the file to start. It looks in the PATH of the process's own
-// environment, for the endings that PATHEXT of ours names (npx is npx.cmd). Entries
-// of PATH that are not absolute are passed over, and so is the working directory,
-// which Windows puts in front: with them the repository one stands in decides what
-// is run.
+// findCommand returns the file to start. It searches the PATH in o.Env for names with
+// the endings in the PATHEXT of this process (npx is npx.cmd). It ignores entries of
+// PATH that are not absolute, and the working directory, which Windows searches first:
+// otherwise the working directory, perhaps a foreign repository, would decide what is
+// run.
 func findCommand(o Options) (string, error) {
 	if len(o.Argv) == 0 || o.Argv[0] == "" {
 		return "", notFound("", fs.ErrInvalid, "no command was given: name the program to run")
@@ -38,17 +38,17 @@ func findCommand(o Options) (string, error) {
 	return "", notInPath(name, path, fs.ErrNotExist)
 }
 
-// findFile returns the file that a path names, which may leave out its ending.
+// findFile returns the file of a path, which may lack its ending.
 func findFile(o Options, name string) (string, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(o.Dir, name)
 	}
 	file, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrDot) {
-		err = nil // it was asked for by its path
+		err = nil // the caller gave a path
 	}
 	if err == nil {
-		file, err = filepath.Abs(file) // CreateProcess does not take it relative to Dir
+		file, err = filepath.Abs(file) // CreateProcess does not resolve it relative to Dir
 	}
 	if err != nil {
 		return "", notFound(o.Argv[0], fs.ErrNotExist, "%s: no such program: install it or correct the path", name)
@@ -56,10 +56,10 @@ func findFile(o Options, name string) (string, error) {
 	return file, nil
 }
 
-// mayRun has nothing to add: findCommand has looked at the file.
+// mayRun returns nil: findCommand has already checked the file.
 func mayRun(Options, string) error { return nil }
 
-// diagnose says why path was not started, and what to do.
+// diagnose returns why path was not started, and what to do next.
 func diagnose(o Options, path string, err error) string {
 	if o.Dir != "" {
 		if info, e := os.Stat(o.Dir); e != nil {

@@ -8,37 +8,36 @@ import (
 )
 
 const (
-	// flushAtLeast is what stderr gets for its last lines even when nothing
-	// else is waited for.
+	// flushAtLeast is the time that the last lines of stderr always get.
 	flushAtLeast = 50 * time.Millisecond
 
-	leastRead = 512      // one read of the stderr of a process that says little; on the stack
-	readSize  = 32 << 10 // one read of what is more
-	queueSize = 64 << 10 // waiting for the sink; as much again may be on its way into it
+	smallRead = 512      // size of the first read; on the stack, as most processes write little
+	largeRead = 32 << 10 // size of the following reads
+	queueSize = 64 << 10 // bytes queued for the sink; as many again may be in a Write
 )
 
 // A stderrCopy copies the process's stderr to a sink that may block, and keeps
-// its last lines. Two goroutines: one reads, and never waits for anything but
-// the process, so no sink can block it; one writes, as long as there is something. Between them is a queue of
-// bounded size. What does not fit is dropped and counted, from the beginning of
-// a line to its end where that is possible; a line that was cut although it had
-// begun to be written gets a line end, so that it does not run into the next.
-// All other bytes stay as they are.
+// the last lines. One goroutine reads, and waits only for the process, so no
+// sink can block it. Another one writes while the queue between them is not
+// empty. The queue has a bounded size. What does not fit is dropped in whole
+// lines if possible, and counted. A line of which only a part was queued gets a
+// line end, so that the next line does not continue it. All other bytes are
+// copied unchanged.
 type stderrCopy struct {
 	from *Output
-	sink io.Writer // nil: only the tail is kept
+	sink io.Writer // nil if only the tail is kept
 
-	drained chan struct{} // from is at its end
-	flushed chan struct{} // the sink has all it will get
+	drained chan struct{} // closed when from was read to its end
+	flushed chan struct{} // closed when the sink has received everything
 
 	mu       sync.Mutex
 	tail     tail
 	queue    []byte
-	writing  bool // a goroutine writes what is queued
+	writing  bool // a goroutine writes the queue
 	closed   bool // nothing more will be queued
-	failed   bool // the sink returned an error, or was given up
+	failed   bool // the sink returned an error, or finish no longer waits for it
 	midLine  bool // the last byte queued is not a line end
-	skipping bool // the rest of the line coming in is to be dropped
+	skipping bool // the rest of the current line is dropped
 	dropped  int64
 }
 
@@ -51,15 +50,13 @@ func newStderrCopy(from *Output, sink io.Writer) *stderrCopy {
 	}
 }
 
-func (c *stderrCopy) start() { go c.read() }
-
-// read takes stderr in until its end.
+// read reads stderr to its end.
 func (c *stderrCopy) read() {
 	defer close(c.drained)
-	var small [leastRead]byte
+	var small [smallRead]byte
 	for {
 		n, err := c.from.Read(small[:])
-		c.take(small[:n])
+		c.add(small[:n])
 		if n == len(small) && err == nil {
 			err = c.readMore()
 		}
@@ -75,23 +72,22 @@ func (c *stderrCopy) read() {
 	}
 }
 
-// readBuffers lend what a process is read into that says much.
-var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+var readBuffers = sync.Pool{New: func() any { return new([largeRead]byte) }}
 
-// readMore takes stderr in until a read brings less than it could.
+// readMore reads stderr with a larger buffer until a read does not fill it.
 func (c *stderrCopy) readMore() error {
-	b := readBuffers.Get().(*[readSize]byte)
+	b := readBuffers.Get().(*[largeRead]byte)
 	defer readBuffers.Put(b)
 	for {
 		n, err := c.from.Read(b[:])
-		c.take(b[:n])
+		c.add(b[:n])
 		if n < len(b) || err != nil {
 			return err
 		}
 	}
 }
 
-// write gives the sink what is queued until nothing is.
+// write writes to the sink until the queue is empty.
 func (c *stderrCopy) write() {
 	var batch []byte
 	for {
@@ -105,8 +101,8 @@ func (c *stderrCopy) write() {
 	}
 }
 
-// next takes all that is queued, in exchange for the buffer of the last batch. Where
-// nothing is, the goroutine that writes ends.
+// next returns and empties the queue, which then uses the buffer of the last
+// batch. If the queue is empty, next returns nil and the writing goroutine ends.
 func (c *stderrCopy) next(buf []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,9 +118,8 @@ func (c *stderrCopy) next(buf []byte) []byte {
 	return batch
 }
 
-// take accepts a piece of stderr: for the tail all of it, for the sink as much
-// as there is room for.
-func (c *stderrCopy) take(b []byte) {
+// add adds b to the tail, and to the queue as far as there is room.
+func (c *stderrCopy) add(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tail.add(b)
@@ -136,10 +131,10 @@ func (c *stderrCopy) take(b []byte) {
 		return
 	}
 	b = c.skip(b)
-	fit := c.fit(b)
-	c.enqueue(fit)
-	if len(fit) < len(b) {
-		c.tear(b[len(fit):])
+	fitting := c.fit(b)
+	c.enqueue(fitting)
+	if len(fitting) < len(b) {
+		c.drop(b[len(fitting):])
 	}
 	if len(c.queue) > 0 && !c.writing {
 		c.writing = true
@@ -147,7 +142,7 @@ func (c *stderrCopy) take(b []byte) {
 	}
 }
 
-// skip drops what belongs to a line whose beginning was dropped.
+// skip drops the rest of a line whose beginning was dropped.
 func (c *stderrCopy) skip(b []byte) []byte {
 	if !c.skipping {
 		return b
@@ -162,7 +157,7 @@ func (c *stderrCopy) skip(b []byte) []byte {
 	return b[n:]
 }
 
-// fit is the part of b there is room for: all of it, or whole lines.
+// fit returns the part of b that the queue has room for: all of it, or whole lines.
 func (c *stderrCopy) fit(b []byte) []byte {
 	room := max(queueSize-len(c.queue), 0)
 	if len(b) <= room {
@@ -179,10 +174,10 @@ func (c *stderrCopy) enqueue(b []byte) {
 	c.midLine = b[len(b)-1] != '\n'
 }
 
-// tear drops rest, which follows what was queued last. A line end of ours takes
-// the place of its first byte where it would cut a line, so that what is
-// written and what is dropped always add up to what came in.
-func (c *stderrCopy) tear(rest []byte) {
+// drop drops rest, which follows what was queued last. If that cuts a line, a line
+// end replaces the first byte of rest, so that the numbers of bytes written and
+// dropped always add up to the number of bytes read.
+func (c *stderrCopy) drop(rest []byte) {
 	c.skipping = rest[len(rest)-1] != '\n'
 	if c.midLine {
 		c.enqueue([]byte{'\n'}) // one byte over the limit, once a line
@@ -191,8 +186,8 @@ func (c *stderrCopy) tear(rest []byte) {
 	c.dropped += int64(len(rest))
 }
 
-// giveUp drops what is queued and all that will come, n bytes of a batch with
-// it.
+// giveUp drops the queue and everything that follows. n is the number of bytes of
+// the current batch that were not written.
 func (c *stderrCopy) giveUp(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,14 +196,14 @@ func (c *stderrCopy) giveUp(n int) {
 	c.queue = nil
 }
 
-// finish waits until stderr was read to its end and the sink has got it: each
-// until t, or for flushAtLeast where that is later. A sink that is blocked even
-// then keeps its goroutine until it returns, and gets nothing more.
+// finish waits until stderr was read to its end and the sink has received it. It
+// waits for each until t, and for flushAtLeast at least. If a sink still blocks
+// then, its goroutine ends when the Write returns, and writes nothing more.
 func (c *stderrCopy) finish(t time.Time) {
 	t = later(t, time.Now().Add(flushAtLeast))
 	c.from.cut(t)
-	// A moment more than the cut, which ends the reader by itself. Only where
-	// pipes have no deadlines is it left behind.
+	// Wait a moment longer than the cut, which ends the reader. If pipes have no
+	// deadlines, the reader may go on.
 	closesBy(c.drained, t.Add(flushAtLeast))
 	if !closesBy(c.flushed, later(t, time.Now().Add(flushAtLeast))) {
 		c.giveUp(0)

@@ -16,8 +16,8 @@ import (
 
 // A gate is a sink that blocks until it is opened.
 type gate struct {
-	entered chan int      // one a Write, with its length
-	open    chan struct{} // closed: no longer blocks
+	entered chan int      // receives the length of each Write
+	open    chan struct{} // closed when Write no longer blocks
 	mu      sync.Mutex
 	got     bytes.Buffer
 }
@@ -49,7 +49,7 @@ func TestStderrPassesUnchanged(t *testing.T) {
 	o := sh("exec cat >&2")
 	o.Stderr = &got
 	p := start(t, o)
-	// Piece by piece, so that the sink keeps up whatever the machine does.
+	// In small pieces, so that the sink keeps up on a slow machine too.
 	for b := want; len(b) > 0; b = b[min(1000, len(b)):] {
 		p.Stdin().Write(b[:min(1000, len(b))])
 	}
@@ -80,14 +80,14 @@ func TestStderrToAFile(t *testing.T) {
 	}
 }
 
-// A client that does not read our stderr stops neither the server nor us.
+// A client that does not read attache's stderr blocks neither the server nor attache.
 func TestStderrFloodWithABlockedSink(t *testing.T) {
 	sink := newGate()
 	defer close(sink.open)
 	o := sh("seq 1 300000 >&2; echo done; read x; exit 6")
 	o.Stderr, o.Drain = sink, 20*time.Millisecond
 	p := start(t, o)
-	expect(t, lines(p), "done") // it wrote 2 MB and was not held up
+	expect(t, lines(p), "done") // it wrote 2 MB without blocking
 	p.stderr.mu.Lock()
 	if n := cap(p.stderr.queue); n > 2*queueSize {
 		t.Errorf("a queue of %d bytes", n)
@@ -104,18 +104,18 @@ func TestStderrFloodWithABlockedSink(t *testing.T) {
 	}
 }
 
-// After a block the copy goes on where whole lines are, and the count is right.
+// After a block, the copy continues at the beginning of a line, and Dropped is correct.
 func TestStderrAfterABlock(t *testing.T) {
 	const flood = 300000
 	sink := newGate()
 	o := sh(fmt.Sprintf("echo 1 >&2; read x; seq 2 %d >&2; echo done; read x; echo last >&2", flood))
 	o.Stderr = sink
 	p := start(t, o)
-	total := <-sink.entered // blocked from the first line on
+	total := <-sink.entered // the sink blocks at the first line
 	fmt.Fprintln(p.Stdin(), "go on")
 	expect(t, lines(p), "done")
 	close(sink.open)
-	total += <-sink.entered // now the queue has room again
+	total += <-sink.entered // the queue has room again
 	p.Stop(t.Context())
 	for len(sink.entered) > 0 {
 		total += <-sink.entered
@@ -140,7 +140,7 @@ type brokenSink struct{}
 
 func (brokenSink) Write(b []byte) (int, error) { return 0, errors.New("gone") }
 
-func TestStderrSinkBreaks(t *testing.T) {
+func TestStderrSinkFails(t *testing.T) {
 	o := sh("seq 1 20000 >&2; exit 2")
 	o.Stderr = brokenSink{}
 	p := start(t, o)
@@ -152,20 +152,20 @@ func TestStderrSinkBreaks(t *testing.T) {
 	}
 }
 
-// Lines stay whole for any pieces the stream comes in and any pace of the sink;
-// with fixed seeds, so that what fails fails again.
+// Lines stay complete for any sizes of the reads and any speed of the sink. The seeds are
+// fixed, so that a failure can be repeated.
 func TestStderrKeepsLinesWhole(t *testing.T) {
 	for seed := range uint64(5) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		c := newStderrCopy(nil, newGate())
-		c.writing = true // the test takes what is queued
+		c.writing = true // the test empties the queue itself
 		var in, out bytes.Buffer
 		for i := range 40_000 {
 			fmt.Fprintf(&in, "%d\n", i+1)
 		}
 		written, pauses := in.Len(), 1
 		for in.Len() > 0 {
-			c.take(in.Next(1 + rnd.IntN(readSize)))
+			c.add(in.Next(1 + rnd.IntN(largeRead)))
 			if len(c.queue) > queueSize+1 {
 				t.Fatalf("seed %d: a queue of %d", seed, len(c.queue))
 			}
@@ -179,18 +179,17 @@ func TestStderrKeepsLinesWhole(t *testing.T) {
 			t.Errorf("seed %d: %d out, %d dropped; written %d", seed, out.Len(), c.dropped, written)
 		}
 		if cut := cutLines(out.String()); cut > pauses {
-			t.Errorf("seed %d: %d lines are not whole after %d pauses of the sink", seed, cut, pauses)
+			t.Errorf("seed %d: %d lines are incomplete after %d pauses of the sink", seed, cut, pauses)
 		}
 		if c.dropped == 0 {
-			t.Errorf("seed %d: nothing dropped; then this shows nothing", seed)
+			t.Errorf("seed %d: nothing was dropped, so the test proves nothing", seed)
 		}
 	}
 }
 
-// tornLines counts the lines that are not numbers in order but the beginning of
-// one, whose end did not fit and was replaced by a line end of ours. It is
-// smaller than the number before it: nothing is dropped before the numbers have
-// five digits.
+// cutLines counts the lines with only the beginning of a number: its rest did not fit and
+// was replaced by a line end. Such a number is smaller than the one before it, because
+// nothing is dropped before the numbers have five digits.
 func cutLines(out string) (cut int) {
 	before := 0
 	for line := range strings.Lines(out) {
@@ -254,7 +253,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// The tail is the same for any pieces the stream comes in.
+// The tail is the same for any sizes of the reads.
 func TestTailInPieces(t *testing.T) {
 	var in bytes.Buffer
 	for i := range 5000 {

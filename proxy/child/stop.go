@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// stuck is how long a process that got SIGKILL may take to end. One that takes
-// longer hangs in the kernel, on a dead network mount for instance, or is one we
-// may not signal.
+// stuck is how long a process may take to end after SIGKILL. A process that takes
+// longer hangs in the kernel, for instance on a dead network mount, or is one
+// that this process may not signal.
 const stuck = time.Second
 
-// A signalled is the first signal that was passed on, and when.
-type signalled struct {
+// A forwardedSignal is the first signal that was forwarded.
+type forwardedSignal struct {
 	sig os.Signal
 	at  time.Time
 }
 
-// Stop ends the process and waits until nothing of it is left: it goes up the
-// ladder of the package comment, which takes little more than Grace plus
-// TermGrace. When ctx ends the rest of the ladder is skipped and the group gets SIGKILL at
-// once. Stopping a process that is being stopped or has ended waits for its
-// end and returns the same.
+// Stop ends the process and its group and waits until both are gone. It takes the
+// steps in the package comment, in little more than Grace plus TermGrace. When
+// ctx is done, the remaining steps are skipped and the group gets SIGKILL at once.
+// If the process is already being stopped or has ended, Stop only waits and
+// returns the same Exit.
 func (p *Process) Stop(ctx context.Context) Exit {
 	p.shutDown()
 	select {
@@ -34,18 +34,19 @@ func (p *Process) Stop(ctx context.Context) Exit {
 	return p.Wait()
 }
 
-// echo is for how long the same signal counts as the one before: a terminal sends it
-// to us and to the launcher we were started by (npx, for one), which passes it on.
+// echo is how long the same signal counts as a repetition of the first one. A
+// terminal sends a signal both to this process and to the launcher that started
+// it (such as npx), and the launcher forwards it too.
 const echo = 200 * time.Millisecond
 
-// Signal passes on a signal this process got: the group gets it, its stdin is
-// closed, and the ladder follows as in Stop. The second signal, whichever it
-// is, is SIGKILL at once, unless it is an echo of the first. Signal does not wait;
-// see [Process.Wait].
+// Signal forwards a signal that this process received to the group, closes
+// stdin, and goes on as Stop does. A second signal of any kind becomes SIGKILL at
+// once, unless it is an echo of the first. Signal does not wait; see
+// [Process.Wait].
 func (p *Process) Signal(sig os.Signal) {
-	first := &signalled{sig, time.Now()}
-	if !p.signalled.CompareAndSwap(nil, first) {
-		if first = p.signalled.Load(); first.sig != sig || time.Since(first.at) > echo {
+	first := &forwardedSignal{sig, time.Now()}
+	if !p.signal.CompareAndSwap(nil, first) {
+		if first = p.signal.Load(); first.sig != sig || time.Since(first.at) > echo {
 			p.shutDown()
 			p.kill()
 		}
@@ -59,10 +60,10 @@ func (p *Process) Signal(sig os.Signal) {
 	p.shutDown()
 }
 
-// shutDown closes stdin and lets the ladder begin, if it has not.
+// shutDown closes stdin and starts the ladder, if it was not started yet.
 func (p *Process) shutDown() {
 	p.CloseStdin()
-	p.begin.Do(func() {
+	p.stopOnce.Do(func() {
 		p.mu.Lock()
 		p.stopBy = time.Now().Add(p.opt.Grace + p.opt.TermGrace)
 		p.mu.Unlock()
@@ -70,8 +71,8 @@ func (p *Process) shutDown() {
 	})
 }
 
-// climb goes up the ladder until the process has ended. It ends the direct
-// child; run ends what is left of the group.
+// climb takes the steps of the ladder until the direct child has ended. run ends
+// the rest of the group.
 func (p *Process) climb() {
 	if p.outlives(p.opt.Grace, p.killed) &&
 		(!p.group.signal(syscall.SIGTERM) || p.outlives(p.opt.TermGrace, p.killed)) {
@@ -82,8 +83,8 @@ func (p *Process) climb() {
 	}
 }
 
-// abandon stops waiting for a process that nothing ends, so that we can end. If
-// it ever ends, run does the rest.
+// abandon stops waiting for a process that even SIGKILL did not end, so that this
+// process can end. If the process does end later, run does the rest.
 func (p *Process) abandon() {
 	p.settle(Exit{Code: -1})
 	p.stdout.cut(time.Now())
@@ -91,8 +92,8 @@ func (p *Process) abandon() {
 	p.end()
 }
 
-// outlives reports whether the direct child is still there after d. It returns
-// false as soon as it is not, or quit is closed.
+// outlives reports whether the direct child still runs after d. It returns false
+// as soon as the child has ended or quit is closed.
 func (p *Process) outlives(d time.Duration, quit <-chan struct{}) bool {
 	select {
 	case <-p.done:
@@ -104,18 +105,18 @@ func (p *Process) outlives(d time.Duration, quit <-chan struct{}) bool {
 	}
 }
 
-// kill sends SIGKILL to the group and ends all patience.
+// kill sends SIGKILL to the group and ends all waits for it.
 func (p *Process) kill() {
-	p.kills.Do(func() {
+	p.killOnce.Do(func() {
 		p.group.kill()
 		close(p.killed)
 	})
 }
 
-// run starts the process, stays with it until nothing of it is left, and
-// releases what belonged to it. Without a Forker it keeps its thread: PR_SET_PDEATHSIG
+// run starts the process, waits until the process and its group have ended, and
+// releases their resources. Without a Forker it keeps its thread: PR_SET_PDEATHSIG
 // fires when the thread that forked ends, and the runtime may end a thread that no
-// goroutine holds.
+// goroutine is locked to.
 func (p *Process) run(ctx context.Context, pipes *pipes, started chan<- error) {
 	var err error
 	fork := func() error { return p.group.start(p.path, p.opt, pipes.theirs) }
@@ -140,7 +141,7 @@ func (p *Process) run(ctx context.Context, pipes *pipes, started chan<- error) {
 	p.end()
 }
 
-// settle makes exit the end of the process, unless there is one.
+// settle sets how the process ended, unless that is already set.
 func (p *Process) settle(exit Exit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,9 +152,9 @@ func (p *Process) settle(exit Exit) {
 	close(p.done)
 }
 
-func (p *Process) end() { p.ends.Do(func() { close(p.over) }) }
+func (p *Process) end() { p.overOnce.Do(func() { close(p.over) }) }
 
-// endGroup ends what the direct child left behind in its group.
+// endGroup ends the processes that the direct child left in its group.
 func (p *Process) endGroup() {
 	defer p.group.release()
 	if !p.group.alive() {
@@ -168,10 +169,9 @@ func (p *Process) endGroup() {
 	}
 }
 
-// groupEnds waits for the group to be empty, and reports false at t, or when
-// nothing is to be waited for. The group cannot be waited for as a child can,
-// so this is the one place that looks again and again, and it is off the
-// ordinary way.
+// groupEnds waits for the group to become empty. It returns false at t, or when
+// the group was killed. A process group cannot be waited for like a child, so
+// this polls; it is needed only after a child that left processes behind.
 func (p *Process) groupEnds(t time.Time) bool {
 	const longest = 32 * time.Millisecond
 	for pause := time.Millisecond; p.group.alive(); pause = min(2*pause, longest) {
@@ -188,8 +188,8 @@ func (p *Process) groupEnds(t time.Time) bool {
 	return true
 }
 
-// until is when a wait of d ends that begins now: with the ladder at the
-// latest, and at once after SIGKILL.
+// until returns when a wait of d that starts now ends: no later than the ladder,
+// and at once after SIGKILL.
 func (p *Process) until(d time.Duration) time.Time {
 	now := time.Now()
 	select {

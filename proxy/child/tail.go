@@ -17,7 +17,7 @@ const (
 // so that most additions move nothing.
 type tail struct {
 	buf []byte
-	cut bool // buf does not begin where a line begins, or may not
+	cut bool // buf may begin in the middle of a line
 }
 
 func (t *tail) add(b []byte) {
@@ -33,15 +33,15 @@ func (t *tail) add(b []byte) {
 	t.buf = append(t.buf, b...)
 }
 
-// tellsError matches a line that says why a process ends. Many programs print a usage or a stack
-// behind it, which is longer than the lines that are returned.
-var tellsError = sync.OnceValue(func() *regexp.Regexp {
+// errorLine matches a line that reports an error. Many programs then print a usage or a
+// stack that has more lines than are returned.
+var errorLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\W*(?i:\w*error|fatal|panic)\b|"level":"(?:error|fatal)"`)
 })
 
-// lines returns the last lines, oldest first. A line of which only the end was
-// kept is left out unless there is no other. If the last lines tell no error, the last
-// one before them stands in front, and "…" for what was between.
+// lines returns the last lines, oldest first. It omits an incomplete first line unless it is
+// the only one. If none of the lines reports an error, the first two are replaced by the last
+// earlier line that does, and "…".
 func (t *tail) lines() []string {
 	b, cut := t.buf, t.cut
 	if over := len(b) - tailBytes; over > 0 {
@@ -60,11 +60,11 @@ func (t *tail) lines() []string {
 	}
 	if over := len(lines) - tailLines; over > 0 {
 		before := lines[:over]
-		if lines = lines[over:]; slices.ContainsFunc(lines, tellsError().MatchString) {
+		if lines = lines[over:]; slices.ContainsFunc(lines, errorLine().MatchString) {
 			return lines
 		}
 		for _, line := range slices.Backward(before) {
-			if tellsError().MatchString(line) {
+			if errorLine().MatchString(line) {
 				return append([]string{line, "…"}, lines[2:]...)
 			}
 		}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// An Upstream is a process in the form in which package proxy takes the server that
-// it relays to (proxy.Upstream).
+// An Upstream is a process that implements proxy.Upstream, the server that package
+// proxy relays to.
 type Upstream struct{ *Process }
 
-// Upstream returns the process as the upstream of a relay. Start it with a context
-// that outlives the relay's, which ends it by the ladder and not at once:
+// Upstream returns the process as the upstream of a relay. Start the process with a
+// context that outlives that of the relay, because the relay stops it step by step:
 //
 //	Start: func(context.Context) (proxy.Upstream, error) {
 //		p, err := child.Start(context.Background(), child.Options{Argv: argv, Env: env, Stderr: os.Stderr})
@@ -23,18 +23,18 @@ type Upstream struct{ *Process }
 //	},
 func (p *Process) Upstream() Upstream { return Upstream{p} }
 
-// Stdin returns our end of the process's stdin.
+// Stdin returns the write end of the process's stdin.
 func (u Upstream) Stdin() io.WriteCloser { return &u.Process.input }
 
-// Stdout returns our end of the process's stdout, to be read to its end.
+// Stdout returns the read end of the process's stdout, to be read to its end.
 func (u Upstream) Stdout() io.Reader { return u.Process.Stdout() }
 
-// Stop ends the process, gently first, and returns when it is gone.
+// Stop stops the process as [Process.Stop] does, and waits until it is gone.
 func (u Upstream) Stop() { u.Process.Stop(context.Background()) }
 
-// Wait returns when the process is gone. The error says how it ended, with the last
-// lines of its stderr, which most often have the reason; nil for exit status 0 without
-// a word.
+// Wait waits until the process is gone. The error describes how it ended, with the
+// last lines of its stderr, which usually contain the reason. It is nil for exit
+// status 0 and an empty stderr.
 func (u Upstream) Wait() error {
 	exit := u.Process.Wait()
 	last := LastWords(u.Tail())
@@ -44,8 +44,8 @@ func (u Upstream) Wait() error {
 	return errors.New(exit.String() + last)
 }
 
-// LastWords returns the last lines of a process's stderr as the end of a message that
-// says how it ended, "" if there are none.
+// LastWords returns the last lines of a process's stderr, to be appended to a message
+// about its end. It returns "" if there are none.
 func LastWords(tail []string) string {
 	if len(tail) == 0 {
 		return ""

@@ -6,21 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// await returns when our child pid, which nobody reaps meanwhile, has ended. It waits
-// in the runtime's poller, for the child's pidfd. Where there is none, as before
-// Linux 5.3, it returns at once; then wait4 waits.
+// await waits until the child pid has ended. Nobody else may reap it meanwhile. It waits
+// for the child's pidfd in the runtime's poller. Without pidfds, as before Linux 5.3, it
+// returns at once; then wait4 waits.
 //
-// A thread that waits in wait4(2) keeps the processor it ran on (GOMAXPROCS) until
-// the runtime's monitor takes that away, and the monitor looks every 10 ms at worst.
-// With two processors of which one is busy, the goroutine that brings the child its
-// first message stood still for milliseconds.
+// A thread that waits in wait4(2) keeps its processor (GOMAXPROCS) until the runtime's
+// monitor takes it away, which may take 10 ms. With two processors of which one was
+// busy, that delayed the first message to the child by milliseconds.
 func await(pid int) {
-	// Not SysProcAttr.PidFD: emulators refuse to clone with a flag they do not know.
+	// SysProcAttr.PidFD does not work everywhere: emulators refuse clone flags they do not know.
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
 	}
-	_ = unix.SetNonblock(pidfd, true) // what makes a file pollable for package os
+	_ = unix.SetNonblock(pidfd, true) // package os polls only non-blocking files
 	file := os.NewFile(uintptr(pidfd), "pidfd")
 	defer file.Close()
 	conn, err := file.SyscallConn()

@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// A watcher ends a process group when this process ends, where the kernel cannot
-// be asked to. It is a shell that waits for the end of a pipe whose only writer is
-// this process: the kernel closes that end whatever ends us.
+// A watcher kills a process group when this process ends, on systems where the
+// kernel cannot do it. It is a shell that reads from a pipe to which only this
+// process holds the write end. The kernel closes that end however this process ends.
 //
-// It is in a session of its own, so that neither a terminal nor a process that signals
-// our group reaches it, and it holds nothing of ours but the pipe.
+// It runs in a session of its own, so that neither a terminal nor a signal to this
+// process's group reaches it, and inherits no other descriptor than the pipe.
 type watcher struct {
 	pid  int
-	pipe *os.File // the write end; nothing is written
+	pipe *os.File // the write end; nothing is written to it
 }
 
-// watching is the shell's script. No word of it is anybody else's: its one
-// argument is a number. The signal stands before the group, which every shell
-// takes; dash takes no "--" there.
-const watching = `read -r _; kill -KILL "-$1"`
+// watcherScript is the script of the shell. It contains no foreign text: its only
+// argument is a number. Every shell accepts the signal before the group; dash does
+// not accept "--" there.
+const watcherScript = `read -r _; kill -KILL "-$1"`
 
 // watchGroup starts a watcher of the group pgid, which must exist.
 func watchGroup(pgid int) (*watcher, error) {
@@ -37,7 +37,7 @@ func watchGroup(pgid int) (*watcher, error) {
 	}
 	defer r.Close()
 	const shell = "/bin/sh"
-	pid, err := syscall.ForkExec(shell, []string{"sh", "-c", watching, "attache-watcher", strconv.Itoa(pgid)}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(shell, []string{"sh", "-c", watcherScript, "attache-watcher", strconv.Itoa(pgid)}, &syscall.ProcAttr{
 		Dir:   "/",
 		Files: []uintptr{r.Fd(), null.Fd(), null.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
@@ -49,9 +49,8 @@ func watchGroup(pgid int) (*watcher, error) {
 	return &watcher{pid, w}, nil
 }
 
-// dismiss ends the watcher, which then ends nobody: by the time it could, the id of
-// the group may be another's. It is our child and not reaped before, so its own id
-// is not.
+// dismiss kills the watcher before it kills the group, whose id may belong to another
+// group by then. The watcher's own id cannot be reused before dismiss reaps it.
 func (w *watcher) dismiss() {
 	if w == nil {
 		return

@@ -16,9 +16,8 @@ import (
 	"time"
 )
 
-// family starts a shell with two processes behind it, in a group of their own, and
-// returns a reader that is at its end when all three are gone: each holds the other
-// end.
+// family starts a shell with two child processes in a group of their own. It returns a
+// reader that ends when all three are gone: each holds the write end.
 func family(t *testing.T) (pgid int, held io.Reader) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM HUP; sleep 1000 & sleep 1000 & echo ready; wait")
@@ -39,7 +38,7 @@ func family(t *testing.T) (pgid int, held io.Reader) {
 	return cmd.Process.Pid, r
 }
 
-// That the write end is closed is all a watcher sees of our end.
+// A watcher kills the group when the write end of its pipe is closed.
 func TestWatcher(t *testing.T) {
 	pgid, held := family(t)
 	w, err := watchGroup(pgid)
@@ -55,7 +54,7 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// A watcher that is dismissed ends nobody, and is gone when dismiss returns.
+// A watcher that is dismissed kills nothing, and is gone when dismiss returns.
 func TestWatcherDismissed(t *testing.T) {
 	pgid, held := family(t)
 	w, err := watchGroup(pgid)
@@ -74,8 +73,8 @@ func TestWatcherDismissed(t *testing.T) {
 	(*watcher)(nil).dismiss()
 }
 
-// The promise of the package, as far as every Unix keeps it: whatever ends this
-// process ends the group, by what the system has for it and by a watcher.
+// On every Unix the group ends however this process ends, both with the means of the system
+// and with a watcher.
 func TestGroupEndsWithUs(t *testing.T) {
 	for _, role := range []string{"wrapper", "watched"} {
 		for _, end := range []string{"is killed", "exits", "panics"} {
@@ -87,8 +86,8 @@ func TestGroupEndsWithUs(t *testing.T) {
 	}
 }
 
-// endsWithUs has a process of a role run a script and end. Nobody who runs for the script may
-// be left.
+// endsWithUs starts a process in a role, which runs a script and ends. No process of the script
+// may be left.
 func endsWithUs(t *testing.T, role, end, script string) {
 	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "held")
@@ -109,7 +108,7 @@ func endsWithUs(t *testing.T, role, end, script string) {
 	fmt.Fprintln(in, "now")
 	_ = cmd.Wait()
 	_ = held.SetReadDeadline(time.Now().Add(long))
-	pgid, err := io.ReadAll(held) // to its end, when nobody is left
+	pgid, err := io.ReadAll(held) // ends when no process is left
 	if err != nil {
 		t.Errorf("processes of group %s are left: %v", bytes.TrimSpace(pgid), err)
 		if id, err := strconv.Atoi(string(bytes.TrimSpace(pgid))); err == nil && id > 1 {

@@ -1,11 +1,10 @@
-// Package mempipe has a pipe in memory that behaves like one of the operating
-// system, and a server in memory that is reached over two of them: package proxy
-// relays to it as to a process. The pipe holds a bounded number of bytes, either
-// end can be closed alone, and a write to a pipe nobody reads any more fails with
-// EPIPE.
+// Package mempipe provides a pipe in memory that behaves like a pipe of the
+// operating system, and a server in memory behind two such pipes, to which package
+// proxy relays as to a process. A pipe has a bounded capacity, each end can be
+// closed separately, and a write fails with EPIPE after the read end was closed.
 //
-// A pipe blocks on nothing but a condition variable, so it works inside the bubble
-// of testing/synctest, and allocates nothing once its buffer has grown.
+// A pipe blocks only on a condition variable, so it works in a bubble of
+// testing/synctest. It allocates nothing once its buffer has grown.
 package mempipe
 
 import (
@@ -25,16 +24,16 @@ type Pipe struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	buf     []byte
-	start   int  // first byte not read
-	ended   bool // the writing end is closed
-	broken  bool // the reading end is closed
+	start   int  // offset in buf of the first byte that was not read
+	ended   bool // the write end is closed
+	broken  bool // the read end is closed
 	stuck   int  // how many writers wait for room
 }
 
 // ErrLate is returned by ReadLine when no line came in time.
 var ErrLate = errors.New("nothing came in time")
 
-// New returns a pipe that holds up to max bytes; 0 stands for any number.
+// New returns a pipe with a capacity of max bytes; 0 means unlimited.
 func New(max int) *Pipe {
 	p := &Pipe{max: max}
 	p.changed.L = &p.mu
@@ -68,8 +67,8 @@ func (p *Pipe) consume(n int) {
 	p.changed.Broadcast()
 }
 
-// ReadLine returns the next line with its line end, or what was left when the
-// writing end was closed. It waits for it up to limit.
+// ReadLine returns the next line with its line end, or the rest if the write end was
+// closed. It waits up to limit.
 func (p *Pipe) ReadLine(limit time.Duration) ([]byte, error) {
 	late := false
 	t := time.AfterFunc(limit, func() {
@@ -99,14 +98,14 @@ func (p *Pipe) ReadLine(limit time.Duration) ([]byte, error) {
 	}
 }
 
-// cut takes n bytes from the front. The caller holds p.mu.
+// cut removes n bytes from the front and returns them. The caller holds p.mu.
 func (p *Pipe) cut(n int) []byte {
 	line := bytes.Clone(p.buf[p.start : p.start+n])
 	p.consume(n)
 	return line
 }
 
-// Write implements io.Writer. It returns when all bytes have found room.
+// Write implements io.Writer. It blocks until there was room for all bytes.
 func (p *Pipe) Write(b []byte) (n int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +131,7 @@ func (p *Pipe) Write(b []byte) (n int, err error) {
 	}
 }
 
-// TryWrite writes b if there is room for all of it, and reports whether there was.
+// TryWrite writes b if there is room for all of it, and reports whether it did.
 func (p *Pipe) TryWrite(b []byte) (written bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,8 +160,8 @@ func (p *Pipe) put(b []byte) {
 	p.changed.Broadcast()
 }
 
-// CloseWrite closes the writing end: who reads gets what is left and then the
-// end. A Write that waits for room fails.
+// CloseWrite closes the write end: a reader gets the rest and then io.EOF. A Write
+// that waits for room fails.
 func (p *Pipe) CloseWrite() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +170,7 @@ func (p *Pipe) CloseWrite() error {
 	return nil
 }
 
-// CloseRead closes the reading end: what is left is gone, writes fail.
+// CloseRead closes the read end: it discards the rest, and writes fail.
 func (p *Pipe) CloseRead() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,28 +180,21 @@ func (p *Pipe) CloseRead() error {
 	return nil
 }
 
-// Broken reports whether the reading end is closed.
+// Broken reports whether the read end is closed.
 func (p *Pipe) Broken() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken
 }
 
-// Ended reports whether the writing end is closed.
-func (p *Pipe) Ended() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
-}
-
-// Len returns how many bytes are in the pipe.
+// Len returns the number of bytes in the pipe.
 func (p *Pipe) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.buf) - p.start
 }
 
-// AwaitStuck returns when a Write waits for room.
+// AwaitStuck waits until a Write waits for room.
 func (p *Pipe) AwaitStuck() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -51,7 +51,7 @@ func TestClosed(t *testing.T) {
 		p.AwaitStuck()
 		p.CloseRead()
 		if err := <-done; !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("write to a pipe nobody reads: %v", err)
+			t.Errorf("write after CloseRead: %v", err)
 		}
 	})
 }

@@ -7,46 +7,46 @@ import (
 	"time"
 )
 
-// ErrKilled is how a Server ends that does not leave when its input has ended.
+// ErrKilled is the error of a Server that does not end when its input has ended.
 var ErrKilled = errors.New("signal: killed")
 
-// grace is how long a stopped server has to leave by itself.
+// grace is how long a stopped server may take to end by itself.
 const grace = 1500 * time.Millisecond
 
-// A Server is a server in memory, in the form in which package proxy takes the
-// server that it relays to (proxy.Upstream).
+// A Server is a server in memory. It implements proxy.Upstream, the server that
+// package proxy relays to.
 type Server struct {
-	In, Out *Pipe // what the relay writes to the server, and reads from it
+	In, Out *Pipe // the relay writes to In and reads from Out
 
-	stopping chan struct{} // closed when In has ended
-	gone     chan struct{} // closed when the server is
-	end      sync.Once
-	exit     sync.Once
-	err      error // how it ended; written before gone is closed
+	stopping chan struct{} // closed when the relay has closed In
+	gone     chan struct{} // closed when the server has ended
+	end      sync.Once     // closes In
+	exit     sync.Once     // closes gone
+	err      error         // set before gone is closed
 }
 
-// NewServer returns a server whose pipes hold up to max bytes each; 0 stands for any
-// number. It runs until somebody calls Exit.
+// NewServer returns a server whose pipes have a capacity of max bytes each; 0 means
+// unlimited. It runs until Exit is called.
 func NewServer(max int) *Server {
 	return &Server{In: New(max), Out: New(max), stopping: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// Serve returns a server that is run, on a goroutine of its own: it ends when run
-// returns, with the error of run.
+// Serve returns a server that calls run on a new goroutine. It ends when run returns,
+// with the error of run.
 func Serve(run func(in io.Reader, out io.Writer) error) *Server {
 	s := NewServer(0)
 	go func() { s.Exit(run(s.In, s.Out)) }()
 	return s
 }
 
-// Stdin returns what the relay writes to.
+// Stdin returns the write end of the server's input.
 func (s *Server) Stdin() io.WriteCloser { return stdin{s} }
 
-// Stdout returns what the relay reads from.
+// Stdout returns the read end of the server's output.
 func (s *Server) Stdout() io.Reader { return s.Out }
 
-// Stop ends the server's input and returns when the server is gone. One that does
-// not leave by itself is gone after 1.5 s, with ErrKilled.
+// Stop closes the server's input and waits until the server has ended. If the server
+// does not end by itself, Stop ends it after 1.5 s with ErrKilled.
 func (s *Server) Stop() {
 	s.closeIn()
 	t := time.NewTimer(grace)
@@ -58,7 +58,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Wait returns when the server is gone, with what Exit was given first.
+// Wait waits until the server has ended, and returns the error of the first Exit.
 func (s *Server) Wait() error {
 	<-s.gone
 	return s.err
@@ -67,8 +67,8 @@ func (s *Server) Wait() error {
 // Stopping returns a channel that is closed when the server's input has ended.
 func (s *Server) Stopping() <-chan struct{} { return s.stopping }
 
-// Exit ends the server, unless it has ended: its pipes are closed as those of a
-// process would be. err is for Wait, nil for a clean exit.
+// Exit ends the server, unless it has already ended. It closes the pipes as the end of
+// a process does. Wait returns err, which is nil for a clean exit.
 func (s *Server) Exit(err error) {
 	s.exit.Do(func() {
 		s.err = err

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Careful is a project's own layer: it refuses one tool.
+// Careful is a layer of some project. It refuses one tool.
 var Careful = middleware.Layer{Name: "careful", Wrap: func(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if m.MethodIs("tools/call") && m.Name().Equals("format_disk") {
@@ -19,10 +19,10 @@ var Careful = middleware.Layer{Name: "careful", Wrap: func(next middleware.Handl
 	}
 }}
 
-// TestRecorded is a project's own test: it plays sessions that were recorded with
-// `attache --record` through the layer, and fails for each byte that differs from
-// what was recorded. When a change of the layer is meant, `attache replay
-// --update` or a new recording brings the file up to date.
+// TestRecorded is the test of that project. It plays sessions that were recorded with
+// `attache --record` through the layer, and fails if any byte differs from the recording.
+// After an intended change of the layer, update the file with `attache replay --update` or
+// with a new recording.
 func TestRecorded(t *testing.T) {
 	proxytest.Replay(t, "testdata/*.jsonl", Careful)
 }
@@ -32,7 +32,7 @@ func TestScripted(t *testing.T) {
 	proxytest.Play(t, "testdata/*.txt", Careful)
 }
 
-// A test of a project's own is one line: see TestRecorded and TestScripted.
+// A test of your own layer has one line: see TestRecorded and TestScripted.
 func Example() {
 	var t *testing.T // of the test
 

@@ -10,18 +10,17 @@ import (
 
 // A Frame is a row of a table of frames.
 type Frame struct {
-	Verdict string // what is to become of it; which words there are is the table's to say
+	Verdict string // what should happen to it; each table defines its own words
 	Name    string
-	Bytes   []byte // without a newline behind it
+	Bytes   []byte // without a newline at the end
 }
 
-// Frames reads a table of frames, for tests that send what no script can hold.
-// Each line of the file is
+// Frames reads a table of frames that a script cannot contain. Each line of the file is
 //
 //	VERDICT | NAME | FRAME
 //
-// where FRAME is a Go string, `raw` or "quoted", in which <<n*text>> stands for n
-// times text. Empty lines and those that begin with # are left out.
+// where FRAME is a Go string, `raw` or "quoted", in which <<n*text>> means n times
+// text. Frames skips empty lines and lines that begin with #.
 func Frames(t testing.TB, file string) []Frame {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -2,6 +2,7 @@ package proxytest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,10 +19,10 @@ import (
 )
 
 // Play plays the scripts in the files that match pattern, with the given layers
-// in the relay. See the package comment for how a script reads.
+// in the relay. The package comment describes the scripts.
 //
-// The layers serve every script of every file. Use a [Player] for layers that
-// have to be new for each.
+// All scripts of all files share the layers. Use a [Player] if each script needs
+// new ones.
 func Play(t *testing.T, pattern string, layers ...middleware.Layer) {
 	t.Helper()
 	Player{Options: proxy.Options{Layers: layers}}.Play(t, pattern)
@@ -29,12 +30,12 @@ func Play(t *testing.T, pattern string, layers ...middleware.Layer) {
 
 // A Player plays scripts.
 type Player struct {
-	// Options are those of every script, unless its option lines say otherwise.
+	// Options has the options of every script. Its option lines override them.
 	Options proxy.Options
 
-	// Named makes the layers that a script's layers line may name, new ones for
-	// each script. They stand behind those of Options. arg is what follows an
-	// equals sign behind the name.
+	// Named has functions that make the layers which a layers line may name. Each
+	// script gets new ones, after those of Options. arg is the text after an equals
+	// sign that follows the name.
 	Named map[string]func(s *Session, arg string) middleware.Layer
 }
 
@@ -60,7 +61,7 @@ func (p Player) Play(t *testing.T, pattern string) {
 	}
 }
 
-// play plays one script. It runs in a bubble.
+// play plays one script, in a bubble.
 func (p Player) play(t *testing.T, file string, s script) {
 	if err := p.run(newSession(t, 0), file, s); err != nil {
 		t.Fatal(err)
@@ -87,11 +88,11 @@ func (p Player) run(session *Session, file string, s script) error {
 	return nil
 }
 
-// setup returns how the script wants the relay set up.
+// setup returns the setup of the script.
 func (p Player) setup(session *Session, s script) (Setup, error) {
 	c := s.setup
 	o := p.Options
-	o.Layers = append([]middleware.Layer(nil), o.Layers...)
+	o.Layers = slices.Clone(o.Layers)
 	for _, word := range s.layers {
 		name, arg, _ := strings.Cut(word, "=")
 		layer, ok := p.Named[name]
@@ -101,11 +102,11 @@ func (p Player) setup(session *Session, s script) (Setup, error) {
 		o.Layers = append(o.Layers, layer(session, arg))
 	}
 	o.Layers = append(o.Layers, s.needs)
-	override(&o.Hold, c.Options.Hold)
-	override(&o.InFlight, c.Options.InFlight)
-	override(&o.DryRun, c.Options.DryRun)
-	override(&o.ForwardNoise, c.Options.ForwardNoise)
-	override(&o.IDPrefix, c.Options.IDPrefix)
+	o.Hold = cmp.Or(c.Options.Hold, o.Hold)
+	o.InFlight = cmp.Or(c.Options.InFlight, o.InFlight)
+	o.DryRun = c.Options.DryRun || o.DryRun
+	o.ForwardNoise = c.Options.ForwardNoise || o.ForwardNoise
+	o.IDPrefix = cmp.Or(c.Options.IDPrefix, o.IDPrefix)
 	if r := c.Options.Restart; r != nil {
 		r.Changed = func(method, before, after string) { session.Note("changed %s", method) }
 		o.Restart = r
@@ -114,22 +115,15 @@ func (p Player) setup(session *Session, s script) (Setup, error) {
 	return c, nil
 }
 
-func override[T comparable](to *T, by T) {
-	var zero T
-	if by != zero {
-		*to = by
-	}
-}
-
 // A run is a script being played.
 type run struct {
 	*Session
-	early     map[*Peer][][]byte // lines that have arrived before they were looked for
-	notesRead []string           // notes not expected yet
-	noting    bool               // the script looks at notes
+	early     map[*Peer][][]byte // lines that were read while the script expected another one
+	notesRead []string           // notes that the script has not expected yet
+	noting    bool               // the script expects notes
 }
 
-// step takes one line of the script.
+// step executes one line of the script.
 func (r *run) step(st step) error {
 	if st.peer != "" {
 		return r.traffic(st)
@@ -146,8 +140,8 @@ func (r *run) step(st step) error {
 	case "unstartable":
 		r.RefuseStart(exitError(st.text))
 	case "restart":
-		if done := r.Restart(); done == (st.text == "refused") {
-			return fmt.Errorf("the server is started again: %t", done)
+		if accepted := r.Restart(); accepted == (st.text == "refused") {
+			return fmt.Errorf("the server is started again: %t", accepted)
 		}
 		synctest.Wait()
 	case "cancel":
@@ -221,18 +215,17 @@ func (r *run) next(p *Peer) ([]byte, error) {
 	return p.input().ReadLine(0)
 }
 
-// amongPending takes a line out of those that have reached p.
+// amongPending removes a line from those that have reached p.
 func (r *run) amongPending(p *Peer, want []byte) error {
 	for line, err := p.input().ReadLine(0); err == nil; line, err = p.input().ReadLine(0) {
 		r.early[p] = append(r.early[p], line)
 	}
-	for i, line := range r.early[p] {
-		if bytes.Equal(line, want) {
-			r.early[p] = slices.Delete(r.early[p], i, i+1)
-			return nil
-		}
+	i := slices.IndexFunc(r.early[p], func(line []byte) bool { return bytes.Equal(line, want) })
+	if i < 0 {
+		return fmt.Errorf("this line is not among the %d that have reached the %s: %s", len(r.early[p]), p.name, want)
 	}
-	return fmt.Errorf("this line is not among the %d that have reached the %s: %s", len(r.early[p]), p.name, want)
+	r.early[p] = slices.Delete(r.early[p], i, i+1)
+	return nil
 }
 
 func (r *run) eof(p *Peer) error {
@@ -285,7 +278,7 @@ func (r *run) note(text string) error {
 	return nil
 }
 
-// nothingLeft reports what arrived and was not expected.
+// nothingLeft returns an error if a line or a note was not expected.
 func (r *run) nothingLeft() error {
 	if left := append(r.notesRead, r.Notes()...); r.noting && len(left) > 0 {
 		return fmt.Errorf("a note was taken that nobody expected: %s", left[0])

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// A script that does not hold says where, and what came instead.
+// The error of a script that fails has the line, and what came instead.
 func TestPlayFailures(t *testing.T) {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	for name, c := range map[string]struct{ script, want string }{
@@ -44,7 +44,7 @@ func TestScriptErrors(t *testing.T) {
 		"hello":                       `f:7: unknown line "hello"`,
 		"\n\nclose x":                 "f:9: close what? client or server",
 		"wait long":                   "f:7: time: invalid duration",
-		"quiet\noption enforce":       "f:8: option stands before all else",
+		"quiet\noption enforce":       "f:8: option must come before all other lines",
 		"option speed 9":              `f:7: unknown option "speed"`,
 		"option hold x":               "f:7: strconv.Atoi",
 		"client>q no quotes":          "f:7: no quotes is no Go string",
@@ -59,7 +59,7 @@ func TestScriptErrors(t *testing.T) {
 	}
 }
 
-// The lines of a script in an archive are counted from the file's first.
+// The line numbers of a script in an archive are those of the file.
 func TestLineNumbers(t *testing.T) {
 	_, err := readScripts("testdata/broken.txtar")
 	if err == nil || !strings.Contains(err.Error(), "broken.txtar:6: unknown line") {

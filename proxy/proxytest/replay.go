@@ -13,19 +13,17 @@ import (
 )
 
 // Replay plays the recorded sessions in the files that match pattern through the
-// relay with the given layers, and fails the test for each line that reaches
-// server or client otherwise than it was recorded. See package record for how to
-// record one; `attache replay --update` rewrites them.
+// relay with the given layers. It fails the test for each line to the server or the
+// client that differs from the recording. See package record for how to record a
+// session; `attache replay --update` rewrites the files.
 //
-// The layers serve all sessions: use [ReplayWith] for layers that have to be new
-// for each.
+// All sessions share the layers: use [ReplayWith] if each session needs new ones.
 func Replay(t *testing.T, pattern string, layers ...middleware.Layer) {
 	t.Helper()
 	ReplayWith(t, pattern, func(testing.TB, string) proxy.Options { return proxy.Options{Layers: layers} })
 }
 
-// ReplayWith plays each file as a subtest of its own, with the options that setup
-// returns for it.
+// ReplayWith plays each file as a subtest, with the options that setup returns for it.
 func ReplayWith(t *testing.T, pattern string, setup func(t testing.TB, file string) proxy.Options) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

@@ -17,25 +17,25 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 )
 
-// A script is one session as a text file tells it.
+// A script is a parsed script of one session.
 type script struct {
 	name   string // of its section, "" if the file has none
 	layers []string
-	needs  middleware.Layer // what the option lines want the relay to see to
+	needs  middleware.Layer // has the needs that option lines define
 	setup  Setup
 	steps  []step
 }
 
 // A step is one line of a script.
 type step struct {
-	line int // in its file
+	line int // its number in the file
 	verb string
 	text string
 
-	// Of a line that is sent or expected:
+	// Set for a line that is sent or expected:
 	peer           string
 	send, expected bool
-	anyPlace       bool // it need not be the next
+	anyPlace       bool // it need not be the next line
 	raw            []byte
 }
 
@@ -65,7 +65,7 @@ func readScripts(file string) ([]script, error) {
 	return out, nil
 }
 
-// parseScript reads a script whose first line is that of the file's lines.
+// parseScript parses a script. first is the number of its first line in the file.
 func parseScript(file string, first int, data []byte) (script, error) {
 	var s script
 	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
@@ -79,8 +79,8 @@ func parseScript(file string, first int, data []byte) (script, error) {
 	return s, nil
 }
 
-// traffic is a line that is sent (>), expected (<, or <~ in any place), or both
-// (->).
+// traffic matches a line that is sent (>), expected (<, or <~ at any position), or
+// both (->).
 var traffic = regexp.MustCompile(`^(client|server)(->|>|<~?)(q?)(?: (.*))?$`)
 
 func (s *script) parseLine(line string, n int) error {
@@ -91,7 +91,7 @@ func (s *script) parseLine(line string, n int) error {
 	switch verb {
 	case "option", "layers":
 		if len(s.steps) > 0 {
-			return fmt.Errorf("%s stands before all else", verb)
+			return fmt.Errorf("%s must come before all other lines", verb)
 		}
 		if verb == "layers" {
 			s.layers = strings.Fields(text)
@@ -162,30 +162,27 @@ func (s *script) parseOption(text string) (err error) {
 	return err
 }
 
-// parseRestart reads the words of option restart.
+// parseRestart parses the words of option restart.
 func parseRestart(text string) (*proxy.Restart, error) {
 	r := &proxy.Restart{Name: "scripted"}
 	for word := range strings.FieldsSeq(text) {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
+		var err error
+		switch key, value, _ := strings.Cut(word, "="); key {
 		case "notice":
 			r.Notice = true
 		case "resumed":
 			r.Resumed = true
-		case "hold", "hang":
-			d, err := time.ParseDuration(value)
-			if err != nil {
-				return nil, err
-			}
-			if key == "hold" {
-				r.Hold = d
-			} else {
-				r.Hang = d
-			}
+		case "hold":
+			r.Hold, err = time.ParseDuration(value)
+		case "hang":
+			r.Hang, err = time.ParseDuration(value)
 		case "retry":
 			r.Retry = func(tool string) bool { return tool == value }
 		default:
-			return nil, fmt.Errorf("unknown word %q", word)
+			err = fmt.Errorf("unknown word %q", word)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return r, nil

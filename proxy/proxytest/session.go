@@ -21,35 +21,35 @@ import (
 )
 
 // patience is how long a line may take to arrive. Inside a bubble of
-// testing/synctest it passes at once when nothing is left that could send it.
+// testing/synctest it passes at once when no goroutine could send the line.
 const patience = 5 * time.Minute
 
-// A Setup says how a session is to be run. The zero value is ready to use.
+// A Setup defines how a session is run. The zero value is ready to use.
 type Setup struct {
-	// Options of the relay. ClientIn, ClientOut, ClientReads and Start are set by Start, and
-	// Log if it is nil.
+	// Options has the options of the relay. Start sets ClientIn, ClientOut, ClientReads and
+	// Start, and Log if it is nil.
 	Options proxy.Options
 
-	// PipeSize is how many bytes each of the four pipes holds; 0 stands for any
-	// number. A Linux pipe holds 65536.
+	// PipeSize is the capacity of each of the four pipes in bytes; 0 means unlimited. A
+	// Linux pipe has 65536 bytes.
 	PipeSize int
 
-	// ClientReads says that a client that has closed its output still reads, until CloseInput:
-	// it waits for its answers.
+	// ClientReads means that a client that has closed its output waits for its answers, until
+	// CloseInput.
 	ClientReads bool
 
-	// StartError, if not nil, is why the server cannot be started.
+	// StartError, if not nil, is the error of starting the server.
 	StartError error
 }
 
-// A Session is a relay at work between a scripted client and a scripted server.
+// A Session is a running relay between a scripted client and a scripted server.
 type Session struct {
 	Client, Server *Peer
 
 	t      testing.TB
 	size   int             // of pipes
 	starts int             // how often the server was started
-	server *mempipe.Server // the last that was started, or the first that will be
+	server *mempipe.Server // the current one, or the first before it was started
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
@@ -57,9 +57,9 @@ type Session struct {
 
 	control *proxy.Control
 
-	mu     sync.Mutex
-	notes  []string
-	refuse error // why the server cannot be started
+	mu       sync.Mutex
+	notes    []string
+	startErr error // why the server cannot be started
 }
 
 // Start runs a relay with the given layers between a scripted client and server
@@ -78,16 +78,17 @@ func (c Setup) Start(t testing.TB) *Session {
 }
 
 func newSession(t testing.TB, size int) *Session {
-	server, toClient := mempipe.NewServer(size), mempipe.New(size)
 	s := &Session{
+		Client: &Peer{name: "client", t: t},
+		Server: &Peer{name: "server", t: t},
 		t:      t,
 		size:   size,
 		done:   make(chan struct{}),
 		log:    new(logBuffer),
-		server: server,
+		server: mempipe.NewServer(size),
 	}
-	s.Client = newPeer("client", t, toClient, mempipe.New(size))
-	s.Server = newPeer("server", t, server.In, server.Out)
+	s.Client.connect(mempipe.New(size), mempipe.New(size))
+	s.Server.connect(s.server.In, s.server.Out)
 	return s
 }
 
@@ -100,12 +101,8 @@ func (s *Session) run(c Setup) {
 		o.Control = new(proxy.Control)
 	}
 	s.control = o.Control
-	o.Start = func(context.Context) (proxy.Upstream, error) {
-		if c.StartError != nil {
-			return nil, c.StartError
-		}
-		return s.startServer()
-	}
+	s.startErr = c.StartError
+	o.Start = func(context.Context) (proxy.Upstream, error) { return s.startServer() }
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -115,18 +112,18 @@ func (s *Session) run(c Setup) {
 		defer close(s.done)
 		s.err = proxy.Run(ctx, o)
 		out.over.Store(true)
-		s.Client.input().CloseWrite() // as the end of the process would
+		s.Client.input().CloseWrite() // as when the process ends
 	}()
 	s.t.Cleanup(s.stop)
 }
 
-// startServer starts the server, another one each time.
+// startServer returns the server, and a new one after the first call.
 func (s *Session) startServer() (proxy.Upstream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starts++
-	if err := s.refuse; err != nil {
-		return nil, err
+	if s.startErr != nil {
+		return nil, s.startErr
 	}
 	if s.starts > 1 {
 		s.server = mempipe.NewServer(s.size)
@@ -135,11 +132,11 @@ func (s *Session) startServer() (proxy.Upstream, error) {
 	return s.server, nil
 }
 
-// RefuseStart has the server be started no more, or again with a nil error.
+// RefuseStart makes starting the server fail with err from now on, or succeed if err is nil.
 func (s *Session) RefuseStart(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refuse = err
+	s.startErr = err
 }
 
 func (s *Session) lastServer() *mempipe.Server {
@@ -148,8 +145,7 @@ func (s *Session) lastServer() *mempipe.Server {
 	return s.server
 }
 
-// clientOut is the relay's stdout. It must not be written to once the session
-// is over.
+// clientOut is the relay's stdout. The relay must not write to it after the session.
 type clientOut struct {
 	s    *Session
 	over atomic.Bool
@@ -163,7 +159,7 @@ func (w *clientOut) Write(b []byte) (int, error) {
 	return w.s.Client.input().Write(b)
 }
 
-// stop ends what the test has left running.
+// stop ends the session after the test.
 func (s *Session) stop() {
 	s.Client.Close()
 	s.lastServer().Exit(nil)
@@ -175,23 +171,23 @@ func (s *Session) stop() {
 	}
 }
 
-// Exit ends the server's process; how is nil for a clean exit.
-func (s *Session) Exit(how error) { s.lastServer().Exit(how) }
+// Exit ends the server; err is nil for a clean exit.
+func (s *Session) Exit(err error) { s.lastServer().Exit(err) }
 
-// Restart ends the server and has it started again. It reports false if it would not be.
+// Restart ends the server and starts it again. It returns false if the relay would not start it.
 func (s *Session) Restart() bool { return s.control.Restart() }
 
-// Cancel ends the context the relay runs in.
+// Cancel cancels the context of the relay.
 func (s *Session) Cancel() { s.cancel() }
 
-// Wait returns when the session is over, with the error of [proxy.Run].
+// Wait waits until the session is over, and returns the error of [proxy.Run].
 func (s *Session) Wait() error {
 	s.t.Helper()
 	select {
 	case <-s.done:
 	case <-time.After(patience):
 		stacks := make([]byte, 1<<20)
-		s.t.Fatalf("the session has not ended; what runs:\n%s", stacks[:runtime.Stack(stacks, true)])
+		s.t.Fatalf("the session has not ended; all goroutines:\n%s", stacks[:runtime.Stack(stacks, true)])
 	}
 	return s.err
 }
@@ -199,15 +195,15 @@ func (s *Session) Wait() error {
 // Over returns a channel that is closed when the session is over.
 func (s *Session) Over() <-chan struct{} { return s.done }
 
-// Note keeps a remark of a layer for the test to look at; see [Session.Notes].
-// It may be called from any goroutine.
+// Note records a note of a layer for the test; see [Session.Notes]. It may be called
+// from any goroutine.
 func (s *Session) Note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// Notes returns the remarks so far, and forgets them.
+// Notes returns the notes so far, and removes them.
 func (s *Session) Notes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,32 +215,26 @@ func (s *Session) Notes() []string {
 // Log returns what the relay has logged so far.
 func (s *Session) Log() string { return s.log.String() }
 
-// A Peer is the scripted end of a session: the client or the server.
+// A Peer is the scripted client or server of a session.
 type Peer struct {
 	name  string
 	t     testing.TB
-	pipes atomic.Pointer[pipes] // others, when the server is started again
+	pipes atomic.Pointer[pipes] // replaced when the server is started again
 }
 
-type pipes struct{ in, out *mempipe.Pipe } // what a peer reads, what it writes
-
-func newPeer(name string, t testing.TB, in, out *mempipe.Pipe) *Peer {
-	p := &Peer{name: name, t: t}
-	p.connect(in, out)
-	return p
-}
+type pipes struct{ in, out *mempipe.Pipe } // in is read by the peer, out written by it
 
 func (p *Peer) connect(in, out *mempipe.Pipe) { p.pipes.Store(&pipes{in, out}) }
 func (p *Peer) input() *mempipe.Pipe          { return p.pipes.Load().in }
 func (p *Peer) output() *mempipe.Pipe         { return p.pipes.Load().out }
 
-// Send sends a line; the newline is added.
+// Send sends a line. It adds the newline.
 func (p *Peer) Send(line string) {
 	p.t.Helper()
 	p.Write(line + "\n")
 }
 
-// Write sends bytes as they are.
+// Write sends bytes unchanged.
 func (p *Peer) Write(raw string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.output(), raw); err != nil {
@@ -265,8 +255,8 @@ func (p *Peer) Next() []byte {
 	return line
 }
 
-// Expect fails the test unless the next line that reaches the peer is line and
-// a newline.
+// Expect fails the test unless the next line that reaches the peer is line plus a
+// newline.
 func (p *Peer) Expect(line string) {
 	p.t.Helper()
 	if d := record.Diff([]byte(line+"\n"), p.Next()); d != "" {
@@ -288,19 +278,18 @@ func (p *Peer) ExpectEOF() {
 // Pending returns how many bytes have reached the peer and were not read.
 func (p *Peer) Pending() int { return p.input().Len() }
 
-// AwaitFull returns when a bounded pipe to the peer is full and the relay waits
-// for the peer to read.
+// AwaitFull waits until a bounded pipe to the peer is full and blocks the relay.
 func (p *Peer) AwaitFull() { p.input().AwaitStuck() }
 
-// Close closes the peer's output: the client's stdin of the relay, the server's
-// stdout.
+// Close closes the peer's output: the relay's stdin for the client, the server's
+// stdout for the server.
 func (p *Peer) Close() { p.output().CloseWrite() }
 
-// CloseInput closes the end the peer reads from: what is written to it fails.
+// CloseInput closes the end that the peer reads from. Writes to it fail.
 func (p *Peer) CloseInput() { p.input().CloseRead() }
 
-// Raw returns the ends the peer reads from and writes to, for tests that move
-// more than lines.
+// Raw returns the ends that the peer reads from and writes to, for tests that do
+// not read or write lines.
 func (p *Peer) Raw() (in io.Reader, out io.Writer) { return p.input(), p.output() }
 
 // logBuffer collects the relay's log.

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Bytes shown on each side of the place where two lines begin to differ.
+// The number of bytes shown before and after the first difference of two lines.
 const (
 	diffBefore = 48
 	diffAfter  = 72
 )
 
-// Diff says, for a person, where two lines begin to differ; "" if they are
-// equal. The text has three lines: what was wanted, what came, and a mark below
-// the first byte that differs.
+// Diff describes the first difference of two lines, and returns "" if they are equal.
+// The text has three lines: the part of want, the part of got, and a mark below the
+// first byte that differs.
 func Diff(want, got []byte) string {
 	at := common(want, got)
 	if at == len(want) && at == len(got) {
@@ -27,8 +27,8 @@ func Diff(want, got []byte) string {
 		w, g, strings.Repeat(" ", column), at, len(want), len(got))
 }
 
-// common returns the length of the longest common beginning, which is never
-// inside a UTF-8 sequence of both.
+// common returns the length of the longest common prefix that does not end within a
+// UTF-8 sequence.
 func common(a, b []byte) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -42,8 +42,8 @@ func common(a, b []byte) int {
 	return n
 }
 
-// window returns the bytes around offset at, printable, and how many characters
-// stand before it.
+// window returns the bytes around offset at, printable, and the number of characters
+// before it.
 func window(b []byte, at int) (text string, column int) {
 	from, to := max(0, at-diffBefore), min(len(b), at+diffAfter)
 	for from > 0 && !utf8.RuneStart(b[from]) {
@@ -62,8 +62,8 @@ func window(b []byte, at int) (text string, column int) {
 	return before + after, utf8.RuneCountInString(before)
 }
 
-// Printable shows line ends, control bytes and bytes that are not UTF-8 as Go
-// escapes, and leaves quotes and backslashes as they are: JSON is full of them.
+// Printable returns b with line ends, control bytes and bytes that are not UTF-8 as Go
+// escapes. It does not escape quotes and backslashes, of which JSON has many.
 func Printable(b []byte) string {
 	var out strings.Builder
 	for len(b) > 0 {

@@ -7,26 +7,26 @@ import (
 	"sync"
 )
 
-// ownPatterns is how many of the patterns find keys and tokens of attache's own.
+// ownPatterns is how many of the patterns find attache's own keys and tokens.
 const ownPatterns = 2
 
-// A pattern finds secrets by their looks. Regular expressions are slow over
-// megabytes, so one is tried only where an anchor stands.
+// A pattern finds secrets by their form. Regular expressions are slow for megabytes of
+// text, so re is tried only at anchors.
 type pattern struct {
 	name    string
-	anchors []string // in lower case; found in any case
-	word    bool     // the anchor begins a word
+	anchors []string // in lower case; they match in any case
+	word    bool     // the anchor must begin a word
 	re      *regexp.Regexp
 	by      func(s *Scrubber, groups [][]byte) string
 }
 
-// The patterns are compiled when the first one is needed, not at every start.
-// The first ownPatterns of them are of what identifies somebody to attache.
+// The patterns are compiled when they are first needed, not at every start. The first
+// ownPatterns of them match credentials for attache itself.
 var patterns = sync.OnceValue(func() []pattern {
 	return []pattern{
-		{nameKey, []string{"atk_"}, false, attacheKey(), // a key glued to a word is one still
+		{nameKey, []string{"atk_"}, false, attacheKey(), // also directly after a word
 			func(s *Scrubber, m [][]byte) string { return s.key(string(m[0])) }},
-		{nameToken, []string{"eyj"}, true, // a JWT, also one that is padded, encrypted or cut off
+		{nameToken, []string{"eyj"}, true, // a JWT, also one that is padded, encrypted or truncated
 			regexp.MustCompile(`^eyJ[A-Za-z0-9_+/-]{8,}={0,2}(?:\.[A-Za-z0-9_+/-]*={0,2}){1,4}`),
 			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameToken, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "xox", "akia"}, true,
@@ -35,7 +35,7 @@ var patterns = sync.OnceValue(func() []pattern {
 		{nameToken, []string{"bearer", "basic"}, true, bearer(), keepAround},
 		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`), keepAround},
 		{nameCredential, []string{"api", "auth", "passw", "client", "secret", "access", "refresh", "token", "private"}, true,
-			// In the raw text of a JSON string backslashes stand before quotes.
+			// In the raw text of a JSON string, quotes follow backslashes.
 			regexp.MustCompile(`^(?i:api[-_]?key|authorization|password|passwd|client[-_]?secret|secret|access[-_]?token|refresh[-_]?token|token|private[-_]?key)\\*["']?\s*[:=]\s*\\*["']?([^\s"'\\,;&{}\[\]]{4,})`),
 			keepAround},
 	}
@@ -50,21 +50,21 @@ var (
 	})
 )
 
-// keyPattern finds attache's keys of another prefix, also where their end was cut
-// off. The prefix may be a common word: the capitals tell a key from a tool's name.
+// keyPattern returns the pattern of attache's keys with another prefix, also truncated
+// ones. The prefix may be a common word, so capitals distinguish a key from a tool's name.
 func keyPattern(prefix string) pattern {
 	return pattern{nameKey, []string{strings.ToLower(prefix) + "_"}, false,
 		regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `_[A-Za-z0-9-]+_[A-Z2-7]{8,}`),
 		func(s *Scrubber, m [][]byte) string { return s.key(string(m[0])) }}
 }
 
-// keepAround replaces the one group, which is the secret, and keeps the rest.
+// keepAround replaces the group, which is the secret, and keeps the rest of the match.
 func keepAround(_ *Scrubber, m [][]byte) string {
 	i := bytes.LastIndex(m[0], m[1])
-	return string(m[0][:i]) + keep(m[1]) + string(m[0][i+len(m[1]):])
+	return string(m[0][:i]) + placeholderFor(m[1]) + string(m[0][i+len(m[1]):])
 }
 
-// pattern replaces what p finds in b.
+// pattern replaces the secrets that p finds in b.
 func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 	a := newAnchors(b, p.anchors)
 	var out []byte
@@ -74,7 +74,7 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 			continue
 		}
 		m := p.re.FindSubmatch(b[i:])
-		if m == nil || s.prose && p.name == nameCredential && isPlace(b[:i], m[0]) {
+		if m == nil || s.prose && p.name == nameCredential && endsLocation(b[:i], m[0]) {
 			continue
 		}
 		if by := p.by(s, m); by != string(m[0]) {
@@ -89,22 +89,22 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 	return append(out, b[done:]...)
 }
 
-// isPlace reports whether what was found, with the text before it, is the end of an absolute path
-// or of a header's key in the configuration, and then a colon and a word.
-func isPlace(before, found []byte) bool {
+// endsLocation reports whether match, together with the text before it, is the end of an absolute
+// path, or of the key of a header in the configuration, followed by a colon and a word.
+func endsLocation(before, match []byte) bool {
 	start := bytes.LastIndexAny(before, " \t\n\"'=?&") + 1
-	return bytes.Contains(found, []byte(": ")) && place().Match(before[start:])
+	return bytes.Contains(match, []byte(": ")) && location().Match(before[start:])
 }
 
-var place = sync.OnceValue(func() *regexp.Regexp {
+var location = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/|[A-Za-z]:\\|server\.headers\.)`)
 })
 
-// anchors finds the next of several texts, looking at each byte once for each.
+// anchors finds the next of several texts. It searches each byte once per text.
 type anchors struct {
 	lower []byte
 	texts []string
-	at    []int // the next offset of each text, -1 when there is no further
+	at    []int // the next offset of each text, -1 if there is none
 }
 
 func newAnchors(b []byte, texts []string) *anchors {
@@ -115,7 +115,7 @@ func newAnchors(b []byte, texts []string) *anchors {
 	return a
 }
 
-// next returns the offset of the first text at from or behind it, -1 for none.
+// next returns the offset of the first text at or after from, -1 for none.
 func (a *anchors) next(from int) int {
 	first := -1
 	for i, text := range a.texts {
@@ -133,7 +133,7 @@ func (a *anchors) next(from int) int {
 	return first
 }
 
-// lower returns b with its ASCII letters in lower case; offsets stay.
+// lower returns b with its ASCII letters in lower case, which keeps the offsets.
 func lower(b []byte) []byte {
 	out := bytes.Clone(b)
 	for i, c := range out {

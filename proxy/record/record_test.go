@@ -37,7 +37,7 @@ func TestSessionRoundTrip(t *testing.T) {
 		t.Errorf("read back:\n%+v\nwant:\n%+v\nfile:\n%s", out, in, file.String())
 	}
 	if !strings.Contains(file.String(), `<&>`) {
-		t.Errorf("a frame is harder to read than it has to be:\n%s", file.String())
+		t.Errorf("<, > and & are escaped:\n%s", file.String())
 	}
 }
 
@@ -127,7 +127,8 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// attache's own texts name files and keys of the configuration: what is wrong with them is no secret.
+// attache's own messages name files and keys of the configuration. The problem that they describe is
+// not a secret.
 func TestScrubProse(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"--api-key-file: /run/secrets/attache-token: there is no such file", ""},
@@ -143,7 +144,7 @@ func TestScrubProse(t *testing.T) {
 		{`{"auth.token": "abcdef"}`, `{"auth.token": "scrubbed"}`},
 		{"/run/token: hunter2-is-long", "/run/token: scrubbed-secret-1"},
 		{"server.headers.Authorization: Bearer abcdefgh", "server.headers.Authorization: Bearer scrubbed"},
-		// Others write so, too.
+		// Other programs use the same form.
 		{"the server answered: config.token: abcdef", "the server answered: config.token: scrubbed"},
 		{"invalid auth/api-key: abcdef", "invalid auth/api-key: scrubbed"},
 		{"https://api.example.com/token: abcdef", "https://api.example.com/token: scrubbed"},
@@ -158,7 +159,7 @@ func TestScrubProse(t *testing.T) {
 	}
 }
 
-// A scrubber that is told its secrets leaves what only looks like one.
+// NewToldScrubber does not replace other texts that look like secrets.
 func TestToldScrubber(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
 	s := NewToldScrubber(Secrets{Values: []string{"my-secret", "short"}, KeyPrefix: "shop"})
@@ -266,7 +267,7 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// fullDisk fails after some writes, and counts the tries.
+// A fullDisk fails after room writes, and counts all writes.
 type fullDisk struct{ room, tries int }
 
 func (d *fullDisk) Write(b []byte) (int, error) {
@@ -277,19 +278,19 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 }
 
 func TestRecorderOnAFullDisk(t *testing.T) {
-	var told []error
+	var failures []error
 	disk := &fullDisk{}
-	r := NewRecorder(disk, Options{Failed: func(err error) { told = append(told, err) }})
+	r := NewRecorder(disk, Options{Failed: func(err error) { failures = append(failures, err) }})
 	for range 100 {
 		r.Watch(ClientIn, []byte("x\n"))
 	}
 	err := r.Close()
-	if err == nil || len(told) != 1 || disk.tries != 1 {
-		t.Errorf("Close: %v, told %v, %d tries", err, told, disk.tries)
+	if err == nil || len(failures) != 1 || disk.tries != 1 {
+		t.Errorf("Close: %v, failures %v, %d tries", err, failures, disk.tries)
 	}
 }
 
-// stuckDisk never returns from a write until it is let go.
+// A write to a stuckDisk blocks until the channel is closed.
 type stuckDisk chan struct{}
 
 func (d stuckDisk) Write(b []byte) (int, error) { <-d; return len(b), nil }
@@ -307,7 +308,7 @@ func TestRecorderOnAStuckDisk(t *testing.T) {
 	}
 }
 
-// A secret that becomes known later is scrubbed from then on, the one before it too.
+// A secret that becomes known later is scrubbed from then on, and earlier ones too.
 func TestLaterSecrets(t *testing.T) {
 	var later []string
 	for _, s := range []*Scrubber{

@@ -10,55 +10,55 @@ import (
 	"time"
 )
 
-// maxPending is how many bytes of lines may wait to be written.
+// maxPending is how many bytes of lines may be queued.
 const maxPending = 64 << 20
 
-// headerRoom is how long the header is in the file, in bytes, spaces included and what
-// the session was given aside: what it says is only known at the end.
+// headerRoom is how many bytes the file reserves for the header, except Options.Server
+// and Options.Start: its content is known only at the end.
 const headerRoom = 512
 
-// ErrSlow is why a recording stops whose lines cannot be written as fast as they
-// come.
+// ErrSlow is the error of a recording that stopped because its lines could not be
+// written fast enough.
 var ErrSlow = errors.New("lines come faster than they can be written")
 
-// Options say how a session is recorded.
+// Options define how a session is recorded.
 type Options struct {
-	// IDPrefix is the prefix that the relay gives the ids of its own requests.
+	// IDPrefix is the prefix of the ids of the relay's own requests.
 	IDPrefix string
-	// Server is what the header calls the server.
+	// Server is the name of the server in the header.
 	Server string
 	// Start has the flags and variables with which the session was started, for the header.
 	Start map[string]string
-	// Secrets are what must not reach the file.
+	// Secrets must not reach the file.
 	Secrets Secrets
-	// Failed is called once, on another goroutine, when the file cannot be written
-	// any more: then nothing further is recorded. It may be nil.
+	// Failed, if not nil, is called once, on another goroutine, when the file cannot be
+	// written any more. Nothing more is recorded then.
 	Failed func(error)
 }
 
 // A Recorder writes the lines of a session to a file. Watch never blocks on the
-// file, and a session never fails because of it.
+// file, and errors of the file do not affect the session.
 type Recorder struct {
 	o     Options
 	w     io.Writer
 	scrub *Scrubber
 	start time.Time
-	limit int // how many bytes may wait
+	limit int // how many bytes may be queued
 	done  chan struct{}
 
 	mu      sync.Mutex
 	wake    sync.Cond
 	pending []Event
-	bytes   int
+	bytes   int // of pending
 	closed  bool
 	stopped error
 
-	room   int    // of the header in the file, spaces included
-	header Header // of the writing goroutine, and of Close after it
+	room   int    // size of the header in the file, with spaces
+	header Header // used by the goroutine of run only
 }
 
 // NewRecorder returns a Recorder that writes to w. If w is an io.WriterAt, the
-// header is completed at the end: what was scrubbed, and which era it was.
+// header is completed at the end: it names what was scrubbed, and the era.
 func NewRecorder(w io.Writer, o Options) *Recorder { return newRecorder(w, o, maxPending) }
 
 func newRecorder(w io.Writer, o Options, limit int) *Recorder {
@@ -68,7 +68,7 @@ func newRecorder(w io.Writer, o Options, limit int) *Recorder {
 	}
 	r.wake.L = &r.mu
 	r.header.Server = string(r.scrub.Line([]byte(o.Server)))
-	r.room += 6 * len(o.Server) // as JSON may spell it
+	r.room += 6 * len(o.Server) // JSON may escape each byte
 	for name, value := range o.Start {
 		if r.header.Start == nil {
 			r.header.Start = map[string]string{}
@@ -80,8 +80,8 @@ func newRecorder(w io.Writer, o Options, limit int) *Recorder {
 	return r
 }
 
-// Watch takes a line that passes at one of the places. It copies line; nil stands
-// for one too long to be held.
+// Watch records a line that passed at one of the places. It copies line. A nil line
+// means one that was too long to be held.
 func (r *Recorder) Watch(at string, line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +96,8 @@ func (r *Recorder) Watch(at string, line []byte) {
 	r.wake.Signal()
 }
 
-// Close writes what waits, completes the header, and returns the error that the
-// recording ended with, if it did. It does not close the file.
+// Close writes the queued lines, completes the header, and returns the error that
+// stopped the recording, if any. It does not close the file.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -112,7 +112,7 @@ func (r *Recorder) Close() error {
 // run writes lines until the recording is closed or cannot go on.
 func (r *Recorder) run() {
 	defer close(r.done)
-	begun := false
+	started := false
 	for more := true; more; {
 		var events []Event
 		events, more = r.next()
@@ -120,25 +120,25 @@ func (r *Recorder) run() {
 			continue
 		}
 		lines := r.lines(events)
-		if !begun {
-			begun = true
-			lines = append(r.head(allNames), lines...)
+		if !started {
+			started = true
+			lines = append(r.headerLine(allNames), lines...)
 		}
 		r.write(lines)
 	}
-	if begun {
-		r.complete()
+	if started {
+		r.completeHeader()
 	}
 	if err := r.failure(); err != nil && r.o.Failed != nil {
 		r.o.Failed(err)
 	}
 }
 
-// lines returns events as lines of the file.
+// lines returns the events as scrubbed lines of the file.
 func (r *Recorder) lines(events []Event) []byte {
 	var out []byte
 	for _, e := range events {
-		r.look(e)
+		r.detectEra(e)
 		if e.Line != nil {
 			e.Line = r.scrub.Line(e.Line)
 		}
@@ -147,7 +147,7 @@ func (r *Recorder) lines(events []Event) []byte {
 	return out
 }
 
-// next returns the lines that wait. more is false if none will follow.
+// next waits for events and returns them. more is false if none will follow.
 func (r *Recorder) next() (events []Event, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +175,7 @@ func (r *Recorder) stop(err error) {
 	}
 }
 
-// write writes unless writing has failed before.
+// write writes b unless a write has failed before.
 func (r *Recorder) write(b []byte) {
 	if err := r.failure(); err == nil || errors.Is(err, ErrSlow) {
 		_, err := r.w.Write(b)
@@ -183,8 +183,8 @@ func (r *Recorder) write(b []byte) {
 	}
 }
 
-// look learns the era from what the client says.
-func (r *Recorder) look(e Event) {
+// detectEra sets the era of the header if a line of the client shows it.
+func (r *Recorder) detectEra(e Event) {
 	if e.At != ClientIn || r.header.Era == "legacy" {
 		return
 	}
@@ -197,7 +197,7 @@ func (r *Recorder) look(e Event) {
 	if json.Unmarshal(e.Line, &m) != nil {
 		return
 	}
-	// A client of both eras asks server/discover first and may go on with initialize.
+	// A client of both eras sends server/discover first, and may then send initialize.
 	switch _, versioned := m.Params.Meta["io.modelcontextprotocol/protocolVersion"]; {
 	case m.Method == "initialize":
 		r.header.Era = "legacy"
@@ -206,9 +206,9 @@ func (r *Recorder) look(e Event) {
 	}
 }
 
-// head returns the header, filled up so that it can be replaced. Until the end it
-// names all that may have been scrubbed.
-func (r *Recorder) head(scrubbed []string) []byte {
+// headerLine returns the header, padded so that it can be replaced later. The first
+// one names everything that may be scrubbed.
+func (r *Recorder) headerLine(scrubbed []string) []byte {
 	r.header.Scrubbed = scrubbed
 	b, err := json.Marshal(r.header)
 	if err != nil || len(b) >= r.room {
@@ -217,14 +217,14 @@ func (r *Recorder) head(scrubbed []string) []byte {
 	return append(append(b, bytes.Repeat([]byte{' '}, r.room-1-len(b))...), '\n')
 }
 
-// complete puts the final header in the place of the first.
-func (r *Recorder) complete() {
+// completeHeader replaces the first header by the final one.
+func (r *Recorder) completeHeader() {
 	at, ok := r.w.(io.WriterAt)
 	if !ok {
 		return
 	}
-	if head := r.head(r.scrub.Found()); len(head) == r.room {
-		if _, err := at.WriteAt(head, 0); err != nil {
+	if line := r.headerLine(r.scrub.Found()); len(line) == r.room {
+		if _, err := at.WriteAt(line, 0); err != nil {
 			r.stop(fmt.Errorf("the header could not be completed: %w", err))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,63 +12,63 @@ import (
 	"unicode/utf8"
 )
 
-// Secrets say what must not reach the disk, beside what can be told by its looks.
+// Secrets are the texts that must not reach the disk, in addition to what looks like a secret.
 type Secrets struct {
-	// Values are secrets by their text, such as the API key in use.
+	// Values are secrets such as the API key in use.
 	Values []string
-	// KeyPrefix is what attache's keys begin with beside atk; "" for nothing else.
+	// KeyPrefix is another prefix of attache's keys than atk; "" for none.
 	KeyPrefix string
-	// Later, if not nil, returns more secrets, which become known while the session goes
-	// on. What it has returned is not changed: more secrets are another slice.
+	// Later, if not nil, returns the secrets that have become known since the session began.
+	// It never changes a slice that it has returned: for more secrets it returns a new one.
 	Later func() []string
 	// Home is the user's home directory, Host the name of this machine.
 	Home, Host string
-	// Prose says that the lines may be messages of attache's own. These name a file
+	// Prose means that lines may be messages of attache. These name a file
 	// ("/run/token: ...") or a header in the configuration ("server.headers.Authorization: ..."),
-	// and then say what is wrong with it: that is no secret.
+	// and the text after it, which describes a problem, is not a secret.
 	Prose bool
 }
 
-// The names of what is replaced, for a header.
+// The kinds of secrets, for the header.
 const (
 	nameSecret     = "secret"     // one of Secrets.Values
 	nameKey        = "api-key"    // atk_...
-	nameCredential = "credential" // by the member's name: apiKey, Authorization, password
-	nameToken      = "token"      // by its looks: Bearer ..., a JWT, ghp_...
+	nameCredential = "credential" // found by the name of the member: apiKey, Authorization, password
+	nameToken      = "token"      // found by its form: Bearer ..., a JWT, ghp_...
 	nameHome       = "home"
 	nameHost       = "host"
 )
 
 var allNames = []string{nameKey, nameCredential, nameHome, nameHost, nameSecret, nameToken}
 
-// A Scrubber replaces secrets in lines by placeholders: the same secret by the
-// same placeholder each time. What it has scrubbed it leaves as it is. It may be
-// used from several goroutines.
+// A Scrubber replaces secrets in lines by placeholders. The same secret always gets the
+// same placeholder, and scrubbing a line again does not change it. A Scrubber may be used
+// from several goroutines.
 type Scrubber struct {
-	literals []literal
-	later    func() []string
-	prefix   string    // of keys, if it is another than atk
-	keyForm  []pattern // the one of keys with that prefix, or none
-	told     bool      // only what it was told of, and attache's own keys and tokens
-	prose    bool      // Secrets.Prose
+	literals  []literal
+	later     func() []string
+	prefix    string    // of keys, if it is not atk
+	keyForm   []pattern // the pattern of keys with that prefix, or none
+	knownOnly bool      // replaces only known secrets and attache's own keys and tokens
+	prose     bool      // Secrets.Prose
 
 	mu    sync.Mutex
-	seen  *string           // the first of the values in more
-	more  []literal         // secrets that have become known since
-	found map[string]bool   // names
+	seen  *string           // the first value that later returned for more
+	more  []literal         // the secrets that later returned
+	found map[string]bool   // kinds
 	keys  map[string]string // attache keys and their placeholders
 }
 
-// A literal is a text that is replaced wherever it stands.
+// A literal is a text to replace.
 type literal struct {
 	name     string
 	text, by []byte
-	path     bool // a path: only where one begins, and where its last part ends
-	word     bool // only between bytes that are no word's
+	path     bool // only at the beginning of a path, and up to the end of a path element
+	word     bool // only as a whole word
 }
 
-// minSecret is how long a named secret has to be: a shorter one would be found in
-// the middle of words.
+// minSecret is the minimum length of a secret in Secrets: a shorter text may be a part of
+// ordinary words.
 const minSecret = 6
 
 // NewScrubber returns a Scrubber for the secrets.
@@ -92,7 +93,7 @@ func NewScrubber(s Secrets) *Scrubber {
 	return out
 }
 
-// secretLiterals returns what replaces each value by a placeholder with its number.
+// secretLiterals returns literals that replace each value by a placeholder with its number.
 func secretLiterals(values []string, placeholder string) (all []literal) {
 	for i, v := range values {
 		if len(v) >= minSecret && !attacheKey().MatchString(v) {
@@ -102,7 +103,7 @@ func secretLiterals(values []string, placeholder string) (all []literal) {
 	return all
 }
 
-// laterLiterals returns what replaces the secrets that have become known since.
+// laterLiterals returns literals for the secrets that Secrets.Later returns.
 func (s *Scrubber) laterLiterals() []literal {
 	if s.later == nil {
 		return nil
@@ -119,32 +120,31 @@ func (s *Scrubber) laterLiterals() []literal {
 	return s.more
 }
 
-// NewToldScrubber returns a Scrubber that replaces these values, and what can
-// identify somebody to attache: its keys, and any JWT, as those in use are renewed
-// while it is. It leaves what else has the looks or the name of a secret.
+// NewToldScrubber returns a Scrubber that replaces only these values, and credentials
+// of attache itself: its keys, and any JWT, because the tokens in use are renewed during
+// a session. It does not replace other texts that look like secrets or have their names.
 func NewToldScrubber(s Secrets) *Scrubber {
 	out := NewScrubber(Secrets{Values: s.Values, Later: s.Later, KeyPrefix: s.KeyPrefix})
-	out.told = true
+	out.knownOnly = true
 	return out
 }
 
-// idle reports whether a line has none of the secrets that s was told of, where
-// they are all that counts. Most lines have none, so it is worth a quick look.
-func (s *Scrubber) idle(line []byte) bool {
-	if !s.told || ends(line, "atk", '_') || ends(line, "ey", 'J') || bytes.IndexByte(line, '\\') >= 0 {
+// clean reports whether a line has certainly no secret, for a Scrubber that replaces only
+// known ones. This check is fast, and most lines have none.
+func (s *Scrubber) clean(line []byte) bool {
+	if !s.knownOnly || hasSuffixed(line, "atk", '_') || hasSuffixed(line, "ey", 'J') || bytes.IndexByte(line, '\\') >= 0 {
 		return false
 	}
-	if s.prefix != "" && ends(line, s.prefix, '_') {
+	if s.prefix != "" && hasSuffixed(line, s.prefix, '_') {
 		return false
 	}
 	has := func(l literal) bool { return bytes.Contains(line, l.text) }
 	return !slices.ContainsFunc(s.literals, has) && !slices.ContainsFunc(s.laterLiterals(), has)
 }
 
-// ends reports whether last stands in line behind the text before. It looks for the
-// byte that is rarest in what is scrubbed, which is faster than looking for the
-// whole.
-func ends(line []byte, before string, last byte) bool {
+// hasSuffixed reports whether line contains the text before, followed by last. It searches
+// for last, which is rare in these lines: that is faster than searching for the whole text.
+func hasSuffixed(line []byte, before string, last byte) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(line[at:], last)
 		if i < 0 {
@@ -156,14 +156,11 @@ func ends(line []byte, before string, last byte) bool {
 	}
 }
 
-// Found returns the names of what has been replaced so far, in order.
+// Found returns the kinds of secrets that were replaced so far, sorted. It never returns nil.
 func (s *Scrubber) Found() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := []string{}
-	for name := range s.found {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq([]string{}, maps.Keys(s.found))
 	slices.Sort(names)
 	return names
 }
@@ -174,27 +171,27 @@ func (s *Scrubber) note(name string) {
 	s.found[name] = true
 }
 
-// Line returns the line without secrets. It is the same slice if there were none.
+// Line returns the line without secrets. It returns the same slice if there were none.
 func (s *Scrubber) Line(line []byte) []byte {
-	if s.idle(line) {
+	if s.clean(line) {
 		return line
 	}
 	return s.content(line, maxLayers)
 }
 
-// maxLayers is how many layers of escapes a secret is looked for behind: that of a
-// JSON string, of JSON in its text, and some more.
+// maxLayers is how many layers of escapes are removed in the search for secrets: those of
+// a JSON string, of JSON within its text, and so on.
 const maxLayers = 8
 
-// content returns b without secrets: a line, or the text of a JSON string, which may
-// be JSON again, or have a part of some in it. It is the same slice if there were none.
+// content returns b without secrets. b is a line, or the text of a JSON string, which may
+// itself be or contain JSON. It returns the same slice if there were none.
 func (s *Scrubber) content(b []byte, layers int) []byte {
 	if !json.Valid(b) {
 		b = s.text(b)
 		if !json.Valid(b) {
 			return s.behindEscapes(b, layers)
 		}
-		// What made it no JSON stood in a secret: now it has members to look at.
+		// A secret had made the JSON invalid: now its members can be searched.
 	}
 	w := walk{s: s, in: b, layers: layers}
 	w.run()
@@ -204,8 +201,8 @@ func (s *Scrubber) content(b []byte, layers int) []byte {
 	return w.out
 }
 
-// behindEscapes returns b, or b without its escapes and without secrets if one was
-// behind them.
+// behindEscapes returns b if it has no secrets when its escapes are removed. Otherwise it
+// returns that text without the secrets.
 func (s *Scrubber) behindEscapes(b []byte, layers int) []byte {
 	if layers == 0 || bytes.IndexByte(b, '\\') < 0 {
 		return b
@@ -220,8 +217,8 @@ func (s *Scrubber) behindEscapes(b []byte, layers int) []byte {
 	return b
 }
 
-// unescaped returns b, which need not be a JSON string, without the escapes of one,
-// but for those of control characters.
+// unescaped returns b without the escapes of JSON strings, except those of control
+// characters. b need not be a JSON string.
 func unescaped(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i++ {
@@ -248,13 +245,13 @@ func unescaped(b []byte) []byte {
 	return out
 }
 
-// text scrubs the raw bytes of a string, or of a line that is no JSON.
+// text scrubs the raw bytes of a string, or of a line that is not JSON.
 func (s *Scrubber) text(b []byte) []byte {
 	for _, l := range slices.Concat(s.literals, s.laterLiterals()) {
 		b = s.literal(b, l)
 	}
 	all := patterns()
-	if s.told {
+	if s.knownOnly {
 		all = all[:ownPatterns]
 	}
 	for _, p := range s.keyForm {
@@ -268,9 +265,9 @@ func (s *Scrubber) text(b []byte) []byte {
 
 const placeholder = "scrubbed"
 
-// keep returns what a secret is replaced by: itself if it is a placeholder, or a
-// word that says what follows.
-func keep(secret []byte) string {
+// placeholderFor returns the replacement of a secret. It returns the text itself if it is a
+// placeholder, or a word that cannot be a secret.
+func placeholderFor(secret []byte) string {
 	switch word := strings.ToLower(string(secret)); {
 	case strings.HasPrefix(word, placeholder), isKeyPlaceholder(word), word == "bearer", word == "basic", word == "null", word == "true", word == "false":
 		return string(secret)
@@ -278,7 +275,7 @@ func keep(secret []byte) string {
 	return placeholder
 }
 
-// literal replaces a text.
+// literal replaces a literal in b.
 func (s *Scrubber) literal(b []byte, l literal) []byte {
 	if !bytes.Contains(b, l.text) {
 		return b
@@ -301,7 +298,7 @@ func (s *Scrubber) literal(b []byte, l literal) []byte {
 	}
 }
 
-// part reports whether the text found at b[i:end] is a part of something else.
+// part reports whether the text found at b[i:end] is a part of another word or path.
 func (l *literal) part(out, b []byte, i, end int) bool {
 	switch {
 	case l.path:
@@ -312,8 +309,7 @@ func (l *literal) part(out, b []byte, i, end int) bool {
 	return false
 }
 
-// inPath reports whether a path that begins behind these bytes is the middle of
-// another.
+// inPath reports whether a path that follows these bytes is in the middle of another path.
 func inPath(out, b []byte) bool {
 	if len(b) == 0 {
 		b = out
@@ -329,8 +325,7 @@ func wordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// key returns the placeholder of an attache key: a key by its form, that nobody
-// was ever given.
+// key returns the placeholder of an attache key. It has the form of a key, but is not one.
 func (s *Scrubber) key(k string) string {
 	if isKeyPlaceholder(k) {
 		return k
@@ -347,9 +342,9 @@ func (s *Scrubber) key(k string) string {
 
 func isKeyPlaceholder(k string) bool { return strings.HasPrefix(k, "atk_scrubbed") }
 
-// CredentialName reports whether what has that name is a credential: a member of
-// a frame, a header, an environment variable. Case, prefix and the way the words
-// are joined do not matter.
+// CredentialName reports whether name is that of a credential: a member of a frame, a
+// header, or an environment variable. Case, prefix and separators between words do not
+// matter.
 func CredentialName(name string) bool {
 	if i := strings.LastIndexAny(name, "/."); i >= 0 {
 		name = name[i+1:]
@@ -367,5 +362,5 @@ func CredentialName(name string) bool {
 	return name == "token"
 }
 
-// cursorWords make a token one that says where to go on, and nothing secret.
+// cursorWords precede "token" in names of cursors, which are not secret.
 var cursorWords = []string{"progress", "page", "next", "continuation", "sync", "cancel", "cancellation"}

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -16,8 +15,8 @@ import (
 // Version is the version of the format.
 const Version = 1
 
-// The places where lines are recorded, in the order a request and its reply pass
-// them. They are those of proxy.Point.
+// The places where lines are recorded, in the order in which a request and its reply
+// pass them. They are the values of proxy.Point.
 const (
 	ClientIn  = "client-in"
 	ServerIn  = "server-in"
@@ -25,8 +24,8 @@ const (
 	ClientOut = "client-out"
 )
 
-// What else is recorded: that a server has ended under its client, and that another one was
-// started in its place. The lines are those of Exit and Start.
+// The other events of a recording: the server ended during the session, and another one was
+// started in its place. Their lines are an Exit and a Start.
 const (
 	ServerExit  = "server-exit"
 	ServerStart = "server-start"
@@ -34,12 +33,12 @@ const (
 
 // An Exit is the line of ServerExit.
 type Exit struct {
-	// Status says how the server ended, such as "exit status 3", and after a semicolon what
-	// else was known.
+	// Status describes how the server ended, such as "exit status 3", and further details
+	// after a semicolon.
 	Status string `json:"exit"`
-	// SessionLost is true for a remote server that lives and has lost the session.
+	// SessionLost is true for a remote server that still runs but has lost the session.
 	SessionLost bool `json:"session_lost"`
-	// Unsent are the ids of the requests that the server has not taken.
+	// Unsent has the ids of the requests that the server did not read.
 	Unsent []json.RawMessage `json:"unsent"`
 }
 
@@ -51,24 +50,24 @@ type Start struct {
 // A Header is the first line of a recording.
 type Header struct {
 	Version int `json:"version"`
-	// Era is "legacy" or "modern", or "" if the client said too little.
+	// Era is "legacy" or "modern", or "" if the messages of the client do not show it.
 	Era string `json:"era"`
-	// IDPrefix begins the ids of attache's own requests in this session.
+	// IDPrefix is the prefix of the ids of attache's own requests in this session.
 	IDPrefix string `json:"id_prefix,omitempty"`
-	// Server is the name that rules had for the server.
+	// Server is the name of the server in rules.
 	Server string `json:"server,omitempty"`
-	// Start has the flags ("--workspace") and variables that said, when the session was started,
-	// whose it is and where, scrubbed.
+	// Start has the flags ("--workspace") and variables that described the session when it was
+	// started, scrubbed.
 	Start map[string]string `json:"given,omitempty"`
-	// Scrubbed names what was replaced.
+	// Scrubbed names the kinds of secrets that were replaced.
 	Scrubbed []string `json:"scrubbed"`
 }
 
-// An Event is one line that passed.
+// An Event is a line that passed, or the end or start of a server.
 type Event struct {
 	T    float64 // seconds since the start
 	At   string
-	Line []byte // with its line end; nil for a line too long to be held
+	Line []byte // with its line end; nil for a line that was too long to be held
 }
 
 // A Session is a recording.
@@ -77,7 +76,7 @@ type Session struct {
 	Events []Event
 }
 
-// event is an Event in the file.
+// event is the JSON form of an Event.
 type event struct {
 	T        float64 `json:"t"`
 	At       string  `json:"at"`
@@ -89,24 +88,24 @@ type event struct {
 
 // Read reads a recording. An error names the line of the file.
 func Read(r io.Reader) (*Session, error) {
-	s := &Session{}
-	br := bufio.NewReader(r)
-	for n := 1; ; n++ {
-		line, err := br.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			if err := s.readLine(n, line); err != nil {
-				return nil, fmt.Errorf("line %d: %w", n, err)
-			}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return nil, errors.New("line 1: the file is empty, and no recording")
+	}
+	s, n := &Session{}, 0
+	for line := range bytes.Lines(data) {
+		n++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
 		}
-		switch {
-		case err == io.EOF && n == 1 && len(line) == 0:
-			return nil, errors.New("line 1: the file is empty, and no recording")
-		case err == io.EOF:
-			return s, nil
-		case err != nil:
-			return nil, err
+		if err := s.readLine(n, line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
+	return s, nil
 }
 
 func (s *Session) readLine(n int, line []byte) error {
@@ -157,20 +156,18 @@ func (e *event) read() (Event, error) {
 	return out, nil
 }
 
-// Write writes the recording as [Read] reads it.
+// Write writes the recording in the form that [Read] reads.
 func (s *Session) Write(w io.Writer) error {
-	bw := bufio.NewWriter(w)
-	head, err := json.Marshal(s.Header)
+	header, err := json.Marshal(s.Header)
 	if err != nil {
 		return err
 	}
-	bw.Write(append(head, '\n'))
-	var buf []byte
+	data := append(header, '\n')
 	for _, e := range s.Events {
-		buf = e.append(buf[:0])
-		bw.Write(buf)
+		data = e.append(data)
 	}
-	return bw.Flush()
+	_, err = w.Write(data)
+	return err
 }
 
 // append appends the event as a line of the file.
@@ -196,11 +193,12 @@ func (e Event) append(dst []byte) []byte {
 	return append(dst, "}\n"...)
 }
 
-// appendQuoted appends s as a JSON string that a person can read: <, > and & stay.
+// appendQuoted appends s as a JSON string. It does not escape <, > and &, for people who
+// read the file.
 func appendQuoted(dst, s []byte) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.Encode(string(s)) // a string never fails
+	e.Encode(string(s)) // never fails for a string
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte{'\n'})...)
 }

@@ -5,22 +5,21 @@ import (
 	"encoding/json"
 )
 
-// A walk goes through a valid JSON text and copies it without secrets. What holds
-// none is copied byte for byte.
+// A walk copies a valid JSON text without secrets. All other bytes are copied unchanged.
 type walk struct {
 	s       *Scrubber
 	in, out []byte
-	done    int // how much of in is in out
+	done    int // how much of in was copied to out
 	changed bool
-	layers  int // of escapes that may follow
+	layers  int // how many more layers of escapes may be removed
 
 	stack      []container
-	credential bool // the value that follows belongs to a member that holds a credential
+	credential bool // the next value is that of a member with the name of a credential
 }
 
-// A container is an object or array that is open.
+// A container is an open object or array.
 type container struct {
-	object, key bool // key: a member's name comes next
+	object, key bool // key: the name of a member follows
 	credential  bool // the elements are credentials
 }
 
@@ -52,7 +51,7 @@ func (w *walk) run() {
 	w.out = append(w.out, w.in[w.done:]...)
 }
 
-// replace puts by in the place of in[from:to].
+// replace replaces in[from:to] by the given text.
 func (w *walk) replace(from, to int, by []byte) {
 	if bytes.Equal(w.in[from:to], by) {
 		return
@@ -61,13 +60,13 @@ func (w *walk) replace(from, to int, by []byte) {
 	w.done, w.changed = to, true
 }
 
-// inCredential reports whether the value that begins is a credential.
+// inCredential reports whether the next value is a credential.
 func (w *walk) inCredential() bool {
 	n := len(w.stack)
 	return w.credential || n > 0 && w.stack[n-1].credential
 }
 
-// string takes the string that opens at i and returns the offset behind it.
+// string copies the string that begins at i and returns the offset after it.
 func (w *walk) string(i int) int {
 	end := i + 1
 	for w.in[end] != '"' {
@@ -79,7 +78,7 @@ func (w *walk) string(i int) int {
 	end++
 	if n := len(w.stack); n > 0 && w.stack[n-1].key {
 		w.stack[n-1].key = false
-		w.credential = !w.s.told && CredentialName(unquote(w.in[i:end]))
+		w.credential = !w.s.knownOnly && CredentialName(unquote(w.in[i:end]))
 		w.replace(i, end, w.plain(w.in[i:end]))
 		return end
 	}
@@ -91,7 +90,8 @@ func (w *walk) string(i int) int {
 	return end
 }
 
-// number takes a number. As a credential it becomes 0.
+// number copies the number that begins at i and returns the offset after it. It replaces a
+// credential by 0.
 func (w *walk) number(i int) int {
 	end := i
 	for end < len(w.in) && bytes.IndexByte([]byte("+-.eE0123456789"), w.in[end]) >= 0 {
@@ -104,14 +104,11 @@ func (w *walk) number(i int) int {
 	return end
 }
 
-// plain scrubs a quoted string that is no credential by its name. Its escapes
-// stay as they are, unless a secret hides behind them.
+// plain scrubs a quoted string that is not the value of a credential. It keeps the
+// escapes, unless they hide a secret.
 func (w *walk) plain(raw []byte) []byte {
 	out := w.s.text(raw)
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return out
-	}
-	if w.layers == 0 {
+	if bytes.IndexByte(raw, '\\') < 0 || w.layers == 0 {
 		return out
 	}
 	text := []byte(unquote(out))
@@ -127,9 +124,9 @@ func (w *walk) secret(raw []byte) []byte {
 	if text == "" {
 		return raw
 	}
-	by := keep([]byte(text))
+	by := placeholderFor([]byte(text))
 	if attacheKey().FindString(text) == text || bearer().FindString(text) == text {
-		by = string(w.s.text([]byte(text))) // what kind it is stays visible
+		by = string(w.s.text([]byte(text))) // the kind of credential stays visible
 	}
 	if by == text {
 		return raw
@@ -140,6 +137,6 @@ func (w *walk) secret(raw []byte) []byte {
 
 func unquote(raw []byte) string {
 	var s string
-	json.Unmarshal(raw, &s) // the text was valid
+	json.Unmarshal(raw, &s) // never fails: raw is a valid JSON string
 	return s
 }

@@ -2,25 +2,19 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 )
 
-// compare returns the differences of both streams, in the order of the recording.
+// compare returns the differences of both streams, in the order of the recording. Lines
+// that were not recorded come last.
 func (p *play) compare() []Difference {
 	var out []Difference
 	for _, s := range p.out {
 		out = append(out, s.compare()...)
 	}
-	slices.SortStableFunc(out, func(a, b Difference) int { return place(a) - place(b) })
+	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(uint(a.Event), uint(b.Event)) }) // uint(-1) is the largest
 	return out
-}
-
-// place sorts what was not recorded behind all that was.
-func place(d Difference) int {
-	if d.Event < 0 {
-		return 1 << 30
-	}
-	return d.Event
 }
 
 func (s *stream) compare() []Difference {
@@ -43,8 +37,7 @@ func (s *stream) compare() []Difference {
 	return out
 }
 
-// unmatched returns the lines that are left when the longest common subsequence
-// is taken out of both.
+// unmatched returns the lines that are not in the longest common subsequence.
 func unmatched(want, got []line) (w, g []line) {
 	for len(want) > 0 && len(got) > 0 && equal(want[0], got[0]) {
 		want, got = want[1:], got[1:]
@@ -53,7 +46,7 @@ func unmatched(want, got []line) (w, g []line) {
 		want, got = want[:len(want)-1], got[:len(got)-1]
 	}
 	if len(want)*len(got) > maxTable {
-		return want, got // too much differs to be told apart
+		return want, got // too many lines differ
 	}
 	t := table(want, got)
 	i, j := 0, 0
@@ -72,11 +65,10 @@ func unmatched(want, got []line) (w, g []line) {
 	return append(w, want[i:]...), append(g, got[j:]...)
 }
 
-// maxTable bounds the work of finding what two streams have in common.
+// maxTable bounds the size of the table.
 const maxTable = 16 << 20
 
-// table holds the length of the longest common subsequence of want[i:] and
-// got[j:].
+// table returns the lengths of the longest common subsequences of want[i:] and got[j:].
 func table(want, got []line) [][]int32 {
 	t := make([][]int32, len(want)+1)
 	for i := range t {
@@ -96,8 +88,7 @@ func table(want, got []line) [][]int32 {
 
 func equal(a, b line) bool { return bytes.Equal(a.raw, b.raw) }
 
-// withoutSwapped takes out the lines that came in the same window, in another
-// place.
+// withoutSwapped removes the lines that came in another order within the same window.
 func withoutSwapped(want, got []line) (w, g []line) {
 	got = slices.Clone(got)
 	for _, l := range want {

@@ -1,16 +1,16 @@
-// Package replay plays a recorded session through a relay and compares what
-// comes out with what came out then.
+// Package replay plays a recorded session through a relay and compares the output
+// with the recorded output.
 //
-// The client and the server of the recording are played in memory: what they sent
-// goes in again, in the same order, and nothing is sent before what was seen
-// before it has come out again. What reaches either peer is compared byte for
-// byte. Lines that went to one peer at the same time, such as a reply and a
-// request of attache's own, may change places.
+// The client and the server of the recording are played in memory. They send their
+// recorded lines in the same order, and each line only after the lines that they had
+// received before it. The lines that reach either peer are compared byte for byte. Lines
+// that reached one peer at the same time, such as a reply and a request of attache's
+// own, may come in another order.
 //
-// A server that ended under its client ends again, and another one starts in its place when it
-// did then. What a recording cannot tell is how long something took: a call that waited in vain
-// for a server, or came in a crash loop, is not answered. A line too long to be held was not
-// recorded.
+// If the server ended during the session, it ends at the same point of the replay, and another
+// one starts when it started in the recording. A recording does not show how long something
+// took, so a call that waited in vain for a server, or came in a crash loop, is not answered. A
+// recording with a line that was too long to be held cannot be played.
 package replay
 
 import (
@@ -27,31 +27,30 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// Options say through what a session is played.
+// Options define how a session is played.
 type Options struct {
-	// Proxy is the relay. ClientIn, ClientOut and Start are set by Play, and
-	// IDPrefix to that of the recording.
+	// Proxy has the options of the relay. Play sets ClientIn, ClientOut and Start,
+	// and takes IDPrefix from the recording.
 	Proxy proxy.Options
 
-	// Scrub, if not nil, is applied to what comes out before it is compared, as it
-	// was when it was recorded.
+	// Scrub, if not nil, is applied to lines before they are compared, as it was
+	// when they were recorded.
 	Scrub func(line []byte) []byte
 
-	// Patience is how long a line that was recorded may take to come out; 0 stands
-	// for 2 s.
+	// Patience is how long to wait for a recorded line; 0 means 2 s.
 	Patience time.Duration
 }
 
 const defaultPatience = 2 * time.Second
 
-// grace is how long a line may take once one has not come, or has changed.
+// grace is how long to wait for a line after another one was missing or different.
 const grace = 100 * time.Millisecond
 
 // A Result is the result of playing a session.
 type Result struct {
-	// Differences between the recording and what came out, in order.
+	// Differences are the differences between the recording and the output, in order.
 	Differences []Difference
-	// Session is the recording with what came out today.
+	// Session is the recording with the output of this replay.
 	Session *record.Session
 }
 
@@ -59,7 +58,7 @@ type Result struct {
 // held.
 var ErrOversize = errors.New("the recording lacks a line that was too long to be held: record it again with a larger limits.hold")
 
-// Play plays a session. An error says why it could not be played.
+// Play plays a session. It returns an error if the session could not be played.
 func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 	for _, e := range s.Events {
 		if e.Line == nil {
@@ -73,22 +72,23 @@ func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
-	return &Result{Differences: p.compare(), Session: p.today()}, nil
+	return &Result{Differences: p.compare(), Session: p.result()}, nil
 }
 
 // A play is a session being played.
 type play struct {
 	s   *record.Session
 	o   Options
-	up  *server    // the last one
+	up  *server    // the current one
 	out [2]*stream // to the server, to the client
 
-	starts chan *server // those that were started and that the relay has not asked for
+	starts chan *server // servers for the relay to start
 
-	window int
-	late   bool // a line has been missed
+	window  int   // number of the current window; an input after output begins a new one
+	windows []int // the windows of the events so far
+	missed  bool  // an expected line did not come
 
-	reads atomic.Bool // the recorded client got answers after it had closed its end
+	reads atomic.Bool // the client reads after it has closed its end
 }
 
 // The indices of play.out.
@@ -97,21 +97,21 @@ const (
 	toClient
 )
 
-// A stream is what reaches one peer.
+// A stream has the lines to one peer.
 type stream struct {
 	at      string
 	pipe    *mempipe.Pipe
 	want    []line
 	got     []line
-	settled int   // how many lines of want have been waited for
-	free    []int // the lines of got that nobody has wanted
+	settled int   // how many lines of want were waited for
+	free    []int // indices of the lines of got that match no line of want
 }
 
-// A line is one that reached a peer, or should have.
+// A line is one that reached a peer, or should have reached it.
 type line struct {
 	raw    []byte
 	event  int // its index in the recording, for want
-	window int // between which inputs
+	window int
 }
 
 func newPlay(s *record.Session, o Options) *play {
@@ -122,7 +122,7 @@ func newPlay(s *record.Session, o Options) *play {
 	return p
 }
 
-// run sends what the peers sent, and waits for what they got.
+// run sends the lines that the peers sent, and waits for the lines that they received.
 func (p *play) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,6 +143,7 @@ func (p *play) run(ctx context.Context) error {
 		if isInput(e.At) {
 			p.settle()
 		}
+		p.windows = append(p.windows, p.window)
 		var err error
 		switch e.At {
 		case record.ClientIn:
@@ -166,7 +167,7 @@ func (p *play) run(ctx context.Context) error {
 	return p.end(in, over)
 }
 
-// isInput reports whether an event is something that the play does, and does not wait for.
+// isInput reports whether the play causes an event, and does not wait for it.
 func isInput(at string) bool { return at != record.ServerIn && at != record.ClientOut }
 
 func (p *play) want(to, i int) {
@@ -174,8 +175,8 @@ func (p *play) want(to, i int) {
 	s.want = append(s.want, line{p.s.Events[i].Line, i, p.window})
 }
 
-// settle waits until all that was seen so far has come out, and opens a new
-// window if anything was seen since the last.
+// settle waits for all lines that are wanted so far, and begins a new window if there
+// were any.
 func (p *play) settle() {
 	waited := false
 	for _, s := range p.out {
@@ -191,7 +192,7 @@ func (p *play) settle() {
 	}
 }
 
-// match takes a line that has come out and is l, if there is one.
+// match reports whether l is among the free lines, and removes it from them.
 func (s *stream) match(l line) bool {
 	for k, i := range s.free {
 		if equal(s.got[i], l) {
@@ -202,24 +203,25 @@ func (s *stream) match(l line) bool {
 	return false
 }
 
-// read takes the next line of a stream; false if none comes. Where as many lines
-// have come as were recorded, another one is only waited for a moment: most often
-// one has changed.
+// read reads the next line of a stream. It reports false if none comes. If as many
+// lines have come as were recorded, it waits only a moment: probably a line has
+// changed.
 func (p *play) read(s *stream) bool {
 	limit := p.o.Patience
-	if p.late || len(s.got) >= len(s.want) {
+	if p.missed || len(s.got) >= len(s.want) {
 		limit = min(limit, grace)
 	}
 	raw, err := s.pipe.ReadLine(limit)
 	if err != nil {
-		p.late = true
+		p.missed = true
 		return false
 	}
-	p.take(s, raw)
+	p.add(s, raw)
 	return true
 }
 
-func (p *play) take(s *stream, raw []byte) {
+// add adds a line that has reached a peer.
+func (p *play) add(s *stream, raw []byte) {
 	if p.o.Scrub != nil {
 		raw = p.o.Scrub(raw)
 	}
@@ -227,15 +229,14 @@ func (p *play) take(s *stream, raw []byte) {
 	s.got = append(s.got, line{raw: raw, window: p.window})
 }
 
-// end ends the session as a client does that has said all, and takes what comes
-// out that was not recorded.
+// end ends the session from the side of the client, and reads the rest of the output.
 func (p *play) end(in *mempipe.Pipe, over <-chan error) error {
 	p.reads.Store(len(p.out[toClient].want) > len(p.out[toClient].got))
 	in.CloseWrite()
 	var err error
 	select {
-	case <-p.up.Stopping(): // by its input's end
-		p.drain(p.out[toServer]) // what is in the pipe is lost when the server is gone
+	case <-p.up.Stopping():
+		p.drain(p.out[toServer]) // before Exit, which discards what is in the pipe
 		p.up.Exit(nil)
 		err = <-over
 	case err = <-over: // no server was started
@@ -249,76 +250,47 @@ func (p *play) end(in *mempipe.Pipe, over <-chan error) error {
 	return nil
 }
 
-// drain takes what is left in a stream.
+// drain reads the rest of a stream.
 func (p *play) drain(s *stream) {
 	for {
 		raw, err := s.pipe.ReadLine(0)
 		if err != nil {
 			return
 		}
-		p.take(s, raw)
+		p.add(s, raw)
 	}
 }
 
-// today returns the recording with the lines that came out in the places of
-// those that came out then.
-func (p *play) today() *record.Session {
+// result returns the recording with the output replaced by that of this replay.
+func (p *play) result() *record.Session {
 	out := &record.Session{Header: p.s.Header}
 	next := [2]int{}
-	emit := func(to, window int, t float64) {
-		s := p.out[to]
-		for ; next[to] < len(s.got) && s.got[next[to]].window <= window; next[to]++ {
-			out.Events = append(out.Events, record.Event{T: t, At: s.at, Line: s.got[next[to]].raw})
-		}
-	}
-	p.each(func(e record.Event, window int, last bool) {
+	for i, e := range p.s.Events {
 		if isInput(e.At) {
 			out.Events = append(out.Events, e)
 		}
-		if last {
-			emit(toServer, window, e.T)
-			emit(toClient, window, e.T)
+		last := i+1 == len(p.windows)
+		if !last && p.windows[i+1] == p.windows[i] {
+			continue
 		}
-	})
-	return out
-}
-
-// each calls f with each event and its window; last says that the next event is
-// of another.
-func (p *play) each(f func(e record.Event, window int, last bool)) {
-	windows := make([]int, len(p.s.Events))
-	for _, s := range p.out {
-		for _, l := range s.want {
-			windows[l.event] = l.window
-		}
-	}
-	for i := len(windows) - 1; i >= 0; i-- {
-		if isInput(p.s.Events[i].At) {
-			windows[i] = p.window
-			if i+1 < len(windows) {
-				windows[i] = windows[i+1]
+		for to, s := range p.out {
+			for ; next[to] < len(s.got) && (last || s.got[next[to]].window <= p.windows[i]); next[to]++ {
+				out.Events = append(out.Events, record.Event{T: e.T, At: s.at, Line: s.got[next[to]].raw})
 			}
 		}
 	}
-	for i, e := range p.s.Events {
-		last := i+1 == len(windows)
-		w := windows[i]
-		if last {
-			w = p.window
-		}
-		f(e, w, last || windows[i+1] != windows[i])
-	}
+	return out
 }
 
-// A Difference is a line that is not as it was.
+// A Difference is a line that differs from the recording.
 type Difference struct {
-	At    string // which peer it reached: record.ServerIn or record.ClientOut
-	Event int    // its index in the recording, -1 if it was not there
+	At    string // record.ServerIn or record.ClientOut
+	Event int    // its index in the recording, -1 if it was not recorded
 	// Want is nil for a line that was not recorded, Got for one that did not come.
 	Want, Got []byte
 }
 
-// String tells a person of the difference, in several lines.
+// String describes the difference in several lines.
 func (d Difference) String() string {
 	switch {
 	case d.Want == nil:
@@ -329,7 +301,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: another line\n%s", d.At, record.Diff(d.Want, d.Got))
 }
 
-// shownBytes bounds what is shown of a line that has no counterpart.
+// shownBytes is how much of a line without a counterpart is shown.
 const shownBytes = 2000
 
 func shown(b []byte) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// tape makes a recording of lines "at LINE".
+// tape returns a recording of lines "AT LINE".
 func tape(lines ...string) *record.Session {
 	s := &record.Session{Header: record.Header{Version: 1, Era: "legacy", IDPrefix: "own-", Scrubbed: []string{}}}
 	for i, l := range lines {
@@ -68,7 +68,7 @@ func refuse() middleware.Layer {
 	}}
 }
 
-func TestSame(t *testing.T) {
+func TestNoDifferences(t *testing.T) {
 	r := playIn(t, plain)
 	if len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
@@ -96,7 +96,7 @@ func TestDifferences(t *testing.T) {
 					t.Errorf("difference %d:\n%s\nwant\n%s", i, d, c.want[i])
 				}
 			}
-			// What was played today plays without a difference.
+			// The result of a replay plays without a difference.
 			if again := playIn(t, r.Session, c.layer); len(again.Differences) > 0 {
 				t.Errorf("played again: %v\n%s", again.Differences, text(r.Session))
 			}
@@ -110,7 +110,7 @@ func text(s *record.Session) string {
 	return b.String()
 }
 
-// ask asks the server before each call.
+// ask is a layer that sends the server a request before each call.
 func ask() middleware.Layer {
 	return middleware.Layer{Name: "ask", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -125,7 +125,7 @@ func ask() middleware.Layer {
 	}}
 }
 
-// Requests of attache's own have the ids they had.
+// Requests of attache's own have the recorded ids.
 func TestOwnRequests(t *testing.T) {
 	s := tape("client-in "+call,
 		`server-in {"jsonrpc":"2.0","id":"own-1","method":"tools/list"}`,
@@ -136,7 +136,7 @@ func TestOwnRequests(t *testing.T) {
 	}
 }
 
-// Lines that were under way at one time may change places, others not.
+// Only lines that were on their way at the same time may come in another order.
 func TestSwapped(t *testing.T) {
 	together := tape("client-in "+call, "client-in "+ping, "server-in "+ping, "server-in "+call)
 	if r := playIn(t, together); len(r.Differences) > 0 {
@@ -165,7 +165,7 @@ func TestOversize(t *testing.T) {
 	}
 }
 
-// A recording without its last answers plays too: they are what is new.
+// A recording without its last answers can be played: they are additional lines.
 func TestCutShort(t *testing.T) {
 	s := tape("client-in "+call, "server-in "+call, "server-out "+reply)
 	r := playIn(t, s)
@@ -174,13 +174,13 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-func TestNothing(t *testing.T) {
+func TestEmptyRecording(t *testing.T) {
 	if r := playIn(t, tape()); len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
 	}
 }
 
-// A part of a line at the end, CRLF and bytes that are no text.
+// A recording may contain an incomplete last line, CRLF, and bytes that are not text.
 func TestOddBytes(t *testing.T) {
 	s := tape("client-in "+call+"\r", "server-in "+call+"\r", "server-out "+reply+"\r", "client-out "+reply+"\r")
 	s.Events = append(s.Events,

@@ -17,8 +17,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// A frailServer is one life of a server. It ends at a request for "die", and it is a remote
-// session that does not take a request for "lose".
+// A frailServer is one run of a server. It ends at a call of "die". At a call of "lose" it is a
+// remote server that has lost the session before it read the call.
 type frailServer struct {
 	*mempipe.Server
 	life     int
@@ -60,11 +60,11 @@ func (f *frailServer) serve() {
 	f.Exit(nil)
 }
 
-// change stands for a wait until the lists of two servers were compared. Without it the session
-// could end while they are, with half of that in the recording.
+// change is a step that waits until the lists of two servers were compared. Otherwise the session
+// could end during the comparison, of which the recording would have only a part.
 const change = "change"
 
-// recordFrail records a session with a server that ends again and again.
+// recordFrail records a session with frailServers.
 func recordFrail(t *testing.T, policy *proxy.Restart, requests ...string) *record.Session {
 	t.Helper()
 	in, out := mempipe.New(0), mempipe.New(0)
@@ -129,7 +129,7 @@ func toolCall(name string) string {
 	return `"method":"tools/call","params":{"name":"` + name + `"}`
 }
 
-// A server that ended and was started again does so in the replay, too.
+// A server that ended and was started again does the same in the replay.
 func TestServerEnds(t *testing.T) {
 	const list, prompts = `"method":"tools/list"`, `"method":"prompts/list"`
 	policy := &proxy.Restart{Name: "frail", Notice: true}
@@ -151,7 +151,7 @@ func TestServerEnds(t *testing.T) {
 			if n := strings.Count(text(s), `"at":"server-start"`); n != c.starts {
 				t.Errorf("%d starts were recorded, want %d", n, c.starts)
 			}
-			// Times are those of the recording.
+			// The replay uses the times of the recording.
 			for i, e := range s.Events {
 				s.Events[i].Line = backdate(e.Line)
 			}
@@ -172,7 +172,7 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// backdate moves what a recording says of times into another hour.
+// backdate moves the times in a line of a recording to another hour.
 func backdate(line []byte) []byte {
 	now := time.Now().UTC()
 	for _, at := range []time.Time{now, now.Add(-time.Minute)} {

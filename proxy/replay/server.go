@@ -14,27 +14,27 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// A server is one life of the server in a recording.
+// A server is one run of the server in a recording.
 type server struct {
 	*mempipe.Server
 	started time.Time
-	begun   int      // how many lines had reached the servers before it
-	unsent  [][]byte // the lines that the server in the recording had not taken; set before Exit
+	before  int      // how many lines had reached earlier servers
+	unsent  [][]byte // the lines that the server in the recording did not read; set before Exit
 }
 
 // StartedAt returns when the server was started in the recording.
 func (s *server) StartedAt() time.Time { return s.started }
 
-// Returned returns the lines that it has not taken.
+// Returned returns the lines that the server did not read.
 func (s *server) Returned() []byte { return slices.Concat(s.unsent...) }
 
-// A sessionLost is the end of a session that a remote server has lost.
+// A sessionLost is the error of a remote server that has lost the session.
 type sessionLost struct{ error }
 
-// SessionLost implements the error of an upstream: see package remote.
+// SessionLost marks the error as that of package remote does.
 func (sessionLost) SessionLost() {}
 
-// start returns the next server, when the recording has come to its start.
+// start returns the next server as soon as the replay has reached its start.
 func (p *play) start(ctx context.Context) (proxy.Upstream, error) {
 	select {
 	case s := <-p.starts:
@@ -44,11 +44,8 @@ func (p *play) start(ctx context.Context) (proxy.Upstream, error) {
 	}
 }
 
-// A recordedExit is how a server ended.
-type recordedExit record.Exit
-
-// unsent reports whether a line has a request that the server had not taken.
-func (e *recordedExit) unsent(line []byte) bool {
+// isUnsent reports whether a line has a request that the server did not read before the exit.
+func isUnsent(e record.Exit, line []byte) bool {
 	type message struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -64,13 +61,13 @@ func (e *recordedExit) unsent(line []byte) bool {
 
 // exit ends the server as it ended in the recording.
 func (p *play) exit(e record.Event) error {
-	var exit recordedExit
+	var exit record.Exit
 	if err := json.Unmarshal(e.Line, &exit); err != nil {
 		return fmt.Errorf("%s: %w", e.At, err)
 	}
 	p.drain(p.out[toServer])
-	for _, l := range p.out[toServer].got[p.up.begun:] {
-		if exit.unsent(l.raw) {
+	for _, l := range p.out[toServer].got[p.up.before:] {
+		if isUnsent(exit, l.raw) {
 			p.up.unsent = append(p.up.unsent, l.raw)
 		}
 	}
@@ -85,7 +82,7 @@ func (p *play) exit(e record.Event) error {
 	return nil
 }
 
-// next has the relay start another server.
+// next starts another server as it was started in the recording.
 func (p *play) next(e record.Event) error {
 	var start record.Start
 	if err := json.Unmarshal(e.Line, &start); err != nil {
@@ -95,9 +92,9 @@ func (p *play) next(e record.Event) error {
 	return nil
 }
 
-// provide gives the relay another server to start.
+// provide provides another server for the relay to start.
 func (p *play) provide(started time.Time) {
-	p.up = &server{Server: mempipe.NewServer(0), started: started, begun: len(p.out[toServer].got)}
+	p.up = &server{Server: mempipe.NewServer(0), started: started, before: len(p.out[toServer].got)}
 	p.out[toServer].pipe = p.up.In
 	p.starts <- p.up
 }

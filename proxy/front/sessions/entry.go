@@ -10,22 +10,22 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An Entry is a session of a front that its Store keeps as soon as its server has answered
-// initialize. Make one with Keeper.New.
+// An Entry is a session of a front. It is stored as soon as its server has answered initialize.
+// Make one with Keeper.New.
 type Entry struct {
 	revive.Record
 	Key Key
 
 	k     *Keeper
-	mu    sync.Mutex // held while the Store is asked
+	mu    sync.Mutex // held during calls to the Store
 	saved bool
 	over  bool
 }
 
-// New returns a session that is not kept yet.
+// New returns a session that is not stored yet.
 func (k *Keeper) New(key Key) *Entry { return &Entry{Key: key, k: k} }
 
-// Restore makes s what is kept.
+// Restore sets s to a session that was stored.
 func (s *Entry) Restore(from Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,11 +33,11 @@ func (s *Entry) Restore(from Session) {
 	s.saved = true
 }
 
-// maxRecorded is how long a message may be that is kept.
+// maxRecorded is the length of the longest message that is recorded.
 const maxRecorded = 64 << 10
 
-// Note returns what records the reply to a request that another server would have to be told
-// too, nil for any other message. When it was called, Save keeps the session.
+// Note returns a function that records the reply to a request which another server needs to
+// continue the session, nil for any other message. After calling it, call Save.
 func (s *Entry) Note(m *wire.Message) func(reply *wire.Message) {
 	if m.Kind() != wire.Request || len(m.Frame()) > maxRecorded ||
 		!m.MethodIs("initialize") && !m.MethodIs("logging/setLevel") && !m.MethodIs("resources/subscribe") && !m.MethodIs("resources/unsubscribe") {
@@ -46,7 +46,7 @@ func (s *Entry) Note(m *wire.Message) func(reply *wire.Message) {
 	return s.Sent(m)
 }
 
-// Save keeps the session as it is recorded, if its server has answered initialize.
+// Save stores the recorded session, if its server has answered initialize.
 func (s *Entry) Save() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,17 +60,17 @@ func (s *Entry) saveLocked() {
 	}
 }
 
-// Saved reports whether the session was kept.
+// Saved reports whether the session was stored.
 func (s *Entry) Saved() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.saved
 }
 
-// Lost reports whether another front has the session, which this one had. A session that the
-// Store does not have is kept now: the Store was away when the session began, or has an older
-// state. One that was left is not asked for, as that would take it back. An error means that the
-// Store could not tell; ask again.
+// Lost reports whether another front has taken the session. If the Store does not have the
+// session, Lost stores it: the Store was not available when the session began, or has lost its
+// latest state. Lost does not ask for a session that was left, because that would take it back.
+// After an error, call it again.
 func (s *Entry) Lost(ctx context.Context) (lost bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,32 +87,32 @@ func (s *Entry) Lost(ctx context.Context) (lost bool, err error) {
 	return false, err
 }
 
-// rechecks is how many sessions Recheck asks the Store for at once.
-const rechecks = 8
+// maxRechecks is how many sessions Recheck checks at once.
+const maxRechecks = 8
 
-// Recheck calls lost with each session that another front has. The error is one of those that
-// the Store returned.
+// Recheck calls lost with each session that another front has taken. It returns one of the
+// errors of the Store.
 func Recheck(ctx context.Context, all []*Entry, lost func(*Entry)) error {
-	errs, free := make([]error, len(all)), make(chan struct{}, rechecks)
-	var asking sync.WaitGroup
+	errs, running := make([]error, len(all)), make(chan struct{}, maxRechecks)
+	var checks sync.WaitGroup
 	for i, s := range all {
-		free <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-free }()
+		running <- struct{}{}
+		checks.Go(func() {
+			defer func() { <-running }()
 			var gone bool
 			if gone, errs[i] = s.Lost(ctx); gone {
 				lost(s)
 			}
 		})
 	}
-	asking.Wait()
+	checks.Wait()
 	return cmp.Or(errs...)
 }
 
-// Part has requests for the session wait until Leave was called.
+// Part makes requests for the session wait until Leave is called.
 func (s *Entry) Part() { s.k.Hold(s.Key) }
 
-// Leave leaves the session behind Part: it has ended, or another front may take it.
+// Leave leaves the session after Part: it has ended, or else any front may take it.
 func (s *Entry) Leave(ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A takenStore has sessions that other fronts have taken. It says so of the session "slow" when it
-// may, and not at all of the session "unknown".
+// A takenStore has sessions that other fronts have taken. Take returns for the session "slow" only
+// when the test allows it, and fails for the session "unknown".
 type takenStore struct {
 	Store
 	may chan struct{}
@@ -26,7 +26,7 @@ func (s takenStore) Take(_ context.Context, k Key) (Session, error) {
 	return Session{}, ErrElsewhere
 }
 
-// A session of which the Store does not say at once who has it delays no other.
+// A session for which the Store answers slowly does not delay others.
 func TestRecheck(t *testing.T) {
 	store := takenStore{may: make(chan struct{})}
 	k := NewKeeper(store, slog.New(slog.DiscardHandler))
@@ -50,7 +50,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// A leftStore counts who takes its sessions.
+// A leftStore counts the calls of Take.
 type leftStore struct {
 	Store
 	takes int
@@ -63,8 +63,8 @@ func (s *leftStore) Take(context.Context, Key) (Session, error) {
 
 func (s *leftStore) Leave(context.Context, Key, bool) error { return nil }
 
-// A session that was left while the Store is asked about it is not taken back: no front could
-// have it until this one ends.
+// A session that is left during Recheck is not taken back. Otherwise no front could have it until
+// this one ends.
 func TestRecheckLeftSession(t *testing.T) {
 	store := &leftStore{}
 	s := NewKeeper(store, slog.New(slog.DiscardHandler)).New(Key{ID: "left"})

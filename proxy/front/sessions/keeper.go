@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// storeTime is how long a Store may take for an answer.
+// storeTime is how long a Store may take to answer.
 const storeTime = 10 * time.Second
 
-// A Keeper asks a Store for a front. While a session is being taken or left, the requests
-// for it wait.
+// A Keeper uses a Store for a front. While the front takes or leaves a session, requests for
+// the session wait.
 type Keeper struct {
 	store  Store
 	log    *slog.Logger
-	failed atomic.Bool // the last Save or Leave has failed, and was logged
+	failed atomic.Bool // the last Save or Leave failed, which was logged
 	warned atomic.Int64
 
-	mu   sync.Mutex
-	held map[Key]*hold
+	mu    sync.Mutex
+	holds map[Key]*hold
 }
 
-// A hold makes the requests for a session wait.
+// A hold makes requests for a session wait.
 type hold struct {
-	n    int // of holders
+	n    int // calls of Hold without Free
 	over chan struct{}
 }
 
 // NewKeeper returns a Keeper.
 func NewKeeper(store Store, log *slog.Logger) *Keeper {
-	return &Keeper{store: store, log: log, held: map[Key]*hold{}}
+	return &Keeper{store: store, log: log, holds: map[Key]*hold{}}
 }
 
 // Hold makes requests for a session wait until Free is called as often as Hold.
@@ -43,10 +43,10 @@ func (k *Keeper) Hold(key Key) {
 }
 
 func (k *Keeper) holdLocked(key Key) {
-	h := k.held[key]
+	h := k.holds[key]
 	if h == nil {
 		h = &hold{over: make(chan struct{})}
-		k.held[key] = h
+		k.holds[key] = h
 	}
 	h.n++
 }
@@ -55,18 +55,18 @@ func (k *Keeper) holdLocked(key Key) {
 func (k *Keeper) Free(key Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h := k.held[key]
+	h := k.holds[key]
 	if h.n--; h.n == 0 {
-		delete(k.held, key)
+		delete(k.holds, key)
 		close(h.over)
 	}
 }
 
-// Begin holds a session and returns true. If it is held already, Begin waits until it is
-// not, and returns false: the session may be there now.
+// Begin holds a session and returns true. If the session is already held, Begin waits until
+// it is free and returns false: this front may have the session now.
 func (k *Keeper) Begin(ctx context.Context, key Key) (bool, error) {
 	k.mu.Lock()
-	h := k.held[key]
+	h := k.holds[key]
 	if h == nil {
 		k.holdLocked(key)
 		k.mu.Unlock()
@@ -81,17 +81,18 @@ func (k *Keeper) Begin(ctx context.Context, key Key) (bool, error) {
 	}
 }
 
-// Take asks for a session that is held.
+// Take takes a session, which the caller holds, from the Store.
 func (k *Keeper) Take(ctx context.Context, key Key) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	return k.store.Take(ctx, key)
 }
 
-// GiveBack lets any front take a session that was taken and cannot go on here.
+// GiveBack leaves a session that this front took but cannot continue, so that any front may
+// take it.
 func (k *Keeper) GiveBack(key Key) { k.leave(key, false) }
 
-// save keeps a session. Without it the session goes on here, and nowhere else.
+// save stores a session. If that fails, the session continues in this front only.
 func (k *Keeper) save(key Key, s Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
@@ -105,7 +106,7 @@ func (k *Keeper) leave(key Key, ended bool) {
 	k.note(k.store.Leave(ctx, key, ended))
 }
 
-// note logs the first of several failures.
+// note logs the first of consecutive failures.
 func (k *Keeper) note(err error) {
 	if err == nil {
 		k.failed.Store(false)
@@ -114,7 +115,8 @@ func (k *Keeper) note(err error) {
 	}
 }
 
-// Elsewhere returns the front that a request should have gone to, "" for none.
+// Elsewhere returns the address of the front that should have got a request for the session,
+// "" if there is none or the Store could not answer.
 func (k *Keeper) Elsewhere(ctx context.Context, key Key) string {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -125,10 +127,10 @@ func (k *Keeper) Elsewhere(ctx context.Context, key Key) string {
 	return front
 }
 
-// warnTime is the time between two warnings of the same kind.
+// warnTime is the minimum time between two warnings about misrouted requests.
 const warnTime = time.Minute
 
-// Misled logs that a request came for a session of another front.
+// Misled logs that this front got a request for a session of another front.
 func (k *Keeper) Misled(front string) {
 	now, last := time.Now().UnixNano(), k.warned.Load()
 	if last != 0 && now-last < int64(warnTime) || !k.warned.CompareAndSwap(last, now) {
@@ -137,8 +139,8 @@ func (k *Keeper) Misled(front string) {
 	k.log.Warn("a request came for a session that another front has, and was refused with 503: have the balancer send the requests of a session to one front, by the header Mcp-Session-Id, as packaging/nginx.conf does", "front", front)
 }
 
-// Forget forgets a session that is kept and that this front does not have, and reports whether
-// there was one. The error is ErrElsewhere for a session of another front.
+// Forget deletes a stored session that this front does not have, and reports whether there was
+// one. It returns ErrElsewhere if the session belongs to another front.
 func (k *Keeper) Forget(ctx context.Context, key Key) (known bool, err error) {
 	k.Hold(key)
 	defer k.Free(key)

@@ -1,6 +1,6 @@
-// Package sessions has what a front keeps of its sessions in the revisions to 2025-11-25, so
-// that they go on in another process: in one that was started in its place, or in another
-// front. Many clients go on using the id of a session that is gone.
+// Package sessions stores the sessions of a front in the revisions up to 2025-11-25, so that
+// they can continue in another process: after a restart of the front, or in another front.
+// Many clients go on using the id of a session that no longer exists.
 package sessions
 
 import (
@@ -21,7 +21,7 @@ func NewID() string {
 // A Key names a session.
 type Key struct {
 	ID        string // SHA-256 of the id, in hex
-	Principal string // the ID of the principal that opened it; nobody else finds it
+	Principal string // the ID of the principal that opened it; others do not find it
 }
 
 // NewKey returns the key of a session.
@@ -30,39 +30,38 @@ func NewKey(id, principal string) Key {
 	return Key{ID: hex.EncodeToString(sum[:]), Principal: principal}
 }
 
-// A Session is what a client and its server have agreed on, and what else another server has
-// to be told in its place. Its texts are JSON.
+// A Session is the state of a session that another server needs to continue it. Its texts
+// are JSON.
 type Session struct {
 	Initialize    string   // the params of initialize
-	Version       string   // that the server agreed to
+	Version       string   // the protocol version of the server
 	Capabilities  string   // of the server
 	Level         string   // params of the last logging/setLevel; "" for none
-	Subscriptions []string // params of the resources/subscribe in force
+	Subscriptions []string // params of the active resources/subscribe requests
 }
 
 var (
-	// ErrNone is returned for a session that is not kept: it has ended, is another
-	// principal's, or never was. The client begins a new one.
+	// ErrNone is returned for a session that is not stored: it has ended, belongs to another
+	// principal, or never existed. The client should begin a new one.
 	ErrNone = errors.New("there is no such session")
-	// ErrElsewhere is returned for a session of another front that is alive.
+	// ErrElsewhere is returned for a session that belongs to another running front.
 	ErrElsewhere = errors.New("another front has the session")
 )
 
-// A Store keeps sessions. Several fronts share what it keeps, and each of them has a Store of
-// its own. A session belongs to the front that saved or took it, as long as that front is
-// alive and has not left it. Errors besides ErrNone and ErrElsewhere say that the Store could
-// not answer. Its methods are called from many goroutines.
+// A Store stores sessions. Several fronts share the stored sessions, and each front has its
+// own Store. A session belongs to the front that saved or took it, until that front stops or
+// leaves it. Any error except ErrNone and ErrElsewhere means that the Store could not answer.
+// The methods are called from many goroutines.
 type Store interface {
-	// Save keeps a session of this front, in place of what was kept of it.
+	// Save stores a session of this front, and replaces its last state.
 	Save(ctx context.Context, k Key, s Session) error
-	// Take returns a session, which belongs to this front from then on. The error is
-	// ErrNone or ErrElsewhere if it does not.
+	// Take returns a session, which belongs to this front from then on. It returns ErrNone
+	// or ErrElsewhere if this front cannot have it.
 	Take(ctx context.Context, k Key) (Session, error)
-	// Leave says that this front has the session no longer. One that has ended is
-	// forgotten; any other may be taken, by any front. Of a session that another front has
-	// Leave changes nothing.
+	// Leave gives up a session of this front. A session that has ended is deleted; otherwise
+	// any front may take it. Leave does not change a session that belongs to another front.
 	Leave(ctx context.Context, k Key, ended bool) error
-	// Elsewhere returns the address of the front that has the session, or else of one
-	// that may take it; "" if no other front is alive.
+	// Elsewhere returns the address of the front that has the session, or else of a front
+	// that may take it; "" if no other front is running.
 	Elsewhere(ctx context.Context, k Key) (front string, err error)
 }

@@ -1,25 +1,28 @@
-// Package array takes apart a line that is an array of messages, and puts together
-// what becomes of its members.
+// Package array splits a line that is an array of messages, and joins the members that
+// pass.
 package array
 
 import "github.com/attache-mcp/attache/proxy/wire"
 
-// An Array collects what becomes of the members of a line that was taken apart,
-// behind one another: a line may have millions of members, and each kept by itself
-// would take many times its bytes. What stood around and between the members that
-// go on stays. The zero Array is that of no line, for members of attache's own.
+// An Array collects the members of a line that pass, in one buffer: a line may have
+// millions of members, and a buffer for each would take many times its bytes. The bytes
+// around and between these members are kept. The zero Array belongs to no line, and is
+// for members of attache's own.
 type Array struct {
-	frame  []byte // that is taken apart
-	head   int    // of it: what stands before the first member
-	end    int    // where the member at hand ends
-	before []byte // what stands before it, if it is not used yet
+	frame  []byte // the line to split
+	head   int    // length of the bytes before the first member
+	end    int    // offset of the end of the current member
+	before []byte // the bytes before the current member, nil when they were used
 
 	out    []byte
 	n      int // members in out
 	edited bool
 }
 
-// Begin says which member of the frame comes next.
+// New returns an Array for the members of frame.
+func New(frame []byte) Array { return Array{frame: frame} }
+
+// Begin sets the current member of the frame.
 func (a *Array) Begin(e wire.Value) {
 	if a.end == 0 {
 		a.head = e.Off
@@ -28,7 +31,7 @@ func (a *Array) Begin(e wire.Value) {
 	a.end = e.Off + len(e.Raw)
 }
 
-// Add takes what goes on: what became of the member at hand, or in addition to it.
+// Add adds a message that passes: the current member, or one in addition to it.
 func (a *Array) Add(m *wire.Message) {
 	before := a.before
 	switch {
@@ -36,7 +39,7 @@ func (a *Array) Add(m *wire.Message) {
 		before = a.frame[:a.head]
 	case a.n == 0:
 		before = []byte{'['}
-	case before == nil || a.end == 0:
+	case before == nil:
 		before = []byte{','}
 	}
 	a.out = append(append(a.out, before...), m.Frame()...)
@@ -54,13 +57,10 @@ func (a *Array) Line(eol []byte) []byte {
 	return append(append(a.out, tail...), eol...)
 }
 
-// New returns the array of what goes on of the members of frame.
-func New(frame []byte) Array { return Array{frame: frame} }
-
-// Len returns how many members go on.
+// Len returns the number of messages that pass.
 func (a *Array) Len() int { return a.n }
 
-// Edited reports whether one of them is not as it came.
+// Edited reports whether one of them was edited.
 func (a *Array) Edited() bool { return a.edited }
 
 // Join returns the frames as one array with the given line end.

@@ -1,5 +1,5 @@
-// Package hangup decides how long a session goes on whose client has closed its end: while the
-// client waits for answers, and while what it said is still on its way to the server.
+// Package hangup decides how long a session continues after its client has closed its end: while
+// the client waits for answers, and while its messages are still on their way to the server.
 package hangup
 
 import "time"
@@ -8,16 +8,16 @@ const (
 	// stallTime is how long a session continues without progress after the client has hung up. An
 	// upstream has the same time after the end of its input.
 	stallTime = 1500 * time.Millisecond
-	// longestWait is how long attache waits for answers to a client that has closed its end. They
-	// may never come: a server may have asked the client for something that it can no longer send.
-	// unseenWait is the same where the system does not tell whether the client still reads.
+	// longestWait is how long attache waits for answers after the client has closed its end. They
+	// may never come: a server may have requested something that the client can no longer send.
+	// unseenWait is the same for systems that cannot report whether the client still reads.
 	longestWait = time.Hour
 	unseenWait  = time.Minute
-	// lookTime is how often attache looks whether the client reads.
-	lookTime = 250 * time.Millisecond
+	// checkTime is the interval between checks whether the client still reads.
+	checkTime = 250 * time.Millisecond
 )
 
-// A Session is a session as this package sees it.
+// A Session has the methods of a session that this package needs.
 type Session interface {
 	// Unanswered reports whether the client waits for the answer to a call.
 	Unanswered() bool
@@ -29,40 +29,40 @@ type Session interface {
 	Holds() bool
 }
 
-// reads reports whether a client that closed its end at the time since may still read. seen asks
-// the system; it is nil where the system does not tell.
-func reads(seen func() bool, since time.Time) bool {
-	if seen == nil {
+// mayRead reports whether a client that closed its end at the time since may still read. reads
+// reports what the system knows about that; it is nil if the system cannot tell.
+func mayRead(reads func() bool, since time.Time) bool {
+	if reads == nil {
 		return time.Since(since) < unseenWait
 	}
-	return time.Since(since) < longestWait && seen()
+	return time.Since(since) < longestWait && reads()
 }
 
 // AwaitAnswers returns when a client that has closed its end no longer waits for answers, or over
-// is closed.
-func AwaitAnswers(s Session, seen func() bool, over <-chan struct{}) {
-	look := time.NewTicker(lookTime)
-	defer look.Stop()
-	begun := time.Now()
+// is closed. reads reports whether the client still reads; it is nil if the system cannot tell.
+func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
+	check := time.NewTicker(checkTime)
+	defer check.Stop()
+	start := time.Now()
 	for {
 		settled := s.Settled()
-		if !s.Unanswered() || !reads(seen, begun) {
+		if !s.Unanswered() || !mayRead(reads, start) {
 			return
 		}
 		select {
 		case <-settled:
-		case <-look.C:
+		case <-check.C:
 		case <-over:
 			return
 		}
 	}
 }
 
-// AwaitStall waits until gone says that the client has hung up, and an upstream that does not read
-// keeps what the client has said from getting there. There is no stall as long as the upstream
-// reads, a layer holds a frame back, or the client waits for answers. The result is false if over
-// or ending is closed before a stall.
-func AwaitStall(s Session, gone <-chan struct{}, seen func() bool, over, ending <-chan struct{}) bool {
+// AwaitStall waits for a stall: the client has hung up, which closes gone, and an upstream that does
+// not read blocks its messages. There is no stall as long as the upstream reads, a layer holds a frame
+// back, or the client waits for answers. AwaitStall returns false if over or ending is closed before a
+// stall. reads is that of AwaitAnswers.
+func AwaitStall(s Session, gone <-chan struct{}, reads func() bool, over, ending <-chan struct{}) bool {
 	select {
 	case <-gone:
 	case <-ending:
@@ -70,7 +70,7 @@ func AwaitStall(s Session, gone <-chan struct{}, seen func() bool, over, ending 
 	}
 	t := time.NewTicker(stallTime)
 	defer t.Stop()
-	begun := time.Now()
+	start := time.Now()
 	for moved := s.Moved(); ; {
 		select {
 		case <-over:
@@ -81,8 +81,8 @@ func AwaitStall(s Session, gone <-chan struct{}, seen func() bool, over, ending 
 		}
 		switch now := s.Moved(); {
 		case s.Holds():
-			moved = -1 // what is held back has all the time when it goes on
-		case now == moved && !(s.Unanswered() && reads(seen, begun)):
+			moved = -1 // the frame gets the full time after it was released
+		case now == moved && !(s.Unanswered() && mayRead(reads, start)):
 			return true
 		default:
 			moved = now

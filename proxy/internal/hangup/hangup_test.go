@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A plan is a session of which the times of everything are known. Zero times never come.
+// A plan is a session whose events happen at fixed times. A zero time means never.
 type plan struct {
 	began    time.Time
-	answered time.Duration // the last call is
-	closes   time.Duration // the client's other end, as the system tells
-	blind    bool          // the system does not tell
+	answered time.Duration // when the last call is answered
+	closes   time.Duration // when the client closes the end from which it reads
+	blind    bool          // the system cannot report that
 	moves    time.Duration // until then the upstream reads
 	held     time.Duration // until then a frame is held back
 	idle     bool          // no call is in flight
@@ -30,8 +30,9 @@ func (p *plan) Settled() <-chan struct{} {
 	return at(p.answered - p.since())
 }
 
-// seen is the function that asks the system, nil where that does not tell.
-func (p *plan) seen() func() bool {
+// reads returns the function that reports whether the client still reads, nil if the system
+// cannot tell.
+func (p *plan) reads() func() bool {
 	if p.blind {
 		return nil
 	}
@@ -58,18 +59,18 @@ func TestAwaitAnswers(t *testing.T) {
 	}{
 		{"nothing is in flight", plan{idle: true}, 0, 0},
 		{"the client has hung up", plan{closes: -1}, 0, 0},
-		{"the last call is answered between two looks", plan{answered: 3100 * ms}, 0, 3100 * ms},
+		{"the last call is answered between two checks", plan{answered: 3100 * ms}, 0, 3100 * ms},
 		{"the client hangs up", plan{closes: 10100 * ms}, 0, 10250 * ms},
 		{"no answer comes", plan{}, 0, time.Hour},
-		{"no answer comes, and the system does not tell who reads", plan{blind: true}, 0, time.Minute},
-		{"an answer comes, and the system does not tell who reads", plan{blind: true, answered: 50 * time.Second}, 0, 50 * time.Second},
-		{"the session has to end", plan{}, 2100 * ms, 2100 * ms},
+		{"no answer comes, and the system cannot tell", plan{blind: true}, 0, time.Minute},
+		{"an answer comes, and the system cannot tell", plan{blind: true, answered: 50 * time.Second}, 0, 50 * time.Second},
+		{"the session must end", plan{}, 2100 * ms, 2100 * ms},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := test.plan
 				p.began = time.Now()
-				AwaitAnswers(&p, p.seen(), at(test.over))
+				AwaitAnswers(&p, p.reads(), at(test.over))
 				if got := p.since(); got != test.want {
 					t.Errorf("it returned after %v, want %v", got, test.want)
 				}
@@ -91,17 +92,17 @@ func TestAwaitStall(t *testing.T) {
 		{"a frame is held back for a while", plan{idle: true, held: 5000 * ms}, 1000 * ms, 0, 0, true, 7000 * ms},
 		{"the client waits for an answer, and hangs up", plan{closes: 5000 * ms}, 1000 * ms, 0, 0, true, 5500 * ms},
 		{"the client waits for an answer for ever", plan{}, 1000 * ms, 0, 0, true, time.Hour + 1000*ms},
-		{"the system does not tell who reads", plan{blind: true}, 1000 * ms, 0, 0, true, time.Minute + 1000*ms},
+		{"the system cannot tell", plan{blind: true}, 1000 * ms, 0, 0, true, time.Minute + 1000*ms},
 		{"the client has its answer", plan{answered: 3000 * ms}, 1000 * ms, 0, 0, true, 4000 * ms},
 		{"the session ends before the client hangs up", plan{}, 5000 * ms, 0, 1000 * ms, false, 1000 * ms},
 		{"the session ends afterwards", plan{}, 1000 * ms, 0, 2000 * ms, false, 2000 * ms},
-		{"everything has got to the upstream", plan{}, 1000 * ms, 2000 * ms, 0, false, 2000 * ms},
+		{"all messages have reached the upstream", plan{}, 1000 * ms, 2000 * ms, 0, false, 2000 * ms},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := test.plan
 				p.began = time.Now()
-				stall := AwaitStall(&p, at(test.gone), p.seen(), at(test.over), at(test.ending))
+				stall := AwaitStall(&p, at(test.gone), p.reads(), at(test.over), at(test.ending))
 				if got := p.since(); got != test.want || stall != test.stall {
 					t.Errorf("after %v it returned %t, want %t after %v", got, stall, test.stall, test.want)
 				}

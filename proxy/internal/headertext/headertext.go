@@ -1,4 +1,4 @@
-// Package headertext writes and reads texts of messages that requests repeat in headers,
+// Package headertext encodes and decodes texts of messages that requests repeat in headers,
 // such as the name of a tool (revision 2026-07-28, basic/transports/streamable-http).
 package headertext
 
@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A text that a header cannot have as it is stands between these, as Base64 of its UTF-8.
+// A text that is not valid in a header is encoded as Base64 of its UTF-8 between these markers.
 const begin, end = "=?base64?", "?="
 
-// Encode returns a text as the value of a header.
+// Encode returns the value of a header for a text.
 func Encode(s string) string {
 	plain := s != "" && s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, begin) && strings.HasSuffix(s, end))
 	for i := range len(s) {
@@ -25,8 +25,8 @@ func Encode(s string) string {
 	return begin + base64.StdEncoding.EncodeToString([]byte(s)) + end
 }
 
-// Decode returns the text of a header. It reports false for one that is between the
-// markers and is not Base64 of UTF-8.
+// Decode returns the text of the value of a header. It reports false for a value between the
+// markers that is not Base64 of UTF-8.
 func Decode(value string) (text string, ok bool) {
 	encoded, begins := strings.CutPrefix(value, begin)
 	encoded, ends := strings.CutSuffix(encoded, end)

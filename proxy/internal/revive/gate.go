@@ -10,34 +10,34 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// ErrEnded is the error of a write to a server that has ended.
+// ErrEnded is returned by a write to a server that has ended.
 var ErrEnded = errors.New("the server has ended")
 
-// A Gate is the input of one life of a server. It is shut until the server is ready:
-// what is written meanwhile is kept, and the writer waits once the limit is reached. It
-// is closed when the server has ended: then every write fails. A link makes it.
+// A Gate is the input of one run of a server. It is shut until the server is ready:
+// until then it buffers what is written, and a writer blocks when the limit is reached.
+// It is closed when the server has ended: then every write fails. A Link makes its gate.
 type Gate struct {
-	open  atomic.Bool       // read without the lock: a frame costs no more than this
-	to    io.Writer         // set before open is
-	try   wire.TryWriter    // to, if it is one; else nil
-	taker wire.MessageTaker // to, if it is one; else nil
+	open  atomic.Bool       // read without the lock, which is all that an open gate costs
+	to    io.Writer         // set before open
+	try   wire.TryWriter    // to, if it implements this; else nil
+	taker wire.MessageTaker // to, if it implements this; else nil
 
-	limit   int           // how many bytes are kept before the writer waits
+	limit   int           // how many bytes are buffered before a writer blocks
 	hold    time.Duration // how long a line waits at most
-	expired func()        // called when the oldest line has waited for that long
+	expired func()        // called when the oldest line has waited that long
 
 	settled chan struct{} // closed when the gate is opened or replaced
-	wanted  chan struct{} // closed when something is to be written
+	wanted  chan struct{} // closed when there is something to write
 
 	mu       sync.Mutex
 	room     sync.Cond
-	kept     []byte
-	deadline time.Time // when what is kept has waited long enough
+	buf      []byte
+	deadline time.Time // until when the lines in buf may wait
 	timer    *time.Timer
 	over     bool
 }
 
-// newGate returns the gate of a link, which is shut.
+// newGate returns the gate of a link. It is shut.
 func newGate(l *Link) *Gate {
 	g := &Gate{limit: l.o.Limit, hold: l.o.Hold, expired: func() { l.o.Expired(l) }, settled: make(chan struct{}), wanted: make(chan struct{})}
 	g.room.L = &g.mu
@@ -55,15 +55,15 @@ func (g *Gate) Write(b []byte) (int, error) {
 	return g.to.Write(b)
 }
 
-// KeepShut keeps b if the gate is shut, and reports whether it is. If wait is set it waits
-// while there is no room.
+// KeepShut buffers b if the gate is shut, and reports whether it did. If wait is true, it
+// waits for room.
 func (g *Gate) KeepShut(b []byte, wait bool) (kept bool, err error) {
 	if g.open.Load() {
 		return false, nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for wait && !g.over && !g.open.Load() && len(g.kept) >= g.limit {
+	for wait && !g.over && !g.open.Load() && len(g.buf) >= g.limit {
 		g.room.Wait()
 	}
 	switch {
@@ -87,8 +87,8 @@ func (g *Gate) TryWrite(b []byte) (written bool, err error) {
 // Take implements wire.MessageTaker.
 func (g *Gate) Take(m *wire.Message) bool { return g.open.Load() && g.taker != nil && g.taker.Take(m) }
 
-// Keep keeps lines that wait for the server, until the deadline at most. It is called
-// before anybody writes.
+// Keep buffers lines that already wait for the server, until the deadline at most. Call it
+// before the first write.
 func (g *Gate) Keep(lines []byte, deadline time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,15 +99,15 @@ func (g *Gate) keepLocked(lines []byte, deadline time.Time) {
 	if len(lines) == 0 {
 		return
 	}
-	if len(g.kept) == 0 {
+	if len(g.buf) == 0 {
 		closeOnce(g.wanted)
 		g.deadline = deadline
 		g.timer = time.AfterFunc(time.Until(deadline), g.expired)
 	}
-	g.kept = append(g.kept, lines...)
+	g.buf = append(g.buf, lines...)
 }
 
-// Want says that something is to be written.
+// Want reports to the supervisor that there is something to write.
 func (g *Gate) Want() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,8 +122,8 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// Await waits until the gate is opened or replaced. It reports false if one of the
-// channels says before that it is too late.
+// Await waits until the gate is opened or replaced. It returns false if it first receives
+// from late or over.
 func (g *Gate) Await(late <-chan time.Time, over <-chan struct{}) bool {
 	g.Want()
 	select {
@@ -138,25 +138,25 @@ func (g *Gate) Await(late <-chan time.Time, over <-chan struct{}) bool {
 // IsOpen reports whether the server is ready and has not ended.
 func (g *Gate) IsOpen() bool { return g.open.Load() }
 
-// Open writes what was kept to w, as edit leaves it, and from then on all that comes.
-// What w does not take stays kept. It blocks for as long as w does.
+// Open writes the buffered lines to w after edit has edited them, and lets later writes
+// pass to w. Lines that w did not read stay buffered. Open blocks as long as w blocks.
 func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept := g.takeLocked()
-	if len(kept) > 0 && !g.over {
-		kept = edit(kept)
-		if n, err := w.Write(kept); err != nil {
-			kept = Unsent(kept, n)
+	lines := g.takeLocked()
+	if len(lines) > 0 && !g.over {
+		lines = edit(lines)
+		if n, err := w.Write(lines); err != nil {
+			lines = Unsent(lines, n)
 		} else {
-			kept = nil
+			lines = nil
 		}
 	}
 	if g.over {
-		g.kept = kept
+		g.buf = lines
 		return
 	}
-	g.keepLocked(kept, time.Now().Add(g.hold))
+	g.keepLocked(lines, time.Now().Add(g.hold))
 	g.to = w
 	g.try, _ = w.(wire.TryWriter)
 	g.taker, _ = w.(wire.MessageTaker)
@@ -164,24 +164,24 @@ func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 	closeOnce(g.settled)
 }
 
-// TakeKept returns what was kept and until when it may wait, and keeps it no longer.
-func (g *Gate) TakeKept() (kept []byte, deadline time.Time) {
+// TakeKept returns the buffered lines and until when they may wait, and removes them.
+func (g *Gate) TakeKept() (lines []byte, deadline time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.takeLocked(), g.deadline
 }
 
 func (g *Gate) takeLocked() []byte {
-	kept := g.kept
-	g.kept = nil
+	lines := g.buf
+	g.buf = nil
 	if g.timer != nil {
 		g.timer.Stop()
 	}
 	g.room.Broadcast()
-	return kept
+	return lines
 }
 
-// Close has every write to come fail. What was kept can still be taken.
+// Close makes all later writes fail. TakeKept still returns the buffered lines.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,7 +193,7 @@ func (g *Gate) Close() {
 	g.room.Broadcast()
 }
 
-// Replaced says that another gate stands in the place of this one.
+// Replaced ends every Await: another gate has replaced this one.
 func (g *Gate) Replaced() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

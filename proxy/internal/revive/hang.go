@@ -10,9 +10,8 @@ import (
 // pingTime is how long a server that seems to hang may take to answer a ping.
 const pingTime = 10 * time.Second
 
-// hangLooks is how often it is looked whether the server hangs, in the time that a hang
-// takes.
-const hangLooks = 8
+// hangChecks is how often the server is checked during Policy.Hang.
+const hangChecks = 8
 
 // A countingReader counts the reads of a server's output that return something.
 type countingReader struct {
@@ -29,25 +28,24 @@ func (r countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// watchHang ends a server that has not said a word for as long as the policy allows while
-// calls were in flight, and that does not answer a ping either (R17). The modern era has
-// no ping.
+// watchHang ends a server that has written nothing for Policy.Hang while calls were in
+// flight, and that does not answer a ping either (R17). The modern era has no ping.
 func (v *Supervisor) watchHang(ctx context.Context, l *Link) {
-	look := time.Tick(v.policy.Hang / hangLooks)
-	said, since := l.said.Load(), time.Now()
+	check := time.Tick(v.policy.Hang / hangChecks)
+	reads, since := l.reads.Load(), time.Now()
 	for {
 		select {
-		case <-look:
+		case <-check:
 		case <-l.Ended():
 			return
 		case <-ctx.Done():
 			return
 		}
-		if n := l.said.Load(); n != said || !v.relay.Awaits(nil) || !v.MayRevive() {
-			said, since = n, time.Now()
+		if n := l.reads.Load(); n != reads || !v.relay.Awaits(nil) || !v.MayRevive() {
+			reads, since = n, time.Now()
 			continue
 		}
-		if time.Since(since) < v.policy.Hang || v.answersPing(ctx, l, said) {
+		if time.Since(since) < v.policy.Hang || v.answersPing(ctx, l, reads) {
 			continue
 		}
 		if ctx.Err() == nil {
@@ -58,14 +56,14 @@ func (v *Supervisor) watchHang(ctx context.Context, l *Link) {
 	}
 }
 
-// answersPing asks the server for a sign of life, and reports whether there is one within
-// pingTime. Any byte is one.
-func (v *Supervisor) answersPing(ctx context.Context, l *Link, said int64) bool {
+// answersPing pings the server and reports whether it writes anything within pingTime.
+// reads is the number of reads before the ping.
+func (v *Supervisor) answersPing(ctx context.Context, l *Link, reads int64) bool {
 	if _, legacy := v.record.Initialize(); !legacy {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	v.askReady(ctx, "ping", nil)
-	return l.said.Load() != said
+	return l.reads.Load() != reads
 }

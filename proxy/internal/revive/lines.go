@@ -8,18 +8,18 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Lines are those that could not be written to a server. Lines are gathered before they
-// are written, so the write that fails is seldom that of the line it hits.
+// Lines are lines that could not be written to a server. Lines are gathered before they
+// are written, so a write that fails concerns several of them.
 type Lines struct {
 	any atomic.Bool
 
-	mu      sync.Mutex
-	lines   [][]byte
-	perhaps []byte // the first line, if it may have been read
-	bytes   int
+	mu       sync.Mutex
+	lines    [][]byte
+	doubtful []byte // a first line that the server may have read
+	bytes    int
 }
 
-// Add takes the lines in b.
+// Add adds the lines in b.
 func (l *Lines) Add(b []byte) {
 	if len(b) == 0 {
 		return
@@ -33,24 +33,25 @@ func (l *Lines) Add(b []byte) {
 	l.any.Store(true)
 }
 
-// AddRest takes the lines of b of which the first n bytes were written, and no more.
+// AddRest adds the lines of b that were not completely written. n is how many bytes of b
+// were written.
 func (l *Lines) AddRest(b []byte, n int) {
 	rest := b[bytes.LastIndexByte(b[:n], '\n')+1:]
-	if sure := Unsent(b, n); len(sure) < len(rest) {
+	if unread := Unsent(b, n); len(unread) < len(rest) {
 		l.mu.Lock()
-		l.perhaps = bytes.Clone(rest[:len(rest)-len(sure)])
+		l.doubtful = bytes.Clone(rest[:len(rest)-len(unread)])
 		l.mu.Unlock()
 	}
 	l.Add(rest)
 }
 
-// Sure returns the lines that no server has read, and keeps none any longer.
+// Sure returns the lines that no server has read, in order, and removes all lines.
 func (l *Lines) Sure() [][]byte {
 	l.mu.Lock()
-	perhaps := l.perhaps
+	doubtful := l.doubtful
 	l.mu.Unlock()
 	lines := l.Take()
-	if len(lines) > 0 && perhaps != nil && bytes.Equal(lines[0], perhaps) {
+	if len(lines) > 0 && doubtful != nil && bytes.Equal(lines[0], doubtful) {
 		return lines[1:]
 	}
 	return lines
@@ -59,14 +60,14 @@ func (l *Lines) Sure() [][]byte {
 // Any reports whether there are lines.
 func (l *Lines) Any() bool { return l.any.Load() }
 
-// Bytes returns how many bytes they have.
+// Bytes returns the number of bytes in the lines.
 func (l *Lines) Bytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bytes
 }
 
-// Take returns the lines, in order, and keeps them no longer.
+// Take returns the lines, in order, and removes them.
 func (l *Lines) Take() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,9 +77,9 @@ func (l *Lines) Take() [][]byte {
 	return lines
 }
 
-// Unsent returns the lines of b that a server cannot have read when only the first n
-// bytes were written. A line of which nothing but its end is missing may have been read:
-// a server may take what stands before the end of its input for a line.
+// Unsent returns the lines of b that a server cannot have read if only the first n bytes
+// were written. If only the line end of a line is missing, the server may have read it: the
+// end of its input may end a line too.
 func Unsent(b []byte, n int) []byte {
 	rest := b[bytes.LastIndexByte(b[:n], '\n')+1:]
 	end := bytes.IndexByte(rest, '\n')
@@ -91,7 +92,8 @@ func Unsent(b []byte, n int) []byte {
 	return rest
 }
 
-// Requests yields the requests in a line, also of an array.
+// Requests calls yield with the requests in a line, which may be an array, and returns the
+// kind of the line.
 func Requests(line []byte, yield func(m *wire.Message)) (kind wire.Kind) {
 	var m wire.Message
 	m.Reset(wire.Client, line)
@@ -114,8 +116,8 @@ func Requests(line []byte, yield func(m *wire.Message)) (kind wire.Kind) {
 	return wire.Batch
 }
 
-// Wanted reports whether a line has no request, or one with an id that wants returns true
-// for.
+// Wanted reports whether a line has no request, or a request for whose id wants returns
+// true.
 func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted bool) {
 	none := true
 	kind = Requests(line, func(m *wire.Message) {
@@ -125,9 +127,9 @@ func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted boo
 	return kind, none || wanted
 }
 
-// Resend returns the lines among those that no server has read which the next one gets.
-// Replies are for the server that has asked; and awaits says which requests, the youngest
-// with an id first, have no answer.
+// Resend returns the lines that the next server gets, of those that no server has read. It
+// drops replies, which are for the server that sent the request. awaits reports whether the
+// youngest request with an id has no answer.
 func Resend(left []byte, awaits func(id []byte) bool) (lines []byte) {
 	for line := range bytes.Lines(left) {
 		if kind, wanted := Wanted(line, awaits); wanted && !kind.IsReply() {

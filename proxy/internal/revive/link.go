@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Server is a server that was started: proxy.Upstream.
+// A Server is a started server: the methods of proxy.Upstream.
 type Server interface {
 	Stdin() io.WriteCloser
 	Stdout() io.Reader
@@ -22,42 +22,41 @@ type Server interface {
 	Wait() error
 }
 
-// A Link is one life of the server: from when it is wanted until it is gone and its
-// output has been read. What concerns that life alone is here, and not in the session.
-// A session has one link at a time. Make one with NewLink.
+// A Link has the state of one run of the server, from before its start until its output
+// was read to the end. A session has one link at a time. Make one with NewLink.
 type Link struct {
-	In     *wire.Writer  // to the server's stdin
-	Gate   *Gate         // behind In; shut until the server is ready
-	Unsent Lines         // that could not be written
+	In     *wire.Writer  // to the server's stdin, through Gate
+	Gate   *Gate         // shut until the server is ready
+	Unsent Lines         // lines that could not be written
 	Unread callid.Unread // ids of cancelled calls whose replies must be held
 
 	o         LinkOptions
 	server    atomic.Pointer[Server] // nil before it is started
-	before    Ending                 // of the server before
-	broken    atomic.Bool            // the server takes no more input
-	streaming atomic.Bool            // a line is being written in chunks, which are no lines
-	stopping  atomic.Bool            // the server is being ended, and another one may follow
+	before    Ending                 // of the previous server
+	broken    atomic.Bool            // a write to the server has failed
+	streaming atomic.Bool            // a long line is being written in chunks
+	stopping  atomic.Bool            // stop was called, and another server may follow
 	moved     atomic.Int64           // lines and chunks that were written
-	said      atomic.Int64           // how often its output was read, if that is counted
-	started   time.Time              // when the server was started; like ready, of who starts it
+	reads     atomic.Int64           // reads of the server's output, if LinkOptions.Count is set
+	started   time.Time              // when the server was started; used by its starter only, like ready
 	ready     time.Time              // when the server was ready
-	ended     chan struct{}          // closed when the server's output has been read to its end
+	ended     chan struct{}          // closed when the server's output was read to its end
 
 	late     atomic.Bool // the server's output did not end soon after its input
-	awaitEnd sync.Once   // begins that wait
+	awaitEnd sync.Once   // starts the timer that sets late
 }
 
-// LinkOptions say how a link works.
+// LinkOptions are the options of a link.
 type LinkOptions struct {
-	Count   bool              // counts what is read of the server
-	Limit   int               // how many bytes wait for the server before the writer does
+	Count   bool              // count the reads of the server's output
+	Limit   int               // how many bytes wait for the server before a writer blocks
 	Hold    time.Duration     // how long a line waits for the server
-	Expired func(*Link)       // called when a line has waited for that long
-	Watch   func(line []byte) // shown every message that is written; nil for nothing
+	Expired func(*Link)       // called when a line has waited that long
+	Watch   func(line []byte) // called with every line that is written; may be nil
 }
 
-// NewLink returns the link of a server that is to be started. before says how the server
-// before it ended.
+// NewLink returns a link for a server that was not started yet. before describes how the
+// previous server ended.
 func NewLink(o LinkOptions, before Ending) *Link {
 	l := &Link{o: o, before: before, ended: make(chan struct{})}
 	l.Gate = newGate(l)
@@ -65,7 +64,7 @@ func NewLink(o LinkOptions, before Ending) *Link {
 	return l
 }
 
-// Connect gives the link its server.
+// Connect sets the server of the link.
 func (l *Link) Connect(server Server) {
 	l.started = time.Now()
 	if s, ok := server.(interface{ StartedAt() time.Time }); ok {
@@ -77,8 +76,8 @@ func (l *Link) Connect(server Server) {
 // Started reports whether the link has a server.
 func (l *Link) Started() bool { return l.server.Load() != nil }
 
-// Read has to take the server's output to its end: handed over by the server itself, or read on a
-// goroutine of its own.
+// Read starts passing the lines of the server's output to a LineTaker, until its end. The server
+// itself calls the LineTaker if it can, otherwise a new goroutine reads the output.
 func (l *Link) Read(to LineTaker) {
 	server, lines := *l.server.Load(), linkOutput{to, l}
 	if p, ok := server.(wire.Pusher); ok {
@@ -91,13 +90,13 @@ func (l *Link) Read(to LineTaker) {
 	}()
 }
 
-// A LineTaker takes the lines of a server, as a wire.Sink without the end.
+// A LineTaker receives the lines of a server. It is a wire.Sink without End.
 type LineTaker interface {
 	Line(m *wire.Message, more bool) error
 	Lines(begun []byte, from io.Reader) error
 }
 
-// linkOutput is the server's output. It notes when the server says something, and the end.
+// linkOutput passes the server's output to a LineTaker. It counts the reads and detects the end.
 type linkOutput struct {
 	to LineTaker
 	l  *Link
@@ -106,7 +105,7 @@ type linkOutput struct {
 // Line implements wire.Sink.
 func (s linkOutput) Line(m *wire.Message, more bool) error {
 	if s.l.o.Count {
-		s.l.said.Add(1)
+		s.l.reads.Add(1)
 	}
 	return s.to.Line(m, more)
 }
@@ -114,7 +113,7 @@ func (s linkOutput) Line(m *wire.Message, more bool) error {
 // Lines implements wire.Sink.
 func (s linkOutput) Lines(begun []byte, from io.Reader) error {
 	if s.l.o.Count {
-		from = countingReader{from, &s.l.said}
+		from = countingReader{from, &s.l.reads}
 	}
 	return s.to.Lines(begun, from)
 }
@@ -122,20 +121,19 @@ func (s linkOutput) Lines(begun []byte, from io.Reader) error {
 // End implements wire.Sink.
 func (s linkOutput) End() { close(s.l.ended) }
 
-// Open lets frames through to a server that need not be told anything.
+// Open lets frames pass to a server that needs no messages of attache first.
 func (l *Link) Open() {
 	l.ready = time.Now()
 	l.Gate.Open(l.stdin(), nil)
 }
 
-// Ended returns a channel that is closed when the server's output has been read to its
-// end.
+// Ended returns a channel that is closed when the server's output was read to its end.
 func (l *Link) Ended() <-chan struct{} { return l.ended }
 
-// Before returns how the server before ended.
+// Before returns how the previous server ended.
 func (l *Link) Before() Ending { return l.before }
 
-// Moved returns how many lines and chunks were written; to no server, none.
+// Moved returns how many lines and chunks were written, 0 for a nil link.
 func (l *Link) Moved() int64 {
 	if l == nil {
 		return 0
@@ -150,8 +148,7 @@ func (l *Link) stdin() io.WriteCloser {
 	return nil
 }
 
-// Write writes a message to the server. That it cannot be written any more is no error
-// of the session: see Unsent.
+// Write writes a message to the server. If that fails, it adds the line to Unsent.
 func (l *Link) Write(m *wire.Message) {
 	if !l.keeps(m.Line(), true) && l.In.Write(m) != nil {
 		l.Unsent.Add(m.Line())
@@ -159,8 +156,8 @@ func (l *Link) Write(m *wire.Message) {
 	l.moved.Add(1)
 }
 
-// keeps shows a line on its way to the server, if somebody watches. A line for a server that
-// is not ready is kept at once, and shown when it leaves: keeps then reports true.
+// keeps passes a line to LinkOptions.Watch, if set. If the server is not ready, it puts the
+// line in the gate instead and reports true; Watch then gets the line when it is written.
 func (l *Link) keeps(line []byte, wait bool) bool {
 	if l.o.Watch == nil {
 		return false
@@ -172,7 +169,7 @@ func (l *Link) keeps(line []byte, wait bool) bool {
 	return kept
 }
 
-// show shows lines on their way to the server, if somebody watches.
+// show passes lines to LinkOptions.Watch, if set.
 func (l *Link) show(lines []byte) {
 	if l.o.Watch == nil {
 		return
@@ -182,9 +179,9 @@ func (l *Link) show(lines []byte) {
 	}
 }
 
-// Queue queues a message of attache's own. late is called if something could not be
-// written by the time it should have left: then it counts as not sent, and a reply to it
-// is swallowed even when it comes after all.
+// Queue queues a message of attache's own. It calls late if lines could not be written by
+// the time the message was due: the message then counts as not sent, and a reply that
+// comes nevertheless is dropped.
 func (l *Link) Queue(m *wire.Message, late func()) {
 	if l.keeps(m.Line(), false) {
 		return
@@ -199,7 +196,7 @@ func (l *Link) Queue(m *wire.Message, late func()) {
 	})
 }
 
-// Chunk writes a part of a long line; more says that the line goes on.
+// Chunk writes a part of a long line; more reports that other parts follow.
 func (l *Link) Chunk(b []byte, more bool) error {
 	l.streaming.Store(true)
 	defer l.streaming.Store(false)
@@ -207,7 +204,8 @@ func (l *Link) Chunk(b []byte, more bool) error {
 	return l.In.Chunk(b, more)
 }
 
-// linkInput is the server's input, and keeps the lines that do not get through.
+// linkInput writes to the server's input through the gate, and adds lines that could not be
+// written to Unsent.
 type linkInput struct{ l *Link }
 
 // Write implements io.Writer.
@@ -236,7 +234,7 @@ func (w linkInput) TryWrite(b []byte) (written bool, err error) {
 }
 
 // Leftover returns the lines that no server has read, in order, and until when they may
-// wait. The caller sees to it that nothing else is written.
+// wait. The caller must make sure that nothing else is written.
 func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {
 	l.In.Flush()
 	kept, deadline := l.Gate.TakeKept()
@@ -246,25 +244,24 @@ func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {
 	return slices.Concat(append([][]byte{kept}, l.Unsent.Sure()...)...), deadline
 }
 
-// endTime is how long the output of a server that has closed its input may take to end.
-// Until then that may be its death, and what it did not read is for the next server.
+// endTime is how long after a server has closed its input its output may end. Until then
+// the server may be about to end, and the next server gets the lines that it did not read.
 const endTime = time.Second
 
-// A returner is a Server that can say which lines it has taken and the server has not.
-type returner interface{ Returned() []byte }
-
-// Returned returns those lines, of requests alone. They are older than Leftover.
+// Returned returns the lines of requests that were written to the Server, but that did not
+// reach the server behind it, if the Server can report them. They are older than those of
+// Leftover.
 func (l *Link) Returned() []byte {
 	if server := l.server.Load(); server != nil {
-		if r, ok := (*server).(returner); ok {
+		if r, ok := (*server).(interface{ Returned() []byte }); ok {
 			return r.Returned()
 		}
 	}
 	return nil
 }
 
-// MayEnd reports whether the server, which takes no more input, may be about to end. late
-// is called if it does not.
+// MayEnd reports whether the server, which has closed its input, may be about to end. It
+// calls late if the server does not end.
 func (l *Link) MayEnd(late func()) bool {
 	if l.Unsent.Bytes() > l.o.Limit || l.late.Load() && !l.stopping.Load() {
 		return false
@@ -278,22 +275,22 @@ func (l *Link) MayEnd(late func()) bool {
 	return true
 }
 
-// Widen makes way for a long line to the server.
+// Widen makes the pipe to the server larger for a long line.
 func (l *Link) Widen() {
 	if in := l.stdin(); in != nil {
 		flow.Widen(in)
 	}
 }
 
-// CloseInput tells the server to leave.
+// CloseInput closes the server's input, which asks it to end.
 func (l *Link) CloseInput() {
 	if in := l.stdin(); in != nil {
 		in.Close()
 	}
 }
 
-// stop ends the server and returns how it ended; for a link without one, how the one
-// before it did.
+// stop ends the server and returns how it ended. For a link without a server it returns how
+// the previous server ended.
 func (l *Link) stop() Ending {
 	server := l.server.Load()
 	if server == nil {
@@ -304,18 +301,18 @@ func (l *Link) stop() Ending {
 	return NewEnding((*server).Wait())
 }
 
-// End ends the server and waits for the end of its output, but once the server is gone
-// no longer than drain: a process of somebody else's may hold the pipe open, or the
-// client may not read. It returns when that time is over, and how the server ended, or
-// the one before it.
-func (l *Link) End(drain time.Duration) (deadline time.Time, how error) {
+// End ends the server and waits for the end of its output. It waits no longer than drain
+// after the end of the server, because another process may hold the pipe open, or the client
+// may not read. It returns when that time is over, and the error of the server, or of the
+// previous one if there is none.
+func (l *Link) End(drain time.Duration) (deadline time.Time, err error) {
 	ending := l.stop()
 	deadline = time.Now().Add(drain)
 	if !l.Gate.IsOpen() {
-		l.Gate.Close() // who writes waits no longer
+		l.Gate.Close() // unblocks writers
 	}
 	if l.server.Load() != nil {
-		tasks.RunUntil(deadline, func() { <-l.ended })
+		tasks.Await(l.ended, time.Until(deadline), nil)
 	}
 	return deadline, ending.Err()
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Pages has the digests of the lists that a server gave, by the method that asks for
-// them (R11). The zero value is empty.
+// Pages has the digests of the lists that a server returned, by method (R11). The zero
+// value is empty.
 type Pages map[string]*pages
 
 type pages struct {
-	sum    hash.Hash // of the pages of the list that is being read
-	next   []byte    // the cursor of its next page, nil if it is whole
-	digest []byte    // of the last whole list
+	sum    hash.Hash // of the pages read so far, nil if no list is being read
+	next   []byte    // the cursor of the next page, nil after the last one
+	digest []byte    // of the last complete list, nil if there is none
 }
 
-// member returns where the entries of a list stand.
+// member returns the member of a result that contains the entries of a list.
 func member(method string) string {
 	if method == "resources/templates/list" {
 		return "resourceTemplates"
@@ -30,8 +30,8 @@ func member(method string) string {
 	return name
 }
 
-// Page takes a page of a list, which was asked for with a cursor, nil for the first. It
-// returns the cursor of the page that follows, nil if there is none.
+// Page adds a page of a list. cursor is that of the request, nil for the first page. It
+// returns the cursor of the next page, nil if there is none.
 func (p *Pages) Page(method string, cursor []byte, reply *wire.Message) (next []byte) {
 	if *p == nil {
 		*p = Pages{}
@@ -52,12 +52,12 @@ func (p *Pages) Page(method string, cursor []byte, reply *wire.Message) (next []
 	case cursor == nil:
 		l.sum = sha256.New()
 	case l.sum == nil || !bytes.Equal(cursor, l.next):
-		l.sum = nil // pages of two lists, of which neither is known
+		l.sum = nil // this page does not follow the last one
 		return next
 	}
 	for e := range entries.Elements() {
 		l.sum.Write(e.Raw)
-		l.sum.Write([]byte{44})
+		l.sum.Write([]byte{','})
 	}
 	if l.next = next; next == nil {
 		l.digest, l.sum = l.sum.Sum(nil), nil
@@ -65,7 +65,7 @@ func (p *Pages) Page(method string, cursor []byte, reply *wire.Message) (next []
 	return next
 }
 
-// Methods returns the methods whose lists are known whole.
+// Methods returns the methods whose complete lists are known, sorted.
 func (p Pages) Methods() (all []string) {
 	for method, l := range p {
 		if l.digest != nil {
@@ -76,23 +76,15 @@ func (p Pages) Methods() (all []string) {
 	return all
 }
 
-// Digest returns the digest of the last whole list, nil if there is none.
-func (p Pages) Digest(method string) []byte {
-	if l := p[method]; l != nil {
-		return l.digest
-	}
-	return nil
-}
-
-// Lists returns the methods whose lists a new server is asked for, to compare them. These are
-// the lists that the client has read: no other can have changed for it (R11).
+// Lists returns the methods of the lists that are requested from a new server and compared.
+// These are the lists that the client has read: no other can have changed for it (R11).
 func (r *Record) Lists() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lists.Methods()
 }
 
-// ListParams returns the params to ask for a page of a list with.
+// ListParams returns the params of the request for a page of a list.
 func (r *Record) ListParams(cursor []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,16 +98,16 @@ func (r *Record) ListParams(cursor []byte) []byte {
 	return slices.Concat([]byte{'{'}, bytes.Join(members, []byte{','}), []byte{'}'})
 }
 
-// A change is that of a list: the method that asks for it, and the digests of the two.
+// A change is a list that has changed, with the digests before and after.
 type change struct{ method, before, after string }
 
-// Compare takes the lists of a new server and returns those that have another content than
-// before.
+// Compare returns the lists of a new server that differ from those of the last one, and
+// records them.
 func (r *Record) Compare(now Pages) (changes []change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, method := range now.Methods() {
-		before, after := r.lists.Digest(method), now.Digest(method)
+	for _, method := range now.Methods() { // which Lists returned
+		before, after := r.lists[method].digest, now[method].digest
 		if !bytes.Equal(before, after) {
 			changes = append(changes, change{method, digestText(before), digestText(after)})
 		}

@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// The figures of R13.
+// The values of R13.
 const (
 	firstDelay = 250 * time.Millisecond
 	maxDelay   = 30 * time.Second
-	// stable is how long a server has to be up for its deaths to count no longer.
+	// stable is the uptime of a server after which earlier deaths no longer count.
 	stable = 60 * time.Second
-	// early is how soon after it was ready the death of a server counts as early.
+	// early is the longest uptime of a server whose death counts as early.
 	early = 2 * time.Second
 	// manyDeaths within stable, or manyEarly in a row, are a crash loop.
 	manyDeaths = 5
 	manyEarly  = 3
-	// giveUp is how long a crash loop may last in which no server was up for longer than early.
+	// giveUp is how long a crash loop may last while every server dies early.
 	giveUp = 10 * time.Minute
-	// shareOfUptime bounds the wait for the next server by that part of the time that the last
-	// one was up. So calls wait for 9 s at most after a server that worked, and a server that
-	// somebody kills now and then is there most of the time.
+	// shareOfUptime bounds the delay of the next start to this fraction (1/8) of the last uptime.
+	// So calls wait for 9 s at most after a server that worked, and a server that is killed now
+	// and then runs most of the time.
 	shareOfUptime = 8
 )
 
-// A Pace says when a server that has ended is started again (R13). The zero value is
-// ready.
+// A Pace computes when a server that has ended is started again (R13). The zero value is
+// ready to use.
 type Pace struct {
-	tries  int // since the server was stable
-	early  int // deaths in a row
-	deaths []time.Time
+	tries  int           // deaths since the server was stable
+	early  int           // early deaths in a row
+	deaths []time.Time   // within stable
 	up     time.Duration // how long the last server was up; 0 for one that died early
 	down   time.Time     // since when there is a crash loop; zero if there is none
 }
 
-// Died notes a death. ready is when the server was ready, zero if it never was.
+// Died records a death. ready is when the server was ready, zero if it never was.
 func (p *Pace) Died(ready, now time.Time) {
 	up := now.Sub(ready)
 	if ready.IsZero() {
@@ -61,9 +61,9 @@ func (p *Pace) Died(ready, now time.Time) {
 	}
 }
 
-// Delay returns how long the next start has to wait, of which the time since the last
-// death counts: nothing for the first, and then twice as long each time, give or take a
-// fifth, but no more than a share of the time that the last server was up.
+// Delay returns how much longer the next start must wait. The delay, which begins with the
+// last death, is zero after the first one. Then it doubles each time, plus or minus a fifth,
+// up to a share of the uptime of the last server.
 func (p *Pace) Delay(now time.Time) time.Duration {
 	if p.tries <= 1 {
 		return 0
@@ -81,5 +81,5 @@ func (p *Pace) Delay(now time.Time) time.Duration {
 // Down reports whether there is a crash loop.
 func (p *Pace) Down() bool { return !p.down.IsZero() }
 
-// GivenUp reports whether there has been one for too long.
+// GivenUp reports whether the crash loop has lasted too long.
 func (p *Pace) GivenUp(now time.Time) bool { return p.Down() && now.Sub(p.down) >= giveUp }

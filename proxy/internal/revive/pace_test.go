@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestPace has servers die again and again, each after it was up for a while.
+// TestPace computes the pace of servers that die repeatedly, each after the same uptime.
 func TestPace(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		up      time.Duration // 0 for a server that is never ready
 		deaths  int
-		longest time.Duration // that the next start waits, give or take a fifth
+		longest time.Duration // delay of the next start, plus or minus a fifth
 		down    bool          // there is a crash loop
 		givenUp bool
 	}{

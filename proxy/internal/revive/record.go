@@ -10,68 +10,68 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Record has what a new server has to be told before the client's frames reach it, and
-// what the old one said of itself. The zero value is ready; its methods may be called
-// from any goroutine.
+// A Record has what a new server must know before it gets the client's frames, and what the
+// last server has declared. The zero value is ready to use. Its methods may be called from
+// any goroutine.
 type Record struct {
 	armed atomic.Bool // read without the lock
 
-	mu           sync.Mutex
-	initialize   []byte // the params, as they were sent to the server; nil in the modern era
-	answered     bool   // initialize has a result
-	initialized  bool   // notifications/initialized has passed
-	version      []byte
-	capabilities []byte
-	level        []byte // params of the last logging/setLevel
-	subscribed   []subscription
-	lists        Pages
-	meta         []byte // of a list that the client asked for in the modern era
+	mu            sync.Mutex
+	initialize    []byte // the params as sent to the server; nil in the modern era
+	answered      bool   // initialize has a result
+	initialized   bool   // notifications/initialized has passed
+	version       []byte
+	capabilities  []byte
+	level         []byte // params of the last logging/setLevel
+	subscriptions []subscription
+	lists         Pages
+	meta          []byte // of the last request for a list in the modern era
 }
 
 type subscription struct{ uri, params []byte }
 
-// A State is a Record in a form that can be kept: see sessions.Session.
+// A State is a Record in a form that can be stored: see sessions.Session.
 type State struct {
 	Initialize, Version, Capabilities, Level string
 	Subscriptions                            []string
 }
 
-// State returns what is recorded of a session with a handshake, and false before the server
-// has agreed to one.
+// State returns the state of a session of the legacy era. It reports false before the server
+// has answered initialize.
 func (r *Record) State() (s State, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range r.subscribed {
+	for _, one := range r.subscriptions {
 		s.Subscriptions = append(s.Subscriptions, string(one.params))
 	}
 	s.Initialize, s.Version, s.Capabilities, s.Level = string(r.initialize), string(r.version), string(r.capabilities), string(r.level)
 	return s, r.answered
 }
 
-// Restore makes r the record of a session whose State is s.
+// Restore sets r to the state of a session.
 func (r *Record) Restore(s State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.initialize, r.version, r.capabilities = []byte(s.Initialize), []byte(s.Version), []byte(s.Capabilities)
-	r.answered, r.initialized, r.level, r.subscribed = true, true, nil, nil
+	r.answered, r.initialized, r.level, r.subscriptions = true, true, nil, nil
 	if s.Level != "" {
 		r.level = []byte(s.Level)
 	}
 	for _, params := range s.Subscriptions {
-		r.subscribed = append(r.subscribed, subscription{wire.Value{Raw: []byte(params)}.Get("uri").Raw, []byte(params)})
+		r.subscriptions = append(r.subscriptions, subscription{wire.Value{Raw: []byte(params)}.Get("uri").Raw, []byte(params)})
 	}
 	r.armed.Store(true)
 }
 
-// Armed reports whether the handshake is over, so that a server that ends is started
+// Armed reports whether the handshake is over. From then on a server that ends is started
 // again (R1).
 func (r *Record) Armed() bool { return r.armed.Load() }
 
-// maxSubscriptions bounds what is remembered of a client that subscribes without end.
+// maxSubscriptions bounds the recorded subscriptions of a client.
 const maxSubscriptions = 1000
 
-// Sent takes a message on its way to the server. It returns what is to be told of the
-// reply, nil for nothing.
+// Sent records a message on its way to the server. It returns a function to call with the
+// reply, nil if the reply is not needed.
 func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 	switch method := m.Method(); method {
 	case "initialize":
@@ -86,7 +86,7 @@ func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.initialized = true; r.initialize != nil {
-			r.armed.Store(r.answered) // a client that does not wait has no result yet
+			r.armed.Store(r.answered) // false if the client did not wait for the result
 		}
 	case "logging/setLevel":
 		params := bytes.Clone(m.Params().Raw)
@@ -111,13 +111,13 @@ func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 	return nil
 }
 
-// result returns what takes a reply that is a result. The function runs under r.mu.
-func (r *Record) result(take func(reply *wire.Message)) func(*wire.Message) {
+// result returns a function that calls record, with r.mu held, if the reply is a result.
+func (r *Record) result(record func(reply *wire.Message)) func(*wire.Message) {
 	return func(reply *wire.Message) {
 		if reply.Result().Exists() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			take(reply)
+			record(reply)
 		}
 	}
 }
@@ -128,10 +128,11 @@ func (r *Record) begin(params wire.Value) {
 	defer r.mu.Unlock()
 	r.armed.Store(false)
 	r.initialize = append([]byte{}, params.Raw...)
-	r.answered, r.initialized, r.version, r.capabilities, r.level, r.subscribed = false, false, nil, nil, nil, nil
+	r.answered, r.initialized, r.version, r.capabilities, r.level, r.subscriptions = false, false, nil, nil, nil, nil
 }
 
-// arm ends the handshake of the modern era, which is the first result (R1).
+// arm ends the handshake of the modern era, in which the first result does so (R1). The caller
+// holds r.mu.
 func (r *Record) arm() {
 	if r.initialize == nil {
 		r.armed.Store(true)
@@ -139,42 +140,42 @@ func (r *Record) arm() {
 }
 
 func (r *Record) subscribe(s subscription, on bool) {
-	r.subscribed = slices.DeleteFunc(r.subscribed, func(old subscription) bool { return bytes.Equal(old.uri, s.uri) })
-	if on && len(r.subscribed) < maxSubscriptions {
-		r.subscribed = append(r.subscribed, s)
+	r.subscriptions = slices.DeleteFunc(r.subscriptions, func(old subscription) bool { return bytes.Equal(old.uri, s.uri) })
+	if on && len(r.subscriptions) < maxSubscriptions {
+		r.subscriptions = append(r.subscriptions, s)
 	}
 }
 
-// Initialize returns the params of initialize, and false in the modern era, which has
-// none.
+// Initialize returns the params of initialize. It reports false in the modern era, which has
+// no initialize.
 func (r *Record) Initialize() (params []byte, legacy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.initialize, r.initialize != nil
 }
 
-// A Request is one that a new server gets.
+// A Request is a request for a new server.
 type Request struct {
 	Method string
 	Params []byte
 }
 
-// Requests returns what a new server gets behind notifications/initialized (R5).
+// Requests returns the requests that a new server gets after notifications/initialized (R5).
 func (r *Record) Requests() (all []Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.level != nil {
 		all = append(all, Request{"logging/setLevel", r.level})
 	}
-	for _, s := range r.subscribed {
+	for _, s := range r.subscriptions {
 		all = append(all, Request{"resources/subscribe", s.params})
 	}
 	return all
 }
 
-// Same returns errOther if the server that answers initialize so is another one than the
-// client knows (R12): the protocol version differs, or something is missing among what it
-// can do. A remote server that initialize did not reach is not ready.
+// Same returns errOther if the reply to initialize shows that the server differs from the one
+// that the client knows (R12): it has another protocol version, or lacks a capability. It
+// returns errNotReady if initialize did not reach a remote server.
 func (r *Record) Same(reply *wire.Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,8 +194,8 @@ func (r *Record) Same(reply *wire.Message) error {
 	return nil
 }
 
-// missing returns the name of a member of before that after lacks, or that is true there
-// and not here.
+// missing returns the name of a member of before that after lacks, or that is true only in
+// before. It returns "" if there is none.
 func missing(before, after wire.Value) string {
 	for m := range before.Members() {
 		name := m.Key.Text()

@@ -9,13 +9,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxKept is how long the line of a request may be that is kept to be sent again.
-const maxKept = 64 << 10
+// maxRepeated is the length of the longest line that is sent again.
+const maxRepeated = 64 << 10
 
-// Repeatable reports whether a request may be sent to a server twice (R8). retry says so
-// of tools; nil for none. It is the operator's word: the annotations of a server may be wrong.
+// Repeatable reports whether a request may be sent to a server twice (R8). retry reports it
+// for a tool, and may be nil. The operator decides about tools, because the annotations of a
+// server may be wrong.
 func Repeatable(m *wire.Message, retry func(tool string) bool) bool {
-	if m.Kind() != wire.Request || !m.Plain() || len(m.Line()) > maxKept {
+	if m.Kind() != wire.Request || !m.Plain() || len(m.Line()) > maxRepeated {
 		return false
 	}
 	switch m.Method() {
@@ -28,7 +29,7 @@ func Repeatable(m *wire.Message, retry func(tool string) bool) bool {
 	return false
 }
 
-// isRound reports whether a request continues an earlier call, which the server has asked for
+// isRound reports whether a request continues an earlier call for which the server requested
 // input, or starts a task. A new server knows nothing of either.
 func isRound(m *wire.Message) bool {
 	for _, key := range []string{"inputResponses", "requestState", "task"} {
@@ -39,8 +40,8 @@ func isRound(m *wire.Message) bool {
 	return false
 }
 
-// A digest stands for what a call asks for: its method, and its params without _meta,
-// which differs each time.
+// A digest identifies equal calls: it covers the method, and the params without _meta, which
+// differs each time.
 type digest [sha256.Size]byte
 
 func digestOf(m *wire.Message) (d digest) {
@@ -56,19 +57,19 @@ func digestOf(m *wire.Message) (d digest) {
 	return d
 }
 
-// repeatedCalls are those calls in flight at a death that attache may send to the next
-// server. The zero value is empty.
+// repeatedCalls tracks the calls in flight at the end of a server that attache may send to the
+// next server. The zero value is empty.
 type repeatedCalls struct {
-	// Touched while one link takes the place of another:
-	before map[digest]bool // those of the last death
+	// Used only while one link replaces another:
+	before map[digest]bool // the calls at the previous end
 	now    map[digest]bool
 
-	some  atomic.Bool // there is progress to be dropped
+	some  atomic.Bool // muted is not empty
 	mu    sync.Mutex
-	muted map[string][]byte // by the progress token of a call that was sent again, its id
+	muted map[string][]byte // ids of calls that were sent again, by progress token
 }
 
-// begin begins with the calls of a death.
+// begin begins with the calls at the end of another server.
 func (t *repeatedCalls) begin() {
 	t.before, t.now = t.now, map[digest]bool{}
 	t.mu.Lock()
@@ -77,16 +78,16 @@ func (t *repeatedCalls) begin() {
 	t.some.Store(false)
 }
 
-// add takes a call that was in flight and reports whether one like it was in flight at
-// the death before, too.
+// add adds a call that was in flight, and reports whether an equal call was in flight at
+// the previous end too.
 func (t *repeatedCalls) add(m *wire.Message) (again bool) {
 	d := digestOf(m)
 	t.now[d] = true
 	return t.before[d]
 }
 
-// mute drops the progress of a call that is sent again: the values would begin again, and
-// must rise (R16).
+// mute makes isMuted report the progress of a call that is sent again: its values would
+// start again, but must increase (R16).
 func (t *repeatedCalls) mute(m *wire.Message) {
 	token := m.Get("params", "_meta", "progressToken").Raw
 	if token == nil {
@@ -101,8 +102,8 @@ func (t *repeatedCalls) mute(m *wire.Message) {
 	t.some.Store(true)
 }
 
-// isMuted reports whether a notification of the server's is progress that is dropped.
-// awaits reports whether a call has no answer yet: later, its token may be another's.
+// isMuted reports whether a notification of the server is progress to be dropped. awaits
+// reports whether a call has no answer yet; after the answer, another call may use its token.
 func (t *repeatedCalls) isMuted(m *wire.Message, awaits func(id []byte) bool) bool {
 	if !t.some.Load() || !m.MethodIs("notifications/progress") {
 		return false

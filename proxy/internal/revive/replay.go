@@ -8,17 +8,17 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// readyTime is how long a server may take to answer what it is told first.
+// readyTime is how long a server may take to answer the first messages.
 const readyTime = 60 * time.Second
 
-// errOther is returned of a server that is another one than the client knows.
+// errOther is returned for a server that differs from the one that the client knows.
 var errOther = errors.New("another server")
 
-// errNotReady is returned of a server that ended, or did not answer, before it was ready.
+// errNotReady is returned for a server that ended, or did not answer, before it was ready.
 var errNotReady = errors.New("it ended, or did not answer, before it was ready")
 
-// replay tells a server what it has to know before frames of the client's reach it (R5).
-// In the modern era that is nothing.
+// replay sends a server the messages that it has to know before it gets frames of the
+// client (R5). There are none in the modern era.
 func (v *Supervisor) replay(ctx context.Context, l *Link) error {
 	params, legacy := v.record.Initialize()
 	if !legacy {
@@ -47,11 +47,11 @@ func (v *Supervisor) replay(ctx context.Context, l *Link) error {
 	return awaitSettled(ctx, l, answered, len(requests))
 }
 
-// settleTime bounds the wait for the answers to what a server is told after the handshake.
+// settleTime bounds the wait for the answers to the requests after the handshake.
 const settleTime = 5 * time.Second
 
-// awaitSettled waits for n answers, so that nothing overtakes what was asked: over HTTP each
-// message goes its own way.
+// awaitSettled waits for n answers, so that no later message overtakes the requests: over
+// HTTP each message is a request of its own.
 func awaitSettled(ctx context.Context, l *Link, answered <-chan struct{}, n int) error {
 	late := time.After(settleTime)
 	for range n {
@@ -68,15 +68,15 @@ func awaitSettled(ctx context.Context, l *Link, answered <-chan struct{}, n int)
 	return nil
 }
 
-// forget ends a request that has no reply.
+// forget ends a request without a reply.
 func (v *Supervisor) forget(id string) {
 	if a := v.o.Asks.Take(id); a != nil {
 		a.Done(nil)
 	}
 }
 
-// ask sends the server a request of attache's own and waits for the reply. It returns nil if there
-// is none by the end of ctx or of the server.
+// ask sends the server a request of attache's own and waits for the reply. It returns nil if
+// ctx or the server ends before the reply.
 func (v *Supervisor) ask(ctx context.Context, method string, params []byte, send func(*wire.Message) error, ended <-chan struct{}) *wire.Message {
 	reply := make(chan *wire.Message, 1)
 	id := v.o.Asks.Add(wire.Server, readyTime, func(m *wire.Message) { reply <- m }, v.forget)
@@ -96,7 +96,7 @@ func (v *Supervisor) ask(ctx context.Context, method string, params []byte, send
 	return nil
 }
 
-// askReady asks a server that frames of the client's reach, too.
+// askReady sends a request to a server that already gets frames of the client.
 func (v *Supervisor) askReady(ctx context.Context, method string, params []byte) *wire.Message {
 	send := func(m *wire.Message) error {
 		v.relay.Send(wire.Server, m)
@@ -105,12 +105,12 @@ func (v *Supervisor) askReady(ctx context.Context, method string, params []byte)
 	return v.ask(ctx, method, params, send, nil)
 }
 
-// writeFirst writes lines to a server before frames of the client's reach it.
+// writeFirst writes lines to a server that does not get frames of the client yet.
 func writeFirst(ctx context.Context, l *Link, lines []byte) error {
 	l.show(lines)
 	written := make(chan struct{})
 	go func() {
-		l.stdin().Write(lines) // an error shows in the end of its output
+		l.stdin().Write(lines) // after an error, the server's output ends
 		close(written)
 	}()
 	select {
@@ -125,8 +125,8 @@ func writeFirst(ctx context.Context, l *Link, lines []byte) error {
 // maxPages is how many pages of a list are compared.
 const maxPages = 100
 
-// compareLists asks a server that was started again for the lists that the client got of
-// the one before, and tells of those that have changed (R11).
+// compareLists requests the lists that the client has read from the server that was started
+// again, and reports those that have changed (R11).
 func (v *Supervisor) compareLists(ctx context.Context) {
 	var now Pages
 	for _, method := range v.record.Lists() {

@@ -8,23 +8,23 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxRequests bounds how many requests of a server's are remembered.
+// maxRequests bounds how many requests of a server are tracked.
 const maxRequests = 10_000
 
-// ServerRequests are the requests of a server's that the client has not answered (R15).
+// ServerRequests tracks the requests of a server that the client has not answered (R15).
 // The zero value is empty.
 type ServerRequests struct {
-	some atomic.Bool // one was made
+	some atomic.Bool // there was a request
 
 	mu       sync.Mutex
 	open     map[string]bool
 	orphaned map[string]bool   // of servers that have ended, until the client replies
-	renamed  map[string][]byte // by the id that the client sees, the one that the server used
+	renamed  map[string][]byte // the ids that the server used, by the ids that the client sees
 }
 
-// Asked takes a request on its way to the client. If the client still owes a reply to a
-// request of a dead server's with the same id, it gives the request the id that newID
-// returns: a server counts from 0 again.
+// Asked records a request on its way to the client. If the client has not yet replied to a
+// request with the same id from a server that has ended, Asked gives this one the id that
+// newID returns: a new server starts counting again.
 func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,8 +48,8 @@ func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
 	return nil
 }
 
-// Answered takes a reply of the client's. It gives it the id that the server used, and
-// reports whether it is for a server that has ended.
+// Answered records a reply of the client. It restores the id that the server used, and
+// reports whether to drop the reply, because its server has ended.
 func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {
 	if !t.some.Load() || m.ID() == nil {
 		return false
@@ -68,8 +68,8 @@ func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {
 	return drop
 }
 
-// Orphan returns the ids of the requests that the client has not answered: the server
-// that made them has ended.
+// Orphan returns the ids of the requests that the client has not answered, and marks them
+// as those of a server that has ended.
 func (t *ServerRequests) Orphan() (ids [][]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,24 +81,24 @@ func (t *ServerRequests) Orphan() (ids [][]byte) {
 	return ids
 }
 
-// subscriptionKey tags what belongs to a subscription; its value is the id of the
-// subscriptions/listen request.
+// subscriptionKey is the key of _meta with the id of the subscriptions/listen request that a
+// notification belongs to.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// Listens are the open subscriptions of the modern era (R6). The zero value is empty.
+// Listens tracks the open subscriptions of the modern era (R6). The zero value is empty.
 type Listens struct {
-	some atomic.Bool // one was made
+	some atomic.Bool // there was a subscription
 
 	mu   sync.Mutex
 	byID map[string]*listen
 }
 
 type listen struct {
-	granted []byte // nil before the server has said
-	again   bool   // it was made again at another server, which has not said
+	granted []byte // nil before the server has acknowledged
+	again   bool   // requested again from another server, which has not acknowledged yet
 }
 
-// Begin takes a subscriptions/listen request on its way to the server.
+// Begin records a subscriptions/listen request on its way to the server.
 func (l *Listens) Begin(id []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +111,8 @@ func (l *Listens) Begin(id []byte) {
 	}
 }
 
-// Again reports whether there is a subscription that was asked for with the raw id, and
-// notes that the request goes to another server.
+// Again reports whether there is a subscription with the raw id, and records that its
+// request is sent to another server.
 func (l *Listens) Again(id []byte) bool {
 	if !l.some.Load() {
 		return false
@@ -133,10 +133,10 @@ func (l *Listens) End(id []byte) {
 	delete(l.byID, string(id))
 }
 
-// Granted takes a notification of the server's. swallow says that the client has heard
-// it of the server before; less is the id of a subscription that gets less than that
-// one gave.
-func (l *Listens) Granted(m *wire.Message) (swallow bool, less []byte) {
+// Granted records what a notification of the server grants. It reports whether to drop the
+// notification, because the client already got that of the last server. less is the id of a
+// subscription to which this server grants less.
+func (l *Listens) Granted(m *wire.Message) (drop bool, less []byte) {
 	if !l.some.Load() || !m.MethodIs("notifications/subscriptions/acknowledged") {
 		return false, nil
 	}

@@ -13,64 +13,64 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Policy says how a server that has ended is started again under its client. The zero
-// value is ready to use.
+// A Policy defines how a server that has ended is started again. The zero value is ready
+// to use; package proxy sets Wanted.
 type Policy struct {
-	// Name is what the model is told the server is called.
+	// Name is the name of the server in texts for the model.
 	Name string
-	// Hold is how long a frame waits for the next server; 0 stands for 10 s.
+	// Hold is how long a frame waits for the next server; 0 means 10 s.
 	Hold time.Duration
-	// Hang is how long a server may say nothing while calls are in flight before it is
-	// started again; 0 stands for ever.
+	// Hang is how long a server may write nothing while calls are in flight before it is
+	// started again; 0 means no limit.
 	Hang time.Duration
-	// Notice puts a block before the next result of a tool, which tells the model that
+	// Notice adds a content block to the next result of a tool, which tells the model that
 	// the server has lost its memory.
 	Notice bool
-	// Resumed says that the first server takes the place of one that another process of attache
-	// had for this session; with Notice the model is told of that, too.
+	// Resumed means that the first server replaces one that another process of attache had
+	// for this session. With Notice the model is told about that too.
 	Resumed bool
-	// Retry reports whether a call of a tool may be sent to the next server though it may
-	// have run; nil stands for none.
+	// Retry reports whether a call of a tool that may have run may be sent to the next
+	// server; nil means no call.
 	Retry func(tool string) bool
-	// Unpaced starts a server at once when the one before has ended, however often (R13): in
-	// a replay the recording says when.
+	// Unpaced starts the next server at once, however often a server has ended (R13). A
+	// replay sets it, because the recording defines when a server starts.
 	Unpaced bool
-	// Wanted reports whether the session goes on; nil stands for yes. A program that
-	// passes on the signal that ends it says no.
+	// Wanted reports whether the session goes on; nil means yes. A program that has
+	// forwarded the signal that ends it returns false.
 	Wanted func() bool
-	// Changed is told of a list that the next server gives another content: the method
-	// that asks for it, and the digests of the two; nil for nothing.
+	// Changed, if not nil, is called with the method of a list that has changed with the
+	// next server, and the digests of both lists.
 	Changed func(method, before, after string)
-	// Restarted is told of a server that is ready, and how the one before ended; nil for
-	// nothing.
+	// Restarted, if not nil, is called when the next server is ready. exit describes how the
+	// last one ended.
 	Restarted func(exit string, lost int, down time.Duration)
 }
 
-// A Relay is what a Supervisor needs of the session whose server it starts again.
+// A Relay has the methods of a session that its Supervisor needs.
 type Relay interface {
 	// Start starts a server and connects the link to it.
 	Start(*Link) error
-	// Replace puts next in the place of last, whose server has ended so. No frame is on
-	// its way meanwhile. It returns how many calls were answered with an error. It does
-	// nothing when ctx is done.
-	Replace(ctx context.Context, last, next *Link, how Ending) (lost int)
+	// Replace replaces the link last, whose server has ended, by next. No frame is on its
+	// way meanwhile. It returns how many calls were answered with an error. It does nothing
+	// when ctx is done.
+	Replace(ctx context.Context, last, next *Link, ending Ending) (lost int)
 	// Send queues a message of attache's own.
 	Send(to wire.Peer, m *wire.Message)
-	// Awaits reports whether a call with the raw id has no answer; with nil, whether any
-	// call of the server's has none.
+	// Awaits reports whether the call with the raw id has no answer; with nil, whether any
+	// call to the server has none.
 	Awaits(id []byte) bool
 }
 
-// Options are what a Supervisor needs besides its policy.
+// Options has what a Supervisor needs besides its policy.
 type Options struct {
-	Link LinkOptions  // Hold is that of the policy
-	Asks *asks.Table  // of requests of attache's own
-	Go   func(func()) // runs a function beside the messages, unless the session is over
+	Link LinkOptions  // Hold is taken from the policy
+	Asks *asks.Table  // requests of attache's own
+	Go   func(func()) // runs a function on a new goroutine, unless the session is over
 	Log  *slog.Logger
 }
 
-// A Supervisor starts the server of a session again when it has ended, and remembers what
-// that takes. Make one with New. Its methods may be called from any goroutine.
+// A Supervisor starts the server of a session again when it has ended, and records what
+// that needs. Make one with New. Its methods may be called from any goroutine.
 type Supervisor struct {
 	policy Policy
 	o      Options
@@ -80,12 +80,12 @@ type Supervisor struct {
 	requests ServerRequests
 	listens  Listens
 	repeated repeatedCalls
-	notice   atomic.Pointer[restart] // that the model has not been told of
-	byHand   chan struct{}           // receives the order to start the server again
+	notice   atomic.Pointer[restart] // the restart that the model does not know yet
+	byHand   chan struct{}           // receives from Restart
 
-	// Touched by Run alone:
+	// Used by Run only:
 	pace Pace
-	died time.Time // when the server ended that was ready; zero while one is
+	died time.Time // when the last ready server ended; zero while one is ready
 	lost int       // calls answered with an error since then
 }
 
@@ -98,19 +98,19 @@ func New(relay Relay, p Policy, o Options) *Supervisor {
 	}
 	v := &Supervisor{policy: p, o: o, relay: relay, byHand: make(chan struct{}, 1)}
 	if p.Notice && p.Resumed {
-		v.notice.Store(&restart{time.Now(), openedAgain})
+		v.notice.Store(&restart{time.Now(), "the session with the server%s was opened again"})
 	}
 	return v
 }
 
-// Hold returns how long a line waits for the next server at most.
+// Hold returns how long a line may wait for the next server.
 func (v *Supervisor) Hold() time.Duration { return v.policy.Hold }
 
 // MayRevive reports whether the server is started again if it ends now (R1, R3).
 func (v *Supervisor) MayRevive() bool { return v.record.Armed() && v.policy.Wanted() }
 
 // Run starts the server again each time that it has ended. It returns when the session is
-// over, or has to end with the server.
+// over, or must end because the server is not started again.
 func (v *Supervisor) Run(ctx context.Context, l *Link) {
 	for l != nil {
 		if v.policy.Hang > 0 {
@@ -125,8 +125,8 @@ func (v *Supervisor) Run(ctx context.Context, l *Link) {
 	}
 }
 
-// revive starts the server again after that of last has ended, as often as it takes. It
-// returns nil if the session is over, or has to end.
+// revive starts the server again after that of last has ended, and tries again until that
+// succeeds. It returns nil if the session is over, or must end.
 func (v *Supervisor) revive(ctx context.Context, last *Link) *Link {
 	for v.MayRevive() && !v.pace.GivenUp(time.Now()) {
 		next := v.takeOver(ctx, last)
@@ -149,34 +149,34 @@ func (v *Supervisor) revive(ctx context.Context, last *Link) *Link {
 	return nil
 }
 
-// takeOver puts another link in the place of one whose server has ended. It returns nil
-// if the session is over meanwhile.
+// takeOver replaces a link whose server has ended by a new one. It returns nil if the
+// session ends meanwhile.
 func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	died := time.Now()
-	last.CloseInput() // and a write to it ends
-	how := last.stop()
-	next := v.nextLink(last, how, died)
+	last.CloseInput() // unblocks a write
+	ending := last.stop()
+	next := v.nextLink(last, ending, died)
 	last.Gate.Close()
 	v.o.Asks.GiveUp(wire.Server)
 	if v.policy.Notice {
-		v.notice.Store(&restart{died, how.did()})
+		v.notice.Store(ending.restart(died))
 	}
 	if !last.ready.IsZero() {
 		v.died = died
 		v.repeated.begin()
 	}
 	lost := make(chan int, 1)
-	go func() { lost <- v.relay.Replace(ctx, last, next, how) }()
+	go func() { lost <- v.relay.Replace(ctx, last, next, ending) }()
 	select {
 	case n := <-lost:
 		v.lost += n
 		what := "the server has ended and is started again"
-		if how.lost {
+		if ending.lost {
 			what = "the server has lost the session, and another one is opened"
 		}
-		v.o.Log.Warn(what, "exit", how.Exit, "calls_lost", n, "crash_loop", v.pace.Down())
+		v.o.Log.Warn(what, "exit", ending.Exit, "calls_lost", n, "crash_loop", v.pace.Down())
 	case <-ctx.Done():
-		return nil // the client stopped in the middle of a long line
+		return nil // Replace waits for a client that has stopped within a long line
 	}
 	for _, id := range v.requests.Orphan() {
 		v.relay.Send(wire.Client, wire.NewNotification(wire.Server, "notifications/cancelled", cancelParams(id, "the server ended")))
@@ -185,17 +185,17 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 }
 
 // nextLink returns the link that follows one whose server has ended.
-func (v *Supervisor) nextLink(last *Link, how Ending, died time.Time) *Link {
-	ordered := v.takeOrder()
-	// A server that loses a session has not crashed: another session is opened at once.
-	if !ordered && !v.policy.Unpaced && (!how.lost || last.ready.IsZero()) {
+func (v *Supervisor) nextLink(last *Link, ending Ending, died time.Time) *Link {
+	ordered := v.restartOrdered()
+	// A server that has lost the session has not crashed: another session is opened at once.
+	if !ordered && !v.policy.Unpaced && (!ending.lost || last.ready.IsZero()) {
 		v.pace.Died(last.ready, died)
 	}
 	o := v.o.Link
 	if o.Hold = v.policy.Hold; v.pace.Down() {
-		o.Hold = 0 // R13: calls are answered at once
+		o.Hold = 0 // calls are answered at once (R13)
 	}
-	next := NewLink(o, how)
+	next := NewLink(o, ending)
 	if ordered {
 		next.Gate.Want()
 	}
@@ -206,10 +206,10 @@ func cancelParams(id []byte, why string) []byte {
 	return append(append([]byte(`{"requestId":`), id...), `,"reason":"`+why+`"}`...)
 }
 
-// bringUp starts the server of a link, tells it what it has to know, and lets frames
-// through to it. One that left of its own accord is started when a frame waits for it, and
-// not before; one that crashed is started at once, however long it was not used, as nothing
-// measures when a message last passed (R4).
+// bringUp starts the server of a link, sends it the first messages, and then lets frames
+// pass. If the last server ended cleanly, bringUp first waits until a frame needs the next
+// one. If it crashed, the next one is started at once, even if the last one was not in use,
+// because nothing measures when a message last passed (R4).
 func (v *Supervisor) bringUp(ctx context.Context, l *Link) error {
 	if !v.policy.Unpaced {
 		if err := v.await(ctx, l); err != nil {
@@ -231,7 +231,7 @@ func (v *Supervisor) bringUp(ctx context.Context, l *Link) error {
 	return nil
 }
 
-// await returns when the server of a link is to be started.
+// await waits until it is time to start the server of a link.
 func (v *Supervisor) await(ctx context.Context, l *Link) error {
 	if l.before.Clean() || v.pace.Down() {
 		select {
@@ -252,12 +252,12 @@ func (v *Supervisor) await(ctx context.Context, l *Link) error {
 	return nil
 }
 
-// ready lets frames through to a server that knows what it has to.
+// ready lets frames pass to a server that has got its first messages.
 func (v *Supervisor) ready(ctx context.Context, l *Link) {
 	l.ready = time.Now()
-	v.takeOrder() // one that came meanwhile is carried out
+	v.restartOrdered() // this start has fulfilled an order that came meanwhile
 	if v.policy.Notice {
-		v.notice.Store(&restart{l.started, l.before.did()})
+		v.notice.Store(l.before.restart(l.started))
 	}
 	down := l.ready.Sub(v.died)
 	v.o.Log.Info("the server is up again", "down", down)
@@ -270,11 +270,11 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 		l.show(lines)
 		return lines
 	}
-	go l.Gate.Open(l.stdin(), open) // which blocks while the server does not read
+	go l.Gate.Open(l.stdin(), open) // blocks while the server does not read
 	v.o.Go(func() { v.compareLists(ctx) })
 }
 
-// stillWanted returns the lines that are no requests, or whose requests have no answer.
+// stillWanted returns the lines without requests, and those whose requests have no answer.
 func (v *Supervisor) stillWanted(lines []byte) (out []byte) {
 	for line := range bytes.Lines(lines) {
 		if _, wanted := Wanted(line, func(id []byte) bool { return v.o.Asks.Owns(id) || v.relay.Awaits(id) }); wanted {
@@ -284,13 +284,13 @@ func (v *Supervisor) stillWanted(lines []byte) (out []byte) {
 	return out
 }
 
-// Attentive reports whether Sent has to see calls of tools, too.
+// Attentive reports whether calls of tools must be passed to Sent too.
 func (v *Supervisor) Attentive() bool {
 	return v.policy.Retry != nil || v.notice.Load() != nil || !v.record.Armed()
 }
 
-// Sent takes a message on its way to the server. It returns whether its line may be sent
-// to the next server, too.
+// Sent records a message on its way to the server. It reports whether its line may also be
+// sent to the next server.
 func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool) {
 	if take := v.record.Sent(m); take != nil {
 		onReply(c, take)
@@ -308,7 +308,7 @@ func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool)
 	return Repeatable(m, v.policy.Retry)
 }
 
-// Resends takes a call whose line goes to another server than Sent has seen it for.
+// Resends prepares a call whose line is sent to another server than that of Sent.
 func (v *Supervisor) Resends(c *middleware.Call) {
 	if v.policy.Notice {
 		c.OnReply(v.putNotice)
@@ -322,9 +322,9 @@ func onReply(c *middleware.Call, take func(reply *wire.Message)) {
 	})
 }
 
-// putNotice tells the model of a restart before the result of a tool, once (R10). A
-// client may show nothing else of a result with structuredContent, so that is not the
-// one.
+// putNotice adds the notice about a restart to the result of a tool, once (R10). A client
+// may show only the structuredContent of a result that has it, so putNotice skips such a
+// result.
 func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
 	at := v.notice.Load()
 	if at == nil || !reply.Plain() || !reply.Get("result", "content").IsArray() || reply.Get("result", "structuredContent").Exists() {
@@ -341,9 +341,9 @@ func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
 }
 
 // Repeats reports whether a call that the last server may have run is sent to the next
-// one (R8): once, and not if one like it was running at the death before, too (R14).
-// Subscriptions are asked for again each time (R6). It is called by Relay.Replace, for
-// each call in flight whose line was kept.
+// one (R8): once, and not if an equal call was also running when the previous server ended
+// (R14). Subscriptions are requested again each time (R6). Relay.Replace calls it for each
+// call in flight whose line was kept.
 func (v *Supervisor) Repeats(id, line []byte, again bool) bool {
 	var m wire.Message
 	m.Reset(wire.Client, line)
@@ -359,9 +359,9 @@ func (v *Supervisor) Repeats(id, line []byte, again bool) bool {
 	return true
 }
 
-// KeepsBack takes a request or notification of the server's, and reports whether the
-// client is not to see it. less is the raw id of a subscription that gets less of this
-// server than of the one before, which the client has to be told (R6).
+// KeepsBack records a request or notification of the server, and reports whether to drop
+// it. less is the raw id of a subscription to which this server grants less than the last
+// one, which the client must learn (R6).
 func (v *Supervisor) KeepsBack(m *wire.Message) (drop bool, less []byte) {
 	switch m.Kind() {
 	case wire.Request:
@@ -378,12 +378,12 @@ func (v *Supervisor) KeepsBack(m *wire.Message) (drop bool, less []byte) {
 	return false, nil
 }
 
-// LeftBehind takes a reply of the client's, and reports whether it is for a server that
-// has ended.
+// LeftBehind records a reply of the client, and reports whether it is for a server that has
+// ended.
 func (v *Supervisor) LeftBehind(m *wire.Message) bool { return v.requests.Answered(m) }
 
-// LessParams returns the params of notifications/cancelled for a subscription that gets
-// less than before.
+// LessParams returns the params of notifications/cancelled for a subscription to which the
+// server grants less than before.
 func LessParams(id []byte) []byte {
 	return cancelParams(id, "the server was restarted and grants less")
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A Group counts tasks that are under way, so that the end of a session can wait for
-// them and none begins after it. The zero value is ready.
+// A Group counts running tasks, so that the end of a session can wait for them and no task
+// begins after it. The zero value is ready to use.
 type Group struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // not nil while somebody waits for n to be 0
+	idle   chan struct{} // closed when n is 0; nil if no Wait needs it
 }
 
-// Begin counts a task in. It returns false if the task must not begin any more.
+// Begin adds a task. It returns false, and adds none, after Close.
 func (g *Group) Begin() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -26,7 +26,7 @@ func (g *Group) Begin() bool {
 	return true
 }
 
-// End counts a task out.
+// End removes a task.
 func (g *Group) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -36,7 +36,7 @@ func (g *Group) End() {
 	}
 }
 
-// Wait waits until no task is under way, or the deadline has passed.
+// Wait waits until no task is running, or the deadline has passed.
 func (g *Group) Wait(deadline time.Time) {
 	g.mu.Lock()
 	if g.n == 0 {
@@ -48,29 +48,25 @@ func (g *Group) Wait(deadline time.Time) {
 	}
 	idle := g.idle
 	g.mu.Unlock()
-	RunUntil(deadline, func() { <-idle })
+	Await(idle, time.Until(deadline), nil)
 }
 
-// Close lets no further task begin.
+// Close makes Begin return false from now on.
 func (g *Group) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
 }
 
-// RunUntil runs f and waits for it no longer than until the deadline.
+// RunUntil runs f on a new goroutine and waits until it returns, or the deadline has passed.
 func RunUntil(deadline time.Time, f func()) {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
-	t := time.NewTimer(time.Until(deadline))
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
+	Await(done, time.Until(deadline), nil)
 }
 
-// Await waits until one of the channels is closed, and no longer than limit.
+// Await waits until one of the channels is closed, but no longer than limit. Either channel
+// may be nil.
 func Await(ready <-chan struct{}, limit time.Duration, ending <-chan struct{}) {
 	t := time.NewTimer(limit)
 	defer t.Stop()

@@ -1,4 +1,4 @@
-// Package accept reads which kinds of content a client of a front sends and takes.
+// Package accept parses the kinds of content that a client of a front sends and accepts.
 package accept
 
 import (
@@ -10,29 +10,30 @@ import (
 // IsJSON reports whether a content type is that of JSON.
 func IsJSON(contentType string) bool {
 	if contentType == "application/json" {
-		return true // as most write it
+		return true // the usual spelling
 	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && kind == "application/json"
 }
 
-// An Accept says what a client takes as an answer.
+// An Accept has the kinds of content that a client accepts.
 type Accept struct{ JSON, Events bool }
 
-// Parse reads the header Accept. A client that sends none takes JSON.
+// Parse parses the lines of the header Accept. A client without that header accepts JSON. ok is
+// false if the client accepts neither kind.
 func Parse(lines []string) (a Accept, ok bool) {
 	switch {
 	case len(lines) == 0:
 		return Accept{JSON: true}, true
 	case len(lines) == 1 && lines[0] == "application/json, text/event-stream":
-		return Accept{true, true}, true // as most write it
+		return Accept{true, true}, true // the usual spelling
 	}
 	for entry := range strings.SplitSeq(strings.Join(lines, ","), ",") {
 		kind := textproto.TrimString(entry)
 		if strings.Contains(kind, ";") {
 			var parameters map[string]string
 			var err error
-			if kind, parameters, err = mime.ParseMediaType(entry); err != nil || refusedQuality(parameters["q"]) {
+			if kind, parameters, err = mime.ParseMediaType(entry); err != nil || zeroQuality(parameters["q"]) {
 				continue
 			}
 		}
@@ -48,5 +49,5 @@ func Parse(lines []string) (a Accept, ok bool) {
 	return a, a.JSON || a.Events
 }
 
-// refusedQuality reports whether a weight is zero.
-func refusedQuality(q string) bool { return q != "" && strings.Trim(q, "0.") == "" }
+// zeroQuality reports whether a quality value is zero, which refuses the kind.
+func zeroQuality(q string) bool { return q != "" && strings.Trim(q, "0.") == "" }

@@ -1,5 +1,6 @@
-// Package bare answers requests over HTTP/1.1 on their bare connection. A response that is
-// open for hours then holds none of the buffers and goroutines of net/http, which take 20 KiB.
+// Package bare writes responses to HTTP/1.1 requests directly to their connection. A response
+// that is open for hours then needs none of the buffers and goroutines of net/http, which take
+// 20 KiB.
 package bare
 
 import (
@@ -10,19 +11,18 @@ import (
 	"time"
 )
 
-// A Response is a response without a known length. It is an http.ResponseWriter; what is
-// written is on its way when Write returns. Write and End are called from one goroutine at a
-// time.
+// A Response is a response of unknown length. It is an http.ResponseWriter whose Write does
+// not buffer. Only one goroutine at a time may call Write and End.
 type Response struct {
 	conn   net.Conn
-	header http.Header // nil when it was written
+	header http.Header // nil after it was written
 }
 
-// maxCopy is how many bytes of a chunk are copied, so that it leaves in one write.
+// maxCopy is the size of the largest chunk that is copied to be written at once.
 const maxCopy = 64 << 10
 
-// Take takes the connection of a request from its server. It returns nil where that is not
-// possible: the request is not of HTTP/1.1, or has a body.
+// Take hijacks the connection of a request from its server. It returns nil if the request is not
+// HTTP/1.1 or has a body, or if the connection cannot be hijacked.
 func Take(w http.ResponseWriter, r *http.Request) *Response {
 	if r.ProtoMajor != 1 || r.ProtoMinor < 1 || r.ContentLength != 0 {
 		return nil
@@ -43,7 +43,7 @@ func (r *Response) WriteHeader(int) {}
 // Flush implements http.Flusher.
 func (r *Response) Flush() {}
 
-// SetWriteDeadline sets the time at which a Write fails.
+// SetWriteDeadline sets the deadline of Write.
 func (r *Response) SetWriteDeadline(t time.Time) error { return r.conn.SetWriteDeadline(t) }
 
 // Write implements io.Writer.
@@ -70,7 +70,7 @@ func (r *Response) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// begin adds the head of the response to what is written first.
+// begin adds the head of the response to out, the first time.
 func (r *Response) begin(out *bytes.Buffer) {
 	if r.header == nil {
 		return
@@ -85,19 +85,20 @@ func (r *Response) begin(out *bytes.Buffer) {
 	out.WriteString("\r\n")
 }
 
-// End ends the response so that its client sees that it is complete. Close is still needed.
+// End writes the end of the response, so that the client sees that it is complete. Call Close
+// after it.
 func (r *Response) End() {
 	var out bytes.Buffer
 	r.begin(&out)
 	out.WriteString("0\r\n\r\n")
-	_, _ = r.conn.Write(out.Bytes()) // fails when the client has left
+	_, _ = r.conn.Write(out.Bytes()) // fails if the client has left
 }
 
-// Close closes the connection. A client sees a response without End break off.
+// Close closes the connection. Without End, the client sees an incomplete response.
 func (r *Response) Close() { _ = r.conn.Close() }
 
-// Watch calls left when the client has closed the connection, or Close was called. A client
-// that sends something more is not watched any longer, like net/http does.
+// Watch calls left when the client has closed the connection, or Close was called. It stops
+// watching a client that sends more data, as net/http does.
 func (r *Response) Watch(left func()) {
 	b := make([]byte, 1)
 	go func() {

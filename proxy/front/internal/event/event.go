@@ -1,5 +1,4 @@
-// Package event writes messages as events of a stream (server-sent events), each with one line of
-// data where that is possible.
+// Package event encodes messages as server-sent events, each with one line of data if possible.
 package event
 
 import (
@@ -7,15 +6,15 @@ import (
 	"iter"
 )
 
-// Start and End stand around the lines of data of an event.
+// Start and End enclose the lines of data of an event.
 const Start, End = "event: message\ndata: ", "\n\n"
 
-// nextLine stands between two lines of data.
+// nextLine separates two lines of data.
 const nextLine = "\ndata: "
 
-// Lines yields the lines of the data of an event, and what follows each. A bare carriage return,
-// which JSON may have between its tokens, would end the line there: what follows it becomes a line
-// of data of its own, as readers join these.
+// Lines yields the lines of data of an event, each with the text that follows it. A bare carriage
+// return, which JSON may have between tokens, would end a line of data. Lines begins a new line of
+// data there; readers join them.
 func Lines(data []byte) iter.Seq2[[]byte, string] {
 	return func(yield func([]byte, string) bool) {
 		for {
@@ -41,7 +40,7 @@ func Append(b, frame []byte) []byte {
 	return append(b, End...)
 }
 
-// Size returns how many bytes the event of a message has.
+// Size returns the size in bytes of the event of a message.
 func Size(frame []byte) int {
 	crs := bytes.Count(frame, []byte{'\r'})
 	return len(Start) + len(frame) + crs*(len(nextLine)-len("\r")) + len(End)

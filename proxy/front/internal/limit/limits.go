@@ -1,4 +1,4 @@
-// Package limit bounds what the fronts of a process hold at once.
+// Package limit bounds the sessions, requests and bytes that the fronts of a process hold at once.
 package limit
 
 import (
@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Limits bound what the fronts of a process hold at once. Make one with Default and change its
-// fields before it is used.
+// Limits are the limits of the fronts of a process. Make them with Default, and change the
+// fields before the first use.
 type Limits struct {
 	Sessions     int   // open sessions; more are refused with 503
-	PerPrincipal int   // of them of one principal that is known; more are refused with 429
-	InFlight     int   // requests being served, a GET not counted; more are refused with 503
+	PerPrincipal int   // open sessions of one known principal; more are refused with 429
+	InFlight     int   // requests being served, except GETs; more are refused with 503
 	Body         int64 // bytes of one body; more are refused with 413
 	Bodies       int64 // bytes of all large bodies that are being read; more are refused with 503
 
@@ -23,16 +23,16 @@ type Limits struct {
 	bytes    int64
 }
 
-// Default returns the limits that hold when nobody says otherwise.
+// Default returns the default limits.
 func Default() *Limits {
 	return &Limits{Sessions: 1000, PerPrincipal: 50, InFlight: 10_000, Body: 8 << 20, Bodies: 256 << 20}
 }
 
-// PerSession is how many requests one session may have in flight: no session takes the
-// places of all others.
+// PerSession returns how many requests one session may have in flight, so that no session
+// uses up InFlight.
 func (l *Limits) PerSession() int { return max(l.InFlight/10, min(l.InFlight, 64)) }
 
-// A Verdict says what a limit makes of a request.
+// A Verdict is the result of Open.
 type Verdict uint8
 
 // The verdicts.
@@ -42,7 +42,8 @@ const (
 	TooManyInAll
 )
 
-// Open takes a place for a session of the principal.
+// Open counts a session of the principal, unless that exceeds a limit. An empty principal is
+// unknown.
 func (l *Limits) Open(principal string) Verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +61,7 @@ func (l *Limits) Open(principal string) Verdict {
 	return Admitted
 }
 
-// Close gives the place of a session back.
+// Close ends the session of an Open that returned Admitted.
 func (l *Limits) Close(principal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +71,7 @@ func (l *Limits) Close(principal string) {
 	}
 }
 
-// Begin takes a place for a request.
+// Begin counts a request and returns true, unless that exceeds the limit.
 func (l *Limits) Begin() bool {
 	if l.inFlight.Add(1) <= int64(l.InFlight) {
 		return true
@@ -79,10 +80,10 @@ func (l *Limits) Begin() bool {
 	return false
 }
 
-// Finish gives the place of a request back.
+// Finish ends the request of a Begin that returned true.
 func (l *Limits) Finish() { l.inFlight.Add(-1) }
 
-// TakeBytes takes n of the bytes of large bodies. It reports false if there are not so many.
+// TakeBytes counts n bytes of a large body and returns true, unless that exceeds the limit.
 func (l *Limits) TakeBytes(n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,14 +94,14 @@ func (l *Limits) TakeBytes(n int64) bool {
 	return true
 }
 
-// GiveBytes gives bytes back.
+// GiveBytes returns n bytes of TakeBytes.
 func (l *Limits) GiveBytes(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes -= n
 }
 
-// Counts returns how many sessions are open and how many requests are being served.
+// Counts returns the numbers of open sessions and of requests being served.
 func (l *Limits) Counts() (sessions, inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package mirrored compares the headers of a request of revision 2026-07-28 with its body, which
-// they repeat. What stands between a client and a server may decide by the headers, so a
-// server that goes by the body must refuse what differs (basic/transports/streamable-http).
+// Package mirrored compares the headers of a request of revision 2026-07-28 with the parts of its
+// body that they repeat. A proxy between client and server may decide by the headers, so a server
+// that reads the body must refuse a request in which they differ (basic/transports/streamable-http).
 package mirrored
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Mismatch says in which header a request contradicts its body, "" if in none. revision is the
-// one that the body names.
+// Mismatch describes the first header that differs from the body, "" if there is none. revision is
+// the protocol version in the body.
 func Mismatch(h http.Header, m *wire.Message, revision string) string {
 	if why := compare(h, "Mcp-Protocol-Version", revision); why != "" {
 		return why
@@ -44,7 +44,7 @@ func namedBy(method string) (member string, required bool) {
 	return "", false
 }
 
-// compare says how a header differs from what the body says, "" if it does not.
+// compare describes how a header differs from the body, "" if it does not.
 func compare(h http.Header, name, body string) string {
 	values := h.Values(name)
 	if len(values) == 0 {

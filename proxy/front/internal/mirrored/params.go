@@ -18,21 +18,21 @@ const (
 	maxAnnotation = 16     // how deep the properties of a schema may nest
 )
 
-// An annotated is an argument of a tool that its clients repeat in a header.
-type annotated struct {
+// A param is an argument of a tool that clients repeat in a header.
+type param struct {
 	header string
 	path   []string
 }
 
-// Params has the arguments of the tools of a session that come in headers too. The zero value
-// has none. Its methods may be called from any goroutine.
+// Params has the arguments of the tools of a session that clients repeat in headers. The zero
+// value has none. Its methods may be called from any goroutine.
 type Params struct {
 	mu   sync.Mutex
-	tool map[string][]annotated
+	tool map[string][]param
 }
 
-// Learn reads in the reply to tools/list which arguments come in headers too. Servers check
-// them, and what stands behind attache gets none of the headers.
+// Learn records the annotated arguments in a reply to tools/list. A front must check their headers
+// itself, because the server behind attache gets none of them.
 func (p *Params) Learn(frame wire.Value) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *Params) Learn(frame wire.Value) {
 			continue
 		}
 		if p.tool == nil {
-			p.tool = map[string][]annotated{}
+			p.tool = map[string][]param{}
 		}
 		if len(p.tool) < maxAnnotated {
 			p.tool[name] = found
@@ -55,22 +55,23 @@ func (p *Params) Learn(frame wire.Value) {
 	}
 }
 
-// annotations returns the annotated properties of a schema, also those within objects.
-func annotations(schema wire.Value, path []string) (all []annotated) {
+// annotations returns the annotated properties of a schema, also those of nested objects.
+func annotations(schema wire.Value, path []string) (all []param) {
 	if len(path) >= maxAnnotation {
 		return nil
 	}
 	for p := range schema.Get("properties").Members() {
 		at := append(path[:len(path):len(path)], p.Key.Text())
 		if name := p.Value.Get(annotation); name.IsString() && name.Text() != "" {
-			all = append(all, annotated{strings.Clone(name.Text()), at})
+			all = append(all, param{strings.Clone(name.Text()), at})
 		}
 		all = append(all, annotations(p.Value, at)...)
 	}
 	return all
 }
 
-// Mismatch says which header of an argument differs from the body of a call, "" if none does.
+// Mismatch describes the first header of an argument that differs from the body of a call, "" if
+// there is none.
 func (p *Params) Mismatch(h http.Header, m *wire.Message) string {
 	if !m.MethodIs("tools/call") {
 		return ""
@@ -87,8 +88,8 @@ func (p *Params) Mismatch(h http.Header, m *wire.Message) string {
 	return ""
 }
 
-// compareParam says how a header differs from the value of an argument, "" if it does
-// not. An integer is compared as a number.
+// compareParam describes how a header differs from the value of an argument, "" if it does
+// not. It compares numbers by value.
 func compareParam(h http.Header, name string, value wire.Value) string {
 	values := h.Values(name)
 	switch {
@@ -106,9 +107,11 @@ func compareParam(h http.Header, name string, value wire.Value) string {
 	return compare(h, name, string(value.Raw))
 }
 
-// maxNumber is how long numbers are that are compared, in bytes: an exponent makes a
-// short text a long number.
+// maxNumber is the length in bytes of the longest number that is compared by value.
 const maxNumber = 32
+
+// sameNumber reports whether two numbers are equal. It does not compare numbers with an exponent,
+// because a short text could be a very long number.
 
 func sameNumber(a, b string) bool {
 	if len(a) > maxNumber || len(b) > maxNumber || strings.ContainsAny(a+b, "eE/_") {

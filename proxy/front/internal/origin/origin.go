@@ -1,4 +1,4 @@
-// Package origin decides which hosts and pages a front takes requests from.
+// Package origin decides for which hosts and from which pages a front accepts requests.
 package origin
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/attache-mcp/attache/internal/loopback"
 )
 
-// HostAllowed checks the Host header of a request that came to a local address. A page whose
-// name was made to point to the loopback interface (DNS rebinding) sends the name it was
-// loaded from.
+// HostAllowed reports whether a request to a local address may have this Host header. A page whose
+// name was changed to point to the loopback interface (DNS rebinding) sends the name from which it
+// was loaded.
 func HostAllowed(header string, allowed []string, local netip.Addr) bool {
 	host := hostname(header)
 	if slices.ContainsFunc(allowed, func(h string) bool {
@@ -33,7 +33,7 @@ func IsLoopbackHost(header string) bool { return loopback.Is(hostname(header)) }
 
 // hostname returns the name in a Host header, without port and brackets.
 func hostname(host string) string {
-	if strings.Contains(host, ":") { // without a port SplitHostPort would allocate an error
+	if strings.Contains(host, ":") { // SplitHostPort allocates an error if there is no port
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			return name
 		}
@@ -41,8 +41,8 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// IsLocal reports whether an origin is that of a page which the loopback address served that
-// a request came to.
+// IsLocal reports whether an origin is that of a page from the loopback address and port to which the
+// request was sent.
 func IsLocal(origin string, local netip.AddrPort, secure bool) bool {
 	if !local.Addr().Unmap().IsLoopback() {
 		return false
@@ -56,8 +56,8 @@ func IsLocal(origin string, local netip.AddrPort, secure bool) bool {
 	})
 }
 
-// Headers returns those of the requested header names that a client of MCP may send. They
-// are listed by name, as a "*" does not cover Authorization.
+// Headers returns the requested header names that an MCP client may send, for
+// Access-Control-Allow-Headers. It lists names because "*" does not cover Authorization.
 func Headers(requested []string) string {
 	var names []string
 	for _, name := range strings.Split(strings.Join(requested, ","), ",") {

@@ -1,5 +1,5 @@
-// Package pulse reminds streams that have been silent. A timer for each request would cost more
-// than the rest of the wait: most are answered long before it is due.
+// Package pulse periodically calls the streams that wait for an answer. A timer for each request
+// would cost more than the rest of the wait, and most requests are answered long before it fires.
 package pulse
 
 import (
@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// A Pulse reminds its members every BeatTime. The zero value is ready.
+// A Pulse calls its members every BeatTime. The zero value is ready to use.
 type Pulse struct {
 	mu      sync.Mutex
 	first   *Member // of a list
-	beating bool
+	beating bool    // a timer is running
 }
 
-// A Member is an element of a Pulse's list, which guards it.
+// A Member is an element of a Pulse's list, guarded by the mutex of the Pulse.
 type Member struct {
 	next, before *Member
 	reminded     Reminded
 }
 
-// A Reminded looks at the time. It must not wait.
+// A Reminded is called with the current time. Remind must not block.
 type Reminded interface{ Remind(now time.Time) }
 
-// BeatTime is the time between two looks at the members, and so how late a reminder is.
+// BeatTime is the interval between two calls of a member, and so the most that a call is late.
 const BeatTime = time.Second / 4
 
-// Add has r reminded until m is removed.
+// Add makes the Pulse call r until m is removed.
 func (p *Pulse) Add(m *Member, r Reminded) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *Pulse) Add(m *Member, r Reminded) {
 	}
 }
 
-// Remove ends that.
+// Remove removes m. Call it once after Add.
 func (p *Pulse) Remove(m *Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *Pulse) Remove(m *Member) {
 	m.next, m.before = nil, nil
 }
 
-// beat looks at all members, and does so again as long as there are any.
+// beat calls all members, and starts the next timer if there are any.
 func (p *Pulse) beat() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,28 +9,29 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// firstRoom is how many bytes of a message are kept without counting them.
+// firstRoom is how many buffered bytes of each message do not count towards the limit.
 const firstRoom = room.Smallest
 
-// A Frame is a message of the server while it arrives. It is kept until it is whole, so one that
-// arrives slowly does not delay the others; when too much is kept, the message that wants more is
-// handed over as it arrives. Its methods are for one goroutine.
+// A Frame assembles a message of the server. It buffers the message until it is complete, so that
+// a slow message does not delay others. When the Outbox's limit is reached, a message that needs
+// more memory is passed to the relay while it arrives. Only one goroutine may use a Frame.
 type Frame struct {
-	// Out takes the message.
+	// Out receives the message.
 	Out *Outbox
-	// Ours says that it may answer a request of our own: it is never handed over as it arrives.
+	// Ours means that the message may answer a request of attache's own. It is never passed to the
+	// relay while it arrives.
 	Ours bool
 
-	room     *room.Room // what has arrived; nil before, and when it is not kept
+	room     *room.Room // the buffered bytes; nil if there are none, or after pass
 	size     int
-	breaks   int           // line breaks that came after the last byte
-	long     *longLine     // not nil if it is
-	env      wire.Envelope // of a long one
-	unwanted bool          // it cannot be a message, or nothing may be handed over any more
+	breaks   int           // line breaks after the last byte
+	long     *longLine     // the line to the relay after pass, otherwise nil
+	env      wire.Envelope // of a message with a long line
+	unwanted bool          // it cannot be a message, or the Outbox accepts no more
 	msg      wire.Message
 }
 
-// Add takes a part of a message whose tokens may be on several lines.
+// Add adds a part of a message whose tokens may be on several lines.
 func (f *Frame) Add(b []byte) {
 	for len(b) > 0 {
 		i := bytes.IndexByte(b, '\n')
@@ -51,8 +52,8 @@ func (f *Frame) Add(b []byte) {
 	}
 }
 
-// addPart takes a part without line breaks. A line break between two parts becomes a
-// space; one before the message or behind it is dropped.
+// addPart adds a part without line breaks. A line break between two parts becomes a space.
+// Line breaks before and after the message are dropped.
 func (f *Frame) addPart(b []byte) {
 	for ; f.breaks > 0; f.breaks-- {
 		if f.size > 0 {
@@ -62,7 +63,7 @@ func (f *Frame) addPart(b []byte) {
 	f.Put(b)
 }
 
-// Put takes a part as it is.
+// Put adds a part unchanged.
 func (f *Frame) Put(b []byte) {
 	f.size += len(b)
 	if f.long == nil && !f.unwanted && !f.grow(len(b)+1) {
@@ -78,8 +79,8 @@ func (f *Frame) Put(b []byte) {
 	}
 }
 
-// ReadBody takes a whole message from a body of size bytes without a copy. Its tokens may be on
-// several lines. kept is false, and nothing has been read, if too much would be kept.
+// ReadBody reads a complete message from a body of size bytes without copying it. Its tokens may be
+// on several lines. If that would exceed the limit, it reads nothing and kept is false.
 func (f *Frame) ReadBody(body io.Reader, size int64) (kept bool, err error) {
 	if size >= f.Out.limit || !f.grow(int(size)+1) {
 		return false, nil
@@ -96,8 +97,8 @@ func (f *Frame) ReadBody(body io.Reader, size int64) (kept bool, err error) {
 	return true, err
 }
 
-// read takes a part that was read to where the message goes on. What follows a line break may have
-// to stand elsewhere.
+// read adds a part that was read into the buffer, directly after the message. After a line break,
+// the bytes must be moved.
 func (f *Frame) read(b []byte) {
 	i := 0
 	if f.breaks == 0 {
@@ -113,7 +114,7 @@ func (f *Frame) read(b []byte) {
 	f.Add(bytes.Clone(b[i:]))
 }
 
-// grow makes room for n bytes more. It reports false if too much is kept.
+// grow makes room for n more bytes. It returns false if that would exceed the limit.
 func (f *Frame) grow(n int) bool {
 	had := firstRoom
 	if f.room != nil {
@@ -138,10 +139,10 @@ func (f *Frame) grow(n int) bool {
 	return true
 }
 
-// pass hands over what has arrived. What follows is handed over as it arrives, and all others
-// wait.
+// pass begins to pass the message to the relay while it arrives. All other messages wait until
+// its end.
 func (f *Frame) pass() {
-	more := 0 // that the room has
+	more := 0 // bytes of the room that count towards the limit
 	if f.room != nil {
 		f.env.Feed(f.room.Bytes)
 		more = cap(f.room.Bytes) - firstRoom
@@ -151,12 +152,12 @@ func (f *Frame) pass() {
 	}
 	if f.unwanted = f.long == nil; !f.unwanted && f.room != nil {
 		f.Out.kept.Add(int64(-more))
-		f.room = nil // which the line has, and may have given back
+		f.room = nil // the long line owns it, and may have released it
 	}
 }
 
-// End returns the message, nil if what has arrived is none. Its bytes are the frame's, and are
-// not there if it has been handed over.
+// End returns the message, nil if the bytes are not a message. The frame owns its bytes. After
+// pass, the message has none.
 func (f *Frame) End() *wire.Message {
 	switch {
 	case f.size == 0 || f.unwanted:
@@ -176,15 +177,15 @@ func (f *Frame) End() *wire.Message {
 	return nil
 }
 
-// smallMessage is how long a message may be that is looked at whole at once: that costs little
-// more than to look for its members, and the relay need not look again.
+// smallMessage is the size of the largest message that is scanned completely at once: that costs
+// little more than finding its members, and the relay need not scan it again.
 const smallMessage = 4 << 10
 
-// scanners lends scanners, which are large.
+// scanners has scanners, which are large.
 var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
-// Deliver hands over the message that End returned, and makes the frame ready for the next, which
-// gets the same memory if it comes before Flush.
+// Deliver passes the message that End returned to the Outbox, and prepares the frame for the next
+// message, which uses the same memory if it comes before Flush.
 func (f *Frame) Deliver() {
 	if f.room == nil {
 		f.Reset()
@@ -201,7 +202,7 @@ func (f *Frame) Deliver() {
 	f.size, f.breaks = 0, 0
 }
 
-// Flush is [Outbox.Flush]. It gives back the memory of a frame in which nothing has arrived.
+// Flush calls [Outbox.Flush]. It releases the memory of an empty frame.
 func (f *Frame) Flush() {
 	if f.size == 0 {
 		f.release()
@@ -209,8 +210,7 @@ func (f *Frame) Flush() {
 	f.Out.Flush()
 }
 
-// Reset makes the frame ready for the next message. A line that has been begun is
-// ended.
+// Reset prepares the frame for the next message. It ends a long line.
 func (f *Frame) Reset() {
 	if f.long != nil {
 		f.long.end()
@@ -219,7 +219,7 @@ func (f *Frame) Reset() {
 	f.size, f.breaks, f.env, f.long, f.unwanted = 0, 0, wire.Envelope{}, nil, false
 }
 
-// release gives the memory back.
+// release releases the memory.
 func (f *Frame) release() {
 	if f.room != nil {
 		f.Out.kept.Add(int64(firstRoom - cap(f.room.Bytes)))
@@ -231,7 +231,7 @@ func (f *Frame) release() {
 // Size returns how many bytes have arrived.
 func (f *Frame) Size() int { return f.size }
 
-// Beginning returns the first bytes of what has arrived, for an error or a log.
+// Beginning returns the first buffered bytes, for an error or a log.
 func (f *Frame) Beginning() string {
 	if f.room == nil {
 		return ""

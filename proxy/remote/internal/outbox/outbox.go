@@ -1,5 +1,4 @@
-// Package outbox makes lines of the messages that a server sends in many answers at once, and hands
-// them over to the relay.
+// Package outbox turns the messages of a server's concurrent HTTP responses into lines for the relay.
 package outbox
 
 import (
@@ -11,41 +10,42 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An Outbox hands over the lines of all answers, on the goroutine of whoever has one while nobody
-// else does. Lines that come meanwhile wait, so that they leave together. The relay may be waiting
-// to send a message that follows another one: who hands over a line says before that nothing waits
-// for it any more. Make one with New. Its methods may be called from any goroutine.
+// An Outbox passes the lines of all responses to the relay, one goroutine at a time. It is the
+// goroutine of a response with a line, if no other goroutine does it already. Lines that come
+// meanwhile wait and are passed together. The relay may be waiting to send a message that must
+// follow another one, so a caller first signals that no message waits for it any more, and then
+// passes a line. Make an Outbox with New. Its methods may be called from any goroutine.
 type Outbox struct {
-	limit int64        // bytes that may be kept beyond the first room of each message
-	kept  atomic.Int64 // bytes that are
+	limit int64        // bytes that may be buffered beyond the first room of each message
+	kept  atomic.Int64 // bytes that are buffered beyond it
 
 	mu      sync.Mutex
 	changed sync.Cond
 	to      wire.Sink
-	busy    bool   // somebody hands lines over, or to is not known yet
-	wanted  int    // how many wait to hand over a long line
-	waiting *batch // lines that are to be handed over; nil for none
-	over    bool   // no more lines are taken
-	ended   bool   // the relay is to know that
+	busy    bool   // a goroutine passes lines, or to is not set yet
+	wanted  int    // how many goroutines wait in acquireLocked
+	waiting *batch // lines to be passed; nil for none
+	over    bool   // no more lines are accepted
+	ended   bool   // End was called, so the relay must get the end
 }
 
-// A batch is lines that wait to be handed over, and what was read of them.
+// A batch has lines to be passed, and their messages.
 type batch struct {
-	text     []byte // within firstRoom
+	text     []byte // up to firstRoom
 	messages []wire.Message
 }
 
-// batches lends a batch to an Outbox that has lines that wait. Few have at any time.
+// batches has batches for the few Outboxes that have waiting lines at the same time.
 var batches = sync.Pool{New: func() any { return &batch{text: make([]byte, 0, firstRoom)} }}
 
 const (
-	// mostGathered is how long a line may be that waits for others.
+	// mostGathered is the size of the longest line that waits for others.
 	mostGathered = 16 << 10
-	// mostWaiting is how many lines wait.
+	// mostWaiting is the maximum number of waiting lines.
 	mostWaiting = 128
 )
 
-// hasRoom reports whether a line of n bytes may wait, too.
+// hasRoom reports whether the batch has room for a line of n bytes.
 func (b *batch) hasRoom(n int) bool {
 	return b == nil || len(b.text)+n <= firstRoom && len(b.messages) < mostWaiting
 }
@@ -60,14 +60,14 @@ func (b *batch) add(m *wire.Message) {
 	c.SetLine(b.text[n:len(b.text):len(b.text)])
 }
 
-// New returns an Outbox whose frames keep up to limit bytes, beyond the first room of each.
+// New returns an Outbox whose frames buffer up to limit bytes beyond the first room of each.
 func New(limit int) *Outbox {
 	o := &Outbox{limit: int64(limit), busy: true}
 	o.changed.L = &o.mu
 	return o
 }
 
-// Push says where the lines go, and does not wait for them.
+// Push sets the receiver of the lines. It does not block.
 func (o *Outbox) Push(to wire.Sink) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ func (o *Outbox) Push(to wire.Sink) {
 	go o.release()
 }
 
-// Write hands over a line, as a message with that Beside, or has it wait for Flush.
+// Write passes a line, as a message with that Beside, or lets it wait for Flush.
 func (o *Outbox) Write(line []byte, beside any) {
 	var m wire.Message
 	m.Reset(wire.Server, line)
@@ -83,7 +83,7 @@ func (o *Outbox) Write(line []byte, beside any) {
 	o.put(&m)
 }
 
-// put hands over a message, or has it wait for Flush.
+// put passes a message, or lets it wait for Flush.
 func (o *Outbox) put(m *wire.Message) {
 	n := len(m.Line())
 	o.mu.Lock()
@@ -92,7 +92,7 @@ func (o *Outbox) put(m *wire.Message) {
 		if o.acquireLocked() {
 			one := make([]wire.Message, 1)
 			one[0].ResetTo(m)
-			o.handLocked(one)
+			o.passLocked(one)
 			o.releaseLocked()
 		}
 		return
@@ -114,9 +114,9 @@ func (o *Outbox) put(m *wire.Message) {
 	o.waiting.add(m)
 }
 
-// Flush hands over the lines that wait, unless somebody does. Whoever reads an answer calls it
-// before it waits for more, so that lines which came together leave together. What comes meanwhile
-// is not left to the caller, who has an answer to read.
+// Flush passes the waiting lines, unless another goroutine does. A reader of a response calls it
+// before it waits for more, so that lines which came together are passed together. Lines that come
+// meanwhile are passed on a new goroutine, because the caller has a response to read.
 func (o *Outbox) Flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -124,16 +124,16 @@ func (o *Outbox) Flush() {
 		return
 	}
 	o.busy = true
-	if o.handWaitingLocked(); o.waiting != nil {
+	if o.passWaitingLocked(); o.waiting != nil {
 		go o.release()
 		return
 	}
 	o.releaseLocked()
 }
 
-// acquireLocked waits until nobody hands lines over, and hands over what waits. From then on the
-// caller alone hands over, until it calls release. It reports false if no lines are taken any
-// more. The caller holds mu.
+// acquireLocked waits until no other goroutine passes lines, and passes the waiting lines. Then only
+// the caller may pass lines, until it calls release. It returns false if no more lines are accepted.
+// The caller holds mu.
 func (o *Outbox) acquireLocked() bool {
 	o.wanted++
 	for o.busy && !o.over {
@@ -145,11 +145,11 @@ func (o *Outbox) acquireLocked() bool {
 		return false
 	}
 	o.busy = true
-	o.handWaitingLocked()
+	o.passWaitingLocked()
 	return true
 }
 
-// release hands over all that waits, and lets others hand over.
+// release passes all waiting lines, and then lets other goroutines pass lines.
 func (o *Outbox) release() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +158,7 @@ func (o *Outbox) release() {
 
 func (o *Outbox) releaseLocked() {
 	for o.waiting != nil {
-		o.handWaitingLocked()
+		o.passWaitingLocked()
 	}
 	o.busy = false
 	o.changed.Broadcast()
@@ -167,19 +167,19 @@ func (o *Outbox) releaseLocked() {
 	}
 }
 
-// handWaitingLocked hands over the lines that wait, but not those that come meanwhile.
-func (o *Outbox) handWaitingLocked() {
+// passWaitingLocked passes the waiting lines, but not those that come meanwhile.
+func (o *Outbox) passWaitingLocked() {
 	if b := o.waiting; b != nil {
 		o.waiting = nil
 		o.changed.Broadcast()
-		o.handLocked(b.messages)
+		o.passLocked(b.messages)
 		b.text, b.messages = b.text[:0], b.messages[:0]
 		batches.Put(b)
 	}
 }
 
-// handLocked hands over messages. The caller holds mu, which is free meanwhile.
-func (o *Outbox) handLocked(messages []wire.Message) {
+// passLocked passes messages. The caller holds mu, which passLocked releases meanwhile.
+func (o *Outbox) passLocked(messages []wire.Message) {
 	o.mu.Unlock()
 	var err error
 	for i := range messages {
@@ -191,8 +191,8 @@ func (o *Outbox) handLocked(messages []wire.Message) {
 	o.over = o.over || err != nil
 }
 
-// End takes no more lines, and has the relay know when it has those that wait. It does not wait
-// for the relay.
+// End makes the Outbox accept no more lines. The relay gets the end after the waiting lines. End
+// does not wait for the relay.
 func (o *Outbox) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -204,16 +204,16 @@ func (o *Outbox) End() {
 	}
 }
 
-// A longLine is a line that the relay reads while it arrives. Nobody else hands over meanwhile.
+// A longLine is a line that the relay reads while it arrives. No other lines are passed meanwhile.
 type longLine struct {
 	*io.PipeWriter
 	out  *Outbox
-	read chan struct{} // closed when it has been read
+	read chan struct{} // closed when the line was read
 }
 
-// long begins a long line with what is in begun, which is the line's then; nil for nothing. It
-// returns nil if no lines are taken any more.
-func (o *Outbox) long(begun *room.Room) *longLine {
+// long begins a long line with the bytes in start, which may be nil. The line then owns start. It
+// returns nil if no more lines are accepted.
+func (o *Outbox) long(start *room.Room) *longLine {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.acquireLocked() {
@@ -224,12 +224,12 @@ func (o *Outbox) long(begun *room.Room) *longLine {
 	go func() {
 		defer close(l.read)
 		var b []byte
-		if begun != nil {
-			b = begun.Bytes
-			defer begun.Release()
+		if start != nil {
+			b = start.Bytes
+			defer start.Release()
 		}
 		_ = o.to.Lines(b, from)
-		from.Close() // what is written when the session is over is dropped
+		from.Close() // drops what is written after the end of the session
 	}()
 	return l
 }

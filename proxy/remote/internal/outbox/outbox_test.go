@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A recorder is a relay that notes what it is handed. It takes lines when take lets it.
+// A recorder is a relay that records its lines. It accepts a line when take allows it.
 type recorder struct {
 	take func(line string) error
 
@@ -75,8 +75,8 @@ func (r *recorder) End() {
 	r.ended++
 }
 
-// wrongReading returns what is wrong in what was read of a message, which a fresh look would not
-// find.
+// wrongReading returns an error if a message was scanned with another result than a new scan of
+// its bytes.
 func wrongReading(m *wire.Message) error {
 	var fresh wire.Message
 	fresh.Reset(wire.Server, m.Line())
@@ -94,13 +94,13 @@ func wrongReading(m *wire.Message) error {
 	return nil
 }
 
-// message returns a notification with so many letters.
+// message returns a notification with a text of that many letters.
 func message(name string, letters int) string {
 	return `{"jsonrpc":"2.0","method":"` + name + `","params":"` + strings.Repeat("x", letters) + `"}`
 }
 
-// What comes at once by many answers arrives whole, each answer's messages in their order, and
-// the end last.
+// The messages of many concurrent responses arrive complete, those of each response in order, and
+// the end comes last.
 func TestManyAnswers(t *testing.T) {
 	const answers, messages, limit = 8, 20, 2 * firstRoom
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestManyAnswers(t *testing.T) {
 			all.Go(func() {
 				f := &Frame{Out: o}
 				for n := range messages {
-					// Of these lengths some are gathered, some handed over alone, and some are over the limit.
+					// Some of these lengths are gathered, some are passed alone, and some exceed the limit.
 					text := message(fmt.Sprintf("%d/%d", a, n), []int{10, 1000, mostGathered, 3 * firstRoom, 2 * limit}[(a*n)%17%5])
 					for part := range slices.Chunk([]byte(text), 30000) {
 						f.Put(part)
@@ -144,8 +144,8 @@ func TestManyAnswers(t *testing.T) {
 	})
 }
 
-// Lines that come while the relay takes others are handed over together, and nobody waits for a
-// relay that is slow, unless much has come.
+// Lines that come while the relay handles others are passed together, and a slow relay blocks
+// callers only when many lines wait.
 func TestLinesWaitTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -159,13 +159,13 @@ func TestLinesWaitTogether(t *testing.T) {
 		full := make(chan struct{})
 		go func() {
 			put(strings.Repeat("x", mostGathered-1) + "\n")
-			put(strings.Repeat("x", mostGathered-1) + "\n") // for which there is no room
+			put(strings.Repeat("x", mostGathered-1) + "\n") // there is no room for it
 			close(full)
 		}()
 		synctest.Wait()
 		select {
 		case <-full:
-			t.Error("there is room for any number of lines")
+			t.Error("the number of waiting lines has no limit")
 		default:
 		}
 		o.End()
@@ -179,7 +179,7 @@ func TestLinesWaitTogether(t *testing.T) {
 	})
 }
 
-// A relay that fails is handed nothing more but the end, also of a message that it was reading.
+// A relay that fails gets only the end, even if it was reading a message.
 func TestFailedRelay(t *testing.T) {
 	for _, size := range []int{10, mostGathered, firstRoom} {
 		synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestFailedRelay(t *testing.T) {
 			synctest.Wait()
 			want := 0
 			if size == firstRoom {
-				want = 3 // the recorder takes all that it reads itself
+				want = 3 // the recorder reads a long message itself
 			}
 			if len(r.lines) != want || r.ended != 1 {
 				t.Errorf("%d letters: %d lines, %d ends", size, len(r.lines), r.ended)
@@ -205,8 +205,8 @@ func TestFailedRelay(t *testing.T) {
 	}
 }
 
-// A long message that is none is not handed over, and what it began with can be told.
-func TestLongNonsense(t *testing.T) {
+// Long data that is not a message is not passed, and Beginning returns its first bytes.
+func TestLongLineWithoutMessage(t *testing.T) {
 	r, o := &recorder{}, New(firstRoom)
 	o.Push(r)
 	f := &Frame{Out: o}
@@ -218,11 +218,11 @@ func TestLongNonsense(t *testing.T) {
 	}
 	f.Reset()
 	if o.kept.Load() != 0 || len(r.lines) != 0 {
-		t.Error("something is kept or was handed over")
+		t.Error("bytes are buffered or were passed")
 	}
 }
 
-// A line break within a message becomes a space, as the relay takes a message for a line.
+// A line break within a message becomes a space, because a message for the relay is one line.
 func TestLineBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, o := &recorder{}, New(0)
@@ -240,7 +240,7 @@ func TestLineBreaks(t *testing.T) {
 	})
 }
 
-// A body that is read at once is the message that its parts are, wherever its line breaks are.
+// ReadBody returns the same message as Add with its parts, wherever the line breaks are.
 func TestReadBody(t *testing.T) {
 	const limit = 2 * firstRoom
 	text := "\r\n\n{\"jsonrpc\":\n\"2.0\",\r\n \"method\":\"a\",\"params\":\"" + strings.Repeat("x", 200) + "\"\n\r\n}\r\n"
@@ -260,13 +260,13 @@ func TestReadBody(t *testing.T) {
 			got.Reset()
 			want.Reset()
 			if o.kept.Load() != 0 {
-				t.Fatal("something is kept")
+				t.Fatal("bytes are buffered")
 			}
 		}
 	}
 }
 
-// A body that is too long, or that breaks off, is not taken for a message.
+// A body that is too long or incomplete is not a message.
 func TestReadBodyFails(t *testing.T) {
 	o := New(2 * firstRoom)
 	f := &Frame{Out: o}
@@ -280,16 +280,16 @@ func TestReadBodyFails(t *testing.T) {
 	}
 }
 
-// A refusing relay takes no lines.
+// A refusing relay accepts no lines.
 type refusing struct{}
 
 func (refusing) Line(*wire.Message, bool) error { return io.ErrClosedPipe }
 func (refusing) Lines([]byte, io.Reader) error  { return io.ErrClosedPipe }
 func (refusing) End()                           {}
 
-// The room of a long message may be given back as soon as the relay has it. The race detector
-// sees who uses it then.
-func TestRoomOfALongMessage(t *testing.T) {
+// The room of a long message may be released as soon as the relay has it. The race detector
+// reports any later use.
+func TestRoomOfLongMessage(t *testing.T) {
 	for range 100 {
 		o := New(firstRoom)
 		o.Push(refusing{})
@@ -302,8 +302,8 @@ func TestRoomOfALongMessage(t *testing.T) {
 	}
 }
 
-// What is handed over has been looked at, and reads as if the relay had looked at it.
-func TestReadings(t *testing.T) {
+// Messages are scanned before they are passed, with the same result as a scan by the relay.
+func TestMessagesAreScanned(t *testing.T) {
 	texts := []string{
 		message("a", 10), message("a", smallMessage), message("a", mostGathered),
 		`{"jsonrpc":"2.0","id":1,"result":{"a":[1,2]}}`, `{"result":{},"jsonrpc":"2.0","id":"1"}`,
@@ -340,12 +340,12 @@ func TestReadings(t *testing.T) {
 			t.Error("a frame without a message keeps memory")
 		}
 		if !slices.Equal(r.lines, want) {
-			t.Errorf("handed over %.1000q", r.lines)
+			t.Errorf("passed %.1000q", r.lines)
 		}
 	})
 }
 
-// The copy of a line that waits for others is used again: it is not Fixed, even if the line is.
+// The copy of a waiting line is reused, so it is not Fixed, even if the line is.
 func TestWaitingLinesAreNotFixed(t *testing.T) {
 	var m wire.Message
 	m.Reset(wire.Server, []byte(message("a", 10)+"\n"))

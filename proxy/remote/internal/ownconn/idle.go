@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// An idlePool keeps connections that no request uses. Nobody reads from them, so each is looked at
-// before it is used again: a server may have closed it.
+// An idlePool keeps connections that no request uses. No goroutine reads from them, so each is
+// checked before it is used again: the server may have closed it.
 type idlePool struct {
-	limit int           // how many of a host are kept
-	time  time.Duration // how long one is kept
+	limit int           // how many connections to a host are kept
+	time  time.Duration // how long a connection is kept
 
 	mu      sync.Mutex
-	hosts   map[string][]*conn // the one used last at the end
-	running bool               // a timer is
+	hosts   map[string][]*conn // the last used connection is the last element
+	running bool               // the timer of expire is running
 }
 
-// take returns a connection to a host, nil for none.
+// take removes a usable connection to a host from the pool and returns it, nil for none.
 func (p *idlePool) take(host string) *conn {
 	for {
 		c := p.pop(host)
@@ -41,7 +41,7 @@ func (p *idlePool) pop(host string) *conn {
 	return c
 }
 
-// put keeps a connection, or closes it if there are enough.
+// put adds a connection, or closes it if the pool is full for its host.
 func (p *idlePool) put(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *idlePool) put(c *conn) {
 	}
 }
 
-// expire closes the connections that nobody has used for long enough, and does so again while there
+// expire closes the connections that have been idle too long, and starts the next timer if there
 // are others.
 func (p *idlePool) expire() {
 	p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *idlePool) expire() {
 	}
 }
 
-// closeAll closes all of them.
+// closeAll closes all connections.
 func (p *idlePool) closeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

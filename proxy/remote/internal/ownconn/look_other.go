@@ -2,7 +2,7 @@
 
 package ownconn
 
-// checksIdle says that a look can tell whether the other end has closed a connection.
+// checksIdle reports whether lookAt can detect that the server has closed a connection.
 const checksIdle = false
 
 func (c *conn) lookAt(uintptr) bool { return true }

@@ -4,10 +4,10 @@ package ownconn
 
 import "syscall"
 
-// checksIdle says that a look can tell whether the other end has closed a connection.
+// checksIdle reports whether lookAt can detect that the server has closed a connection.
 const checksIdle = true
 
-// lookAt finds out whether the connection is open and nothing has come on it. It does not wait.
+// lookAt sets c.open if the connection is open and has no data to read. It does not block.
 func (c *conn) lookAt(fd uintptr) bool {
 	var b [1]byte
 	n, err := syscall.Read(int(fd), b[:])

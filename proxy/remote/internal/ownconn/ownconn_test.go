@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// newTransport returns a Transport that has had a stream.
+// newTransport returns a Transport whose last GET had a response of unknown length.
 func newTransport(proxy func(*http.Request) (*url.URL, error)) *Transport {
 	t := New(&http.Transport{DialContext: new(net.Dialer).DialContext, Proxy: proxy})
 	t.streams.Store(true)
@@ -37,7 +37,7 @@ func TestResponses(t *testing.T) {
 		answer  func(w http.ResponseWriter)
 		status  int
 		body    string
-		streams bool // the next one is sent on a connection of its own, too
+		streams bool // the next GET is also sent on a connection of its own
 	}{
 		{"a stream", func(w http.ResponseWriter) {
 			for range 3 {
@@ -77,7 +77,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// What the connection is for is over with the context of its request.
+// The connection is closed when the context of its request is done.
 func TestCancel(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
@@ -101,15 +101,15 @@ func TestCancel(t *testing.T) {
 	}
 	cancel()
 	if _, err := in.ReadString('\n'); !errors.Is(err, context.Canceled) {
-		t.Errorf("a read behind the end: %v", err)
+		t.Errorf("a read after the end: %v", err)
 	}
 	resp.Body.Close()
 	if _, err := get(t, ctx, transport, server.URL+"/late"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a request behind the end: %v", err)
+		t.Errorf("a request after the end: %v", err)
 	}
 }
 
-// The errors of a host that is not there are those of http.Transport.
+// An unreachable host gives the same errors as with http.Transport.
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
@@ -120,7 +120,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A proxy and TLS are the business of http.Transport.
+// Requests with a proxy or TLS are sent by http.Transport.
 func TestTakes(t *testing.T) {
 	direct := func(*http.Request) (*url.URL, error) { return nil, nil }
 	proxied := func(*http.Request) (*url.URL, error) { return url.Parse("http://proxy") }

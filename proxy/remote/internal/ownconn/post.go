@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -13,19 +12,19 @@ import (
 )
 
 const (
-	// maxPosted is how long the body of a request may be that is sent before its answer is read.
+	// maxPosted is the size of the largest body that is sent completely before the answer is read.
 	maxPosted = 16 << 10
 	// postBuffer is the size of the buffers of a connection.
 	postBuffer = 2 << 10
 )
 
-// takesPost reports whether a request is a short message on a plain connection to its host.
+// takesPost reports whether a request is a short POST that needs neither a proxy nor TLS.
 func (t *Transport) takesPost(r *http.Request) bool {
 	return checksIdle && r.Method == http.MethodPost && r.ContentLength > 0 && r.ContentLength <= maxPosted && r.GetBody != nil &&
 		isPlain(r.Header) && t.direct(r)
 }
 
-// isPlain reports whether headers are valid and say nothing about the connection.
+// isPlain reports whether headers are valid and none of them concerns the connection.
 func isPlain(h http.Header) bool {
 	for name, values := range h {
 		switch name {
@@ -48,8 +47,7 @@ func isPlain(h http.Header) bool {
 	return true
 }
 
-// post sends a message and reads the head of its answer. It does in the caller's goroutine what
-// http.Transport does in two of its own.
+// post sends a message and reads the head of its answer, both on the caller's goroutine.
 func (t *Transport) post(r *http.Request) (*http.Response, error) {
 	for {
 		c, err := t.connect(r)
@@ -61,7 +59,7 @@ func (t *Transport) post(r *http.Request) (*http.Response, error) {
 		if err == nil || c.wrote > 0 || !c.used || r.Context().Err() != nil {
 			return resp, err
 		}
-		// The server closed a connection that it had kept, and has seen nothing of the request.
+		// The server had closed an idle connection, and has received nothing of the request.
 		again := *r
 		if again.Body, err = r.GetBody(); err != nil {
 			return nil, err
@@ -96,14 +94,14 @@ type conn struct {
 	host  string
 	head  io.LimitedReader
 	in    *bufio.Reader
-	used  bool // an answer has come on it
-	wrote int  // bytes of the request under way that have left
+	used  bool // it has been used for a request with an answer
+	wrote int  // bytes written of the current request
 
 	idleSince time.Time
 
-	raw  syscall.RawConn // nil if nobody can find out whether it is closed
+	raw  syscall.RawConn // for lookAt; nil if it does not work with this connection
 	look func(fd uintptr) bool
-	open bool // what look found out
+	open bool // the result of look
 }
 
 // Write implements io.Writer.
@@ -113,10 +111,10 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writers lend connections what they gather a request in.
+// writers has buffers to write a request at once.
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2*postBuffer) }}
 
-// post sends a request and reads the head of its answer. The connection is closed if that fails.
+// post sends a request and reads the head of its answer. It closes the connection if that fails.
 func (c *conn) post(r *http.Request) (*http.Response, error) {
 	c.wrote = 0
 	ctx := r.Context()
@@ -131,7 +129,7 @@ func (c *conn) post(r *http.Request) (*http.Response, error) {
 	writers.Put(out)
 	var resp *http.Response
 	if err == nil {
-		resp, err = c.answer(r)
+		resp, err = readHead(c.in, &c.head, r)
 	}
 	if err != nil {
 		_ = b.Close()
@@ -147,23 +145,11 @@ func (c *conn) post(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// answer reads the head of an answer.
-func (c *conn) answer(r *http.Request) (*http.Response, error) {
-	c.head.N = maxHead
-	for {
-		resp, err := http.ReadResponse(c.in, r)
-		if err != nil || resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
-			c.head.N = math.MaxInt64
-			return resp, err
-		}
-	}
-}
-
-// A postBody is the body of an answer. At its end the connection is there for the next request.
+// A postBody is the body of an answer. At its end the connection can be used again.
 type postBody struct {
 	body
 	c      *conn
-	keep   bool // the server keeps the connection
+	keep   bool // the server does not close the connection
 	ended  bool
 	closed bool
 }
@@ -183,7 +169,7 @@ func (b *postBody) Read(p []byte) (int, error) {
 	return n, b.explain(err)
 }
 
-// end gives the connection back.
+// end puts the connection in the pool if it can be used again, otherwise closes it.
 func (b *postBody) end() {
 	b.ended = true
 	if b.forget() && b.keep && b.c.in.Buffered() == 0 {

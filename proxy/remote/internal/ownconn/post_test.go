@@ -43,7 +43,7 @@ func newPoster(t *testing.T, h http.HandlerFunc) *poster {
 	return p
 }
 
-// do posts a message and returns the response. Its body ends the test's part.
+// do posts a message and returns the response, whose body must be closed.
 func (p *poster) do(ctx context.Context, message string) (*http.Response, error) {
 	p.t.Helper()
 	p.sent = 0
@@ -73,7 +73,7 @@ func (p *poster) post(message string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// Messages share a connection, as long as the server keeps it and each answer was read to its end.
+// Messages share a connection if the server does not close it and each answer was read to its end.
 func TestPosts(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for _, test := range []struct {
@@ -145,9 +145,8 @@ func TestUnreadAnswer(t *testing.T) {
 	}
 }
 
-// A message is not sent on a connection that the server has closed meanwhile, or has sent something
-// on.
-func TestClosedMeanwhile(t *testing.T) {
+// A message is not sent on an idle connection that the server has closed, or has sent data on.
+func TestStaleConnection(t *testing.T) {
 	for name, spoil := range map[string]func(net.Conn){
 		"closed":  func(c net.Conn) { c.Close() },
 		"written": func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
@@ -178,21 +177,21 @@ func TestClosedMeanwhile(t *testing.T) {
 					t.Fatalf("%d %s, sent %d times", status, body, p.sent)
 				}
 				if kept := p.transport.idle.hosts[l.Addr().String()]; len(kept) == 1 {
-					awaitRead(t, kept[0]) // until what the server did has arrived
+					awaitRead(t, kept[0]) // until the data or the end has arrived
 				}
 			}
 		})
 	}
 }
 
-// awaitRead returns when a read of the connection would not wait.
+// awaitRead waits until a read of the connection would not block.
 func awaitRead(t *testing.T, c *conn) {
 	if err := c.raw.Read(func(fd uintptr) bool { c.lookAt(fd); return !c.open }); err != nil {
 		t.Error(err)
 	}
 }
 
-// A message that the server may have seen is not sent again.
+// A message that the server may have received is not sent again.
 func TestNotSentTwice(t *testing.T) {
 	var got atomic.Int64
 	p := newPoster(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -214,7 +213,7 @@ func TestNotSentTwice(t *testing.T) {
 	}
 }
 
-// A deafConn fails to write when it is told to.
+// A deafConn is a connection whose writes fail when the test demands it.
 type deafConn struct {
 	*net.TCPConn
 	deaf atomic.Bool
@@ -227,8 +226,8 @@ func (c *deafConn) Write(b []byte) (int, error) {
 	return c.TCPConn.Write(b)
 }
 
-// A message of which nothing left on a connection that had been kept is sent on another one.
-func TestNothingLeft(t *testing.T) {
+// If nothing of a message could be written to an idle connection, it is sent on another one.
+func TestFailedFirstWrite(t *testing.T) {
 	p := newPoster(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	var last *deafConn
 	p.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -246,7 +245,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// The context of a request ends it, before the answer and within.
+// The context of a request ends it, before the answer and during its body.
 func TestPostCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -273,7 +272,7 @@ func TestPostCancel(t *testing.T) {
 	}
 	cancel()
 	if _, err := resp.Body.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Errorf("a read behind the end: %v", err)
+		t.Errorf("a read after the end: %v", err)
 	}
 	resp.Body.Close()
 	if p.transport.idle.pop(strings.TrimPrefix(p.server.URL, "http://")) != nil {
@@ -281,7 +280,7 @@ func TestPostCancel(t *testing.T) {
 	}
 }
 
-// Everything that http.Transport has to check, or does more for, is its business.
+// Requests that http.Transport must check, or handles in another way, are sent by it.
 func TestTakesPost(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -312,12 +311,12 @@ func TestTakesPost(t *testing.T) {
 	}
 }
 
-// An idleRaw is that of a connection on which nothing has come.
+// An idleRaw is the syscall.RawConn of a connection without data to read.
 type idleRaw struct{ syscall.RawConn }
 
 func (idleRaw) Read(f func(uintptr) bool) error { f(0); return nil }
 
-// Connections are kept for a while, and only so many of a host.
+// Idle connections are kept for a limited time, and only up to a number per host.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := idlePool{limit: 2, time: 4 * time.Second}
@@ -342,7 +341,7 @@ func TestIdle(t *testing.T) {
 		put()
 		check("one too many", 1)
 		if pool.take("host") != second || pool.take("elsewhere") != nil {
-			t.Error("not the connection that was used last")
+			t.Error("take did not return the connection that was used last")
 		}
 		pool.put(second)
 		time.Sleep(3 * time.Second)
@@ -353,13 +352,13 @@ func TestIdle(t *testing.T) {
 		pool.closeAll()
 		check("at the end", 4)
 		if pool.take("host") != nil {
-			t.Error("there is one left")
+			t.Error("there is another connection")
 		}
 		time.Sleep(time.Minute) // the timer has ended
 	})
 }
 
-// Headers that are not valid are refused as http.Transport refuses them.
+// Invalid headers are refused with the errors of http.Transport.
 func TestPostHeaderNames(t *testing.T) {
 	p := newPoster(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	for _, name := range []string{"X\rText", "X\x10Text", "X Text", ""} {
@@ -374,7 +373,7 @@ func TestPostHeaderNames(t *testing.T) {
 	}
 }
 
-// A request that cannot be sent is closed, and an answer that is closed is not read as whole.
+// The body of a request that cannot be sent is closed, and a read of a closed answer fails.
 func TestPostCloses(t *testing.T) {
 	p := newPoster(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 10_000)) })
 	resp, err := p.do(t.Context(), "a message")

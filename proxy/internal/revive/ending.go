@@ -9,33 +9,32 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An Ending says how a server ended.
+// An Ending describes how a server ended.
 type Ending struct {
 	Exit string // "exit status 3"
-	More string // what else is known, such as the last lines of its stderr: "" or "; …"
-	lost bool   // the server lives, and has lost the session alone
+	More string // details such as the last lines of its stderr: "" or "; …"
+	lost bool   // the server still runs, and has only lost the session
 }
 
-// A sessionLost is the end of a session with a server that lives, but does not know the
-// session any more.
+// A sessionLost is the error of a server that still runs, but has lost the session.
 type sessionLost interface {
 	error
 	SessionLost()
 }
 
-// NewEnding reads what Upstream.Wait says of an end.
-func NewEnding(how error) Ending {
-	if how == nil {
+// NewEnding returns the Ending for the error of Upstream.Wait.
+func NewEnding(err error) Ending {
+	if err == nil {
 		return Ending{Exit: "exit status 0"}
 	}
-	exit, more, found := strings.Cut(how.Error(), ";")
+	exit, more, found := strings.Cut(err.Error(), ";")
 	if found {
 		more = ";" + more
 	}
-	return Ending{exit, more, errors.As(how, new(sessionLost))}
+	return Ending{exit, more, errors.As(err, new(sessionLost))}
 }
 
-// Err returns what [NewEnding] was given.
+// Err returns an error with the text of that passed to [NewEnding], nil for a clean exit.
 func (e Ending) Err() error {
 	if e.Clean() && e.More == "" {
 		return nil
@@ -43,12 +42,12 @@ func (e Ending) Err() error {
 	return errors.New(e.Exit + e.More)
 }
 
-// Clean reports whether the server left of its own accord.
+// Clean reports whether the server ended by itself without an error.
 func (e Ending) Clean() bool { return e.Exit == "exit status 0" }
 
 // Lost returns the answer to a call that may have run when the server ended (R9). The client gets
-// it at once: it would learn nothing more by waiting for the next server. often says that one like
-// it was running the last time too (R14), which is known only of calls that attache repeats.
+// it at once, because the next server could not answer the call either. often reports that an equal
+// call was running the last time too (R14), which is known only for calls that attache repeats.
 func (e Ending) Lost(id []byte, often bool) *wire.Message {
 	text := e.what() + " while this call was running; it may or may not have taken effect; " +
 		e.next() + ", and what it kept in memory is gone: check before repeating a call that changes something"
@@ -58,7 +57,7 @@ func (e Ending) Lost(id []byte, often bool) *wire.Message {
 	return e.reply(id, text+e.More, true)
 }
 
-// what says what has happened.
+// what describes what has happened.
 func (e Ending) what() string {
 	if e.lost {
 		return "the server has lost the session (" + e.Exit + ")"
@@ -66,7 +65,7 @@ func (e Ending) what() string {
 	return "the server ended (" + e.Exit + ")"
 }
 
-// next says what attache does about it.
+// next describes what attache does next.
 func (e Ending) next() string {
 	if e.lost {
 		return "another session is being opened"
@@ -88,40 +87,34 @@ func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
 	return wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data))
 }
 
-// A restart is when a server lost its memory, and how: a format with the place of its name.
+// A restart is an event at which the server lost its memory.
 type restart struct {
-	at  time.Time
-	did string
+	at     time.Time
+	format string // of the sentence for the model, with the place for the server's name
 }
 
-const (
-	restarted   = "the server%s was restarted"
-	lostSession = "the server%s has lost the session, and another one was opened"
-	openedAgain = "the session with the server%s was opened again"
-)
-
-// did says how the server lost its memory.
-func (e Ending) did() string {
+// restart returns the restart after the ending.
+func (e Ending) restart(at time.Time) *restart {
 	if e.lost {
-		return lostSession
+		return &restart{at, "the server%s has lost the session, and another one was opened"}
 	}
-	return restarted
+	return &restart{at, "the server%s was restarted"}
 }
 
-// notice returns the block that tells the model of it (R10).
+// notice returns the content block about the restart for the model (R10).
 func (r restart) notice(name string) []byte {
 	if name != "" {
 		name = " " + name
 	}
-	text := "attache: " + fmt.Sprintf(r.did, name) + " at " + r.at.UTC().Format("15:04 MST") +
+	text := "attache: " + fmt.Sprintf(r.format, name) + " at " + r.at.UTC().Format("15:04 MST") +
 		"; what it kept in memory (open pages, connections, working directory) is gone."
 	return append(append([]byte(`{"type":"text","text":`), wire.Quote(text)...), '}')
 }
 
-// EndText says to a client why its request has no answer whose server has ended.
-func EndText(how error) string {
-	if how == nil {
+// EndText returns the error text for a request whose server ended before it answered.
+func EndText(err error) string {
+	if err == nil {
 		return "the server ended before it answered"
 	}
-	return "the server ended before it answered: " + how.Error()
+	return "the server ended before it answered: " + err.Error()
 }

@@ -2,9 +2,9 @@ package array
 
 import "github.com/attache-mcp/attache/proxy/wire"
 
-// Most is how many members an array of the client's may have to be taken apart. One line
-// of 8 MiB can have millions, each of which would be answered in many more bytes than it
-// has. A longer array passes as it is, or is refused whole.
+// Most is the largest number of members of an array from the client that is split. A line
+// of 8 MiB can have millions of members, each with an answer of many more bytes than its
+// own. A longer array passes unchanged, or is refused as a whole.
 const Most = 1000
 
 // Crowded reports whether m has more than Most members.
@@ -18,8 +18,7 @@ func Crowded(m *wire.Message) bool {
 	return false
 }
 
-// Fault says what is wrong with a member of an array that is not plain, or is itself an
-// array.
+// Fault returns what is wrong with a member that is not plain, or is itself an array.
 func Fault(m *wire.Message) wire.Ambiguity {
 	if m.Kind() == wire.Batch {
 		return wire.BadEnvelope
@@ -27,8 +26,8 @@ func Fault(m *wire.Message) wire.Ambiguity {
 	return m.Ambiguity()
 }
 
-// RepliesOnly reports whether m is a reply, or an array of nothing else: what a frame that
-// is held back may be waiting for.
+// RepliesOnly reports whether m is a reply, or an array with nothing but replies. A frame that
+// is held back may be waiting for one.
 func RepliesOnly(m *wire.Message) bool {
 	if m.Kind() != wire.Batch {
 		return m.Kind().IsReply()

@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// ExitLine returns the line of a recording for a server that has ended (R19). unsent are the
-// lines that the server has not taken.
+// ExitLine returns the line of a recording for a server that has ended (R19). unsent has the
+// lines that the server did not read.
 func (e Ending) ExitLine(unsent ...[]byte) []byte {
 	var ids [][]byte
 	for line := range bytes.Lines(bytes.Join(unsent, nil)) {
@@ -18,8 +18,7 @@ func (e Ending) ExitLine(unsent ...[]byte) []byte {
 	return fmt.Appendf(nil, `{"exit":%s,"session_lost":%t,"unsent":[%s]}`+"\n", wire.Quote(e.Exit+e.More), e.lost, bytes.Join(ids, []byte{','}))
 }
 
-// StartLine returns the line of a recording for the server of l, which was started in the place
-// of another one.
+// StartLine returns the line of a recording for the server of l, which replaced another one.
 func (l *Link) StartLine() []byte {
 	return fmt.Appendf(nil, `{"time":%q}`+"\n", l.started.UTC().Format(time.RFC3339))
 }
