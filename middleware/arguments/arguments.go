@@ -74,12 +74,11 @@ type Options struct {
 
 // Shared holds the compiled rules. It can be used by any number of connections at once.
 type Shared struct {
-	o        Options
-	rules    []*rule
-	slots    int  // the number of different arguments
-	overlap  bool // the argument of a rule is inside that of another
-	enforces bool
-	names    [][]string // the argument names of the rules and their expressions, by depth
+	o       Options
+	rules   []*rule
+	slots   int        // the number of different arguments
+	overlap bool       // the argument of a rule is inside that of another
+	names   [][]string // the argument names of the rules and their expressions, by depth
 
 	readAnnotations bool // a condition or value reads annotations
 }
@@ -98,7 +97,6 @@ func Compile(o Options) (*Shared, error) {
 		}
 		r.slot = paths[r.path]
 		s.readAnnotations = s.readAnnotations || usesAnnotations(r.When) || usesAnnotations(r.Value)
-		s.enforces = s.enforces || r.enforces()
 		s.rules = append(s.rules, &r)
 	}
 	s.slots = len(paths)
@@ -170,7 +168,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 // Layer returns the layer. It must be outside the layers that allow or refuse calls, and
 // outside the catalogue.
 func (c *Conn) Layer() middleware.Layer {
-	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: c.enforces, ArgumentNames: c.names}
+	enforces := slices.ContainsFunc(c.rules, (*rule).enforces)
+	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: enforces, ArgumentNames: c.names}
 }
 
 const layerName = "arguments"
@@ -193,7 +192,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 type waitState struct{ list, workspace bool }
 
 // waitTime is the maximum time that a call waits. It is longer than the timeout of the request
-// to the server, so that this has ended when the call continues.
+// to the server, so that the request has ended when the call continues.
 const waitTime = middleware.ListTimeout + middleware.ListTimeout/4
 
 // call handles a tools/call, which may be a notification.

@@ -78,11 +78,11 @@ func TestOptionalOnlyWithValue(t *testing.T) {
 	}{
 		{"computed", `"w-" + session.id`, "", full, false},
 		{"computed, empty", `[session.id].filter(s, s != "s1")`, "", full, true},
-		{"a condition that holds", `"w-" + session.id`, `session.id == "s1"`, full, false},
-		{"a condition that does not", `"w-" + session.id`, `session.id == "s2"`, full, true},
+		{"a condition that is true", `"w-" + session.id`, `session.id == "s1"`, full, false},
+		{"a condition that is false", `"w-" + session.id`, `session.id == "s2"`, full, true},
 		{"a condition that fails", `"w-" + session.id`, `[session.id][1] == "s1"`, full, true},
 		{"a fact", "session.id", "", full, false},
-		{"a fact nobody knows", "session.workspace.path", "", full, true},
+		{"an unknown fact", "session.workspace.path", "", full, true},
 	} {
 		r := Rule{Name: "arguments[0]", Tools: []string{"list_*"}, Argument: []string{"workspace"}, Value: compile(test.value, expression.Any)}
 		if test.when != "" {

@@ -121,21 +121,21 @@ func TestNotes(t *testing.T) {
 skipped arguments[3]: another rule for the same argument counts
 skipped arguments[4]: it is for other tools`
 	for _, test := range []struct{ name, arguments, want string }{
-		{"lacks all", `{"kind":"y"}`, `
+		{"without the arguments", `{"kind":"y"}`, `
 skipped arguments[2]: the call does not have the argument` + skipped + `
 skipped arguments[6]: its condition does not hold
 skipped arguments[5]: the session has no value for it
 edited arguments[0]: the call lacked it, params.arguments.workspace: "" -> "/src/shop" (session.workspace.path from --workspace)
 edited arguments[1]: the call lacked it, params.arguments.tenant: "" -> "acme" (principal.tenant from k1)`},
-		{"has its own", `{"tenant":"globex","workspace":"/w","size":7}`, `
+		{"with other values", `{"tenant":"globex","workspace":"/w","size":7}`, `
 kept arguments[0]: the call's own value was kept, params.arguments.workspace: "/w" -> "/src/shop" (session.workspace.path from --workspace)
 skipped arguments[2]: the call does not have the argument` + skipped + `
 failed arguments[6]: it could not be decided: a member is read that is not there; test for it with has()
 edited arguments[1]: the call's own value was overwritten, params.arguments.tenant: "globex" -> "acme" (principal.tenant from k1)
 edited arguments[5]: the call lacked it, params.arguments.page: "" -> 7 (arguments.size)`},
-		{"has what is forbidden", `{"force":null}`, `
+		{"with a forbidden argument", `{"force":null}`, `
 refused arguments[2]: the call has the argument, which is forbidden`},
-		{"has all of it", `{"kind":"y","tenant":"acme","workspace":"/src/shop","page":1}`, `
+		{"with the same values", `{"kind":"y","tenant":"acme","workspace":"/src/shop","page":1}`, `
 skipped arguments[0]: the call has a value of its own
 skipped arguments[2]: the call does not have the argument` + skipped + `
 skipped arguments[5]: the call has a value of its own
@@ -225,19 +225,19 @@ func TestUndecided(t *testing.T) {
 		tool string
 		want string // the arguments that are sent, "" if the call is refused
 	}{
-		{"the condition fails", Rule{Mode: Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
-		{"the condition fails, filling", Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
-		{"nobody could be looked up", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
+		{"failed condition, forbid", Rule{Mode: Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
+		{"failed condition, fill", Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
+		{"failed lookup of the principal", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
 			&sessionstate.Context{Unidentified: failed}, "list_a", ""},
-		{"nobody is there", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
+		{"condition without a principal", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
 			&sessionstate.Context{}, "list_a", `{"a":1}`},
-		{"nobody for a mixed value", Rule{Mode: Pin, Value: compile(`"t-" + principal.tenant`, expression.Any)},
+		{"value without a principal", Rule{Mode: Pin, Value: compile(`"t-" + principal.tenant`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
 		{"an empty value", Rule{Mode: Pin, Value: compile(`[session.id].filter(s, s != "")`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"a value that fails", Rule{Mode: Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},
+		{"failed value", Rule{Mode: Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"a name that takes too long", Rule{Tools: []string{"*a*b"}, Mode: Forbid}, nil, strings.Repeat("a", 5000), ""},
+		{"a name that is too long to match", Rule{Tools: []string{"*a*b"}, Mode: Forbid}, nil, strings.Repeat("a", 5000), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.rule.Argument = []string{"tenant"}; test.rule.Tools == nil {
@@ -288,11 +288,11 @@ func TestRounds(t *testing.T) {
 		want          string
 	}{
 		{"the same", "s", ada, `"first"`},
-		{"the same, known by another address now", "s", renamed, `"first"`},
+		{"the same with a new address", "s", renamed, `"first"`},
 		{"another tenant", "s", moved, `"second"`},
 		{"another user", "s", bob, `"second"`},
-		{"a role was taken away", "s", fewer, `"second"`},
-		{"trust was taken away", "s", sandboxed, `"second"`},
+		{"fewer roles", "s", fewer, `"second"`},
+		{"less trust", "s", sandboxed, `"second"`},
 		{"another session", "other", renamed, `"second"`},
 		{"another tool", "s", renamed, `"second"`},
 	} {

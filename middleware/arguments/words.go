@@ -136,10 +136,10 @@ const quotes = `"'` + "`"
 // withoutPaths returns a text in lower case, with a dot instead of each absolute path and each
 // dash, and white space around brackets and commas.
 func withoutPaths(text string) string {
-	text = strings.NewReplacer("file system", "filesystem", "file-system", "filesystem", "’", "'").Replace(strings.ToLower(text))
-	text = strings.NewReplacer("(", " ( ", ")", " ) ", ",", " , ", "—", " . ", " - ", " . ").Replace(text)
+	spaced := strings.NewReplacer("file system", "filesystem", "file-system", "filesystem", "’", "'",
+		"(", " ( ", ")", " ) ", ",", " , ", "—", " . ", " - ", " . ").Replace(strings.ToLower(text))
 	var out strings.Builder
-	for field := range strings.FieldsSeq(text) {
+	for field := range strings.FieldsSeq(spaced) {
 		if isAbsolute(strings.TrimLeft(field, quotes)) {
 			field = "."
 		}

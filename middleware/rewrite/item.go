@@ -11,8 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// item handles a request or notification that is not about tools, if it is about prompts or
-// resources.
+// item handles a request or notification that may be about prompts or resources.
 func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	var f refusal
