@@ -152,7 +152,7 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-const noTime = "there was no time to read it: try again"
+const noTime = "reading it took too long or was cancelled: try again"
 
 // unreadable returns the text for an error of the system, without the path.
 func unreadable(err error) string {

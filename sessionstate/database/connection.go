@@ -78,7 +78,7 @@ func (c *connection) open() (err error) {
 	return c.sql.Raw(func(driver any) error {
 		d, ok := driver.(*stdlib.Conn)
 		if !ok {
-			return errors.New("the driver is another one")
+			return errors.New("unexpected database driver")
 		}
 		c.pgx = d.Conn() // used after Raw; the pool gives it to nobody else until c.sql is closed
 		return nil

@@ -72,7 +72,7 @@ func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
 	for pause, lost := firstOpen, false; ; pause = min(2*pause, s.breaker.longest) {
 		err := s.listen(ctx, func() {
 			if lost {
-				log.Debug("the shared database sends notices of changes again")
+				log.Debug("the shared database sends notices again")
 			}
 			pause, lost = firstOpen, false
 		})
@@ -80,7 +80,7 @@ func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
 			return
 		}
 		if !lost {
-			log.Debug("the shared database sends no notices of changes until it is connected again; attache asks for them", "err", err)
+			log.Debug("the shared database sends no notices until it is connected again; attache polls meanwhile", "err", err)
 		}
 		lost = true
 		select {

@@ -22,18 +22,18 @@ func TestListen(t *testing.T) {
 	migrate(t, sender, notes(1))
 	l, over := newLink(t, cluster, url)
 	listener := connect(t, ServerOptions{URL: over})
-	heard, other := make(chan string, 100), make(chan string, 100)
-	listener.OnNotice(func(payload string) { heard <- payload })
+	received, other := make(chan string, 100), make(chan string, 100)
+	listener.OnNotice(func(payload string) { received <- payload })
 	stop := listener.OnNotice(func(payload string) { other <- payload })
 	ctx, cancel := context.WithCancel(t.Context())
-	over1 := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(over1)
+		defer close(done)
 		listener.Listen(ctx, slog.New(slog.DiscardHandler))
 	}()
-	hears := func(want string) {
+	wantNotice := func(want string) {
 		t.Helper()
-		if got := <-heard; got != want {
+		if got := <-received; got != want {
 			t.Errorf("received %q, want %q", got, want)
 		}
 	}
@@ -49,34 +49,34 @@ func TestListen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hears("")
+	wantNotice("")
 	send("undone", errors.New("no"))
 	send("first", nil)
-	hears("first")
+	wantNotice("first")
 	if a, b := <-other, <-other; a != "" || b != "first" {
 		t.Errorf("the other listener received %q and %q", a, b)
 	}
 	stop()
 	l.cut()
-	hears("")
+	wantNotice("")
 	send("cut", nil)
-	hears("cut")
+	wantNotice("cut")
 	cluster.Kill()
 	cluster.Start()
 	for got := ""; got != "last"; { // notices from before it listens again are lost
 		select {
-		case got = <-heard:
+		case got = <-received:
 			continue
 		default:
 		}
 		send("last", nil)
-		got = <-heard
+		got = <-received
 	}
 	if len(other) > 0 {
 		t.Errorf("the other listener received %q after stop", <-other)
 	}
 	cancel()
-	<-over1
+	<-done
 }
 
 // A dead connection is replaced.
@@ -86,10 +86,10 @@ func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 	timeouts.All = time.Second
 	s := connect(t, ServerOptions{URL: over, Timeouts: timeouts})
 	s.checkEvery = 10 * time.Millisecond
-	heard := make(chan string, 100)
-	s.OnNotice(func(payload string) { heard <- payload })
+	received := make(chan string, 100)
+	s.OnNotice(func(payload string) { received <- payload })
 	go s.Listen(t.Context(), slog.New(slog.DiscardHandler))
-	<-heard
+	<-received
 	connections := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 		time.Sleep(time.Millisecond)
 	}
 	l.pass()
-	<-heard
+	<-received
 }
 
 // Without a listener there is no connection.

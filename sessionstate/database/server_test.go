@@ -454,9 +454,9 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	migrate(t, connect(t, ServerOptions{URL: url}), notes(1))
 	l, over := newLink(t, cluster, url)
-	var told []bool
+	var reports []bool
 	time0 := &clock{now: time.Unix(0, 0)}
-	s := connect(t, ServerOptions{URL: over, Timeouts: slow, Tell: func(err error) { told = append(told, err == nil) }, BreakerNow: time0.read})
+	s := connect(t, ServerOptions{URL: over, Timeouts: slow, Tell: func(err error) { reports = append(reports, err == nil) }, BreakerNow: time0.read})
 	db := s.Open(notes(1))
 	tries := 0
 	try := func() error {
@@ -494,15 +494,15 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 		t.Errorf("a statement that takes too long: %v", err)
 	}
 	// A caller that gives up is no failure of the server.
-	over1, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 {
-		if err := db.In(over1, Scope{}, func(*Tx) error { return nil }); errors.Is(err, ErrDown) {
+		if err := db.In(cancelled, Scope{}, func(*Tx) error { return nil }); errors.Is(err, ErrDown) {
 			t.Errorf("a caller that gave up: %v", err)
 		}
 	}
-	if len(told) != 2 || told[0] || !told[1] {
-		t.Errorf("reports: %v, want one failure and one recovery", told)
+	if len(reports) != 2 || reports[0] || !reports[1] {
+		t.Errorf("reports: %v, want one failure and one recovery", reports)
 	}
 }
 

@@ -161,6 +161,6 @@ func (r *claimReader) word(name, s string) string {
 
 func (r *claimReader) fail(name, reason string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("%w: its claim %q %s: have it issued otherwise or correct identity.jwt.claims", ErrToken, name, reason)
+		r.err = fmt.Errorf("%w: its claim %q %s: change it at the issuer or correct identity.jwt.claims", ErrToken, name, reason)
 	}
 }

@@ -94,7 +94,7 @@ func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastR
 func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, errors.New("it is no address that can be asked")
+		return nil, errors.New("it is not a valid address")
 	}
 	request.Header.Set("Accept", "application/jwk-set+json, application/json")
 	data, err := fetch.Do(client, request, maxKeySetBytes)

@@ -149,7 +149,7 @@ func (r *Resolver) readLocked(now time.Time) error {
 		}
 		if now.Sub(r.brokenAt) >= r.o.Keep {
 			r.keys = nil
-			return fmt.Errorf("%w: the keys read before held for %v and do not any more", err, r.o.Keep)
+			return fmt.Errorf("%w: the keys read before stayed valid for %v and are now refused", err, r.o.Keep)
 		}
 		if r.reported != err.Error() {
 			r.reported = err.Error()

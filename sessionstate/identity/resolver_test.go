@@ -250,10 +250,10 @@ func Example() {
 // or open to others, they do not.
 func TestResolveKeepsTheLastKeys(t *testing.T) {
 	r := newResolverTest(t)
-	var told []error
+	var reports []error
 	r.Resolver = identity.New(identity.Options{
 		File: r.file, Cache: time.Minute, Now: func() time.Time { return r.now },
-		Kept: func(err error) { told = append(told, err) },
+		Kept: func(err error) { reports = append(reports, err) },
 	})
 	key, entry := create(t, r.file, ada)
 	good, err := os.ReadFile(r.file)
@@ -275,8 +275,8 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 		rewrite("keys: [", 0o600)
 		r.want(key, nil)
 	}
-	if len(told) != 1 || !errors.Is(told[0], identity.ErrFile) {
-		t.Errorf("told %v", told)
+	if len(reports) != 1 || !errors.Is(reports[0], identity.ErrFile) {
+		t.Errorf("reports %v", reports)
 	}
 	// A key may have been revoked with the same edit, so this ends after Keep.
 	r.now = r.now.Add(10 * identity.DefaultCache)
@@ -288,8 +288,8 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 	r.want(key, nil)
 	rewrite("keys: [", 0o600)
 	r.want(key, nil)
-	if len(told) != 2 {
-		t.Errorf("told %v", told)
+	if len(reports) != 2 {
+		t.Errorf("reports %v", reports)
 	}
 	if err := os.WriteFile(r.file, good, 0o600); err != nil {
 		t.Fatal(err)

@@ -272,7 +272,7 @@ func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 	case errors.Is(err, jwt.ErrTokenNotValidYet), errors.Is(err, jwt.ErrTokenUsedBeforeIssued):
 		return fmt.Errorf("%w: wait, or set the clock of this machine or of the issuer", ErrTokenNotYetValid)
 	}
-	return fmt.Errorf("%w: its claims do not hold: have a new one issued", ErrToken)
+	return fmt.Errorf("%w: its claims are not valid: have a new one issued", ErrToken)
 }
 
 // typeFault returns the first of the claims that decide whether a token is valid that has a

@@ -719,15 +719,15 @@ func TestKeySetUnreachable(t *testing.T) {
 // While the last key set is used because it cannot be read again, withdrawn keys still work. This
 // is reported once for each outage.
 func TestKeySetKept(t *testing.T) {
-	var told []string
+	var reports []string
 	g := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) {
-		o.Kept = func(err error) { told = append(told, err.Error()) }
+		o.Kept = func(err error) { reports = append(reports, err.Error()) }
 	})
 	token := keyring()["ed"].token(claims(map[string]any{"exp": start.Add(24 * time.Hour).Unix()}), nil)
 	wantTold := func(n int) {
 		t.Helper()
-		if len(told) != n || n > 0 && !strings.Contains(told[n-1], g.file+": ") {
-			t.Fatalf("told %q, want %d", told, n)
+		if len(reports) != n || n > 0 && !strings.Contains(reports[n-1], g.file+": ") {
+			t.Fatalf("reports %q, want %d", reports, n)
 		}
 	}
 	outage := func() {

@@ -17,13 +17,13 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { now = now.Add(11 * time.Second); return now }
 	path := filepath.Join(t.TempDir(), "teams.db")
-	made, err := Open(t.Context(), Options{Path: path, Now: clock})
+	store, err := Open(t.Context(), Options{Path: path, Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer made.Close()
+	defer store.Close()
 	person := func(tenant, workspace, trust string) Ref {
-		s, err := made.Attach(t.Context(), Claim{Tenant: tenant, Key: rand12(), Workspace: workspace, Trust: trust}, Attachment{Instance: "one"})
+		s, err := store.Attach(t.Context(), Claim{Tenant: tenant, Key: rand12(), Workspace: workspace, Trust: trust}, Attachment{Instance: "one"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 	}
 	me := person("", "w", "sandboxed")
 	ended := person("", "w", "sandboxed")
-	if _, err := made.EndByOperator(t.Context(), ended); err != nil {
+	if _, err := store.EndByOperator(t.Context(), ended); err != nil {
 		t.Fatal(err)
 	}
 	targets := map[string]string{
@@ -40,8 +40,8 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 		"a direct one elsewhere": person("", "other", "direct").ID,
 	}
 
-	var heard []string
-	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: lockWait, Schema: Schema(), Trace: func(statement string) { heard = append(heard, statement) }})
+	var traced []string
+	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: lockWait, Schema: Schema(), Trace: func(statement string) { traced = append(traced, statement) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,15 +62,15 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 	} {
 		var first []string
 		for name, to := range targets {
-			heard = nil
+			traced = nil
 			if err := operation.do(to); !errors.Is(err, operation.want) {
 				t.Errorf("%s: a session that is %s: %v, want %v", operation.name, name, err, operation.want)
 			}
 			if first == nil {
-				first = heard
+				first = traced
 			}
-			if len(heard) == 0 || !slices.Equal(heard, first) {
-				t.Errorf("%s: a session that is %s takes the statements %q, another %q", operation.name, name, heard, first)
+			if len(traced) == 0 || !slices.Equal(traced, first) {
+				t.Errorf("%s: a session that is %s takes the statements %q, another %q", operation.name, name, traced, first)
 			}
 		}
 	}
@@ -81,9 +81,9 @@ func rand12() string { return newHandle("") }
 // The sweep uses indexes: with the messages of a million sessions a day, a statement that scans a
 // table would exceed its timeout.
 func TestSweepReadsNoTable(t *testing.T) {
-	var heard []string
+	var traced []string
 	db, err := database.OpenFile(t.Context(), database.FileOptions{
-		Path: filepath.Join(t.TempDir(), "teams.db"), Wait: lockWait, Schema: Schema(), Trace: func(statement string) { heard = append(heard, statement) },
+		Path: filepath.Join(t.TempDir(), "teams.db"), Wait: lockWait, Schema: Schema(), Trace: func(statement string) { traced = append(traced, statement) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestSweepReadsNoTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	plans := 0
-	for _, statement := range slices.Clone(heard) {
+	for _, statement := range slices.Clone(traced) {
 		err := db.View(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) error {
 			rows, err := tx.Rows(`EXPLAIN QUERY PLAN `+statement, 1, 1, 1)
 			if err != nil {
@@ -119,6 +119,6 @@ func TestSweepReadsNoTable(t *testing.T) {
 		}
 	}
 	if plans < 10 {
-		t.Errorf("%d steps in the plans of %d statements", plans, len(heard))
+		t.Errorf("%d steps in the plans of %d statements", plans, len(traced))
 	}
 }

@@ -194,9 +194,9 @@ func lostRun(b *bench) {
 		b.check(b.Store.Sweep(b.Context(), time.Hour))
 	}
 	b.same([]any{b.session(lost.Ref).State, b.session(kept.Ref).State, b.session(parent).Children}, []any{teams.Failed, teams.Starting, 1})
-	told := b.read(parent)
-	if len(told) != 1 || !strings.HasPrefix(told[0], "lost: ") {
-		b.Errorf("the parent got %q", told)
+	reports := b.read(parent)
+	if len(reports) != 1 || !strings.HasPrefix(reports[0], "lost: ") {
+		b.Errorf("the parent got %q", reports)
 	}
 	v, err := b.RenewRun(b.Context(), lost)
 	b.check(err)

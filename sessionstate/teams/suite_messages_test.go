@@ -253,9 +253,9 @@ func expiry(b *bench) {
 	for range 2 {
 		b.check(b.Store.Sweep(b.Context(), time.Hour))
 	}
-	told := b.take(from).Messages
-	if len(told) != 1 || told[0].Kind != teams.Notice || !strings.Contains(told[0].Body, "did not arrive") {
-		b.Errorf("the sender got %+v", told)
+	messages := b.take(from).Messages
+	if len(messages) != 1 || messages[0].Kind != teams.Notice || !strings.Contains(messages[0].Body, "did not arrive") {
+		b.Errorf("the sender got %+v", messages)
 	}
 	all, err := b.Store.Receipts(b.Context(), from)
 	b.check(err)

@@ -181,9 +181,9 @@ func end(b *bench) {
 	v, err := b.RenewRun(b.Context(), teams.RunRef{Ref: grandchild, Run: 1})
 	b.check(err)
 	b.same(v.Over, true)
-	told := b.take(stranger).Messages
-	if len(told) != 1 || told[0].Kind != teams.Notice {
-		b.Errorf("the sender got %+v", told)
+	messages := b.take(stranger).Messages
+	if len(messages) != 1 || messages[0].Kind != teams.Notice {
+		b.Errorf("the sender got %+v", messages)
 	}
 	_, err = b.Send(b.Context(), parent, teams.Draft{To: child.ID, Body: "hello"})
 	b.refused(err, "Cannot send message to session")
