@@ -124,4 +124,3 @@ func appendPoint(b []byte, p metricdata.HistogramDataPoint[float64]) []byte {
 	}
 	return b
 }
-
