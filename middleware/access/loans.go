@@ -72,7 +72,7 @@ func (n *loan) isRepaid(now time.Time) bool {
 	return n.answered == nil && !n.hasToken(now) && !now.Before(n.fullAt)
 }
 
-// A bucketState tells whether the tokens of a bucket are known.
+// A bucketState states whether the tokens of a bucket are known.
 type bucketState int
 
 const (
