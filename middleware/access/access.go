@@ -65,7 +65,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
@@ -90,8 +89,6 @@ type Options struct {
 	// Limiters, if not nil, count the calls for Rates. Pass the same Limiters to
 	// the next Compile so that a configuration reload refills no bucket.
 	Limiters *Limiters
-	// Now is the clock, whose monotonic reading is used; nil means time.Now.
-	Now func() time.Time
 }
 
 // Shared holds the compiled rules and counts the rates. It serves any number of
@@ -113,13 +110,8 @@ func Compile(o Options) (*Shared, error) {
 	if err := o.prepare(); err != nil {
 		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Limiters == nil {
-		o.Limiters = new(Limiters)
-	}
-	s := &Shared{o: o, limiters: o.Limiters, rates: o.Limiters.buckets(o.Rates, o.Server, o.Now), all: new(candidates)}
+	o.Limiters = cmp.Or(o.Limiters, new(Limiters))
+	s := &Shared{o: o, limiters: o.Limiters, rates: o.Limiters.buckets(o.Rates, o.Server), all: new(candidates)}
 	s.filters = o.Hide && o.Default == Deny
 	var conditions []middleware.Layer
 	for i, r := range o.Rules {

@@ -188,7 +188,7 @@ type counters struct {
 
 func newCounters(rates ...Rate) *counters {
 	l := new(Limiters)
-	return &counters{l, l.buckets(rates, "", time.Now)}
+	return &counters{l, l.buckets(rates, "")}
 }
 
 // makeCalls makes n calls and returns how many were allowed.
@@ -254,7 +254,7 @@ func TestReloadKeepsBuckets(t *testing.T) {
 	hourly := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 2, Window: time.Hour}
 	l := new(Limiters)
 	take := func(rates ...Rate) int {
-		return makeCalls(&counters{l, l.buckets(rates, "", time.Now)}, 3, nil, "x", now)
+		return makeCalls(&counters{l, l.buckets(rates, "")}, 3, nil, "x", now)
 	}
 	if n := take(hourly); n != 2 {
 		t.Fatalf("%d calls allowed of 2", n)
@@ -269,7 +269,7 @@ func TestReloadKeepsBuckets(t *testing.T) {
 		t.Errorf("%d calls allowed of a bucket that is empty", n)
 	}
 	// Two rates that are equal are two.
-	if both := l.buckets([]Rate{hourly, hourly}, "", time.Now); both[0] == both[1] {
+	if both := l.buckets([]Rate{hourly, hourly}, ""); both[0] == both[1] {
 		t.Error("two equal rates share a bucket")
 	}
 }

@@ -125,8 +125,9 @@ func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, u
 	}
 	in.Clear()
 	if d.allowed && len(c.rates) > 0 {
-		late := !until.IsZero() && !time.Now().Before(until)
-		answered = c.limiters.take(c.rates, &d, view, tool, attempt{c.o.Now(), c.o.Down, late})
+		now := time.Now()
+		late := !until.IsZero() && !now.Before(until)
+		answered = c.limiters.take(c.rates, &d, view, tool, attempt{now, c.o.Down, late})
 		if d.rate != none {
 			d.by = c.o.Rates[d.rate].Name
 		}

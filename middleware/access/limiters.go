@@ -24,7 +24,6 @@ type Limiters struct {
 	asking chan struct{} // holds one element for each running call of Lend; nil without a Lender
 
 	mu      sync.Mutex
-	now     func() time.Time
 	rates   []*buckets
 	retryAt time.Time // the Lender failed and is not asked before
 }
@@ -63,10 +62,10 @@ type bucket struct {
 
 // buckets returns the buckets of a server's rates, and creates those that are missing. The
 // buckets of a removed rate are kept, so that removing a rate for a moment refills nothing.
-func (l *Limiters) buckets(rates []Rate, server string, now func() time.Time) []*buckets {
+func (l *Limiters) buckets(rates []Rate, server string) []*buckets {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now = now; l.Lender != nil && l.asking == nil {
+	if l.Lender != nil && l.asking == nil {
 		l.asking = make(chan struct{}, maxAsking)
 	}
 	var out []*buckets

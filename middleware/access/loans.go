@@ -72,7 +72,7 @@ func (n *loan) isRepaid(now time.Time) bool {
 	return n.answered == nil && !n.hasToken(now) && !now.Before(n.fullAt)
 }
 
-// A bucketState tells whether the tokens of a bucket are known.
+// A bucketState states whether the tokens of a bucket are known.
 type bucketState int
 
 const (
@@ -136,7 +136,7 @@ func (l *Limiters) borrow(k *bucket, d sessionstate.Demand, asked time.Time) {
 	defer l.mu.Unlock()
 	close(k.loan.answered)
 	k.loan.answered = nil
-	now := l.now()
+	now := time.Now()
 	if err != nil {
 		l.retryAt = now.Add(retryTime)
 		return
@@ -184,12 +184,13 @@ func (l *Limiters) Close(ctx context.Context) {
 func (l *Limiters) unspentLoans() (unspent []loan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.Lender == nil || l.now == nil || l.now().Before(l.retryAt) {
+	now := time.Now()
+	if l.Lender == nil || now.Before(l.retryAt) {
 		return nil
 	}
 	for _, b := range l.rates {
 		for at := b.order.Front(); at != nil; at = at.Next() {
-			if n := at.Value.(*bucket).loan; n.hasToken(l.now()) {
+			if n := at.Value.(*bucket).loan; n.hasToken(now) {
 				unspent = append(unspent, *n)
 				n.tokens = 0
 			}

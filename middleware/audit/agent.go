@@ -34,7 +34,7 @@ func (s *Shared) AgentStarted(a Agent) error {
 	r := append(s.agent("agent_started", a).text("trust", a.Trust).text("program", clip(a.Program)), '}')
 	if !s.o.Required {
 		s.o.Log.Append(r)
-	} else if !isWritten(s.o.Log.Commit(r), time.Now().Add(s.o.Wait)) {
+	} else if !isWritten(s.o.Log.Commit(r), time.Now().Add(commitWait)) {
 		return errUnrecorded
 	}
 	return nil

@@ -52,8 +52,8 @@ const (
 	Full     Arguments = "full"     // without the known secrets
 )
 
-// DefaultWait is how long a call waits for its record if Options.Required is set.
-const DefaultWait = 2 * time.Second
+// commitWait is how long a call waits for its record if Options.Required is set.
+const commitWait = 2 * time.Second
 
 // Options configure the audit of a process.
 type Options struct {
@@ -65,8 +65,6 @@ type Options struct {
 	Arguments Arguments
 	// Required makes Gate refuse calls that cannot be recorded.
 	Required bool
-	// Wait is how long a call waits for its record if Required; 0 means DefaultWait.
-	Wait time.Duration
 }
 
 // Shared is the audit of a process. Its records have a random run, which distinguishes
@@ -85,7 +83,7 @@ func Compile(o Options) (*Shared, error) {
 	if o.Log == nil {
 		return nil, errors.New("an audit needs a log: set Options.Log")
 	}
-	o.Arguments, o.Wait = cmp.Or(o.Arguments, Digest), cmp.Or(o.Wait, DefaultWait)
+	o.Arguments = cmp.Or(o.Arguments, Digest)
 	var run [8]byte
 	rand.Read(run[:]) // never returns an error
 	return &Shared{o: o, run: hex.EncodeToString(run[:]), digests: digests{key: o.Log.Key}}, nil

@@ -329,16 +329,16 @@ func TestTooLarge(t *testing.T) {
 }
 
 // required returns a session whose calls must be recorded.
-func required(t *testing.T, wait time.Duration) (*proxytest.Session, auditor, string) {
+func required(t *testing.T) (*proxytest.Session, auditor, string) {
 	t.Helper()
 	log, path := newLog(t, slog.New(slog.DiscardHandler))
-	a := newAudit(t, audit.Options{Log: log, Server: "files", Arguments: audit.Full, Required: true, Wait: wait})
+	a := newAudit(t, audit.Options{Log: log, Server: "files", Arguments: audit.Full, Required: true})
 	return proxytest.Setup{Options: proxy.Options{Layers: []middleware.Layer{a.Layer(), inside(), a.Gate()}}}.Start(t), a, path
 }
 
 // With a required audit, a call is in the file before the server receives it.
 func TestRequired(t *testing.T) {
-	s, a, path := required(t, 0)
+	s, a, path := required(t)
 	s.Client.Send(echo)
 	s.Server.Expect(echo)
 	if got := records(t, path); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"kind":"intent"`) || !strings.Contains(got, `"sent_digest":`) {
@@ -377,7 +377,7 @@ func TestRequiredRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s, a, path := required(t, 0)
+			s, a, path := required(t)
 			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 				t.Fatal(err)
 			}

@@ -42,8 +42,8 @@ func (c *Conn) gate(next middleware.Handler) middleware.Handler {
 			return refuse(ctx, m)
 		}
 		receipt := c.o.Log.Commit(intent)
-		until := time.Now().Add(c.o.Wait)
-		call.Suspend(m, receipt.Done(), c.o.Wait, func(ctx context.Context, m *wire.Message) error {
+		until := time.Now().Add(commitWait)
+		call.Suspend(m, receipt.Done(), commitWait, func(ctx context.Context, m *wire.Message) error {
 			if isWritten(receipt, until) {
 				return next(ctx, m)
 			}

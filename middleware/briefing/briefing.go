@@ -86,8 +86,6 @@ type Options struct {
 	MaxBytes int
 	// TTL is the idle time that ends a session; 0 means 12 hours.
 	TTL time.Duration
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 	// Log receives warnings about the source and the turns; nil discards them.
 	Log *slog.Logger
 }
@@ -103,7 +101,7 @@ type Shared struct {
 // Compile prepares the briefings of a process. It does not ask the source.
 func Compile(o Options) *Shared {
 	if o.Turns == nil {
-		o.Turns = sessionstate.NewMemoryTurns(o.Now)
+		o.Turns = sessionstate.NewMemoryTurns(nil)
 	}
 	o.Structured = cmp.Or(o.Structured, toolresult.Auto)
 	if o.Wait <= 0 {
@@ -111,9 +109,6 @@ func Compile(o Options) *Shared {
 	}
 	if o.TTL <= 0 {
 		o.TTL = sessionstate.DefaultTTL
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	s := &Shared{o: o, warnings: warnings{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}}
 	s.sessions.slots = make(chan struct{}, maxLookups)

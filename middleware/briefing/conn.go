@@ -99,7 +99,7 @@ func (c *Conn) window(m *wire.Message) string {
 // usesResponses reports whether the responses of tools are a channel.
 func (c *Conn) usesResponses() bool { return c.shared.o.Response || !c.shared.o.Instructions }
 
-// An instructionsUse tells whether the instructions carry the briefing, and whether that spends
+// An instructionsUse states whether the instructions carry the briefing, and whether that spends
 // the session's turn.
 type instructionsUse uint8
 

@@ -64,7 +64,7 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 	t, o := &c.shared.sessions, &c.shared.o
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key, now := view.Session.Value+window, o.Now()
+	key, now := view.Session.Value+window, time.Now()
 	s := t.byKey[key]
 	if s != nil && now.Sub(s.used) > o.TTL {
 		s = nil
@@ -135,7 +135,7 @@ func (c *Conn) fetch(s *session, view *sessionstate.Context) {
 	t.waiting--
 	s.why, s.text = why, t.intern(text)
 	if err != nil {
-		s.retryAt = c.shared.o.Now().Add(retryAfter)
+		s.retryAt = time.Now().Add(retryAfter)
 	}
 	close(s.ready)
 }

@@ -138,7 +138,7 @@ func (c *Conn) pause(s *session) {
 	all := &c.shared.sessions
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	s.pausedTo = c.shared.o.Now().Add(askAgain)
+	s.pausedTo = time.Now().Add(askAgain)
 }
 
 // stopSharing stops the use of UserTurns, unless Options.AskAgain is set. Each server may then

@@ -58,7 +58,7 @@ func DefaultConversationKeys() [][]string {
 		{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"}}
 }
 
-// Options apply to every connection. The zero value captures from the traffic alone.
+// Options apply to every connection. The zero value captures facts from the traffic only.
 type Options struct {
 	// WorkspaceKeys and ConversationKeys are paths into _meta. The first that
 	// holds a non-empty string wins; nil means the defaults.
@@ -81,7 +81,7 @@ type Options struct {
 	// Passing reports whether an error of Identify is temporary. The look-up is then
 	// repeated after ten seconds, and no request waits for it. nil means never.
 	Passing func(error) bool
-	// Unanswered reports whether a temporary error tells nothing about the credential,
+	// Unanswered reports whether a temporary error is unrelated to the credential,
 	// because its source did not answer. The principal that was found before is then
 	// valid to the end of Recheck. nil means never.
 	Unanswered func(error) bool

@@ -3,10 +3,11 @@ package teams
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -84,48 +85,24 @@ func ago(d time.Duration) string {
 // sequences, and characters that change the direction of text or have no width. Every character
 // that programs read as the end of a line is replaced by a newline.
 func Clean(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		if n := escape(text[i:]); n > 0 {
-			i += n
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(text[i:])
-		i += n
+	text = escapeSequence().ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
-			b.WriteRune(r)
+			return r
 		case strings.ContainsRune("\r\v\f\u0085\u2028\u2029", r):
-			b.WriteByte('\n')
-		case r == utf8.RuneError && n <= 1, unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r), 0xe0000 <= r && r <= 0xe0fff:
-		default:
-			b.WriteRune(r)
+			return '\n'
+		case unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co), 0xe0000 <= r && r <= 0xe0fff:
+			return -1
 		}
-	}
-	return b.String()
+		return r
+	}, strings.ToValidUTF8(text, ""))
 }
 
-// escape returns the length of the escape sequence at the beginning of text, or 0.
-func escape(text string) int {
-	rest, ok := strings.CutPrefix(text, "\x1b[")
-	if !ok {
-		rest, ok = strings.CutPrefix(text, "\u009b")
-	}
-	if !ok {
-		return 0
-	}
-	n := len(text) - len(rest)
-	for i := 0; i < len(rest) && i < 64; i++ {
-		if rest[i] >= 0x40 && rest[i] <= 0x7e {
-			return n + i + 1
-		}
-		if rest[i] < 0x20 || rest[i] > 0x3f {
-			break
-		}
-	}
-	return n
-}
+// escapeSequence matches a control sequence of terminals (ECMA-48), or the beginning of one.
+var escapeSequence = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:\x1b\[|\x{9b})(?:[ -?]{0,63}[@-~])?`)
+})
 
 func oneLine(text string) string { return strings.ReplaceAll(Clean(text), "\n", " ") }
 

@@ -76,13 +76,13 @@ func (t *Telemetry) ServerRestarted() {
 // The sampler decides whether the span is recorded.
 func (t *Telemetry) start(c *Conn, call *middleware.Call, m *wire.Message, client clientTrace) traceparent {
 	name, attributes := target(m)
-	s := &span{t: t, open: c.open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport())}
+	s := &span{t: t, open: c.open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport)}
 	s.ctx = remote(client)
 	s.otel = oteltrace.SpanFromContext(context.Background()) // a span that does nothing
 	if t.tracer != nil {
 		attributes := append(s.target[:len(s.target):len(s.target)], s.transport, requestIDKey.String(clip(idText(m.ID()))))
 		options := []oteltrace.SpanStartOption{oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...)}
-		if carrier := c.carrierOf(m.ID()); client.parent == "" {
+		if carrier := c.carrier(m.ID()); client.parent == "" {
 			s.ctx = oteltrace.ContextWithSpanContext(s.ctx, carrier)
 		} else if carrier.IsValid() {
 			options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: carrier}))
@@ -98,22 +98,6 @@ func (t *Telemetry) start(c *Conn, call *middleware.Call, m *wire.Message, clien
 		return ""
 	}
 	return compose(own.TraceID().String(), own.SpanID().String(), byte(own.TraceFlags()))
-}
-
-// carrierOf returns the span of the HTTP request that carried a request, or the zero value.
-func (c *Conn) carrierOf(id []byte) oteltrace.SpanContext {
-	if c.carrier == nil {
-		return oteltrace.SpanContext{}
-	}
-	return c.carrier(id)
-}
-
-// transport returns the transport of requests, as the conventions name it.
-func (c *Conn) transport() string {
-	if c.carrier == nil {
-		return "pipe"
-	}
-	return "tcp"
 }
 
 // OpenSpans holds the spans of a connection's calls in flight, also across configuration

@@ -42,6 +42,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math/rand/v2"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
@@ -96,20 +97,23 @@ type ConnOptions struct {
 
 // A Conn is the layer of one connection.
 type Conn struct {
-	o       Options
-	open    *OpenSpans
-	carrier func(id []byte) oteltrace.SpanContext
-	// newTrace and newSpan create ids. Tests replace them.
-	newTrace func() traceparent
-	newSpan  func(parent traceparent) traceparent
-	replayed *replayedIDs // nil if the session is not a replay
+	o         Options
+	open      *OpenSpans
+	carrier   func(id []byte) oteltrace.SpanContext // see ConnOptions.Carrier; not nil
+	transport string                                // of requests, as the conventions name it
+	replayed  func(id []byte) string                // see ConnOptions.Replayed; may be nil
+	newID     func(length int) string               // replaced in tests
 }
 
 // Connect returns the layer of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{o: s.o, open: cmp.Or(o.Open, new(OpenSpans)), carrier: o.Carrier, newTrace: newTrace, newSpan: traceparent.newSpan}
+	c := &Conn{o: s.o, open: cmp.Or(o.Open, new(OpenSpans)), carrier: o.Carrier, transport: "tcp", replayed: o.Replayed, newID: randomID}
+	if o.Carrier == nil {
+		c.carrier, c.transport = func([]byte) oteltrace.SpanContext { return oteltrace.SpanContext{} }, "pipe"
+	}
 	if o.Replayed != nil {
-		c.replayed = newReplayedIDs(o.Replayed)
+		random := rand.NewChaCha8([32]byte{1})
+		c.newID = func(length int) string { return newID(length, random.Uint64) }
 	}
 	return c
 }
@@ -164,12 +168,8 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	}
 	switch {
 	case span != "":
-	case set && c.replayed != nil:
-		span = c.replayed.span(m, client)
-	case set && client.parent != "":
-		span = c.newSpan(client.parent)
 	case set:
-		span = c.newTrace()
+		span = c.newSpan(m, client)
 	default:
 		span = client.parent
 	}
@@ -180,6 +180,17 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	if set && !c.set(ctx, call, m, client, span) && c.o.Telemetry == nil {
 		call.SetValue(middleware.TraceKey{}, client.parent.ids()) // the new span was neither sent nor recorded
 	}
+}
+
+// newSpan returns a new span for a request, or the recorded one in a replay.
+func (c *Conn) newSpan(m *wire.Message, client clientTrace) traceparent {
+	if c.replayed != nil {
+		recorded, ok := parse(c.replayed(m.ID()))
+		if ok && (client.parent == "" || client.parent.traceID() == recorded.traceID()) {
+			return recorded
+		}
+	}
+	return client.parent.newSpan(c.newID)
 }
 
 // mayAddTrace reports whether a traceparent may be added to a request without one.

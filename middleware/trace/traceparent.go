@@ -70,16 +70,17 @@ func compose(trace, span string, flags byte) traceparent {
 	return traceparent(b)
 }
 
-// newSpan returns a new span of t's trace, with the client's decision about sampling.
-func (t traceparent) newSpan() traceparent {
-	return compose(t.traceID(), newID(8, rand.Uint64), t.flags())
+// newSpan returns a new span of t's trace, with t's decision about sampling. If t is empty, it
+// begins a new trace, which is marked as sampled because servers that follow their caller's
+// decision would otherwise record nothing.
+func (t traceparent) newSpan(newID func(length int) string) traceparent {
+	if t == "" {
+		return compose(newID(16), newID(8), sampled|random)
+	}
+	return compose(t.traceID(), newID(8), t.flags())
 }
 
-// newTrace returns the first span of a new trace. It is marked as sampled, because servers
-// that follow their caller's decision would otherwise record nothing.
-func newTrace() traceparent {
-	return compose(newID(16, rand.Uint64), newID(8, rand.Uint64), sampled|random)
-}
+func randomID(length int) string { return newID(length, rand.Uint64) }
 
 // newID returns an id of n bytes from the numbers of next. It is never all zero. Ids
 // must be distinct, but need not be secret.

@@ -120,11 +120,20 @@ func (v *Verifier) next(text []byte) error {
 		return nil
 	}
 	n, err := v.note(text)
+	if err == nil {
+		err = v.checkPartial(n)
+	}
+	if err == nil {
+		err = v.checkOrder(&l, n)
+	}
 	if err != nil {
 		return err
 	}
-	if err := v.check(&l, n); err != nil {
-		return err
+	switch n.Kind {
+	case kindGap:
+		v.remark("%d records are missing, because they could not be written", n.Records)
+	case kindShortened:
+		v.remark("the file was cut from %d to %d bytes", n.Was, n.Is)
 	}
 	if v.Records == 0 {
 		v.First = l.seq
@@ -172,23 +181,6 @@ func (v *Verifier) note(text []byte) (note, error) {
 		return note{}, v.fault(v.line, "it is of version %d of the format, and this attache reads version %d: use the one that wrote it", n.Version, Version)
 	}
 	return n, nil
-}
-
-// check checks a line against those before it.
-func (v *Verifier) check(l *line, n note) error {
-	if err := v.checkPartial(n); err != nil {
-		return err
-	}
-	if err := v.checkOrder(l, n); err != nil {
-		return err
-	}
-	switch n.Kind {
-	case kindGap:
-		v.remark("%d records are missing, because they could not be written", n.Records)
-	case kindShortened:
-		v.remark("the file was cut from %d to %d bytes", n.Was, n.Is)
-	}
-	return nil
 }
 
 // checkPartial checks that the record describes the fragment before it.

@@ -21,8 +21,11 @@ func NewMetricExporter(o Options) (sdkmetric.Exporter, error) {
 
 type metricExporter struct{ c *client }
 
-func (metricExporter) Temporality(k sdkmetric.InstrumentKind) metricdata.Temporality {
-	return sdkmetric.DefaultTemporalitySelector(k)
+// cumulative is AGGREGATION_TEMPORALITY_CUMULATIVE, the only temporality of this exporter.
+const cumulative = 2
+
+func (metricExporter) Temporality(sdkmetric.InstrumentKind) metricdata.Temporality {
+	return metricdata.CumulativeTemporality
 }
 
 func (metricExporter) Aggregation(k sdkmetric.InstrumentKind) sdkmetric.Aggregation {
@@ -81,7 +84,7 @@ func appendSum(b []byte, sum metricdata.Sum[int64]) []byte {
 			return attributes(b, 7, p.Attributes.ToSlice())
 		})
 	}
-	b = number(b, 2, temporality(sum.Temporality))
+	b = number(b, 2, cumulative)
 	if sum.IsMonotonic {
 		b = number(b, 3, 1)
 	}
@@ -92,7 +95,7 @@ func appendHistogram(b []byte, h metricdata.Histogram[float64]) []byte {
 	for _, p := range h.DataPoints {
 		b = message(b, 1, func(b []byte) []byte { return appendPoint(b, p) })
 	}
-	return number(b, 2, temporality(h.Temporality))
+	return number(b, 2, cumulative)
 }
 
 func appendPoint(b []byte, p metricdata.HistogramDataPoint[float64]) []byte {
@@ -120,15 +123,4 @@ func appendPoint(b []byte, p metricdata.HistogramDataPoint[float64]) []byte {
 		b = double(b, 12, v)
 	}
 	return b
-}
-
-// temporality returns OTLP's number, which differs from the SDK's.
-func temporality(t metricdata.Temporality) uint64 {
-	switch t {
-	case metricdata.DeltaTemporality:
-		return 1
-	case metricdata.CumulativeTemporality:
-		return 2
-	}
-	return 0
 }
