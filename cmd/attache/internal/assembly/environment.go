@@ -13,21 +13,25 @@ import (
 // with which a second attache would write to the recording of the first, and those with which a
 // server can write to the model as the user, unless the operator allows that.
 func OwnVariables(s *config.Settings) []string {
-	names := append(secretVariables(s), setting.Prefix+"_RECORD", config.SessionTokenVariable,
+	names := []string{
+		config.APIKeyVariable, config.TokenVariable, config.SessionTokenVariable, setting.Prefix + "_RECORD",
 		// They hold the credentials for the collector.
 		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS")
+		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
+	}
+	if s.Identity.AcceptsTokens() {
+		names = append(names, config.JWTVariable)
+	}
 	if !s.Server.PassMessaging {
 		names = append(names, "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN")
 	}
 	for _, prefix := range s.Session.EnvPrefixes {
 		names = append(names, prefix+"_API_KEY")
 	}
-	if s.Store.URL.Env != "" {
-		names = append(names, s.Store.URL.Env)
-	}
-	if s.Policy.TokenEnv != "" {
-		names = append(names, s.Policy.TokenEnv)
+	for _, name := range []string{s.Store.URL.Env, s.Policy.TokenEnv} {
+		if name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

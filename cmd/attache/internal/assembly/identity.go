@@ -273,15 +273,6 @@ func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *s
 	o.Accept, o.Recheck, o.Passing, o.Unanswered = c.Accept, s.Identity.Cache-keyCache(s), temporary, unanswered
 }
 
-// secretVariables returns the variables that hold the operator's credentials, which no server gets.
-func secretVariables(s *config.Settings) []string {
-	names := []string{config.APIKeyVariable, config.TokenVariable}
-	if s.Identity.AcceptsTokens() {
-		names = append(names, config.JWTVariable)
-	}
-	return names
-}
-
 // WarnWorkspace logs a warning if the operator's workspace does not exist. attache uses it anyway,
 // because it may be on the server's machine, or be created later.
 func WarnWorkspace(s *config.Settings, log *slog.Logger) {

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
@@ -49,7 +47,7 @@ func accessRuleList(to *[]access.Rule) setting.Value {
 					Empty: "name a permission, or leave the key out: a rule that requires nothing allows"}},
 				{Key: "deny", Help: "refuse the call", Value: setting.Bool(&r.Deny)},
 				{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
-				{Key: "message", Help: "the text that the model gets when a call is refused, instead of the usual one", Value: setting.Text(&r.Message, checkMessage)},
+				{Key: "message", Help: "the text that the model gets when a call is refused, instead of the usual one", Value: setting.Text(&r.Message, notBlank("is empty: write what the model is told, or leave the key out"))},
 			}
 		},
 		Required:   []string{"tools"},
@@ -93,16 +91,12 @@ func (v rateLimit) Set(s, _ string) error {
 	return err
 }
 
-// rateUnits returns the periods that have a name.
-func rateUnits() map[time.Duration]string {
-	return map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
-}
-
 func (v rateLimit) String() string {
 	if *v.calls == 0 {
 		return ""
 	}
-	unit, ok := rateUnits()[*v.window]
+	names := map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
+	unit, ok := names[*v.window]
 	if !ok {
 		unit = setting.DurationText(*v.window)
 	}
@@ -111,12 +105,4 @@ func (v rateLimit) String() string {
 
 func (v rateLimit) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^[ ]*[1-9][0-9]*[ ]*/"}
-}
-
-// checkMessage returns an error if a message for the model is blank.
-func checkMessage(s string) error {
-	if strings.TrimSpace(s) == "" {
-		return errors.New("is empty: write what the model is told, or leave the key out")
-	}
-	return nil
 }

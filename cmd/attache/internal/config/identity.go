@@ -55,7 +55,8 @@ func sessionFileOptions(s *Settings) []setting.Option {
 func tokenOptions(s *Settings) []setting.Option {
 	o := &s.Identity
 	claim := func(field, help string, to *string) setting.Option {
-		return setting.Option{Key: "identity.jwt.claims." + field, Help: help, Value: setting.Text(to, claimName)}
+		return setting.Option{Key: "identity.jwt.claims." + field, Help: help,
+			Value: setting.Text(to, notBlank(`is empty: write the name of a claim, or "-" for none`))}
 	}
 	c := &o.JWT.Claims
 	return []setting.Option{
@@ -81,13 +82,6 @@ func tokenOptions(s *Settings) []setting.Option {
 func defaultJWT() identity.TokenOptions {
 	claims, _ := identity.Claims{}.Complete() // the default names are valid
 	return identity.TokenOptions{Leeway: identity.DefaultLeeway, Claims: claims}
-}
-
-func claimName(s string) error {
-	if s == "" {
-		return errors.New(`is empty: write the name of a claim, or "-" for none`)
-	}
-	return nil
 }
 
 // notToken returns an error if s is a token and not the path of a file. The error does not contain s.

@@ -308,8 +308,12 @@ func (l *loader) set(s *Settings, o setting.Option, text string, from setting.Or
 		return
 	}
 	key := o.Key
-	if key == "" {
-		key = policyKey(&s.Policy) // --policy is the only flag without a key
+	switch {
+	case key != "":
+	case s.Policy.URL != "": // --policy, the only flag without a key
+		key = "policy.url"
+	default:
+		key = "policy.dir"
 	}
 	s.origins[key] = from
 }

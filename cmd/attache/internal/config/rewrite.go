@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ func rewriteOptions(r *rewrite.Rule) []setting.Option {
 		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", Value: setting.Bool(&r.Hide)},
 		{Key: "rename", Help: "the name of the tool for the client", Value: setting.Text(&r.Rename, setting.NotEmpty)},
-		{Key: "describe", Help: "the description that the client sees", Value: setting.Text(&r.Describe, checkDescription)},
+		{Key: "describe", Help: "the description that the client sees", Value: setting.Text(&r.Describe, notBlank("is empty: write a text for the model, or leave the key out to keep the server's"))},
 		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", Value: assignments{&r.Set}},
 	}
 }
@@ -76,10 +75,3 @@ func (v assignments) Read(r *setting.Reader, key string, n ast.Node) {
 
 func (v assignments) String() string         { return v.byName().String() }
 func (v assignments) Schema() map[string]any { return v.byName().Schema() }
-
-func checkDescription(s string) error {
-	if s == "" {
-		return errors.New("is empty: write a text for the model, or leave the key out to keep the server's")
-	}
-	return nil
-}

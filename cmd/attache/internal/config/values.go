@@ -82,12 +82,14 @@ func (v source) Set(s, base string) error {
 func (v source) String() string         { return v.policy.Dir + v.policy.URL }
 func (v source) Schema() map[string]any { return nil }
 
-// policyKey returns the key of the source of policies.
-func policyKey(p *PolicySettings) string {
-	if p.URL != "" {
-		return "policy.url"
+// notBlank returns a check that returns an error with this text if a value is blank.
+func notBlank(text string) func(string) error {
+	return func(s string) error {
+		if strings.TrimSpace(s) == "" {
+			return errors.New(text)
+		}
+		return nil
 	}
-	return "policy.dir"
 }
 
 // variables returns a value that is a map of environment variables.

@@ -200,21 +200,14 @@ func (l *Client) Exchange(method, frame, id string) (wire.Value, error) {
 		}
 		reply := wire.Value{Raw: bytes.TrimSpace(line)}
 		switch {
+		case len(reply.Raw) == 0: // an empty line is harmless
 		case !json.Valid(line):
-			l.countNoise(reply.Raw)
+			if l.Noise++; l.Noise == 1 {
+				l.First = reply.Raw
+			}
 		case string(reply.Get("id").Raw) == id && !reply.Get("method").Exists():
 			return reply, nil
 		}
-	}
-}
-
-// countNoise counts a line that is not JSON, unless it is empty.
-func (l *Client) countNoise(line []byte) {
-	if len(line) == 0 {
-		return
-	}
-	if l.Noise++; l.Noise == 1 {
-		l.First = line
 	}
 }
 

@@ -94,7 +94,7 @@ var errWritten = errors.New("the files changed while they were read")
 // readAgain reads the configuration and applies it, if the files are still in the state before.
 func (r *Reloader) readAgain(before string) error {
 	s, err := r.load()
-	if fingerprint(r.filesLocked()) != before {
+	if FileState(r.shared.Settings()) != before {
 		return errWritten
 	}
 	if err != nil {
@@ -161,10 +161,8 @@ func (r *Reloader) refuse(err error) {
 func (r *Reloader) files() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.filesLocked()
+	return watched(r.shared.Settings())
 }
-
-func (r *Reloader) filesLocked() []string { return watched(r.shared.Settings()) }
 
 // watched returns the files that s depends on.
 func watched(s *config.Settings) []string {
