@@ -79,7 +79,7 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 	}{{".out", p.Stdout}, {".err", p.Stderr}} {
 		f, err := os.Open(name + to.extension)
 		if err != nil {
-			return fmt.Errorf("what the agent wrote is not kept any more: %w", err)
+			return fmt.Errorf("the agent's output is no longer available: %w", err)
 		}
 		_, err = io.Copy(to.out, f)
 		if err := errors.Join(err, f.Close()); err != nil {

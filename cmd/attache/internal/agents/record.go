@@ -41,7 +41,7 @@ func (s *supervisor) recordEnd(e store.Ending) {
 	s.audit.AgentEnded(s.record(), audit.AgentEnd{
 		Failed: e.Failed, Why: why, ExitStatus: e.ExitStatus, CostUSD: e.CostUSD, Report: e.Report, Took: time.Since(s.began),
 	})
-	_ = s.audit.Close(auditEnd) // the parent gets the result all the same
+	_ = s.audit.Close(auditEnd) // the parent gets the result even if this fails
 }
 
 // record returns the fields that the records of the run have in common.

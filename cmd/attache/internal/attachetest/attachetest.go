@@ -86,8 +86,6 @@ func WriteConfig(t testing.TB, text string, env ...string) cli.Process {
 	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, text)
 	return cli.Process{Env: env, ConfigDir: dir}
 }

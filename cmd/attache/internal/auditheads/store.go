@@ -84,7 +84,7 @@ func (s *Store) ofHour(ctx context.Context, file chain.Digest, hour time.Time) (
 }
 
 // errRace is returned if another process has stored a head in the meantime.
-var errRace = errors.New("another process has noted one meanwhile")
+var errRace = errors.New("another process has stored a head in the meantime")
 
 // put stores a head and replaces before, the file's head of the same hour, or nil.
 func (s *Store) put(ctx context.Context, n Entry, before *Entry) error {

@@ -18,19 +18,15 @@ import (
 // a fault in the chain, and if an end of a file that is in the database is missing. A single file
 // stands for itself and its older files. heads is nil without a database.
 func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *auditheads.Store, files ...string) error {
-	s, err := open(out, files...)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	s, missing := open(out, files...)
+	if missing != nil && (heads == nil || !errors.Is(missing, fs.ErrNotExist)) {
+		return missing
 	}
-	missing := err
 	if s == nil {
 		s = &chain.Snapshot{}
 	}
 	defer s.Close()
 	if heads == nil {
-		if missing != nil {
-			return missing
-		}
 		return verify(out, v, s)
 	}
 	known, readErr := readEnds(ctx, heads, s, files)

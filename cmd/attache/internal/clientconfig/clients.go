@@ -39,7 +39,10 @@ func Clients() []Client {
 	return []Client{
 		{
 			Name: "claude-code", Title: "Claude Code", Reread: "Start a new session of Claude Code.",
-			user: claudeCode, project: []string{".mcp.json"},
+			user: func(s System) []string {
+				return []string{s.join(cmp.Or(s.Getenv("CLAUDE_CONFIG_DIR"), s.Home), ".claude.json")}
+			},
+			project:  []string{".mcp.json"},
 			sections: []section{{"mcpServers"}, {"projects", "*", "mcpServers"}},
 		},
 		{
@@ -48,7 +51,10 @@ func Clients() []Client {
 		},
 		{
 			Name: "codex", Title: "Codex CLI", Reread: "Start Codex again.",
-			user: codex, project: []string{".codex/config.toml"},
+			user: func(s System) []string {
+				return []string{s.join(cmp.Or(s.Getenv("CODEX_HOME"), s.join(s.Home, ".codex")), "config.toml")}
+			},
+			project:  []string{".codex/config.toml"},
 			sections: []section{{"mcp_servers"}},
 		},
 		{
@@ -58,7 +64,11 @@ func Clients() []Client {
 		},
 		{
 			Name: "gemini", Title: "Gemini CLI", Reread: "Start Gemini CLI again.",
-			user: gemini, project: []string{".gemini/settings.json"}, sections: servers,
+			// GEMINI_CLI_HOME replaces the home directory, and not the directory .gemini in it.
+			user: func(s System) []string {
+				return []string{s.join(cmp.Or(s.Getenv("GEMINI_CLI_HOME"), s.Home), ".gemini", "settings.json")}
+			},
+			project: []string{".gemini/settings.json"}, sections: servers,
 		},
 		{
 			Name: "vscode", Title: "VS Code", Reread: "Restart the servers in VS Code by \"MCP: List Servers\".",
@@ -71,7 +81,7 @@ func Clients() []Client {
 			sections: servers,
 		},
 		{
-			Name: "zed", Title: "Zed", Reread: "Zed starts the servers anew by itself.",
+			Name: "zed", Title: "Zed", Reread: "Zed restarts the servers by itself.",
 			user: zed, project: []string{".zed/settings.json"},
 			sections: []section{{"context_servers"}},
 		},
@@ -150,10 +160,6 @@ func (s System) Shared(path string) bool {
 	return shared
 }
 
-func claudeCode(s System) []string {
-	return []string{s.join(cmp.Or(s.Getenv("CLAUDE_CONFIG_DIR"), s.Home), ".claude.json")}
-}
-
 func claudeDesktop(s System) []string {
 	const file = "claude_desktop_config.json"
 	paths := []string{s.join(s.config(), "Claude", file)}
@@ -163,16 +169,6 @@ func claudeDesktop(s System) []string {
 		paths = append(paths, s.each(packages, "Claude_", "LocalCache", "Roaming", "Claude", file)...)
 	}
 	return paths
-}
-
-func codex(s System) []string {
-	return []string{s.join(cmp.Or(s.Getenv("CODEX_HOME"), s.join(s.Home, ".codex")), "config.toml")}
-}
-
-// gemini uses GEMINI_CLI_HOME, which replaces the home directory and not the directory .gemini in
-// it.
-func gemini(s System) []string {
-	return []string{s.join(cmp.Or(s.Getenv("GEMINI_CLI_HOME"), s.Home), ".gemini", "settings.json")}
 }
 
 // vscode returns a file for each profile, and the settings files, in which older versions keep

@@ -43,7 +43,7 @@ func (p *Plan) Diff(looksSecret func(argument string) bool) []DiffLine {
 // hunk returns the changes that splices make to the lines between from and to.
 func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	masks := p.masks(from, to)
-	old := apply(p.old[from:to], moved(masks, from))
+	old := applyIn(p.old, span{from, to}, masks)
 	both := slices.Clone(splices)
 	for _, m := range masks {
 		if !slices.ContainsFunc(splices, func(s splice) bool { return s.from <= m.from && m.to <= s.to }) {
@@ -51,13 +51,13 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 		}
 	}
 	slices.SortStableFunc(both, func(a, b splice) int { return cmp.Or(a.from-b.from, a.to-b.to) })
-	changed := apply(p.old[from:to], moved(both, from))
+	changed := applyIn(p.old, span{from, to}, both)
 	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
 	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*clipContext {
-		first, tail := p.entries(from, to, splices)
-		first, tail = len(apply(p.old[from:first], moved(between(masks, from, first), from))), len(apply(p.old[tail:to], moved(between(masks, tail, to), tail)))
-		old = clip(old, first, len(old)-tail)
-		changed = clip(changed, first, len(changed)-tail)
+		first, last := p.entries(from, to, splices)
+		before, after := len(applyIn(p.old, span{from, first}, masks)), len(applyIn(p.old, span{last, to}, masks))
+		old = clip(old, before, len(old)-after)
+		changed = clip(changed, before, len(changed)-after)
 	}
 	lines := []DiffLine{head}
 	for i, text := range [][]byte{old, changed} {
@@ -77,15 +77,6 @@ func (p *Plan) masks(from, to int) []splice {
 		}
 	}
 	return masks
-}
-
-// moved returns the splices with offsets relative to from.
-func moved(splices []splice, from int) []splice {
-	out := make([]splice, len(splices))
-	for i, s := range splices {
-		out[i] = splice{span{s.from - from, s.to - from}, s.text}
-	}
-	return out
 }
 
 // entries returns the range between from and to that contains the splices, and the names, commands
@@ -112,11 +103,6 @@ func (p *Plan) entries(from, to int, splices []splice) (first, last int) {
 		}
 	}
 	return first, last
-}
-
-// between returns the splices that lie between from and to.
-func between(splices []splice, from, to int) []splice {
-	return slices.DeleteFunc(slices.Clone(splices), func(s splice) bool { return s.from < from || s.to > to })
 }
 
 // clip returns the part of line between first and last, with clipContext bytes on each side.

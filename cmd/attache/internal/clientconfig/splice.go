@@ -15,18 +15,26 @@ type splice struct {
 
 // apply returns data with the splices applied. They are sorted and do not overlap.
 func apply(data []byte, splices []splice) []byte {
-	size := len(data)
+	return applyIn(data, span{0, len(data)}, splices)
+}
+
+// applyIn returns a part of data with the splices that are inside it applied.
+func applyIn(data []byte, part span, splices []splice) []byte {
+	size := part.to - part.from
 	for _, s := range splices {
-		size += len(s.text) - (s.to - s.from)
+		size += len(s.text)
 	}
 	out := make([]byte, 0, size)
-	at := 0
+	at := part.from
 	for _, s := range splices {
+		if s.from < part.from || s.to > part.to {
+			continue
+		}
 		out = append(out, data[at:s.from]...)
 		out = append(out, s.text...)
 		at = s.to
 	}
-	return append(out, data[at:]...)
+	return append(out, data[at:part.to]...)
 }
 
 // comments returns the comments in part, a part of a list that is removed with its items, and the

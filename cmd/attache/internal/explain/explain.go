@@ -182,10 +182,7 @@ func endError(ctx context.Context) error {
 // see.
 func unknownTool(m *wire.Message, tools toolList, shown []string) error {
 	name := m.Name().Text()
-	if !tools.known || !m.MethodIs("tools/call") {
-		return nil
-	}
-	if slices.Contains(inspect.ToolNames(tools.list), name) || slices.Contains(shown, name) {
+	if !tools.known || !m.MethodIs("tools/call") || slices.Contains(inspect.ToolNames(tools.list), name) || slices.Contains(shown, name) {
 		return nil
 	}
 	if near := cli.Nearest(name, shown); near != "" {

@@ -74,7 +74,7 @@ func (p *printer) call(x *callReport, n, total int) {
 	if x.Hidden {
 		hidden := "the model is not shown this tool"
 		if x.Outcome == outcomeGoesOn {
-			hidden += "; a client may call it all the same"
+			hidden += "; a client may call it nevertheless"
 		}
 		p.Wrapped(term.Notice, "hidden: ", hidden)
 	}

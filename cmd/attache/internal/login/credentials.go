@@ -103,7 +103,7 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 		err = c.requestScopes(ctx, sent, ch.scopes)
 	case ch.metadata == "" && !c.Store.Has(c.URL):
 		c.grant = nil
-		err = c.loginError("the server wants a credential and does not say where one logs in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
+		err = c.loginError("the server wants a credential and does not name a place to log in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
 	default:
 		err = c.renew(ctx, sent)
 	}
@@ -149,7 +149,7 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 // since, or by a new one.
 func (c *Credentials) renew(ctx context.Context, old string) error {
 	if c.Machine {
-		return c.machineToken(ctx)
+		return c.machineToken(ctx, *c.grant)
 	}
 	return c.underLock(ctx, func(ctx context.Context, g *Grant) error {
 		switch {
@@ -252,25 +252,18 @@ func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool)
 	if err != nil {
 		return err
 	}
-	g := &Grant{URL: c.URL, Resource: a.resource, Issuer: a.Issuer, Token: a.TokenEndpoint, ClientID: c.ClientID, Style: secretStyle(a), Scopes: a.scopes}
+	g := Grant{URL: c.URL, Resource: a.resource, Issuer: a.Issuer, Token: a.TokenEndpoint, ClientID: c.ClientID, Style: secretStyle(a), Scopes: a.scopes}
 	if c.grant != nil && c.grant.Issuer == g.Issuer {
 		g.Scopes = union(c.grant.Scopes, a.scopes)
 		if more && len(g.Scopes) == len(c.grant.Scopes) {
 			return scopeError(ch.scopes)
 		}
 	}
-	before := c.grant
-	c.grant = g
-	if err := c.machineToken(ctx); err != nil {
-		c.grant = before
-		return err
-	}
-	return nil
+	return c.machineToken(ctx, g)
 }
 
-// machineToken gets a token with the client's own secret.
-func (c *Credentials) machineToken(ctx context.Context) error {
-	g := *c.grant
+// machineToken gets a token for the grant g with the client's own secret, and then uses g.
+func (c *Credentials) machineToken(ctx context.Context, g Grant) error {
 	if err := c.request(ctx, &g, g.Scopes, url.Values{"resource": {g.Resource}}); err != nil {
 		return fmt.Errorf("the client credentials give no token: %w", err)
 	}

@@ -57,7 +57,7 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	}
 	defer unlock()
 	if err := o.Store.Save(g); err != nil {
-		return nil, fmt.Errorf("the login cannot be kept: %w", err)
+		return nil, fmt.Errorf("the login cannot be saved: %w", err)
 	}
 	return g, nil
 }

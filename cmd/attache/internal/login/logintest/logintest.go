@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -56,7 +57,7 @@ type Server struct {
 	codes   map[string]url.Values
 	tokens  map[string]*family // by access token
 	refresh map[string]*family // by refresh token, including used ones
-	events  []string
+	events  map[string]int // how often they happened
 }
 
 type client struct {
@@ -76,7 +77,7 @@ type family struct {
 
 // New starts the servers.
 func New(c Config) *Server {
-	s := &Server{Config: c, clients: map[string]client{}, codes: map[string]url.Values{}, tokens: map[string]*family{}, refresh: map[string]*family{}}
+	s := &Server{Config: c, clients: map[string]client{}, codes: map[string]url.Values{}, tokens: map[string]*family{}, refresh: map[string]*family{}, events: map[string]int{}}
 	for id, secret := range c.Clients {
 		s.clients[id] = client{secret: secret}
 	}
@@ -112,28 +113,17 @@ func (s *Server) SetRefuses(refuses bool) {
 
 // Count returns how often something happened: "authorize", "register", "code", "refresh",
 // "replay", "client_credentials", "revoke", "served".
-func (s *Server) Count(event string) (n int) {
+func (s *Server) Count(event string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.events {
-		if e == event {
-			n++
-		}
-	}
-	return n
+	return s.events[event]
 }
 
 // Secrets returns all tokens that were issued.
-func (s *Server) Secrets() (all []string) {
+func (s *Server) Secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for t := range s.tokens {
-		all = append(all, t)
-	}
-	for t := range s.refresh {
-		all = append(all, t)
-	}
-	return all
+	return slices.AppendSeq(slices.Collect(maps.Keys(s.tokens)), maps.Keys(s.refresh))
 }
 
 // Revoke revokes all tokens, or only the access tokens.
@@ -168,7 +158,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if f := s.refresh[r.FormValue("token")]; f != nil {
 			f.revoked = true
 		}
-		s.events = append(s.events, "revoke")
+		s.events["revoke"]++
 		s.mu.Unlock()
 	default:
 		http.NotFound(w, r)
@@ -230,7 +220,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.clients[answer["client_id"].(string)] = c
-	s.events = append(s.events, "register")
+	s.events["register"]++
 	s.mu.Unlock()
 	reply(w, 201, answer)
 }
@@ -257,7 +247,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	code := "code-" + rand.Text()
 	s.codes[code] = q
-	s.events = append(s.events, "authorize")
+	s.events["authorize"]++
 	answer := url.Values{"code": {code}, "state": {q.Get("state")}}
 	switch s.Iss {
 	case "":
@@ -294,7 +284,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse("invalid_grant")
 			return
 		}
-		s.events = append(s.events, "code")
+		s.events["code"]++
 		s.issue(w, &family{client: id, scope: q.Get("scope")})
 	case "refresh_token":
 		f := s.refresh[r.FormValue("refresh_token")]
@@ -303,14 +293,14 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse("invalid_grant")
 		case f.refresh != r.FormValue("refresh_token"):
 			f.revoked, f.access = true, ""
-			s.events = append(s.events, "replay")
+			s.events["replay"]++
 			refuse("invalid_grant")
 		default:
-			s.events = append(s.events, "refresh")
+			s.events["refresh"]++
 			s.issue(w, f)
 		}
 	case "client_credentials":
-		s.events = append(s.events, "client_credentials")
+		s.events["client_credentials"]++
 		s.issue(w, &family{client: id, scope: r.FormValue("scope")})
 	default:
 		refuse("unsupported_grant_type")
@@ -349,7 +339,7 @@ func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
 	valid := f != nil && f.access == token && !f.revoked && (s.Lifetime == 0 || time.Now().Before(f.expires))
 	enough := valid && (need == "" || slices.Contains(strings.Fields(f.scope), need)) && !s.Refuses
 	if enough {
-		s.events = append(s.events, "served")
+		s.events["served"]++
 	}
 	s.mu.Unlock()
 	challenge := "Bearer "
