@@ -371,7 +371,7 @@ func TestStartErrors(t *testing.T) {
 		{"not in PATH", Options{Argv: []string{"nosuch"}, Env: []string{"PATH=/bin:" + dir}}, syscall.ENOENT, 127,
 			[]string{`"nosuch"`, "/bin:" + dir, "install it"}},
 		{"all in one word", Options{Argv: []string{"npx -y server"}, Env: []string{"PATH=/bin"}}, syscall.ENOENT, 127,
-			[]string{"a word of its own"}},
+			[]string{"as a separate argument"}},
 		{"no PATH", Options{Argv: []string{"sh"}}, syscall.ENOENT, 127, []string{"PATH is empty"}},
 		{"in PATH, not executable", Options{Argv: []string{"plain"}, Env: []string{"PATH=" + dir}}, syscall.EACCES, 126,
 			[]string{plain, "permission denied", "chmod"}},

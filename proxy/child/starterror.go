@@ -56,7 +56,7 @@ func notFound(command string, err error, format string, args ...any) error {
 func notInPath(name, path string, err error) error {
 	switch {
 	case strings.Contains(name, " "):
-		return notFound(name, err, "no such program in PATH: if these are a program and its arguments, give each as a word of its own")
+		return notFound(name, err, "no such program in PATH: if these are a program and its arguments, pass each as a separate argument")
 	case path == "":
 		return notFound(name, err, "PATH is empty or not set: set it, or give the full path of the program")
 	}

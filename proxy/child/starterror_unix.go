@@ -93,7 +93,7 @@ func diagnose(o Options, path string, err error) string {
 			return fmt.Sprintf("%s: %v: %s", file, c.errno, c.hint)
 		}
 	}
-	return fmt.Sprintf("%s: %v: see that it runs from a shell", file, err)
+	return fmt.Sprintf("%s: %v: check that it runs from a shell", file, err)
 }
 
 var causes = []struct {

@@ -76,7 +76,7 @@ func diagnose(o Options, path string, err error) string {
 	if errors.Is(err, errBatchLineEnd) || errors.Is(err, errBatchTooLong) {
 		return fmt.Sprintf("%s: %v", path, err)
 	}
-	return fmt.Sprintf("%s: %v: see that it runs from a command prompt", path, err)
+	return fmt.Sprintf("%s: %v: check that it runs from a command prompt", path, err)
 }
 
 var causes = []struct {

@@ -55,19 +55,17 @@ func (p Player) Play(t *testing.T, pattern string) {
 		base := filepath.Base(file)
 		for _, s := range scripts {
 			t.Run(strings.TrimSuffix(base, filepath.Ext(base))+"/"+s.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { p.play(t, base, s) })
+				synctest.Test(t, func(t *testing.T) {
+					if err := p.run(newSession(t, 0), base, s); err != nil {
+						t.Fatal(err)
+					}
+				})
 			})
 		}
 	}
 }
 
-// play plays one script, in a bubble.
-func (p Player) play(t *testing.T, file string, s script) {
-	if err := p.run(newSession(t, 0), file, s); err != nil {
-		t.Fatal(err)
-	}
-}
-
+// run plays one script, in a bubble.
 func (p Player) run(session *Session, file string, s script) error {
 	setup, err := p.setup(session, s)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestReadErrors(t *testing.T) {
 		"not JSON":      {"hello\n", "line 1"},
 		"newer":         {`{"version":2}` + "\n", "version 2"},
 		"bad line":      {head + "\n{\"t\":", "line 3"},
-		"no place":      {head + `{"t":1,"at":"elsewhere","frame":""}`, "line 2: \"elsewhere\" is no place"},
+		"no place":      {head + `{"t":1,"at":"elsewhere","frame":""}`, "line 2: unknown place \"elsewhere\""},
 		"no bytes":      {head + `{"t":1,"at":"client-in"}`, "line 2: neither frame nor base64"},
 		"broken base64": {head + `{"t":1,"at":"client-in","base64":"*"}`, "line 2"},
 	} {

@@ -132,19 +132,19 @@ func NewToldScrubber(s Secrets) *Scrubber {
 // clean reports whether a line has certainly no secret, for a Scrubber that replaces only
 // known ones. This check is fast, and most lines have none.
 func (s *Scrubber) clean(line []byte) bool {
-	if !s.knownOnly || hasSuffixed(line, "atk", '_') || hasSuffixed(line, "ey", 'J') || bytes.IndexByte(line, '\\') >= 0 {
+	if !s.knownOnly || containsRare(line, "atk", '_') || containsRare(line, "ey", 'J') || bytes.IndexByte(line, '\\') >= 0 {
 		return false
 	}
-	if s.prefix != "" && hasSuffixed(line, s.prefix, '_') {
+	if s.prefix != "" && containsRare(line, s.prefix, '_') {
 		return false
 	}
 	has := func(l literal) bool { return bytes.Contains(line, l.text) }
 	return !slices.ContainsFunc(s.literals, has) && !slices.ContainsFunc(s.laterLiterals(), has)
 }
 
-// hasSuffixed reports whether line contains the text before, followed by last. It searches
-// for last, which is rare in these lines: that is faster than searching for the whole text.
-func hasSuffixed(line []byte, before string, last byte) bool {
+// containsRare reports whether line contains the text before, followed by the byte last. It
+// searches for last, which is rare in lines: that is faster than searching for the whole text.
+func containsRare(line []byte, before string, last byte) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(line[at:], last)
 		if i < 0 {
@@ -354,13 +354,12 @@ func CredentialName(name string) bool {
 		return !slices.Contains(cursorWords, words[len(words)-2])
 	}
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "-", ""), "_", "")
-	for _, end := range []string{"apikey", "authorization", "password", "passwd", "secret", "accesstoken", "refreshtoken", "authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "cookie"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return name == "token"
+	return name == "token" || slices.ContainsFunc(credentialSuffixes, func(end string) bool { return strings.HasSuffix(name, end) })
 }
+
+// credentialSuffixes end the names of credentials, without case and separators.
+var credentialSuffixes = []string{"apikey", "authorization", "password", "passwd", "secret", "accesstoken", "refreshtoken",
+	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "cookie"}
 
 // cursorWords precede "token" in names of cursors, which are not secret.
 var cursorWords = []string{"progress", "page", "next", "continuation", "sync", "cancel", "cancellation"}

@@ -93,7 +93,7 @@ func Read(r io.Reader) (*Session, error) {
 		return nil, err
 	}
 	if len(data) == 0 {
-		return nil, errors.New("line 1: the file is empty, and no recording")
+		return nil, errors.New("line 1: the file is empty: name a file that --record has written")
 	}
 	s, n := &Session{}, 0
 	for line := range bytes.Lines(data) {
@@ -114,7 +114,7 @@ func (s *Session) readLine(n int, line []byte) error {
 			return errors.New("this is not the header of a recording, {\"version\":1,...}: name a file that --record has written")
 		}
 		if s.Header.Version != Version {
-			return fmt.Errorf("a recording of version %d, and this attache reads version %d: record it again", s.Header.Version, Version)
+			return fmt.Errorf("the recording has version %d, but this attache reads version %d: record it again", s.Header.Version, Version)
 		}
 		return nil
 	}
@@ -134,7 +134,7 @@ func (e *event) read() (Event, error) {
 	switch e.At {
 	case ClientIn, ServerIn, ServerOut, ClientOut, ServerExit, ServerStart:
 	default:
-		return out, fmt.Errorf("%q is no place: write client-in, server-in, server-out, client-out, server-exit or server-start", e.At)
+		return out, fmt.Errorf("unknown place %q: use client-in, server-in, server-out, client-out, server-exit or server-start", e.At)
 	}
 	switch {
 	case e.Oversize:

@@ -194,13 +194,11 @@ func (p *play) settle() {
 
 // match reports whether l is among the free lines, and removes it from them.
 func (s *stream) match(l line) bool {
-	for k, i := range s.free {
-		if equal(s.got[i], l) {
-			s.free = slices.Delete(s.free, k, k+1)
-			return true
-		}
+	k := slices.IndexFunc(s.free, func(i int) bool { return equal(s.got[i], l) })
+	if k >= 0 {
+		s.free = slices.Delete(s.free, k, k+1)
 	}
-	return false
+	return k >= 0
 }
 
 // read reads the next line of a stream. It reports false if none comes. If as many

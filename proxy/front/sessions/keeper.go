@@ -111,7 +111,7 @@ func (k *Keeper) note(err error) {
 	if err == nil {
 		k.failed.Store(false)
 	} else if !k.failed.Swap(true) {
-		k.log.Warn("sessions are not kept now, so they may not go on after a restart", "err", err)
+		k.log.Warn("sessions cannot be stored now, so they may not continue after a restart", "err", err)
 	}
 }
 

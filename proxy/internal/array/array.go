@@ -2,7 +2,12 @@
 // pass.
 package array
 
-import "github.com/attache-mcp/attache/proxy/wire"
+import (
+	"bytes"
+	"slices"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
 
 // An Array collects the members of a line that pass, in one buffer: a line may have
 // millions of members, and a buffer for each would take many times its bytes. The bytes
@@ -65,12 +70,5 @@ func (a *Array) Edited() bool { return a.edited }
 
 // Join returns the frames as one array with the given line end.
 func Join(frames [][]byte, eol []byte) []byte {
-	line := []byte{'['}
-	for i, f := range frames {
-		if i > 0 {
-			line = append(line, ',')
-		}
-		line = append(line, f...)
-	}
-	return append(append(line, ']'), eol...)
+	return slices.Concat([]byte{'['}, bytes.Join(frames, []byte{','}), []byte{']'}, eol)
 }

@@ -142,7 +142,7 @@ func (v *Supervisor) compareLists(ctx context.Context) {
 		}
 	}
 	for _, c := range v.record.Compare(now) {
-		v.o.Log.Warn("the server that was started again lists something else than the one before", "list", c.method)
+		v.o.Log.Warn("a list of the server that was started again differs from that of the one before", "list", c.method)
 		if v.policy.Changed != nil {
 			v.policy.Changed(c.method, c.before, c.after)
 		}

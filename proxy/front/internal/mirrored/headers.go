@@ -52,7 +52,7 @@ func compare(h http.Header, name, body string) string {
 	}
 	value, ok := headertext.Decode(values[0])
 	if !ok || len(values) > 1 || value != body {
-		return fmt.Sprintf("the header %s does not say what the body does, %q", name, body)
+		return fmt.Sprintf("the header %s differs from the body, which says %q", name, body)
 	}
 	return ""
 }

@@ -96,7 +96,7 @@ func compareParam(h http.Header, name string, value wire.Value) string {
 	case len(values) == 0 && (!value.Exists() || value.IsNull()):
 		return ""
 	case !value.Exists() || value.IsNull():
-		return fmt.Sprintf("the header %s is there, and the argument is not", name)
+		return fmt.Sprintf("there is a header %s, but no such argument", name)
 	case value.IsObject() || value.IsArray():
 		return ""
 	case value.IsString():
