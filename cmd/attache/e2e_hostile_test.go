@@ -19,11 +19,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestE2EHostile sends the frames of testdata/hostile to three real servers, first
-// through attache with a rule that denies one tool and one that pins an argument,
-// then directly. Through attache the denied tool never runs, the pinned value is
-// the one the server sees, and a good call works after each frame. Directly many
-// of them fool the server, or end it: otherwise they would prove nothing.
+// TestE2EHostile sends the frames of testdata/hostile to three real servers, first through attache with a rule
+// that denies one tool and one that pins an argument, then directly. Through attache the denied tool never
+// runs, the server gets the pinned value, and a good call works after each frame. Directly many frames bypass
+// the rules or end the server: otherwise they would prove nothing.
 func TestE2EHostile(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -48,7 +47,7 @@ func TestE2EHostile(t *testing.T) {
 	}
 }
 
-// An era is how a session begins, and what every request says.
+// An era has the handshake of a session and the members of every request.
 type era struct {
 	name  string
 	hello []string // requests have the id "hello"
@@ -68,7 +67,7 @@ var (
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`}
 )
 
-// dress gives each object of params in a frame what a request of the era has.
+// dress adds the members that a request of the era needs to each params object in a frame.
 func (e era) dress(frame string) string {
 	if e.meta == "" {
 		return frame
@@ -101,7 +100,7 @@ func (l *lab) besiege(t *testing.T, s server, e era, frames []proxytest.Frame) {
 	}
 }
 
-// fool counts what becomes of the frames without attache.
+// fool counts the results of the frames without attache.
 func (l *lab) fool(t *testing.T, s server, e era, frames []proxytest.Frame) {
 	const least = 50 // of the frames fool any server
 	c := l.connect(t, e, s.command)
@@ -177,7 +176,7 @@ func (c *rawClient) read(out io.Reader) {
 	}
 }
 
-// await reads up to the line that has text in it.
+// await reads up to the line that contains text.
 func (c *rawClient) await(text string, limit time.Duration) (string, error) {
 	late := time.After(limit)
 	for {
@@ -195,7 +194,7 @@ func (c *rawClient) await(text string, limit time.Duration) (string, error) {
 	}
 }
 
-// try sends a frame, and then a call that is as it should be and works.
+// try sends a frame, and then a good call, which must work.
 func (c *rawClient) try(f proxytest.Frame, limit time.Duration) error {
 	c.calls++
 	id := fmt.Sprintf(`"good-%d"`, c.calls)
@@ -208,8 +207,7 @@ func (c *rawClient) try(f proxytest.Frame, limit time.Duration) error {
 	return err
 }
 
-// fooled returns what the server ran since the last time that it must not have
-// run, "" for nothing.
+// fooled returns what the server has run against the rules since the last call, "" for nothing.
 func (c *rawClient) fooled(t *testing.T) (what string) {
 	t.Helper()
 	data, err := os.ReadFile(c.ran)
@@ -236,7 +234,7 @@ func (c *rawClient) fooled(t *testing.T) (what string) {
 	return what
 }
 
-// close ends the session in good order.
+// close ends the session orderly.
 func (c *rawClient) close(t *testing.T) {
 	t.Helper()
 	c.in.Close()

@@ -7,9 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestHostileFramesRewrite is TestHostileFrames with a tool that is hidden in place
-// of denied, and an argument that is set in place of pinned: no parser finds either
-// undone.
+// TestHostileFramesRewrite is TestHostileFrames with a hidden tool instead of a denied one, and a set argument
+// instead of a pinned one: no parser finds either rule bypassed.
 func TestHostileFramesRewrite(t *testing.T) {
 	s := loadHostile(t, "../../testdata/hostile/rewrite.yaml")
 	for _, f := range proxytest.Frames(t, hostileFrames) {

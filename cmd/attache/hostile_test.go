@@ -26,8 +26,7 @@ const (
 	hostileRules  = "../../testdata/hostile/rules.yaml"
 )
 
-// What stands around a hostile frame: a session that has begun, and a call that
-// is as it should be.
+// The lines around a hostile frame: the beginning of a session, and a good call.
 const (
 	hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -38,10 +37,9 @@ const (
 `
 )
 
-// TestHostileFrames sends each frame of the table through the chain of a real
-// configuration, to a server that keeps what reaches it. Nothing that reaches it
-// is a call of the denied tool, or has another than the pinned value, to any
-// parser; and the session lives.
+// TestHostileFrames sends each frame of the table through the chain of a real configuration to a server that
+// records its input. To no parser is anything in it a call of the denied tool, or has another value than the
+// pinned one; and the session survives.
 func TestHostileFrames(t *testing.T) {
 	s := loadHostileRules(t)
 	for _, f := range proxytest.Frames(t, hostileFrames) {
@@ -72,7 +70,7 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// FuzzHostileFrames sends any bytes the same way.
+// FuzzHostileFrames sends arbitrary bytes the same way.
 func FuzzHostileFrames(f *testing.F) {
 	s := loadHostileRules(f)
 	for i, frame := range proxytest.Frames(f, hostileFrames) {
@@ -90,8 +88,7 @@ func FuzzHostileFrames(f *testing.F) {
 	})
 }
 
-// withoutOwn takes out the lines that are attache's own: what it asks, and what it
-// answers to a reply that it refused.
+// withoutOwn removes attache's own lines: its requests, and its answers to replies that it refused.
 func withoutOwn(lines string) string {
 	var rest strings.Builder
 	for line := range strings.Lines(lines) {
@@ -104,7 +101,7 @@ func withoutOwn(lines string) string {
 
 func loadHostileRules(t testing.TB) *config.Settings { return loadHostile(t, hostileRules) }
 
-// loadHostile reads a configuration.
+// loadHostile loads a configuration.
 func loadHostile(t testing.TB, file string) *config.Settings {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -118,8 +115,8 @@ func loadHostile(t testing.TB, file string) *config.Settings {
 	return s
 }
 
-// besiege relays what the client says to a server, through the layers and under
-// the rules of s, and returns what reached the server and what the client got.
+// besiege relays the client's lines to a server with the layers and rules of s, and returns the output to the
+// server and to the client.
 func besiege(t testing.TB, s *config.Settings, client string) (reached, answered string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -139,8 +136,7 @@ func besiege(t testing.TB, s *config.Settings, client string) (reached, answered
 	return server.kept.String(), out.String()
 }
 
-// A keeper is a server that keeps what reaches it, lists two tools, and answers
-// each request that it can read.
+// A keeper is a server that records its input, lists two tools, and answers each request that it can read.
 type keeper struct {
 	in     *io.PipeReader
 	stdin  *io.PipeWriter
@@ -178,7 +174,7 @@ func (k *keeper) serve() {
 	}
 }
 
-// reply answers as a careful server would: what it cannot read it leaves alone.
+// reply answers like a careful server: it ignores what it cannot read.
 func (k *keeper) reply(line []byte) string {
 	var frame struct {
 		ID     json.RawMessage
@@ -197,9 +193,8 @@ func (k *keeper) reply(line []byte) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, result)
 }
 
-// noneFooled wants that no parser reads a call of the denied tool, or another
-// tenant than the pinned one, in what reached the server. A bare carriage return
-// ends a line for some.
+// noneFooled checks that no parser reads a call of the denied tool, or another tenant than the pinned one, in
+// the server's input. For some parsers a carriage return ends a line.
 func noneFooled(t testing.TB, reached string) {
 	t.Helper()
 	for _, line := range strings.FieldsFunc(reached, func(c rune) bool { return c == '\n' || c == '\r' }) {
@@ -219,8 +214,7 @@ type parsedCall struct {
 	tenant any // nil for none
 }
 
-// lastWins reads as JavaScript, Python and Go's maps do: the last of two equal
-// keys counts.
+// lastWins decodes like JavaScript, Python and Go's maps: the last of two equal keys counts.
 func lastWins(line []byte) (all []parsedCall) {
 	for _, one := range members(line) {
 		var frame map[string]any
@@ -236,8 +230,7 @@ func lastWins(line []byte) (all []parsedCall) {
 	return all
 }
 
-// merging reads as Go's structures do: letter case is nothing, and of two equal
-// objects both count.
+// merging decodes like Go's structs: case is ignored, and two equal objects are merged.
 func merging(line []byte) (all []parsedCall) {
 	for _, one := range members(line) {
 		var frame struct {
@@ -255,8 +248,7 @@ func merging(line []byte) (all []parsedCall) {
 	return all
 }
 
-// firstWins reads as gjson does: the first of two equal keys counts, and what
-// stands around the object does not matter.
+// firstWins reads like gjson: the first of two equal keys counts, and text around the object is ignored.
 func firstWins(line []byte) (all []parsedCall) {
 	read := func(frame gjson.Result) {
 		if frame.Get("method").String() == "tools/call" {
