@@ -96,9 +96,7 @@ func newFarm(t *testing.T, sockets bool) *farm {
 	f.calls, f.config = filepath.Join(dir, "calls"), filepath.Join(dir, "config.yaml")
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("ECHO_CALLS", f.calls)
-	if err := os.WriteFile(f.config, []byte("serve: {hosts: [mcp.example.com]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, f.config, "serve: {hosts: [mcp.example.com]}\n")
 	for i := range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -133,10 +131,10 @@ func (f *farm) start(i int) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	log, serving := &frontLog{serving: make(chan struct{})}, make(chan struct{})
+	log, ended := &frontLog{serving: make(chan struct{})}, make(chan struct{})
 	go func() {
 		_, _ = io.Copy(log, stderr)
-		close(serving)
+		close(ended)
 	}()
 	f.Cleanup(func() {
 		if cmd.ProcessState == nil {
@@ -149,7 +147,7 @@ func (f *farm) start(i int) {
 	})
 	select {
 	case <-log.serving:
-	case <-serving:
+	case <-ended:
 		f.Fatalf("front %d ended before it served:\n%s", i, log.text())
 	}
 }

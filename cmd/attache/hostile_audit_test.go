@@ -73,7 +73,7 @@ func relayAudited(t *testing.T, s *config.Settings, client string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newKeeper()
+	server := newRecordingServer()
 	o := conn.Relay()
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &bytes.Buffer{}
 	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }

@@ -34,7 +34,7 @@ func FuzzReaders(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, frame []byte, text string) {
 		text = withTokens(text)
-		reached, _ := besiege(t, s, hello+listTools+string(frame)+"\n"+framesOf(text))
+		reached, _ := relayLines(t, s, hello+listTools+string(frame)+"\n"+framesOf(text))
 		var lines []string
 		for line := range strings.Lines(reached) {
 			lines = append(lines, line)

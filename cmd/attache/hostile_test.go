@@ -46,7 +46,7 @@ func TestHostileFrames(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			frame := string(f.Bytes) + "\n"
 			opening := hello + listTools
-			reached, answered := besiege(t, s, opening+frame+goodCall)
+			reached, answered := relayLines(t, s, opening+frame+goodCall)
 			rest, ok := strings.CutPrefix(reached, opening)
 			rest, last := strings.CutSuffix(rest, goodCall)
 			if !ok || !last {
@@ -61,11 +61,11 @@ func TestHostileFrames(t *testing.T) {
 			if n := strings.Count(answered, `"id":7,`); n > 1 {
 				t.Errorf("the frame has %d answers", n)
 			}
-			noneFooled(t, reached)
+			requireRulesHold(t, reached)
 
 			// The same before attache knows the server's tools.
-			reached, _ = besiege(t, s, hello+frame)
-			noneFooled(t, reached)
+			reached, _ = relayLines(t, s, hello+frame)
+			requireRulesHold(t, reached)
 		})
 	}
 }
@@ -83,8 +83,8 @@ func FuzzHostileFrames(f *testing.F) {
 		if listed {
 			opening += listTools
 		}
-		reached, _ := besiege(t, s, opening+string(data))
-		noneFooled(t, reached)
+		reached, _ := relayLines(t, s, opening+string(data))
+		requireRulesHold(t, reached)
 	})
 }
 
@@ -115,16 +115,16 @@ func loadHostile(t testing.TB, file string) *config.Settings {
 	return s
 }
 
-// besiege relays the client's lines to a server with the layers and rules of s, and returns the output to the
+// relayLines relays the client's lines to a server with the layers and rules of s, and returns the output to the
 // server and to the client.
-func besiege(t testing.TB, s *config.Settings, client string) (reached, answered string) {
+func relayLines(t testing.TB, s *config.Settings, client string) (reached, answered string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	conn, err := assembly.Single(assembly.Options{Log: log}, s, assembly.ConnOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newKeeper()
+	server := newRecordingServer()
 	var out bytes.Buffer
 	o := conn.Relay()
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &out
@@ -133,38 +133,38 @@ func besiege(t testing.TB, s *config.Settings, client string) (reached, answered
 	if err := proxy.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	return server.kept.String(), out.String()
+	return server.input.String(), out.String()
 }
 
-// A keeper is a server that records its input, lists two tools, and answers each request that it can read.
-type keeper struct {
+// A recordingServer records its input, lists two tools, and answers each request that it can read.
+type recordingServer struct {
 	in     *io.PipeReader
 	stdin  *io.PipeWriter
 	stdout *io.PipeReader
 	out    *io.PipeWriter
-	gone   chan struct{}
-	kept   bytes.Buffer
+	ended  chan struct{} // closed when serve has returned
+	input  bytes.Buffer
 }
 
-func newKeeper() *keeper {
-	k := &keeper{gone: make(chan struct{})}
+func newRecordingServer() *recordingServer {
+	k := &recordingServer{ended: make(chan struct{})}
 	k.in, k.stdin = io.Pipe()
 	k.stdout, k.out = io.Pipe()
 	return k
 }
 
-func (k *keeper) Stdin() io.WriteCloser { return k.stdin }
-func (k *keeper) Stdout() io.Reader     { return k.stdout }
-func (k *keeper) Stop()                 { k.stdin.Close(); <-k.gone }
-func (k *keeper) Wait() error           { <-k.gone; return nil }
+func (k *recordingServer) Stdin() io.WriteCloser { return k.stdin }
+func (k *recordingServer) Stdout() io.Reader     { return k.stdout }
+func (k *recordingServer) Stop()                 { k.stdin.Close(); <-k.ended }
+func (k *recordingServer) Wait() error           { <-k.ended; return nil }
 
-func (k *keeper) serve() {
-	defer close(k.gone)
+func (k *recordingServer) serve() {
+	defer close(k.ended)
 	defer k.out.Close()
 	lines := bufio.NewReader(k.in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		k.kept.Write(line)
+		k.input.Write(line)
 		if reply := k.reply(line); reply != "" {
 			io.WriteString(k.out, reply)
 		}
@@ -175,7 +175,7 @@ func (k *keeper) serve() {
 }
 
 // reply answers like a careful server: it ignores what it cannot read.
-func (k *keeper) reply(line []byte) string {
+func (k *recordingServer) reply(line []byte) string {
 	var frame struct {
 		ID     json.RawMessage
 		Method string
@@ -193,9 +193,9 @@ func (k *keeper) reply(line []byte) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, result)
 }
 
-// noneFooled checks that no parser reads a call of the denied tool, or another tenant than the pinned one, in
+// requireRulesHold checks that no parser reads a call of the denied tool, or another tenant than the pinned one, in
 // the server's input. For some parsers a carriage return ends a line.
-func noneFooled(t testing.TB, reached string) {
+func requireRulesHold(t testing.TB, reached string) {
 	t.Helper()
 	for _, line := range strings.FieldsFunc(reached, func(c rune) bool { return c == '\n' || c == '\r' }) {
 		for _, read := range []func([]byte) []parsedCall{lastWins, merging, firstWins} {

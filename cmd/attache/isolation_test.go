@@ -21,6 +21,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
@@ -302,35 +303,6 @@ func (c *conversation) differs(text string) string {
 }
 
 // startEcho starts an echo server in memory.
-func startEcho(given string) *echoUpstream {
-	toServer, in := io.Pipe()
-	out, fromServer := io.Pipe()
-	u := &echoUpstream{in: in, out: out, exited: make(chan struct{})}
-	go func() {
-		defer close(u.exited)
-		fromServer.CloseWithError(echo(toServer, fromServer, " "+given))
-	}()
-	return u
-}
-
-// echoUpstream is an echo server in memory.
-type echoUpstream struct {
-	in     *io.PipeWriter
-	out    *io.PipeReader
-	exited chan struct{}
-}
-
-func (u *echoUpstream) Stdin() io.WriteCloser { return u.in }
-func (u *echoUpstream) Stdout() io.Reader     { return u.out }
-func (u *echoUpstream) Wait() error           { <-u.exited; return nil }
-
-// Stop lets the server answer the requests it has, and ends it if nobody reads the answers.
-func (u *echoUpstream) Stop() {
-	u.in.Close()
-	select {
-	case <-u.exited:
-	case <-time.After(5 * time.Second):
-		u.out.Close()
-		<-u.exited
-	}
+func startEcho(given string) *mempipe.Server {
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error { return echo(in, out, " "+given) })
 }
