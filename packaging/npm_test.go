@@ -18,34 +18,34 @@ import (
 	"testing"
 )
 
-// pretend is the variable that makes the test binary stand in for attache.
-const pretend = "ATTACHE_TEST_PRETEND"
+// standInVariable makes the test binary act as attache.
+const standInVariable = "ATTACHE_TEST_PRETEND"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(pretend) != "" {
-		os.Exit(pretended())
+	if os.Getenv(standInVariable) != "" {
+		os.Exit(standIn())
 	}
 	os.Exit(m.Run())
 }
 
-// pretended is what the launcher starts in these tests. Its first argument says what
-// it does.
-func pretended() int {
+// standIn acts as the attache that the launcher starts in these tests. Its first argument selects what it
+// does, and the result is its exit status.
+func standIn() int {
 	switch os.Args[1] {
-	case "echo": // tells what it was given, and what it reads
+	case "echo": // prints its arguments and its input
 		fmt.Printf("%q\n", os.Args[2:])
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 		fmt.Fprintln(os.Stderr, "to stderr")
 		return 37
 	case "pid":
 		fmt.Println(os.Getpid())
-	case "signal": // tells which signal came
+	case "signal": // prints the signal that it receives
 		signals := make(chan os.Signal, 1)
 		signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 		fmt.Println("ready")
 		fmt.Println(<-signals)
 		return 38
-	case "die": // by a signal
+	case "die": // kills itself
 		self, err := os.FindProcess(os.Getpid())
 		if err == nil {
 			err = self.Kill()
@@ -56,8 +56,7 @@ func pretended() int {
 	return 0
 }
 
-// node returns the path of Node. The packages are for it, so without it there is
-// nothing to test.
+// node returns the path of Node. The packages need it, so without it the tests are skipped.
 func node(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("node")
@@ -67,8 +66,8 @@ func node(t *testing.T) string {
 	return path
 }
 
-// release makes a release of the given targets in directories that it returns. The
-// binary for this system is the test's own.
+// release makes a release of the given targets and returns its directories. The binary for this system is the
+// test binary.
 func release(t *testing.T, targets []target) (dist, build string) {
 	t.Helper()
 	dist, build = t.TempDir(), t.TempDir()
@@ -102,8 +101,8 @@ func release(t *testing.T, targets []target) (dist, build string) {
 	return dist, build
 }
 
-// assemble makes the npm packages of a release, and returns where they are and their
-// directories in the order in which they were named.
+// assemble makes the npm packages of a release, and returns their directory and the names that it prints, in
+// their order.
 func assemble(t *testing.T, targets []target) (out string, dirs []string, err error) {
 	t.Helper()
 	dist, build := release(t, targets)
@@ -112,8 +111,8 @@ func assemble(t *testing.T, targets []target) (out string, dirs []string, err er
 	return out, strings.Fields(string(stdout)), err
 }
 
-// All packages of a release have its version, and the launcher asks for just that; it
-// is named last, as a package is published before what depends on it.
+// All packages of a release have its version, and the launcher depends on exactly that version. It is printed
+// last, because a package is published after its dependencies.
 func TestAssemble(t *testing.T) {
 	targets := readReleaser(t).targets()
 	out, dirs, err := assemble(t, targets)
@@ -154,7 +153,7 @@ func TestAssemble(t *testing.T) {
 	}
 }
 
-// A release that lacks a binary, or has two for one system, makes no packages.
+// A release without a binary for a target, or with two, makes no packages.
 func TestAssembleRefuses(t *testing.T) {
 	all := readReleaser(t).targets()
 	for name, targets := range map[string][]target{
@@ -169,7 +168,7 @@ func TestAssembleRefuses(t *testing.T) {
 	}
 }
 
-// installed returns the launcher as npm installs it, with the packages that fit here.
+// installed returns the launcher as npm installs it, with the packages for this system.
 func installed(t *testing.T) string {
 	t.Helper()
 	out, _, err := assemble(t, readReleaser(t).targets())
@@ -186,8 +185,8 @@ func installed(t *testing.T) string {
 	return filepath.Join(modules, "attache-mcp", "attache.js")
 }
 
-// eachWay runs a test with the launcher replacing itself, where this Node can, and
-// with it as the parent of attache. command makes one that runs the launcher.
+// eachWay runs a test with a launcher that replaces itself, if this Node can, and with one that runs attache
+// as a child. command returns a command that runs the launcher.
 func eachWay(t *testing.T, test func(t *testing.T, replaces bool, command func(args ...string) *exec.Cmd)) {
 	launcher := installed(t)
 	without := filepath.Join(t.TempDir(), "without.cjs")
@@ -197,7 +196,7 @@ func eachWay(t *testing.T, test func(t *testing.T, replaces bool, command func(a
 	with := func(options ...string) func(args ...string) *exec.Cmd {
 		return func(args ...string) *exec.Cmd {
 			cmd := exec.Command(node(t), slices.Concat(options, []string{launcher}, args)...)
-			cmd.Env = append(os.Environ(), pretend+"=yes")
+			cmd.Env = append(os.Environ(), standInVariable+"=yes")
 			return cmd
 		}
 	}
@@ -211,8 +210,8 @@ func eachWay(t *testing.T, test func(t *testing.T, replaces bool, command func(a
 	t.Run("parent", func(t *testing.T) { test(t, false, with("--require", without)) })
 }
 
-// What attache is given, writes and exits with is what the launcher is given, writes
-// and exits with, and nothing else.
+// The launcher passes arguments, stdin, output and exit status between its caller and attache, and adds
+// nothing.
 func TestLauncherIsTransparent(t *testing.T) {
 	eachWay(t, func(t *testing.T, _ bool, command func(...string) *exec.Cmd) {
 		cmd := command("echo", "--workspace", "a b", "--", "npx", "-y", "--version", "", "ü\n*")
@@ -275,7 +274,7 @@ func TestLauncherPassesSignals(t *testing.T) {
 	})
 }
 
-// Where attache is killed, whoever waits for the launcher sees just that.
+// If attache is killed, the parent of the launcher sees the same signal.
 func TestLauncherDiesAsAttacheDid(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no signals to die of")
@@ -289,7 +288,7 @@ func TestLauncherDiesAsAttacheDid(t *testing.T) {
 	})
 }
 
-// Without the package of this system the launcher says what to do, on stderr alone.
+// Without the package of this system the launcher prints what to do, only on stderr.
 func TestLauncherWithoutBinary(t *testing.T) {
 	for _, test := range []struct{ name, node, want string }{
 		{"left out", "0", "--omit=optional"},

@@ -1,5 +1,4 @@
-// Package packaging holds what a release is made with; these tests keep its parts in
-// step with each other, with the program and with the docs.
+// Package packaging has the files from which a release is made. These tests check that they agree.
 package packaging
 
 import (
@@ -15,10 +14,10 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// root is the repository's, seen from here.
+// root is the path of the repository.
 const root = ".."
 
-// releaser is what these tests read of .goreleaser.yaml.
+// releaser has the parts of .goreleaser.yaml that these tests read.
 type releaser struct {
 	Builds []struct {
 		Flags, Ldflags, Goos, Goarch []string
@@ -35,7 +34,7 @@ type releaser struct {
 	} `yaml:"dockers_v2"`
 }
 
-// target is a system and a processor, as Go calls them.
+// target is a system and a processor with their names in Go.
 type target struct{ goos, goarch string }
 
 func readReleaser(t *testing.T) releaser {
@@ -50,7 +49,7 @@ func readReleaser(t *testing.T) releaser {
 	return r
 }
 
-// targets returns what is built for.
+// targets returns the systems and processors of the builds.
 func (r releaser) targets() (all []target) {
 	for _, goos := range r.Builds[0].Goos {
 		for _, goarch := range r.Builds[0].Goarch {
@@ -60,7 +59,7 @@ func (r releaser) targets() (all []target) {
 	return all
 }
 
-// description is what these tests read of a package.json.
+// description has the parts of a package.json that these tests read.
 type description struct {
 	Name, Version        string
 	Bin                  map[string]string
@@ -82,7 +81,7 @@ func describe(t *testing.T, file string) description {
 	return d
 }
 
-// npmName returns the npm package that carries the binary for a target.
+// npmName returns the npm package with the binary for a target.
 func npmName(to target) string {
 	systems := map[string]string{"linux": "linux", "darwin": "darwin", "windows": "win32"}
 	processors := map[string]string{"amd64": "x64", "arm64": "arm64"}
@@ -98,7 +97,7 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
-// What is built for is what npm has a package for, and what images are made for.
+// The targets of the builds are those of the npm packages and of the images.
 func TestTargets(t *testing.T) {
 	r := readReleaser(t)
 	launcher := describe(t, "npm/attache-mcp/package.json")
@@ -129,8 +128,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Each file that a package takes from the repository is there, or is one that
-// packaging/generate makes.
+// Each file that a package takes from the repository exists, or packaging/generate makes it.
 func TestPackagedFiles(t *testing.T) {
 	r := readReleaser(t)
 	generate := string(read(t, "packaging/generate"))
@@ -150,7 +148,7 @@ func TestPackagedFiles(t *testing.T) {
 	}
 }
 
-// docs/install.md tells how a build is repeated: with the flags of the release.
+// docs/install.md repeats a build with the flags of the release.
 func TestDocsRepeatTheBuild(t *testing.T) {
 	build := readReleaser(t).Builds[0]
 	if len(build.Ldflags) != 1 {
@@ -163,8 +161,7 @@ func TestDocsRepeatTheBuild(t *testing.T) {
 	}
 }
 
-// Every command has a man page that says how it is called, and none speaks of what
-// only builds have.
+// Every command has a man page with its usage, and no page mentions a command that only builds have.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("go", "run", "-tags", "man", "./cmd/attache", "man", dir)

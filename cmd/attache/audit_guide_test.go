@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// The session in docs/audit.md is whole, and is printed as the guide says.
+// The session in docs/audit.md is complete, and prints what the guide shows.
 func TestAuditGuide(t *testing.T) {
 	data, err := os.ReadFile("../../docs/audit.md")
 	if err != nil {
@@ -46,8 +46,7 @@ func TestAuditGuide(t *testing.T) {
 	}
 }
 
-// Every member that a record can have is explained in docs/audit.md, or in the guide of what only
-// some records are about.
+// docs/audit.md explains every member of a record, or links to the guide that does.
 func TestAuditMembers(t *testing.T) {
 	guides := page(t, "docs/audit.md") + page(t, "docs/restart.md") + page(t, "docs/teams.md")
 	explained := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// noRelay is the relay of a call that is answered by nobody.
+// noRelay is the relay of a call that nobody answers.
 type noRelay struct{}
 
 func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
@@ -32,8 +32,7 @@ func (noRelay) Suspend(_ *wire.Message, ready <-chan struct{}, _ time.Duration, 
 	<-ready
 }
 
-// BenchmarkChain measures what the layers of a whole configuration do with one
-// call and its reply, without the relay around them.
+// BenchmarkChain measures the layers of a full configuration with one call and its reply, without the relay.
 func BenchmarkChain(b *testing.B) {
 	rules, err := os.ReadFile("testdata/bench.yaml")
 	if err != nil {
@@ -60,9 +59,7 @@ func benchmarkChain(b *testing.B, text string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	writeFile(b, file, text)
 	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file, "ATTACHE_API_KEY=" + key}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	s, err := config.Load(p, nil, nil)
 	if err != nil {

@@ -3,21 +3,17 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 )
 
-// Five attaches of one session, started at the same time in front of a server each,
-// brief the model once among them. In every other round one of them is killed in the
-// midst of its call; then it may have been its turn.
+// Five attaches of one session, started at the same time, each in front of a server, brief the model once in
+// total. In every other round one of them is killed during its call; it may have been the one to brief.
 func TestBriefingOnceASession(t *testing.T) {
 	dir := t.TempDir()
 	policies := filepath.Join(dir, "acme.yaml")
-	if err := os.WriteFile(policies, []byte("scope: acme\nobjectives: [Ship]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, policies, "scope: acme\nobjectives: [Ship]\n")
 	for _, name := range []string{"XDG_STATE_HOME", "LOCALAPPDATA", "HOME"} {
 		t.Setenv(name, dir)
 	}

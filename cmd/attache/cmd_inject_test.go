@@ -11,8 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// envServer is a server that scripts start: it says on stderr what it was told of
-// its session, and by which arguments it was started.
+// envServer is a server for scripts. It writes to stderr the variables of its session and its arguments.
 func envServer() {
 	env := os.Environ()
 	slices.Sort(env)
@@ -24,9 +23,8 @@ func envServer() {
 	fmt.Fprintln(os.Stderr, strings.Join(os.Args[1:], "|"))
 }
 
-// startEntry is a command of the scripts: "startentry FILE NAME" starts a server
-// as clients do, by its entry in a configuration, says one line to it, and wants
-// that it ends well.
+// startEntry is a script command: "startentry FILE NAME" starts a server by its entry in a configuration, like
+// a client, sends it one line, and checks that it exits without an error.
 func startEntry(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: startentry file name")

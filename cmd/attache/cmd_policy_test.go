@@ -10,8 +10,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// attache runs the program in this process and returns what it wrote and its
-// exit status.
+// attache runs the program in this process and returns its output and its exit status.
 func attache(t *testing.T, env []string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -19,7 +18,7 @@ func attache(t *testing.T, env []string, args ...string) (stdout, stderr string,
 	return out.String(), errs.String(), status
 }
 
-// An endpoint that knows one token.
+// An endpoint that accepts one token.
 func endpoint(t *testing.T) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

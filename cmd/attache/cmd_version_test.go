@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A release says what it was built with; a build without that what Go recorded of it.
+// A release prints the values set at build time, other builds the build information of Go.
 func TestVersionText(t *testing.T) {
 	clone := &debug.BuildInfo{
 		GoVersion: "go1.26.8",

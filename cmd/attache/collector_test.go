@@ -11,8 +11,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
 )
 
-// A scriptCollector is the collector of one script, and the names that stand for the ids it has
-// received.
+// A scriptCollector is the collector of one script, with short names for the ids it has received.
 type scriptCollector struct {
 	*otlptest.Collector
 	names map[string]string
@@ -20,14 +19,14 @@ type scriptCollector struct {
 
 type collectorKey struct{}
 
-// collector is a command of the scripts:
+// collector is a script command:
 //
-//	collector start       starts a collector and has OTEL_EXPORTER_OTLP_ENDPOINT name it
-//	collector lines FILE  writes down what it was sent
-//	collector named FILE  writes FILE again
+//	collector start       starts a collector and sets OTEL_EXPORTER_OTLP_ENDPOINT to its address
+//	collector lines FILE  writes what it has received to FILE
+//	collector named FILE  replaces the ids in FILE
 //
-// In both files ids are t1, t2… for traces and s1, s2… for spans, in the order in
-// which they are met, but for ids of one digit alone, which are a script's own.
+// In both files ids are t1, t2… for traces and s1, s2… for spans, in the order of their first
+// use. Ids of only one repeated digit come from the script and stay.
 func collector(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: collector start | lines FILE | named FILE")
@@ -50,7 +49,7 @@ func collector(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(file, []byte(idPattern.ReplaceAllStringFunc(text, c.name)), 0o600))
 }
 
-// collectors is where a script keeps its collector.
+// collectors holds the collector of a script.
 type collectors struct{ of *scriptCollector }
 
 var idPattern = regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{16})\b`)

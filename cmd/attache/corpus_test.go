@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/middleware/arguments"
 )
 
-// A judgedArgument is what a person decided about one property of some tools of a server,
-// from the words of its schema. They are in testdata/workspace-arguments.txt.
+// A judgedArgument is a person's verdict about a property of some tools of a server, from the words of its
+// schema. The verdicts are in testdata/workspace-arguments.txt.
 type judgedArgument struct {
 	server, version string
 	property        string // a dot leads into an object
@@ -54,8 +54,8 @@ func judgedArguments(t *testing.T) []judgedArgument {
 	return all
 }
 
-// mayBePlace finds the properties that have a line in testdata/workspace-arguments.txt:
-// those whose name, in any spelling, may mean the place worked in.
+// mayBePlace matches the properties that need a line in testdata/workspace-arguments.txt: those whose name, in
+// any spelling, may mean the place to work in.
 var mayBePlace = regexp.MustCompile(`(?i)^(` + strings.Join([]string{
 	`workspace(_?(ids?|gid|slug|path|root|folder|dir))?`, `paths?`, `local_?path`, `cwd`, `roots?`, `root_?(dir|path)`,
 	`directory`, `dir`, `target_?dir`, `work_?(dir|folder)`, `working_?directory`,
@@ -63,7 +63,7 @@ var mayBePlace = regexp.MustCompile(`(?i)^(` + strings.Join([]string{
 	`repo(sitory)?(_?(id|slug|name|path|url))?`, `organization(_?(id|gid|slug))?`,
 }, "|") + `)$`)
 
-// tool returns an input schema that has the property.
+// tool returns an input schema with the property.
 func (j judgedArgument) tool() []byte {
 	schema := j.schema
 	for _, name := range slices.Backward(strings.Split(j.property, ".")) {
@@ -72,7 +72,7 @@ func (j judgedArgument) tool() []byte {
 	return []byte(schema)
 }
 
-// Each property is in scope, has one verdict in each tool, and attache comes to the same.
+// Each property is in scope and has one verdict in each tool, and attache reaches the same verdict.
 func TestJudgedArguments(t *testing.T) {
 	type one struct{ server, tool, property string }
 	seen := make(map[one]bool)

@@ -19,13 +19,11 @@ import (
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
-// What people read is held to the program here, so that no page can come to say
-// what is not so: configurations, policy files, command lines, links, messages.
-// The guides with sessions in them are played by tests of their own
-// (TestRulesGuide, TestClientsGuide, TestInjectGuide,
+// These tests compare what people read with the program: configurations, policy files, command lines, links,
+// messages. Other tests play the sessions in guides (TestRulesGuide, TestClientsGuide, TestInjectGuide,
 // TestAuditGuide).
 
-// page returns a page, given by its path from the repository's root.
+// page returns the text of a page. name is its path in the repository.
 func page(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -35,7 +33,7 @@ func page(t *testing.T, name string) string {
 	return string(data)
 }
 
-// pages returns the paths of all pages, from the repository's root.
+// pages returns the paths of all pages in the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -51,15 +49,15 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// Every yaml block is a configuration that is accepted. Those that begin with a comment
-// naming a file under policies/ are together a directory of policy files.
+// Every yaml block is a valid configuration. Blocks that begin with a comment naming a file under policies/
+// together form a directory of policy files.
 func TestDocsConfigurations(t *testing.T) {
 	for _, name := range pages(t) {
 		policies, found := t.TempDir(), false
 		for i, block := range append(blocks(page(t, name), "yaml"), indentedYAML(page(t, name))...) {
 			if strings.HasPrefix(block, "# policies/") {
 				found = true
-				writeGuide(t, filepath.Join(policies, fmt.Sprintf("%d.yaml", i)), block)
+				writeFile(t, filepath.Join(policies, fmt.Sprintf("%d.yaml", i)), block)
 				continue
 			}
 			p := attachetest.WriteConfig(t, block)
@@ -91,8 +89,7 @@ func indentedYAML(text string) (all []string) {
 	return all
 }
 
-// indented returns the blocks of a page that are set off by spaces, without the
-// spaces of their first line.
+// indented returns the indented blocks of a page, without the indentation of their first line.
 func indented(text string) (all []string) {
 	text = regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(text, "")
 	for _, m := range regexp.MustCompile(`(?m)(?:\A|^\n)((?:^ {4,}\S.*\n(?:\n*))+)`).FindAllStringSubmatch(text, -1) {
@@ -102,8 +99,8 @@ func indented(text string) (all []string) {
 	return all
 }
 
-// Every command line of attache's in a block or in a help text has a command and
-// flags that there are, and the arguments that the command takes. None is run.
+// Every command line of attache in a block or a help text has an existing command with flags and arguments
+// that it accepts. None is run.
 func TestDocsCommands(t *testing.T) {
 	parsed := 0
 	check := func(name, text string) {
@@ -134,7 +131,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
-// eachCommand visits a command and those below it.
+// eachCommand visits a command and its subcommands.
 func eachCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, sub := range cmd.Commands() {
@@ -142,8 +139,8 @@ func eachCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// commandLine returns the arguments of attache in a line of a page, without what
-// the shell does with it and without what stands behind it in a column of its own.
+// commandLine returns the arguments of attache in a line of a page, without shell syntax and without a comment
+// in a second column.
 func commandLine(line string) (args []string, ok bool) {
 	line, _, _ = strings.Cut(strings.TrimSpace(line), "   ")
 	line = regexp.MustCompile(`^(\$ )?([A-Z_]+=\S+ )*(go run \./cmd/)?`).ReplaceAllString(line, "")
@@ -159,7 +156,7 @@ func commandLine(line string) (args []string, ok bool) {
 	return args, true
 }
 
-// parseCommand has the command tree read a line, without running anything.
+// parseCommand parses a line with the command tree, and runs nothing.
 func parseCommand(args []string) error {
 	c := &program{Process: cli.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
 	args = c.split(args)
@@ -174,7 +171,7 @@ func parseCommand(args []string) error {
 	return root.Execute()
 }
 
-// Every link within the repository leads to a file, and to a heading of it.
+// Every link within the repository leads to an existing file and heading.
 func TestDocsLinks(t *testing.T) {
 	for _, name := range pages(t) {
 		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(page(t, name), -1) {
@@ -195,7 +192,7 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
-// anchors returns the names by which the headings of a page are linked to.
+// anchors returns the link targets of the headings of a page.
 func anchors(text string) (all []string) {
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
 		plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
@@ -214,8 +211,7 @@ func TestDocsIndex(t *testing.T) {
 	}
 }
 
-// The messages that docs/troubleshooting.md quotes are in the program: the code at the
-// beginning of a table's row.
+// The program has the messages that docs/troubleshooting.md quotes: the code at the beginning of table rows.
 func TestDocsMessages(t *testing.T) {
 	sources := programText(t)
 	var found [][]string
@@ -254,15 +250,14 @@ func TestDocsNameTests(t *testing.T) {
 	}
 }
 
-// programText returns the program's sources, tests left out, with quotes as they
-// are printed.
+// programText returns the program's sources without tests, with quotes unescaped.
 func programText(t *testing.T) string {
 	t.Helper()
 	text := sources(t, func(file string) bool { return !strings.HasSuffix(file, "_test.go") })
 	return strings.ReplaceAll(text, `\"`, `"`)
 }
 
-// sources returns the Go files that wanted accepts, one behind the other.
+// sources returns the concatenated Go files that wanted accepts.
 func sources(t *testing.T, wanted func(file string) bool) string {
 	t.Helper()
 	var all strings.Builder

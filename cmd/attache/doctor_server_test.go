@@ -10,21 +10,21 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// scriptTools are the tools of the server that doctor looks at in scripts.
+// scriptTools are the tools of the server that doctor checks in scripts.
 const scriptTools = `[
 	{"name":"git_status","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Path of the workspace"},"repo_path":{"type":"string","description":"Path to the git repository"}},"required":["workspace"]}},
 	{"name":"git_init","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Path to the git repository"}}}},
 	{"name":"create_issue","inputSchema":{"type":"object","properties":{"owner":{"type":"string"},"workspace":{"type":"string","description":"The GID of the workspace"},"tenantId":{"type":["string","null"]},
 		"projectId":{"type":"integer"},"project":{"type":"string"},"title":{"type":"string"},"options":{"type":"object","properties":{"cwd":{"type":"string","description":"Working directory"}}}},"required":["owner"]}}]`
 
-// doctorServer is a server for scripts. It adds the methods it is asked to the file
-// said, and does what its arguments say:
+// doctorServer is a server for scripts. It appends the methods it receives to the file said, and behaves as
+// its arguments say:
 //
-//	legacy, modern   it answers in that era
-//	obliging         it answers whatever else it is asked with an empty result
-//	noisy            it writes lines to stdout that are not JSON
-//	dead             it says a secret on stderr and ends
-//	stay             it goes on when its stdin is closed, and writes its pid to pid
+//	legacy, modern   answer in that era
+//	obliging         answer any other request with an empty result
+//	noisy            write text to stdout that is not JSON
+//	dead             write a secret to stderr and exit
+//	stay             run on when stdin is closed, and write the pid to pid
 func doctorServer() {
 	is := func(word string) bool { return slices.Contains(os.Args[1:], word) }
 	if is("dead") {

@@ -22,9 +22,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// TestDryRunChangesNothing takes everything that is said in testdata/play and in
-// the recorded sessions through dry runs with their configurations: each line
-// reaches the other side byte for byte, but for a credential, which is cut out.
+// TestDryRunChangesNothing plays all sessions of testdata/play and all recorded sessions as dry runs with
+// their configurations: each line reaches the other side byte for byte, except for a credential, which is
+// removed.
 func TestDryRunChangesNothing(t *testing.T) {
 	for _, s := range append(saidInScripts(t), saidInSessions(t)...) {
 		t.Run(s.name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	}
 }
 
-// A transcript is what the two peers of a session sent, in order, and the environment of the
+// A transcript has the lines that the two peers of a session sent, in order, and the environment of the
 // attache between them.
 type transcript struct {
 	name  string
@@ -79,9 +79,8 @@ func (s transcript) dryRun(t *testing.T) {
 	}
 }
 
-// next returns the next line that reaches p and is not attache's own. Its own
-// questions are answered with an error, so that nothing is learnt but what the
-// script says.
+// next returns the next line that reaches p and is not from attache itself. It answers attache's own requests
+// with an error, so that attache learns only what the script contains.
 func next(session *proxytest.Session, p *proxytest.Peer) []byte {
 	for {
 		line := p.Next()
@@ -96,8 +95,7 @@ func next(session *proxytest.Session, p *proxytest.Peer) []byte {
 	}
 }
 
-// saidInScripts reads testdata/play: what is sent there, without the answers to
-// attache's own questions.
+// saidInScripts reads the lines sent in testdata/play, without the answers to attache's own requests.
 func saidInScripts(t *testing.T) []transcript {
 	sent := regexp.MustCompile(`^(client|server)-?>(?: (.*))$`)
 	var all []transcript

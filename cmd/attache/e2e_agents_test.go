@@ -22,10 +22,10 @@ import (
 
 func newID() string { return rand.Text()[:12] }
 
-// The text of a briefing that no server and no agent has.
+// The text of a briefing, which no server and no agent contains.
 const briefed = "Keep the seven green lanterns lit"
 
-// An agent is a coding agent of npm, in a home of its own, in front of five servers.
+// An agent is a coding agent from npm with its own home and five servers.
 type agent struct {
 	program []string
 	model   *model
@@ -35,7 +35,7 @@ type agent struct {
 	servers map[string][]string // what starts them
 }
 
-// agentServers are the servers that an agent has, behind attache.
+// agentServers are the servers of an agent, behind attache.
 func (l *lab) agentServers(dir string) map[string][]string {
 	return map[string][]string{
 		"files":    l.filesystem(dir).command,
@@ -68,8 +68,7 @@ func (l *lab) newAgent(t *testing.T, program []string, s service, scripts map[st
 	return a
 }
 
-// inTurn are calls of one tool of each server, in an order in which results with
-// structuredContent come first.
+// inTurn are calls of one tool of each server. Results with structuredContent come first.
 func inTurn(repo string) []toolCall {
 	return []toolCall{
 		{"files", "list_allowed_directories", `{}`, ""},
@@ -80,8 +79,7 @@ func inTurn(repo string) []toolCall {
 	}
 }
 
-// testAgents runs coding agents whose model is a script, and counts how often the model is
-// shown the briefing.
+// testAgents runs coding agents with a scripted model, and counts how often the model gets the briefing.
 func (l *lab) testAgents(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -102,8 +100,8 @@ func (l *lab) testAgents(t *testing.T) {
 	})
 }
 
-// agentProgram returns the path of an agent's program. Where it is not installed, the test
-// fails in CI and is skipped elsewhere.
+// agentProgram returns the path of an agent's program. If it is not installed, the test fails in CI and is
+// skipped elsewhere.
 func (l *lab) agentProgram(t *testing.T, path string) string {
 	t.Helper()
 	file := filepath.Join(l.scripts, "agents/node_modules", path)
@@ -117,7 +115,7 @@ func (l *lab) agentProgram(t *testing.T, path string) string {
 	return file
 }
 
-// requireShown wants the briefing in the last request of a script between so and so often.
+// requireShown checks how often the last request of a script has the briefing.
 func (a *agent) requireShown(t *testing.T, script string, least, most int) {
 	t.Helper()
 	times, ok := a.model.shown(script, briefed)
@@ -132,16 +130,16 @@ func (a *agent) requireShown(t *testing.T, script string, least, most int) {
 	a.requireCalled(t, script)
 }
 
-// requireShownAsBefore wants a conversation that goes on with another to have the briefing as
-// often as that one, and no more.
+// requireShownAsBefore checks that a conversation that continues another has the briefing as often as that
+// one.
 func (a *agent) requireShownAsBefore(t *testing.T, script, before string) {
 	t.Helper()
 	times, _ := a.model.shown(before, briefed)
 	a.requireShown(t, script, times, times)
 }
 
-// requireCalled wants that all calls of the script were made and that none failed, or the
-// counts would say nothing.
+// requireCalled checks that all calls of the script were made and none failed. Otherwise the counts would mean
+// nothing.
 func (a *agent) requireCalled(t *testing.T, script string) {
 	t.Helper()
 	a.model.mu.Lock()
@@ -158,7 +156,7 @@ func (a *agent) requireCalled(t *testing.T, script string) {
 	}
 }
 
-// run runs the agent to its end with these arguments.
+// run runs the agent with these arguments until it ends.
 func (a *agent) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd, mark := a.start(t, args...)
@@ -187,9 +185,9 @@ func (a *agent) start(t *testing.T, args ...string) (*exec.Cmd, mark) {
 	return cmd, mark
 }
 
-// claude holds Claude Code to what docs/clients.md says of it: in one process a sub-agent
-// that calls first, the main conversation, one after /clear and the same after /compact; a
-// session of its own, and that session again after --resume.
+// claude checks what docs/clients.md says about Claude Code: in one process a sub-agent that calls first, the
+// main conversation, one after /clear and the same after /compact; then another session, and that session
+// again after --resume.
 func (l *lab) claude(t *testing.T, program string) {
 	calls := inTurn(l.repo)
 	task := toolCall{"", "Agent", `{"description":"look","prompt":"RUN:sub","subagent_type":"general-purpose","run_in_background":false}`, ""}
@@ -218,7 +216,7 @@ func (l *lab) claude(t *testing.T, program string) {
 	a.requireShownAsBefore(t, "resume", "other")
 }
 
-// claudeEnv adds what Claude Code needs in its environment.
+// claudeEnv adds the variables that Claude Code needs.
 func (a *agent) claudeEnv() {
 	a.env = append(a.env,
 		"ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=sk-dummy",
@@ -226,7 +224,7 @@ func (a *agent) claudeEnv() {
 		"MCP_CONNECTION_NONBLOCKING=false", "MCP_TIMEOUT=180000") // the first turn would begin without the servers
 }
 
-// claudeFlags are those of Claude Code that may use these tools.
+// claudeFlags returns the flags with which Claude Code may use these tools.
 func claudeFlags(tools string) []string {
 	return []string{"--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", tools}
 }
@@ -305,8 +303,8 @@ func (l *lab) codex(t *testing.T, program string) {
 	a.requireShownAsBefore(t, "resume", "main")
 }
 
-// codexConfig writes the configuration of Codex for a model and these servers. more are lines
-// that each server gets besides.
+// codexConfig writes the configuration of Codex for a model and these servers. more has additional lines for
+// each server.
 func (a *agent) codexConfig(t *testing.T, m *model, more string, names ...string) {
 	t.Helper()
 	var config strings.Builder
@@ -334,7 +332,7 @@ supports_websockets = false
 	a.env = append(a.env, "FAKE_KEY=sk-dummy")
 }
 
-// codexTrusts has Codex ask nobody whether it may work in the project.
+// codexTrusts makes Codex trust the project without asking.
 func (a *agent) codexTrusts(t *testing.T) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(a.dir, "../home/.codex/config.toml"), os.O_APPEND|os.O_WRONLY, 0)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// testServeClients has programs that people use connect to attache serve.
+// testServeClients connects popular programs to attache serve.
 func (l *lab) testServeClients(t *testing.T) {
 	if l.standIn {
 		t.Skip("only attache serves")
@@ -19,8 +19,8 @@ func (l *lab) testServeClients(t *testing.T) {
 	t.Run("claude", l.testServeClaude)
 }
 
-// testServeInspector wants the inspector's command line to print what it prints of the server
-// itself.
+// testServeInspector checks that the inspector's command line prints the same for attache serve as for the
+// server itself.
 func (l *lab) testServeInspector(t *testing.T) {
 	t.Parallel()
 	program := l.npm("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
@@ -58,7 +58,7 @@ func (l *lab) testServeInspector(t *testing.T) {
 	f.end(t)
 }
 
-// testServeClaude has Claude Code use a server over HTTP, which is briefed once.
+// testServeClaude uses a server over HTTP with Claude Code, which is briefed once.
 func (l *lab) testServeClaude(t *testing.T) {
 	t.Parallel()
 	program := l.agentProgram(t, "claude-2.1.330/claude")

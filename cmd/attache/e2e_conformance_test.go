@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// A suite is the official conformance suite with what it runs against, go-sdk's programs.
+// A suite is the official conformance suite with the go-sdk programs that it tests.
 type suite struct {
 	*lab
 	node   string // the Node that it needs
@@ -37,9 +37,8 @@ type suite struct {
 	behind string
 }
 
-// testConformance runs the official conformance suite directly and through attache, and
-// compares check by check. A check has to come out as it does directly, whether it passes or
-// not, unless a difference says otherwise.
+// testConformance runs the official conformance suite directly and through attache, and compares each check.
+// The outcome must be the same, pass or fail, unless a difference is listed.
 func (l *lab) testConformance(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -81,8 +80,7 @@ func (l *lab) newSuite(t *testing.T) *suite {
 	return s
 }
 
-// testServer runs the suite's own client against attache serve, in front of one server over
-// stdio and over HTTP.
+// testServer runs the suite's client against attache serve in front of one server, over stdio and over HTTP.
 func (s *suite) testServer(t *testing.T, revision string) {
 	// The server has a mode for each revision.
 	overHTTP := func(t *testing.T) string { return s.httpServer(t, s.server, revision == "2026-07-28") }
@@ -142,10 +140,10 @@ func (s *suite) testServer(t *testing.T, revision string) {
 	}
 }
 
-// testKilled runs the suite scenario by scenario against attache serve, and kills the server
-// behind it in between, and in each session before the first request after the handshake; three
-// deaths of a process in a row would be a crash loop, so then another attache takes over.
-// Without E2E_KILLS it takes the scenarios of tools alone.
+// testKilled runs the suite scenario by scenario against attache serve. It kills the server behind attache
+// between scenarios, and in each session before the first request after the handshake. Three deaths of a
+// process in a row would be a crash loop, so another attache takes over before that. Without E2E_KILLS it runs
+// only the scenarios of tools.
 func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, server string, kill func() int) {
 	direct = maps.Clone(direct)
 	names := map[string]bool{}
@@ -177,8 +175,8 @@ func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, serve
 	})
 }
 
-// A killer kills the server of each session before the first request after the handshake. No
-// other request is in flight then.
+// A killer kills the server of each session before the first request after the handshake, when no other
+// request is in flight.
 type killer struct {
 	kill func() int
 
@@ -187,7 +185,7 @@ type killer struct {
 	killed   int
 }
 
-// before returns the URL of a proxy in front of a URL that kills the servers behind it.
+// before returns the URL of a proxy for a URL that kills the servers behind it.
 func (k *killer) before(t *testing.T, to string) string {
 	target, err := url.Parse(to)
 	if err != nil {
@@ -219,7 +217,7 @@ func (k *killer) before(t *testing.T, to string) string {
 	return server.URL + target.Path
 }
 
-// see takes a request of a session, "" for none.
+// see handles a request of a session; session is "" for none.
 func (k *killer) see(session string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -233,8 +231,7 @@ func (k *killer) see(session string) {
 	k.killed += k.kill()
 }
 
-// killAll kills the processes of a program, waits until attache has seen their ends, and returns
-// how many there were.
+// killAll kills the processes of a program, waits until attache has noticed, and returns their number.
 func killAll(program string) (n int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
@@ -250,8 +247,8 @@ func killAll(program string) (n int) {
 	return n
 }
 
-// testClient runs go-sdk's client against the suite's servers, through attache serve alone, and
-// through attache serve in front of an attache that makes a stdio server of the suite's.
+// testClient runs the go-sdk client against the suite's servers, through attache serve, and through attache
+// serve in front of an attache that turns the suite's server into a stdio server.
 func (s *suite) testClient(t *testing.T, revision string) {
 	check := func(t *testing.T, client ...string) verdicts {
 		return s.run(t, "client", "--command", strings.Join(client, " "), "--requirements", revision)
@@ -279,8 +276,8 @@ func (s *suite) testClient(t *testing.T, revision string) {
 	}
 }
 
-// rules returns the flags for these rules, and what looks in the audit for the rules that have
-// to have edited something.
+// rules returns the flags for these rules, and a function that checks in the audit that the rules have edited
+// something.
 func (s *suite) rules(t *testing.T, rules string) (flags []string, acted func(*testing.T, ...string)) {
 	if rules == "default" {
 		return nil, func(*testing.T, ...string) {}
@@ -315,20 +312,20 @@ trace: {propagate: true}
 	}
 }
 
-// verdicts are the outcomes of one run of the suite, by scenario and check. A scenario may
-// make one check of several cases: their outcomes are sorted.
+// verdicts are the outcomes of one run of the suite, by scenario and check. A scenario may make the same check
+// several times: their outcomes are sorted.
 type verdicts map[string]string
 
-// runSuffix is what the suite adds to the name of a scenario: the time.
+// runSuffix matches the time that the suite appends to the name of a scenario.
 var runSuffix = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[-0-9]+Z$`)
 
-// run runs the suite and reads what it has written about each check.
+// run runs the suite and reads the results of the checks.
 func (s *suite) run(t *testing.T, mode string, args ...string) verdicts {
 	t.Helper()
 	return s.runSome(t, 20, mode, args...)
 }
 
-// runSome is run for so many checks at least.
+// runSome is run with a minimum number of checks.
 func (s *suite) runSome(t *testing.T, least int, mode string, args ...string) verdicts {
 	t.Helper()
 	out := t.TempDir()
@@ -385,7 +382,7 @@ func readChecks(path, scenario string, outcomes map[string][]string) error {
 	return nil
 }
 
-// A difference is a check that comes out otherwise through attache, by design.
+// A difference is a check whose outcome differs through attache by design.
 type difference struct {
 	check, direct, through string
 	reason                 string
@@ -398,9 +395,9 @@ var differences = []difference{
 	{"server-sse-polling server-sse-priming-event", "WARNING", "", "as above"},
 }
 
-// compareVerdicts wants what came out directly, but for the differences. The servers are
-// Node's, which closes a connection that was idle for 5 s: on a busy machine a request can meet
-// that, with attache or without. So what differs is run once more.
+// compareVerdicts checks that the outcomes are those of the direct run, except for the differences. The
+// servers run on Node, which closes a connection after 5 s of idle time. On a busy machine a request can meet
+// that, with or without attache. So scenarios that differ are run once more.
 func compareVerdicts(t *testing.T, direct verdicts, run func() verdicts) {
 	t.Helper()
 	through := run()
@@ -416,7 +413,7 @@ func compareVerdicts(t *testing.T, direct verdicts, run func() verdicts) {
 	t.Logf("%d checks passed", passed(through))
 }
 
-// differing describes the checks that came out otherwise, but for the differences.
+// differing describes the checks with another outcome, except for the differences.
 func differing(direct, through verdicts) (all []string) {
 	both := maps.Clone(direct)
 	maps.Copy(both, through)
@@ -436,7 +433,7 @@ func differing(direct, through verdicts) (all []string) {
 	return all
 }
 
-// passed counts the checks that have passed.
+// passed counts the checks that passed.
 func passed(all verdicts) (n int) {
 	for check, statuses := range all {
 		if !strings.HasPrefix(check, "auth/") {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// A step is one line of a transcript: what one thing the client did came to.
+// A step is one line of a transcript: the result of one action of the client.
 type step struct {
 	Step   string
 	Result json.RawMessage
 	Error  json.RawMessage
 }
 
-// findSteps gives all steps of one name, in order.
+// findSteps returns all steps with the name, in order.
 func findSteps(t *testing.T, transcript, name string) []step {
 	t.Helper()
 	var found []step
@@ -54,8 +54,7 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// testFill is the first thing people use attache for: git_status with no path
-// works on the session's workspace.
+// testFill tests the most common use of attache: git_status without a path works on the session's workspace.
 func (l *lab) testFill(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -94,7 +93,7 @@ arguments:
 	}
 }
 
-// requireNotRequired wants the path known and optional wherever a tool has one.
+// requireNotRequired checks that every tool with a path shows it as optional.
 func requireNotRequired(t *testing.T, listed []byte) {
 	t.Helper()
 	type page struct {
@@ -132,8 +131,7 @@ func requireNotRequired(t *testing.T, listed []byte) {
 	}
 }
 
-// testBriefing wants the policies in front of the first tool response of a
-// session, and nowhere else.
+// testBriefing checks that the policies precede the first tool response of a session, and appear nowhere else.
 func (l *lab) testBriefing(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -196,8 +194,8 @@ objectives:
 	}
 }
 
-// requireBriefing compares a session's tool responses with and without attache:
-// the first has one block more, in front, and the others are the same.
+// requireBriefing compares a session's tool responses with and without attache: the first has one more block
+// at its beginning, and the others are the same.
 func requireBriefing(t *testing.T, direct, briefed []step) {
 	t.Helper()
 	if len(direct) != 2 || len(briefed) != 2 {
@@ -239,8 +237,8 @@ func requireBriefing(t *testing.T, direct, briefed []step) {
 	}
 }
 
-// testEnvironment compares the environment of a server with and without
-// attache: what the session is about is added, the credential is not.
+// testEnvironment compares the environment of a server with and without attache: the session's facts are
+// added, the credential is not.
 func (l *lab) testEnvironment(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")

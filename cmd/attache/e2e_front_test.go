@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// serve starts attache as a front of the server and returns its URL. When the test ends the
-// front has to leave with everything that it has started.
+// serve starts attache as a front of the server and returns its URL. At the end of the test it checks that the
+// front and all its processes end.
 func (l *lab) serve(t *testing.T, server []string, flags ...string) string {
 	t.Helper()
 	f := l.startFront(t, server, flags...)
@@ -21,7 +21,7 @@ func (l *lab) serve(t *testing.T, server []string, flags ...string) string {
 	return f.url
 }
 
-// listen starts a server that is told where to listen, and returns its address once it does.
+// listen starts a server with an address to listen on, and returns the address when the server listens.
 func (l *lab) listen(t *testing.T, command func(address string) []string) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,19 +44,18 @@ func (l *lab) listen(t *testing.T, command func(address string) []string) string
 	return ""
 }
 
-// localhost returns the URL with the name in place of the address, as the check for DNS
-// rebinding wants it.
+// localhost replaces the address in the URL with the name, for the check for DNS rebinding.
 func localhost(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
 
-// httpServer starts go-sdk's everything-server over HTTP and returns its URL.
+// httpServer starts the go-sdk everything-server over HTTP and returns its URL.
 func (l *lab) httpServer(t *testing.T, program string, stateless bool) string {
 	return "http://" + l.listen(t, func(address string) []string {
 		return []string{program, "-http", address, fmt.Sprintf("-stateless=%t", stateless)}
 	})
 }
 
-// testChain has an attache over stdio use an attache that serves, both with the same rules: the
-// session is briefed once, and what the first has filled in the second leaves alone.
+// testChain connects an attache over stdio to an attache that serves, both with the same rules: the session is
+// briefed once, and the second does not change what the first has filled in.
 func (l *lab) testChain(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")

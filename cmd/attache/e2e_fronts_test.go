@@ -31,8 +31,8 @@ const (
 	callsBehind = 3
 )
 
-// TestE2EFronts has three fronts behind nginx, with the configuration of packaging, and 50
-// sessions that call all the time.
+// TestE2EFronts runs three fronts behind nginx, with the configuration from packaging, and 50 sessions that
+// call all the time.
 func TestE2EFronts(t *testing.T) {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		t.Skip("nginx is not installed")
@@ -42,8 +42,8 @@ func TestE2EFronts(t *testing.T) {
 	t.Run("a front is away", testFrontAway)
 }
 
-// testFrontAway has a front name another one that cannot be reached, or that has the message and
-// closes the connection: only in the first case may the message go on to a front again.
+// testFrontAway makes a front name another one that cannot be reached, or that receives the message and closes
+// the connection: only in the first case may the message go to a front again.
 func testFrontAway(t *testing.T) {
 	for _, row := range []struct {
 		name         string
@@ -79,7 +79,7 @@ func testFrontAway(t *testing.T) {
 	}
 }
 
-// A farm is fronts behind nginx.
+// A farm has several fronts behind nginx.
 type farm struct {
 	*testing.T
 	listeners []net.Listener // nil if each front has its own
@@ -96,9 +96,7 @@ func newFarm(t *testing.T, sockets bool) *farm {
 	f.calls, f.config = filepath.Join(dir, "calls"), filepath.Join(dir, "config.yaml")
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("ECHO_CALLS", f.calls)
-	if err := os.WriteFile(f.config, []byte("serve: {hosts: [mcp.example.com]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, f.config, "serve: {hosts: [mcp.example.com]}\n")
 	for i := range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -133,10 +131,10 @@ func (f *farm) start(i int) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	log, serving := &frontLog{serving: make(chan struct{})}, make(chan struct{})
+	log, ended := &frontLog{serving: make(chan struct{})}, make(chan struct{})
 	go func() {
 		_, _ = io.Copy(log, stderr)
-		close(serving)
+		close(ended)
 	}()
 	f.Cleanup(func() {
 		if cmd.ProcessState == nil {
@@ -149,12 +147,12 @@ func (f *farm) start(i int) {
 	})
 	select {
 	case <-log.serving:
-	case <-serving:
+	case <-ended:
 		f.Fatalf("front %d ended before it served:\n%s", i, log.text())
 	}
 }
 
-// A frontLog is what a front writes to stderr.
+// A frontLog receives the stderr of a front.
 type frontLog struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
@@ -216,7 +214,7 @@ func (f *farm) startNginx() {
 	f.Fatal("nginx does not listen:", log.text())
 }
 
-// post sends a message and returns the answer with its status, 0 if there is none.
+// post sends a message and returns the answer and its status, 0 if there is no answer.
 func (f *farm) post(session, body string) (id, text string, status int) {
 	return f.postUntil(context.Background(), session, body)
 }
@@ -243,7 +241,7 @@ func (f *farm) postUntil(ctx context.Context, session, body string) (id, text st
 	return resp.Header.Get("Mcp-Session-Id"), string(b), resp.StatusCode
 }
 
-// A frontClient calls in a session until it is told to stop, and then callsBehind times more.
+// A frontClient makes calls in a session until it is stopped, and then callsBehind more.
 type frontClient struct {
 	f       *farm
 	name    string
@@ -307,7 +305,7 @@ func (c *frontClient) call(name string) {
 	}
 }
 
-// load has sessions call while change acts.
+// load runs sessions that call while change runs.
 func (f *farm) load(change func(clients []*frontClient, awaitCalls func())) (clients []*frontClient) {
 	f.Helper()
 	stop := make(chan struct{})
@@ -353,12 +351,12 @@ func (f *farm) executed() map[string]int {
 	return all
 }
 
-// answerTime is how long the client of a call may wait for an error whose front was killed.
+// answerTime is how long the client of a call may wait for an error after its front was killed.
 const answerTime = 5 * time.Second
 
-// hang makes a call in each session that its server never answers. The returned function waits
-// for the errors of those that the front's process had in flight, which has been killed at a time,
-// and cancels the others.
+// hang makes a call in each session that its server never answers. The returned function waits for the errors
+// of the calls that were in flight in the front's process, which was killed at a given time, and cancels the
+// others.
 func (f *farm) hang(clients []*frontClient) (awaitErrors func(pid int, killed time.Time)) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.Context())

@@ -23,9 +23,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// testTransparentGo is testTransparent with the go-sdk's client, which probes
-// with server/discover when it is asked for the newest revision and opens with
-// initialize when it is asked for an older one.
+// testTransparentGo is testTransparent with the go-sdk client. For the newest version it probes with
+// server/discover, for older ones it begins with initialize.
 func (l *lab) testTransparentGo(t *testing.T) {
 	for _, row := range []struct {
 		server   server
@@ -47,8 +46,8 @@ func (l *lab) testTransparentGo(t *testing.T) {
 	}
 }
 
-// driveGo runs the steps with the go-sdk's client and gives the transcript, in
-// the form the JavaScript drivers print.
+// driveGo runs the steps with the go-sdk client and returns the transcript in the format of the JavaScript
+// drivers.
 func (l *lab) driveGo(t *testing.T, version string, command []string, steps func(*goSession)) string {
 	t.Helper()
 	mark := newMark()
@@ -90,8 +89,8 @@ func (l *lab) driveGo(t *testing.T, version string, command []string, steps func
 	return normaliseGo(strings.Join(lines, "\n")+"\n") + end
 }
 
-// What differs from run to run: the time of day, the state a server signs with
-// its own expiry. What is merely long is counted.
+// Values that differ from run to run: the time of day, and the state that a server signs with its expiry. Long
+// values are replaced by their length.
 var (
 	goTime  = regexp.MustCompile(`\b\d{1,2}:\d\d:\d\d [AP]M\b`)
 	goState = regexp.MustCompile(`"requestState":"v1\.[^"]+"`)
@@ -104,8 +103,8 @@ func normaliseGo(transcript string) string {
 	return goLong.ReplaceAllStringFunc(transcript, func(s string) string { return fmt.Sprintf("<%d bytes>", len(s)) })
 }
 
-// A recorder keeps every message that crosses a transport. The go-sdk serves
-// requests side by side, so their order is its scheduler's and they are sorted.
+// A recorder records every message of a transport. The go-sdk handles requests concurrently, so they are
+// sorted.
 type recorder struct {
 	mcp.Transport
 	mu      sync.Mutex
@@ -121,8 +120,7 @@ func (r *recorder) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &recordedConn{Connection: conn, recorder: r}, nil
 }
 
-// stop ends the record: from here on both sides are leaving, and what one still
-// says to the other is a race in every run.
+// stop ends the recording: from here on both sides shut down, and their last messages are a race in every run.
 func (r *recorder) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +143,7 @@ func (r *recorder) add(tag string, m jsonrpc.Message) {
 	}
 }
 
-// await waits until a message has crossed that has all these parts.
+// await waits until a message with all these parts was recorded.
 func (r *recorder) await(ctx context.Context, parts ...string) error {
 	for ctx.Err() == nil {
 		r.mu.Lock()
@@ -185,7 +183,7 @@ func (c *recordedConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return c.Connection.Write(ctx, m)
 }
 
-// A goSession is the go-sdk's client in one scenario.
+// A goSession is the go-sdk client in one scenario.
 type goSession struct {
 	ctx     context.Context
 	wire    *recorder
@@ -203,7 +201,7 @@ func (s *goSession) modern() bool {
 	return s.session.InitializeResult().ProtocolVersion >= "2026-07-28"
 }
 
-// step keeps what one thing came to.
+// step records the result of one action.
 func (s *goSession) step(name string, result any, err error) {
 	line := map[string]any{"step": name}
 	var wire *jsonrpc.Error
@@ -277,7 +275,7 @@ func (s *goSession) callAs(label, name string, args any, meta mcp.Meta) {
 	s.step("call "+label, result, err)
 }
 
-// await waits for something the server says of its own accord.
+// await waits for a message that the server sends unasked.
 func await[T any](s *goSession, what string, from <-chan T) {
 	select {
 	case got := <-from:
@@ -293,8 +291,7 @@ func briefingSteps(s *goSession) {
 	s.call("echo", map[string]any{"text": "second"})
 }
 
-// everythingSteps waits, as the JavaScript scenarios do, until the server has
-// asked for the roots.
+// everythingSteps waits, like the JavaScript scenarios, until the server has requested the roots.
 func everythingSteps(s *goSession) {
 	await(s, "roots asked for", s.logged)
 	everythingRemoteSteps(s)
@@ -313,7 +310,7 @@ func fixtureSteps(s *goSession) {
 	s.cancelCall()
 }
 
-// calls calls the tools of the fixture servers that ask nothing back.
+// calls calls the tools of the fixture servers that send no requests.
 func (s *goSession) calls() {
 	s.listTools()
 	s.callAs("echo", "echo", map[string]any{"text": "ä € \u2028 \x00 <&>"}, mcp.Meta{"com.example/key": map[string]any{"n": 9007199254740991}})

@@ -19,11 +19,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestE2EHostile sends the frames of testdata/hostile to three real servers, first
-// through attache with a rule that denies one tool and one that pins an argument,
-// then directly. Through attache the denied tool never runs, the pinned value is
-// the one the server sees, and a good call works after each frame. Directly many
-// of them fool the server, or end it: otherwise they would prove nothing.
+// TestE2EHostile sends the frames of testdata/hostile to three real servers, first through attache with a rule
+// that denies one tool and one that pins an argument, then directly. Through attache the denied tool never
+// runs, the server gets the pinned value, and a good call works after each frame. Directly many frames bypass
+// the rules or end the server: otherwise they would prove nothing.
 func TestE2EHostile(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -38,17 +37,17 @@ func TestE2EHostile(t *testing.T) {
 		t.Run(row.server.name+"/"+row.era.name, func(t *testing.T) {
 			t.Run("through attache", func(t *testing.T) {
 				t.Parallel()
-				l.besiege(t, row.server, row.era, frames)
+				l.sendFrames(t, row.server, row.era, frames)
 			})
 			t.Run("directly", func(t *testing.T) {
 				t.Parallel()
-				l.fool(t, row.server, row.era, frames)
+				l.countViolations(t, row.server, row.era, frames)
 			})
 		})
 	}
 }
 
-// An era is how a session begins, and what every request says.
+// An era has the handshake of a session and the members of every request.
 type era struct {
 	name  string
 	hello []string // requests have the id "hello"
@@ -68,8 +67,8 @@ var (
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`}
 )
 
-// dress gives each object of params in a frame what a request of the era has.
-func (e era) dress(frame string) string {
+// addMeta adds the members that a request of the era needs to each params object in a frame.
+func (e era) addMeta(frame string) string {
 	if e.meta == "" {
 		return frame
 	}
@@ -77,8 +76,8 @@ func (e era) dress(frame string) string {
 	return strings.ReplaceAll(frame, e.meta+`,}`, e.meta+`}`)
 }
 
-// besiege sends all frames in one session.
-func (l *lab) besiege(t *testing.T, s server, e era, frames []proxytest.Frame) {
+// sendFrames sends all frames in one session through attache, and checks that the rules hold.
+func (l *lab) sendFrames(t *testing.T, s server, e era, frames []proxytest.Frame) {
 	rules, err := filepath.Abs("../../testdata/hostile/rules.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -86,30 +85,30 @@ func (l *lab) besiege(t *testing.T, s server, e era, frames []proxytest.Frame) {
 	c := l.connect(t, e, l.through(s.command, "--config", rules))
 	for _, f := range frames {
 		if err := c.try(f, hang); err != nil {
-			t.Fatalf("%s: the session did not live: %v", f.Name, err)
+			t.Fatalf("%s: the session did not survive: %v", f.Name, err)
 		}
-		if fooled := c.fooled(t); fooled != "" {
-			t.Errorf("%s: the server ran %s", f.Name, fooled)
+		if ran := c.violation(t); ran != "" {
+			t.Errorf("%s: the server ran %s", f.Name, ran)
 		}
 	}
 	c.close(t)
-	if fooled := c.fooled(t); fooled != "" {
-		t.Errorf("the server ran %s", fooled)
+	if ran := c.violation(t); ran != "" {
+		t.Errorf("the server ran %s", ran)
 	}
 	if c.seen < len(frames) {
 		t.Errorf("the server ran %d calls for %d frames, each with a good call behind it", c.seen, len(frames))
 	}
 }
 
-// fool counts what becomes of the frames without attache.
-func (l *lab) fool(t *testing.T, s server, e era, frames []proxytest.Frame) {
-	const least = 50 // of the frames fool any server
+// countViolations checks that without attache enough frames make the server break the rules.
+func (l *lab) countViolations(t *testing.T, s server, e era, frames []proxytest.Frame) {
+	const least = 50
 	c := l.connect(t, e, s.command)
-	fooled, dead := 0, 0
+	violations, dead := 0, 0
 	for _, f := range frames {
 		err := c.try(f, 3*time.Second)
-		if c.fooled(t) != "" {
-			fooled++
+		if c.violation(t) != "" {
+			violations++
 		}
 		if err != nil {
 			dead++
@@ -118,9 +117,9 @@ func (l *lab) fool(t *testing.T, s server, e era, frames []proxytest.Frame) {
 		}
 	}
 	c.close(t)
-	t.Logf("%d of %d frames fooled %s, and %d ended it or made it wait", fooled, len(frames), s.name, dead)
-	if fooled < least {
-		t.Errorf("%d frames fooled the server: the others prove little", fooled)
+	t.Logf("%d of %d frames made %s break a rule, and %d ended it or made it wait", violations, len(frames), s.name, dead)
+	if violations < least {
+		t.Errorf("only %d frames made the server break a rule: the others prove little", violations)
 	}
 }
 
@@ -130,8 +129,8 @@ type rawClient struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
-	ran   string // the file in which the server writes what it ran
-	seen  int    // how many lines of it were looked at
+	ran   string // the file to which the server writes its calls
+	seen  int    // the number of lines checked
 	calls int
 }
 
@@ -154,7 +153,7 @@ func (l *lab) connect(t *testing.T, e era, command []string) *rawClient {
 	t.Cleanup(c.kill)
 	go c.read(out)
 	for _, line := range e.hello {
-		io.WriteString(c.in, e.dress(line)+"\n")
+		io.WriteString(c.in, e.addMeta(line)+"\n")
 		if !strings.Contains(line, `"hello"`) {
 			continue
 		}
@@ -177,7 +176,7 @@ func (c *rawClient) read(out io.Reader) {
 	}
 }
 
-// await reads up to the line that has text in it.
+// await reads up to the line that contains text.
 func (c *rawClient) await(text string, limit time.Duration) (string, error) {
 	late := time.After(limit)
 	for {
@@ -195,12 +194,12 @@ func (c *rawClient) await(text string, limit time.Duration) (string, error) {
 	}
 }
 
-// try sends a frame, and then a call that is as it should be and works.
+// try sends a frame, and then a good call, which must work.
 func (c *rawClient) try(f proxytest.Frame, limit time.Duration) error {
 	c.calls++
 	id := fmt.Sprintf(`"good-%d"`, c.calls)
 	good := `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"keep","arguments":{"tenant":"acme"}}}`
-	go io.WriteString(c.in, c.era.dress(string(f.Bytes)+"\n"+good+"\n")) // a server that is stuck does not read
+	go io.WriteString(c.in, c.era.addMeta(string(f.Bytes)+"\n"+good+"\n")) // a server that is stuck does not read
 	reply, err := c.await(id, limit)
 	if err == nil && !strings.Contains(reply, `"ran"`) {
 		err = fmt.Errorf("the good call was answered with %.300s", reply)
@@ -208,9 +207,8 @@ func (c *rawClient) try(f proxytest.Frame, limit time.Duration) error {
 	return err
 }
 
-// fooled returns what the server ran since the last time that it must not have
-// run, "" for nothing.
-func (c *rawClient) fooled(t *testing.T) (what string) {
+// violation returns what the server has run against the rules since the last call, "" for nothing.
+func (c *rawClient) violation(t *testing.T) (what string) {
 	t.Helper()
 	data, err := os.ReadFile(c.ran)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -236,7 +234,7 @@ func (c *rawClient) fooled(t *testing.T) (what string) {
 	return what
 }
 
-// close ends the session in good order.
+// close ends the session orderly.
 func (c *rawClient) close(t *testing.T) {
 	t.Helper()
 	c.in.Close()

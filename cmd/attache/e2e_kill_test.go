@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// frailServer is a server that has a child of its own.
+// frailServer is a server with a child process.
 const frailServer = `
 sleep 1000 >/dev/null &
 while read -r line; do
@@ -28,8 +28,8 @@ while read -r line; do
 	esac
 done`
 
-// testKills kills servers and attache in the middle of calls, and wants one answer to each
-// call and no process left. E2E_KILLS says how many are killed.
+// testKills kills servers and attache during calls, and checks that each call gets one answer and no process
+// is left. E2E_KILLS is the number of kills.
 func (l *lab) testKills(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -48,8 +48,8 @@ func (l *lab) testKills(t *testing.T) {
 	}
 }
 
-// killAtRandom kills the server of a session several times while calls are running, and in
-// the end attache, or has it leave. It returns how many were killed.
+// killAtRandom kills the server of a session several times while calls are running, and at the end kills or
+// ends attache. It returns the number of kills.
 func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 	s := l.start(t, l.through([]string{"sh", "-c", frailServer}, "--log-level", "error"))
 	timer := time.AfterFunc(2*hang, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
@@ -82,7 +82,7 @@ func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 		_ = s.cmd.Process.Kill()
 	}
 	if left := s.mark.gone(hang); len(left) > 0 {
-		t.Errorf("still running:\n%s\n--- stderr\n%s", strings.Join(left, "\n"), s.complaints())
+		t.Errorf("still running:\n%s\n--- stderr\n%s", strings.Join(left, "\n"), s.stderrTail())
 	}
 	return max(kills, 1)
 }
@@ -94,7 +94,7 @@ func (s *startedCommand) awaitServer(t *testing.T, id int) {
 		s.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, id))
 		var err error
 		if line, err = s.stdout.ReadBytes('\n'); err != nil {
-			t.Fatalf("%v\n--- stderr\n%s", err, s.complaints())
+			t.Fatalf("%v\n--- stderr\n%s", err, s.stderrTail())
 		}
 	}
 }
@@ -111,8 +111,8 @@ func (s *startedCommand) killServer(random *rand.Rand) int {
 
 func (s *startedCommand) send(t *testing.T, line string) {
 	t.Helper()
-	if err := s.write([]byte(line + "\n")); err != nil {
-		t.Fatalf("%v\n--- stderr\n%s", err, s.complaints())
+	if _, err := s.stdin.Write([]byte(line + "\n")); err != nil {
+		t.Fatalf("%v\n--- stderr\n%s", err, s.stderrTail())
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *startedCommand) awaitAnswers(t *testing.T, first, n int) {
 	for range n {
 		line, err := s.stdout.ReadBytes('\n')
 		if err != nil {
-			t.Fatalf("%d of %d answers, then %v\n--- stderr\n%s", len(answered), n, err, s.complaints())
+			t.Fatalf("%d of %d answers, then %v\n--- stderr\n%s", len(answered), n, err, s.stderrTail())
 		}
 		answer := struct{ ID int }{-1}
 		if err := json.Unmarshal(line, &answer); err != nil || answer.ID < first || answer.ID >= first+n || answered[answer.ID] {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// testLogins runs the suite's authorization servers against attache login and attache in
-// front of the servers that they protect. Every check has to pass.
+// testLogins runs the suite's authorization servers against attache login and against attache in front of the
+// servers that they protect. Every check must pass.
 func (s *suite) testLogins(t *testing.T) {
 	person := s.build(t, "../../testdata/e2e/person")
 	const (

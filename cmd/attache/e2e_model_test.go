@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// A model stands in for the service that a coding agent asks, on loopback. It calls tools
-// by a script and keeps each request, which is all that the real one would be given.
+// A model replaces the model service of a coding agent, on loopback. It calls tools by a script and records
+// each request, which has everything that a real model would get.
 //
 // A prompt chooses the script: "RUN:main" runs that called main. How far it has come shows
 // in the request itself, which has the results of the tools since that prompt.
@@ -30,8 +30,8 @@ type model struct {
 	steps   map[string][]int  // which call of a script follows so many results
 }
 
-// A toolCall is a call of a wrapped server's tool; of the agent's own, if server is empty. With
-// until, it is made again until the conversation has this text.
+// A toolCall is a call of a tool of a wrapped server, or of the agent itself if server is empty. With until,
+// it is repeated until the conversation contains this text.
 type toolCall struct{ server, tool, arguments, until string }
 
 // A service is the interface of one vendor's models.
@@ -91,8 +91,8 @@ var (
 	childForm   = regexp.MustCompile(`session_id\\*": \\*"(ses_[0-9a-z]{12})`)
 )
 
-// step returns the index of the call that a script makes when its last request has so many
-// results. The caller holds the lock.
+// step returns the index of the next call of a script whose last request has so many results. The caller holds
+// the lock.
 func (m *model) step(name string, results int) int {
 	script, steps := m.scripts[name], m.steps[name]
 	for n := len(steps); n <= results; n++ {
@@ -109,8 +109,8 @@ func (m *model) step(name string, results int) int {
 	return steps[results]
 }
 
-// fill puts what a request has in place of {creator}, the session that created this one, and
-// {child}, one that it created.
+// fill replaces {creator}, the session that created this one, and {child}, one that it created, with the
+// values from a request.
 func fill(arguments string, body []byte) string {
 	for name, form := range map[string]*regexp.Regexp{"{creator}": creatorForm, "{child}": childForm} {
 		if found := form.FindSubmatch(body); found != nil {
@@ -120,15 +120,15 @@ func fill(arguments string, body []byte) string {
 	return arguments
 }
 
-// waitForServers is a tool that Claude Code offers while some servers are not there yet.
-// Its results are no step of a script.
+// waitForServers is a tool that Claude Code offers while some servers are still starting. Its results do not
+// count as steps of a script.
 const waitForServers = "WaitForMcpServers"
 
-// waitFailed is the result of waitForServers if the time was too short for a server.
+// waitFailed is the result of waitForServers if a server did not start in time.
 var waitFailed = regexp.MustCompile(`"toolu_` + waitForServers + `\w*","content":"(?:[^"\\]|\\.)*","is_error":true`)
 
-// find returns the name by which the agent offers the tool. An agent that shows names on
-// demand knows those of Claude Code all the same.
+// find returns the name under which the agent offers the tool. An agent that loads tools on demand uses the
+// names of Claude Code.
 func (c toolCall) find(tools []string) string {
 	if c.server == "" {
 		return c.tool
@@ -142,8 +142,8 @@ func (c toolCall) find(tools []string) string {
 	return "mcp__" + c.server + "__" + c.tool
 }
 
-// shown returns how often a text is in the last request of a script, and whether there was
-// one. A conversation only grows, so the last has all.
+// shown returns how often a text is in the last request of a script, and whether there was a request. A
+// conversation only grows, so the last request has everything.
 func (m *model) shown(script, text string) (times int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,8 +151,7 @@ func (m *model) shown(script, text string) (times int, ok bool) {
 	return strings.Count(last, text), ok
 }
 
-// extend adds calls to a script, which a model that has come to its end makes when it is asked
-// again.
+// extend adds calls to a script. A model that has completed the script makes them at its next request.
 func (m *model) extend(script string, more ...toolCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,14 +166,14 @@ func (m *model) last(script string) string {
 	return m.given[script]
 }
 
-// ended reports whether a script has come to its end.
+// ended reports whether a script is complete.
 func (m *model) ended(script string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.done[script]
 }
 
-// events writes server-sent events, each a name and its data; the name may be empty.
+// events writes server-sent events, each a name and its data. The name may be empty.
 func events(w http.ResponseWriter, all ...any) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, data := range all {

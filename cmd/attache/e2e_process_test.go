@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,12 +19,12 @@ import (
 	"time"
 )
 
-// hang is how long a test waits for what comes at once on a quiet machine: on one that is slow
-// and busy, nothing but a fault takes so long.
+// hang is how long a test waits for something that takes no time on a quiet machine: on a slow and busy one it
+// still takes less.
 const hang = 3 * time.Minute
 
-// A mark is a value in the environment that every process of one run inherits,
-// so what the run has started can be found again, whoever its parent is by now.
+// A mark is a value in the environment that every process of one run inherits, so that all of them can be
+// found, whatever their parent.
 type mark string
 
 func newMark() mark             { return mark(rand.Text()) }
@@ -33,7 +34,7 @@ func (m mark) describe(pid int) string {
 	return fmt.Sprintf("%d %s", pid, strings.ReplaceAll(string(cmdline), "\x00", " "))
 }
 
-// alive lists the run's processes. A zombie is dead: nothing reaps orphans here.
+// alive returns the run's processes. Zombies do not count: nothing reaps orphans here.
 func (m mark) alive() []int {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -59,8 +60,8 @@ func (m mark) alive() []int {
 	return pids
 }
 
-// gone waits until no process of the run is left. After the time it describes
-// those that are, and kills them.
+// gone waits until no process of the run is left. After the limit it describes the remaining ones and kills
+// them.
 func (m mark) gone(limit time.Duration) []string {
 	deadline := time.Now().Add(limit)
 	for {
@@ -80,8 +81,8 @@ func (m mark) gone(limit time.Duration) []string {
 	}
 }
 
-// testProcesses ends attache in every way a client ends it, and wants nothing
-// of the tree left. The steps that end a server are tested in proxy/child.
+// testProcesses ends attache in every way in which a client ends it, and checks that no process is left.
+// proxy/child tests the steps that end a server.
 func (l *lab) testProcesses(t *testing.T) {
 	stubborn := filepath.Join(l.scripts, "servers/stubborn.mjs")
 	for _, tree := range []struct {
@@ -124,7 +125,7 @@ func (l *lab) testProcesses(t *testing.T) {
 					t.Fatal(err)
 				}
 				if left := s.mark.gone(hang); len(left) > 0 {
-					t.Errorf("still running after %s:\n%s\n--- stderr\n%s", end.name, strings.Join(left, "\n"), s.complaints())
+					t.Errorf("still running after %s:\n%s\n--- stderr\n%s", end.name, strings.Join(left, "\n"), s.stderrTail())
 				}
 				t.Logf("gone after %v", time.Since(began).Round(time.Millisecond))
 			})
@@ -132,12 +133,11 @@ func (l *lab) testProcesses(t *testing.T) {
 	}
 }
 
-// A startedCommand is a process whose stdin and stdout the test holds.
+// A startedCommand is a process whose stdin and stdout the test uses.
 type startedCommand struct {
 	mark   mark
 	cmd    *exec.Cmd
-	stdin  interface{ Close() error }
-	write  func([]byte) error
+	stdin  io.WriteCloser
 	stdout *bufio.Reader
 	stderr string // a file: a pipe's end would wait for the whole tree
 }
@@ -166,7 +166,6 @@ func (l *lab) start(t *testing.T, command []string, more ...string) *startedComm
 		t.Fatal(err)
 	}
 	s.stdin, s.stdout = stdin, bufio.NewReader(stdout)
-	s.write = func(b []byte) error { _, err := stdin.Write(b); return err }
 	waited := make(chan struct{})
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
@@ -180,24 +179,21 @@ func (l *lab) start(t *testing.T, command []string, more ...string) *startedComm
 	return s
 }
 
-func (s *startedCommand) complaints() string {
+func (s *startedCommand) stderrTail() string {
 	b, _ := os.ReadFile(s.stderr) // only ever shown beside a failure
 	return tail(string(b), 2000)
 }
 
-// initialize opens a legacy session and reads until its answer.
+// initialize sends initialize for a legacy session and reads up to its answer.
 func (s *startedCommand) initialize(t *testing.T) {
 	t.Helper()
-	opening := `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}` + "\n"
-	if err := s.write([]byte(opening)); err != nil {
-		t.Fatal(err)
-	}
+	s.send(t, `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`)
 	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadBytes('\n')
 		if err != nil {
-			t.Fatalf("no answer to initialize: %v\n--- stderr\n%s", err, s.complaints())
+			t.Fatalf("no answer to initialize: %v\n--- stderr\n%s", err, s.stderrTail())
 		}
 		var answer struct{ ID any }
 		if json.Unmarshal(line, &answer) == nil && answer.ID == "open" {
@@ -206,8 +202,8 @@ func (s *startedCommand) initialize(t *testing.T) {
 	}
 }
 
-// testDeath is a server that leaves in the middle of a call: the call is
-// answered, with what the operator needs to know, and attache leaves as it did.
+// testDeath ends a server during a call: the call gets an error with what the operator needs to know, and
+// attache exits like the server.
 func (l *lab) testDeath(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")

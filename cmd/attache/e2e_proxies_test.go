@@ -19,9 +19,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
-// testProxies puts the reverse proxies of packaging in front of attache serve, where they are
-// installed, with other addresses and files: events come through one by one, in both eras,
-// and a call may take long.
+// testProxies puts the reverse proxies of packaging in front of attache serve, if they are installed, with
+// other addresses and files: events pass one by one, in both eras, and a call may take long.
 func (l *lab) testProxies(t *testing.T) {
 	if l.standIn {
 		t.Skip("only attache serves")
@@ -80,7 +79,7 @@ func caddyCommand(t *testing.T, listen, upstream string) []string {
 	return []string{"caddy", "run", "--config", dir + "/Caddyfile", "--adapter", "caddyfile"}
 }
 
-// awaitCertificate returns when the proxy has a certificate: Caddy makes it when it listens.
+// awaitCertificate waits until the proxy has a certificate: Caddy makes it after it begins to listen.
 func awaitCertificate(t *testing.T, address string) {
 	t.Helper()
 	var err error
@@ -94,8 +93,8 @@ func awaitCertificate(t *testing.T, address string) {
 	t.Fatal(err)
 }
 
-// clientOf returns a client that speaks one version of HTTP with the proxy at address,
-// whatever its certificate.
+// clientOf returns a client that speaks one version of HTTP with the proxy at address and accepts any
+// certificate.
 func clientOf(protocol, address string) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(protocol == "HTTP/1.1")
@@ -139,7 +138,7 @@ func (p *proxyClient) post(body string, headers ...string) *http.Response {
 	return resp
 }
 
-// until reads a response to a line that has text in it, and returns the line.
+// until reads a response up to the line that contains text, and returns the line.
 func until(t *testing.T, from *bufio.Reader, text string) string {
 	t.Helper()
 	for {
@@ -153,9 +152,9 @@ func until(t *testing.T, from *bufio.Reader, text string) string {
 	}
 }
 
-// legacy opens a session with a stream, on which a comment comes at once. The server asks
-// something in a call, so the call ends only if the question came through before its end; and
-// a call that is silent shows by a comment that it is alive.
+// legacy opens a session with a stream, which begins with a comment. The server sends a request during a call,
+// so the call ends only if the request arrived before its end; and during a silent call comments show that it
+// is alive.
 func (p *proxyClient) legacy() {
 	first := p.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`)
 	session := first.Header.Get("Mcp-Session-Id")
@@ -190,7 +189,7 @@ func (p *proxyClient) legacy() {
 	until(p.T, silent, `"id":2,`)
 }
 
-// modern listens in revision 2026-07-28, and calls a tool meanwhile.
+// modern opens a stream in version 2026-07-28, and calls a tool meanwhile.
 func (p *proxyClient) modern() {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	listen := p.post(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+meta+`}}`,

@@ -27,8 +27,8 @@ func (l *lab) recipe(t *testing.T, name string) string {
 	return filepath.Join(dir, "attache.yaml")
 }
 
-// testGitRecipe calls each tool of the git server through attache with the git recipe, with
-// and without the path, and wants the workspace's where the recipe says so.
+// testGitRecipe calls each tool of the git server through attache with the git recipe, with and without the
+// path, and checks that the workspace's path is used where the recipe says so.
 func (l *lab) testGitRecipe(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -90,8 +90,8 @@ func (l *lab) testGitRecipe(t *testing.T) {
 	}
 }
 
-// A pushRace is a repository that a colleague has pushed to, and a clone that does not have
-// that commit and has one of its own.
+// A pushRace is a repository with a commit of a colleague, and a clone without that commit and with one of its
+// own.
 type pushRace struct {
 	t         *testing.T
 	l         *lab
@@ -132,7 +132,7 @@ func (r *pushRace) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// lost says what of the colleague's is gone from the repository, and puts it back.
+// lost returns which of the colleague's commits are missing from the repository, and restores them.
 func (r *pushRace) lost() string {
 	r.t.Helper()
 	var gone []string
@@ -146,8 +146,8 @@ func (r *pushRace) lost() string {
 	return strings.Join(gone, " and ")
 }
 
-// The ways to push over a colleague's commit, or to remove it, that the tools of the git
-// server have. DIR is where the repositories are.
+// The ways to overwrite or remove a colleague's commit with the tools of the git server. DIR is the directory
+// of the repositories.
 func waysToForce() [][]string {
 	push := func(arguments string) []string { return []string{"git_push", arguments} }
 	ours := func(members string) []string { return push(`{"path":"DIR/ours",` + members + `}`) }
@@ -211,8 +211,8 @@ func (r *pushRace) try(flags ...string) map[string]string {
 	return destroyed
 }
 
-// testForcedPush pushes to a real repository by every way there is. Without attache many
-// destroy the colleague's commit; with the git recipe none does.
+// testForcedPush pushes to a real repository in every possible way. Without attache many of them destroy the
+// colleague's commit; with the git recipe none does.
 func (l *lab) testForcedPush(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")

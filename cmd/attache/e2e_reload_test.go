@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// testReload changes the configuration under a running session, with a real
-// server, and tells attache of it by SIGHUP and not at all.
+// testReload changes the configuration of a running session with a real server, with and without SIGHUP.
 func (l *lab) testReload(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -34,10 +33,10 @@ func (l *lab) testReload(t *testing.T) {
 			write("access: {rules: []}\n")
 			s := l.start(t, append([]string{l.relay, "--config", config, "--"}, l.everything().command...))
 			s.initialize(t)
-			s.say(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			echo := `{"jsonrpc":"2.0","id":"echo","method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}`
-			s.say(t, echo)
-			if got := s.hear(t, `"id":"echo"`); strings.Contains(got, "isError") {
+			s.send(t, echo)
+			if got := s.awaitLine(t, `"id":"echo"`); strings.Contains(got, "isError") {
 				t.Fatalf("refused before there was a rule: %s", got)
 			}
 			write("access: {rules: [{tools: [echo], deny: true}]}\n")
@@ -46,31 +45,24 @@ func (l *lab) testReload(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.hear(t, `"notifications/tools/list_changed"`)
-			s.say(t, echo)
-			if got := s.hear(t, `"id":"echo"`); !strings.Contains(got, "Permission denied") {
+			s.awaitLine(t, `"notifications/tools/list_changed"`)
+			s.send(t, echo)
+			if got := s.awaitLine(t, `"id":"echo"`); !strings.Contains(got, "Permission denied") {
 				t.Errorf("not refused by the new rule: %s", got)
 			}
 		})
 	}
 }
 
-func (s *startedCommand) say(t *testing.T, frame string) {
-	t.Helper()
-	if err := s.write([]byte(frame + "\n")); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// hear reads until a frame with the text in it.
-func (s *startedCommand) hear(t *testing.T, text string) string {
+// awaitLine reads up to a frame that contains text.
+func (s *startedCommand) awaitLine(t *testing.T, text string) string {
 	t.Helper()
 	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadString('\n')
 		if err != nil {
-			t.Fatalf("no frame with %s: %v\n--- stderr\n%s", text, err, s.complaints())
+			t.Fatalf("no frame with %s: %v\n--- stderr\n%s", text, err, s.stderrTail())
 		}
 		if !json.Valid([]byte(line)) {
 			t.Fatalf("no JSON on stdout: %q", line)

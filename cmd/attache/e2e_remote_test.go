@@ -51,7 +51,7 @@ func (l *lab) testRemote(t *testing.T) {
 	})
 }
 
-// behindAttache is a transport to the remote server at the address, by way of attache.
+// behindAttache returns a transport through attache to the remote server at the address.
 func (l *lab) behindAttache(t *testing.T, address string) mcp.Transport {
 	t.Helper()
 	command := exec.Command(l.relay, "--", address)
@@ -66,7 +66,7 @@ func (l *lab) behindAttache(t *testing.T, address string) mcp.Transport {
 	return &mcp.CommandTransport{Command: command, TerminateDuration: 5 * time.Second}
 }
 
-// driveRemote runs the steps over a transport and gives what they came to.
+// driveRemote runs the steps over a transport and returns the results.
 func (l *lab) driveRemote(t *testing.T, version string, transport mcp.Transport, steps func(*goSession)) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
@@ -124,8 +124,8 @@ func (l *lab) goHTTP(t *testing.T, flags ...string) string {
 	return strings.TrimSpace(address)
 }
 
-// testRemoteKilled kills a remote server and starts it again at its address. A call that comes
-// meanwhile is answered by the next server, and the model is told (docs/restart.md).
+// testRemoteKilled kills a remote server and restarts it at the same address. The next server answers a call
+// made meanwhile, and the model is told (docs/restart.md).
 func (l *lab) testRemoteKilled(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -190,13 +190,13 @@ func (s *startedCommand) sendCall(t *testing.T, id int, tool string) {
 	s.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, id, tool))
 }
 
-// answerTo returns the answer to a call, shortened.
+// answerTo returns the shortened answer to a call.
 func (s *startedCommand) answerTo(t *testing.T, id int) string {
 	t.Helper()
 	for {
 		line, err := s.stdout.ReadString('\n')
 		if err != nil {
-			t.Fatalf("no answer to %d: %v\n--- stderr\n%s", id, err, s.complaints())
+			t.Fatalf("no answer to %d: %v\n--- stderr\n%s", id, err, s.stderrTail())
 		}
 		var m struct{ ID, Method any }
 		if err := json.Unmarshal([]byte(line), &m); err == nil && m.Method == nil && m.ID == float64(id) {
@@ -205,7 +205,7 @@ func (s *startedCommand) answerTo(t *testing.T, id int) string {
 	}
 }
 
-// overHTTP returns server-everything over HTTP. By itself it would listen on every
+// overHTTP returns a command of server-everything over HTTP. Without its preload it would listen on every
 // interface.
 func (l *lab) overHTTP() *exec.Cmd {
 	return exec.Command("node", "--import", filepath.Join(l.scripts, "lib/loopback.mjs"), filepath.Join(l.scripts, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
@@ -231,7 +231,7 @@ func (l *lab) everythingHTTP(t *testing.T) string {
 	return awaitHTTP(t, fmt.Sprintf("http://127.0.0.1:%d/mcp", port))
 }
 
-// awaitHTTP returns the address once somebody answers there.
+// awaitHTTP returns the address when a server answers there.
 func awaitHTTP(t *testing.T, address string) string {
 	t.Helper()
 	for deadline := time.Now().Add(hang); ; time.Sleep(50 * time.Millisecond) {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// testRestart has coding agents call a server that crashes twice, and wants the calls
-// after each crash to work (docs/restart.md).
+// testRestart runs coding agents with a server that crashes twice, and checks that the calls after each crash
+// work (docs/restart.md).
 func (l *lab) testRestart(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -48,8 +48,8 @@ func (l *lab) testRestart(t *testing.T) {
 	}
 }
 
-// newFrailAgent returns an agent whose server leaves with status 3 when its tool exit is
-// called. With E2E_DIRECT the server is not behind attache.
+// newFrailAgent returns an agent whose server exits with status 3 when its tool exit is called. With
+// E2E_DIRECT the server is not behind attache.
 func (l *lab) newFrailAgent(t *testing.T, program string, s service) *agent {
 	t.Helper()
 	echo := func(text string) toolCall { return toolCall{"frail", "echo", fmt.Sprintf(`{"text":%q}`, text), ""} }
@@ -66,7 +66,7 @@ func (l *lab) newFrailAgent(t *testing.T, program string, s service) *agent {
 	return a
 }
 
-// requireRestarts wants the results of all calls but those that ended the server.
+// requireRestarts checks the results of all calls, except those that ended the server.
 func (a *agent) requireRestarts(t *testing.T) {
 	t.Helper()
 	a.model.mu.Lock()
@@ -89,8 +89,8 @@ func (a *agent) requireRestarts(t *testing.T) {
 	}
 }
 
-// onTerminal runs Claude Code in a terminal, as a person does, until its scripted model has
-// given its last answer.
+// onTerminal runs Claude Code in a terminal, like a person, until its scripted model has given its last
+// answer.
 func (a *agent) onTerminal(t *testing.T, args ...string) {
 	t.Helper()
 	term := a.openTerminal(t, args...)
@@ -98,7 +98,7 @@ func (a *agent) onTerminal(t *testing.T, args ...string) {
 	term.close()
 }
 
-// A terminal is one that an agent runs in, at which nobody types.
+// A terminal runs an agent. Nobody types in it.
 type terminal struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -136,7 +136,7 @@ func (a *agent) openTerminal(t *testing.T, args ...string) *terminal {
 	return term
 }
 
-// await waits until something is so, while the program runs.
+// await waits until a condition is true, while the program runs.
 func (term *terminal) await(so func() bool) {
 	term.Helper()
 	for !so() {
@@ -155,7 +155,7 @@ func (term *terminal) end() {
 	<-term.ended
 }
 
-// close ends the program, and wants nothing of it left.
+// close ends the program and checks that no process is left.
 func (term *terminal) close() {
 	term.Helper()
 	term.end()

@@ -19,8 +19,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// testServe puts attache serve in front of stdio servers, and wants clients of Streamable
-// HTTP to see what they see of the server itself over stdio.
+// testServe puts attache serve in front of stdio servers, and checks that clients of Streamable HTTP see the
+// same as from the server itself over stdio.
 func (l *lab) testServe(t *testing.T) {
 	if l.standIn {
 		t.Skip("only attache serves")
@@ -64,8 +64,8 @@ func (l *lab) compareServed(t *testing.T, c client, s server, scenarios []string
 	}
 }
 
-// withoutProcess cuts out of a transcript what is of a process: how it ended, and the
-// probe, which over stdio has a process of its own that is not recorded.
+// withoutProcess removes from a transcript what depends on a process: its exit, and the probe, which has an
+// unrecorded process of its own over stdio.
 func withoutProcess(transcript string) string {
 	lines := slices.DeleteFunc(strings.Split(transcript, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, `{"exit":`) || strings.Contains(line, `"id":"server-discover-probe-`)
@@ -158,7 +158,7 @@ func (f *runningFront) logged() string {
 	return tail(f.log.String(), 4000)
 }
 
-// end ends the front by SIGTERM, and wants nothing of it left.
+// end ends the front with SIGTERM and checks that no process is left.
 func (f *runningFront) end(t *testing.T) {
 	t.Helper()
 	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -170,7 +170,7 @@ func (f *runningFront) end(t *testing.T) {
 	}
 }
 
-// testServeDrain ends a front while a call is in flight, and kills another.
+// testServeDrain ends a front during a call, and kills another.
 func (l *lab) testServeDrain(t *testing.T) {
 	f := l.startFront(t, l.everything().command)
 	post := func(session, body string) *http.Response {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// testStructured puts the briefing into structuredContent of as many tools as real servers
-// have, for clients that validate it against the output schema they were shown.
+// testStructured tests the briefing in structuredContent for as many tools as real servers have, with clients
+// that validate it against the output schema that they got.
 func (l *lab) testStructured(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -38,8 +38,8 @@ func (l *lab) testStructured(t *testing.T) {
 	}
 }
 
-// requireCarried wants no call to fail, and returns how many results have the briefing as
-// the first member of structuredContent.
+// requireCarried checks that no call fails, and returns the number of results with the briefing as the first
+// member of structuredContent.
 func requireCarried(t *testing.T, server, transcript string) int {
 	t.Helper()
 	carried := 0

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// waiting returns a call of a server that is not attache's, which is made until a text stands in
-// front of its result, where messages come.
+// waiting returns a call of a server that is not part of attache. It is repeated until a text precedes its
+// result, where messages are delivered.
 func waiting(text string) toolCall {
 	return toolCall{"all", "trigger-long-running-operation", `{"duration":4,"steps":1}`, text}
 }
 
-// testTeams has a Claude Code create a reviewer, which is another one, or a Codex: they
-// exchange messages, the result stands in front of the parent's next result of another server,
-// and a message starts the finished child again.
+// testTeams creates a reviewer with Claude Code, which is another Claude Code or a Codex: they exchange
+// messages, the result precedes the parent's next result of another server, and a message restarts the
+// finished child.
 func (l *lab) testTeams(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -71,7 +71,7 @@ func (l *lab) testTeams(t *testing.T) {
 	})
 }
 
-// team plays a team whose child is run as template says.
+// team plays a team whose child runs as template says.
 func (l *lab) team(t *testing.T, template func(a *agent, program string, flags []string) (command, resume []string, form string)) {
 	program := l.agentProgram(t, "claude-2.1.330/claude")
 	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{
@@ -132,7 +132,7 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 
 var ownHandle = regexp.MustCompile(`you\\*": \\*"(ses_[0-9a-z]{12})`)
 
-// newTeamAgent returns an agent whose one server is attache-teams, with a configuration.
+// newTeamAgent returns an agent with attache-teams as its only server, and a configuration.
 func (l *lab) newTeamAgent(t *testing.T, program string, s service, config string) *agent {
 	t.Helper()
 	a := l.newAgent(t, []string{program}, s, map[string][]toolCall{"main": {{"attache-teams", "list_workspace_sessions", `{}`, ""}}})
@@ -142,9 +142,9 @@ func (l *lab) newTeamAgent(t *testing.T, program string, s service, config strin
 	return a
 }
 
-// wake has another session write to an agent in a terminal that waits for its user, who types
-// nothing. The agent is woken, by a notice without a word of the peer's, and reads the message.
-// main are the arguments of the agent behind its prompt, peer those of the other.
+// wake writes from another session to an agent in a terminal that waits for its user, who types nothing. A
+// notice without any word of the peer wakes the agent, which then reads the message. main are the arguments of
+// the agent after its prompt, peer those of the other.
 func (a *agent) wake(t *testing.T, main, peer []string) *terminal {
 	t.Helper()
 	idle := a.openTerminal(t, append([]string{"RUN:main"}, main...)...)

@@ -1,18 +1,17 @@
 //go:build e2e
 
 // The end-to-end tests run real clients against real servers, directly and
-// through attache, and compare what the client saw. The clients are both lines
-// of the TypeScript SDK (testdata/e2e/v1.mjs and v2.mjs) and the go-sdk; the
+// through attache, and compare what the client saw. The clients are both major
+// versions of the TypeScript SDK (testdata/e2e/v1.mjs and v2.mjs) and the go-sdk; the
 // servers come from npm, from testdata/e2e/servers and from
 // testdata/e2e/goserver. Run them with
 //
 //	npm --prefix testdata/e2e install --no-package-lock
 //	go test -tags e2e -run E2E ./cmd/attache
 //
-// E2E_ATTACHE names an attache that is built already. E2E_RELAY names a program
-// to test in its place, one that takes "-- COMMAND ARG..." and relays; the tests
-// of what attache adds are then skipped. E2E_KEEP names a directory that keeps
-// the transcripts of what failed.
+// E2E_ATTACHE is the path of a built attache. E2E_RELAY is the path of another relay
+// to test, which must accept "-- COMMAND ARG..."; tests of attache's features are
+// then skipped. E2E_KEEP is a directory for the transcripts of failed tests.
 package main_test
 
 import (
@@ -66,7 +65,7 @@ func TestE2E(t *testing.T) {
 	}
 }
 
-// A lab is what all tests share: the programs, built once, and a place for them.
+// A lab has what all tests share: the programs, built once, and a directory for them.
 type lab struct {
 	dir      string // temporary
 	scripts  string // testdata/e2e
@@ -123,7 +122,7 @@ func (l *lab) build(t *testing.T, pkg string) string {
 	return out
 }
 
-// newRepo makes a repository that is the same, to the hash, in every run.
+// newRepo makes a repository that is the same in every run, even its hashes.
 func (l *lab) newRepo(t *testing.T) string { return l.newRepoAt(t, filepath.Join(l.dir, "repo")) }
 
 func (l *lab) newRepoAt(t *testing.T, repo string) string {
@@ -145,7 +144,7 @@ func (l *lab) newRepoAt(t *testing.T, repo string) string {
 	return repo
 }
 
-// writeFiles makes dir hold these files and no others.
+// writeFiles writes the files to dir.
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -159,8 +158,8 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// env is the whole environment of a run. It is made and not inherited: attache
-// reads variables that a developer's or a coding agent's shell may well have.
+// env returns the whole environment of a run. It inherits nothing: a developer's or a coding agent's shell may
+// have variables that attache reads.
 func (l *lab) env(t *testing.T, more ...string) []string {
 	t.Helper()
 	home := filepath.Join(l.dir, "home")
@@ -180,12 +179,12 @@ func (l *lab) env(t *testing.T, more ...string) []string {
 	}, more...)
 }
 
-// through is the command that puts the relay in front of a server.
+// through returns the command that puts the relay in front of a server.
 func (l *lab) through(server []string, flags ...string) []string {
 	return slices.Concat([]string{l.relay}, flags, []string{"--"}, server)
 }
 
-// A client is a driver and how it is called.
+// A client is a driver with its arguments.
 type client struct {
 	name   string
 	driver []string
@@ -198,8 +197,7 @@ var (
 	v2Pin    = client{"v2-pin", []string{"v2.mjs", "--mode", "pin"}}
 )
 
-// A server is a command, the file of testdata/e2e/scenarios that knows its
-// tools, and what has to be put right before each run of it.
+// A server is a command, the file of testdata/e2e/scenarios for its tools, and the preparation of each run.
 type server struct {
 	name    string
 	book    string
@@ -237,7 +235,7 @@ func (l *lab) memory() server {
 	}
 }
 
-// filesystem works in a directory of its own, so its command is made by the test.
+// filesystem returns a server with its own directory.
 func (l *lab) filesystem(dir string) server {
 	files := filepath.Join(dir, "files")
 	return server{
@@ -259,9 +257,8 @@ func (l *lab) filesystem(dir string) server {
 
 func (l *lab) npm(path string) string { return filepath.Join(l.scripts, "node_modules", path) }
 
-// testTransparent is the promise attache is named for: with no configuration,
-// what a client sees through it is what it sees without it, and behind three of
-// them not one byte differs on either side.
+// testTransparent tests the main promise of attache: without a configuration, a client sees the same through
+// it as without it, and behind three of them not one byte differs on either side.
 func (l *lab) testTransparent(t *testing.T) {
 	fixture := []string{"tools", "callfirst", "content", "ask", "refuse", "progress", "cancellation", "logging", "changes", "large", "burst", "vendor"}
 	everything := []string{"handshake", "tools", "resources", "prompts", "completion", "subscriptions", "logging", "sampling", "elicitation", "roots", "progress", "cancellation", "tasks"}
@@ -303,7 +300,7 @@ func (l *lab) testTransparent(t *testing.T) {
 	}
 }
 
-// partition returns the words that are word, and the others.
+// partition returns the words that equal word, and the others.
 func partition(words []string, word string) (same, others []string) {
 	for _, w := range words {
 		if w == word {
@@ -323,7 +320,7 @@ func (l *lab) compare(t *testing.T, c client, s server, scenarios []string) {
 	compareRelayed(t, scenarios, l.chains(t, s.command), run(s.command, scenarios), run)
 }
 
-// A chain is a way to a server, and where the tees on it put their copies.
+// A chain is a way to a server. Its tees, if it has any, write their copies to the directory copies.
 type chain struct {
 	what    string
 	command func(copies string) []string
@@ -341,11 +338,11 @@ func (l *lab) chains(t *testing.T, server []string) []chain {
 	}
 }
 
-// compareRelayed runs every chain and wants the direct transcripts.
+// compareRelayed runs every chain and compares its transcripts with the direct ones.
 //
-// A server has 1.5 s to leave after the end of its stdin. On a machine that is busy with other
-// things that is sometimes too short, for a server or for attache, so scenarios of which one
-// differs in its end alone are repeated, each by itself.
+// A server has 1.5 s to exit after the end of its stdin. On a busy machine that is sometimes too
+// short for a server or for attache. So if transcripts differ only in the end of the server, each
+// scenario is repeated alone.
 func compareRelayed(t *testing.T, scenarios []string, chains []chain, direct []string, run func(command, scenarios []string) []string) {
 	t.Helper()
 	for _, ch := range chains {
@@ -362,7 +359,7 @@ func compareRelayed(t *testing.T, scenarios []string, chains []chain, direct []s
 	}
 }
 
-// compareOnce reports false if a server ended in another way, and nothing else differs.
+// compareOnce returns false if a server ended in another way, and nothing else differs.
 func compareOnce(t *testing.T, scenarios []string, ch chain, direct []string, run func(command, scenarios []string) []string) bool {
 	t.Helper()
 	copies, ends := t.TempDir(), 0
@@ -380,7 +377,7 @@ func compareOnce(t *testing.T, scenarios []string, ch chain, direct []string, ru
 	return ends == 0
 }
 
-// sameButEnd reports whether two transcripts are equal up to how the server ended, the last line.
+// sameButEnd reports whether two transcripts are equal except for the last line, the end of the server.
 func sameButEnd(direct, relayed string) bool {
 	const end = "\n{\"exit\":"
 	a, _, _ := strings.Cut(direct, end)
@@ -388,7 +385,7 @@ func sameButEnd(direct, relayed string) bool {
 	return a == b
 }
 
-// shot is the last line of a transcript if the server had to be killed, with whichever signal.
+// shot is the last line of a transcript if the server had to be killed, by any signal.
 const shot = "{\"exit\":\"shot\"}\n"
 
 // drive runs one scenario and returns its transcript.
@@ -397,9 +394,8 @@ func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, comm
 	return l.driveAll(t, c, s, dir, []string{scenario}, command, more...)[0]
 }
 
-// driveAll runs scenarios, each with a client and a server of its own, in one process of the
-// driver, and returns their transcripts. What it started has left when it returns; a process
-// that stays is a failure of the test.
+// driveAll runs scenarios, each with its own client and server, in one process of the driver, and returns
+// their transcripts. The test fails if a process remains.
 func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, command []string, more ...string) []string {
 	t.Helper()
 	mark := newMark()
@@ -442,7 +438,7 @@ func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, 
 // transcriptText matches a transcript up to its last line.
 var transcriptText = regexp.MustCompile(`(?s).*?(?m:^\{"exit":.*?\}\n)`)
 
-// requireSame fails with the first lines that differ, cut to the difference.
+// requireSame fails with the first lines that differ, shortened around the difference.
 func requireSame(t *testing.T, what, direct, relayed string) {
 	t.Helper()
 	if direct == relayed {
@@ -484,7 +480,7 @@ func cut(s string, from int) string {
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// keep stores a transcript of a test that failed where E2E_KEEP says.
+// keep writes a transcript of a failed test to the directory E2E_KEEP.
 func keep(t *testing.T, what, transcript string) {
 	t.Helper()
 	dir := os.Getenv("E2E_KEEP")
@@ -497,10 +493,9 @@ func keep(t *testing.T, what, transcript string) {
 	}
 }
 
-// requireSameBytes compares what the outer tees recorded with what the inner
-// ones did. A client may start the command more than once, so it is the sets of
-// recordings that have to be equal. With mayAsk, requests of attache's own, for
-// the tools of a server whose client has not listed them, are left out.
+// requireSameBytes compares the recordings of the outer tees with those of the inner ones. A client may start
+// the command more than once, so it compares sets of recordings. With mayAsk it leaves out attache's own
+// requests for the tools of a server whose client has not listed them.
 func requireSameBytes(t *testing.T, dir string, mayAsk bool) {
 	t.Helper()
 	for _, direction := range []string{"in", "out"} {
@@ -518,7 +513,7 @@ func requireSameBytes(t *testing.T, dir string, mayAsk bool) {
 	}
 }
 
-// ownFrame is a request of attache's own or the reply to one, on the server's side.
+// ownFrame matches a request of attache itself, or the reply to one, on the server's side.
 var ownFrame = regexp.MustCompile(`(?m)^.*"id": ?"?[3-8]\d{13}"?[,}].*\n`)
 
 func recordings(t *testing.T, dir, name, direction string) []string {

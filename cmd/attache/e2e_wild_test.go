@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// A wildServer is a server that many people run, as they run it: a package of npm, its
-// arguments, and what it needs in its environment to start. Tokens are dummies.
+// A wildServer is a popular server: a package of npm, its arguments, and the variables that it needs to start.
+// Tokens are dummies.
 type wildServer struct {
 	name string
 	args []string
@@ -105,8 +105,8 @@ func (l *lab) program(t *testing.T, name, program string) (version, file string)
 	return manifest.Version, filepath.Join(dir, commands[first])
 }
 
-// offline returns the words that put a command where there is no network, not even that of
-// this machine; none where the system does not allow that.
+// offline returns the words that run a command without any network, even loopback. It returns none if the
+// system does not allow that.
 func offline() []string {
 	words := []string{"unshare", "--user", "--map-root-user", "--net", "--"}
 	if exec.Command(words[0], append(words[1:], "true")...).Run() != nil {
@@ -115,10 +115,9 @@ func offline() []string {
 	return words
 }
 
-// TestWild puts attache, without configuration, in front of servers that nobody here wrote,
-// in a session whose workspace is known. Their initialize, their lists and ten calls have to
-// be what they are without attache, to the byte, but for properties which a person judged to
-// take the workspace's path and which the tool requires.
+// TestWild puts attache, without configuration, in front of servers of other authors, in a session with a
+// known workspace. Their initialize, their lists and ten calls must be the same as without attache, byte for
+// byte, except for required properties that a person judged to mean the workspace's path.
 func TestWild(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -145,8 +144,7 @@ func TestWild(t *testing.T) {
 	}
 }
 
-// requireTable wants the table in docs/compatibility.md as it is now; with E2E_UPDATE it
-// writes it.
+// requireTable checks that the table in docs/compatibility.md is up to date; with E2E_UPDATE it writes it.
 func requireTable(t *testing.T, rows []string) {
 	t.Helper()
 	const name = "../../docs/compatibility.md"
@@ -207,11 +205,11 @@ func (l *lab) wild(t *testing.T, s wildServer, offline []string, judged []judged
 	return fmt.Sprintf("| `%s` %s | %d | %d | %s |", s.name, version, len(tools), w.calls, differs)
 }
 
-// lines splits what was recorded into frames without their newline.
+// lines splits a recording into frames without their newlines.
 func lines(s string) []string { return strings.Split(strings.TrimSuffix(s, "\n"), "\n") }
 
-// compareLines wants the frames that arrived to be those sent, but for those that may
-// differ. What the sender wrote after its peer had left may be missing.
+// compareLines checks that the received frames are those sent, except for frames that may differ. Frames that
+// were sent after the peer had ended may be missing.
 func compareLines(t *testing.T, what string, sent, arrived []string, mayDiffer func(sent, arrived string) bool) {
 	t.Helper()
 	for i, frame := range arrived {
@@ -225,8 +223,7 @@ func compareLines(t *testing.T, what string, sent, arrived []string, mayDiffer f
 	}
 }
 
-// A wildSession is a client of one server behind attache. It keeps all bytes of both
-// directions.
+// A wildSession is a client of one server behind attache. It records all bytes in both directions.
 type wildSession struct {
 	t        *testing.T
 	cmd      *exec.Cmd
@@ -268,8 +265,7 @@ func (l *lab) startWild(t *testing.T, command []string, dir string, more []strin
 	return w
 }
 
-// read hands on the frames of the server until it is gone. Lines that are no JSON object
-// are kept, and no more.
+// read passes on the frames of the server until it ends. It only records lines that are not JSON objects.
 func (w *wildSession) read(stdout io.Reader) {
 	defer close(w.frames)
 	r := bufio.NewReader(stdout)
@@ -301,8 +297,8 @@ func (w *wildSession) request(method, params string) string {
 	return fmt.Sprint(w.id)
 }
 
-// await takes frames until all these requests are answered or the time is over, answers
-// the server's own requests meanwhile, and returns the replies by their id.
+// await reads frames until all these requests are answered or the time is over. It answers requests of the
+// server, and returns the replies by their id.
 func (w *wildSession) await(limit time.Duration, ids ...string) map[string]map[string]json.RawMessage {
 	w.t.Helper()
 	replies := make(map[string]map[string]json.RawMessage)
@@ -328,7 +324,7 @@ func (w *wildSession) await(limit time.Duration, ids ...string) map[string]map[s
 	return replies
 }
 
-// talk is the session: initialize, each list, and ten calls where calls are wanted.
+// talk runs the session: initialize, each list, and ten calls if calls are wanted.
 func (w *wildSession) talk(calls bool) {
 	w.t.Helper()
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"e2e","version":"1"}}`)
@@ -349,7 +345,7 @@ func (w *wildSession) talk(calls bool) {
 	w.calls, w.answered = len(ids), len(w.await(15*time.Second, ids...))
 }
 
-// list returns the tools as the client is shown them.
+// list returns the tools that the client sees.
 func (w *wildSession) list() []wildTool {
 	w.t.Helper()
 	var all []wildTool
@@ -371,7 +367,7 @@ func (w *wildSession) list() []wildTool {
 	}
 }
 
-// leave closes the server's stdin and reads to the end.
+// leave closes the server's stdin and reads its output to the end.
 func (w *wildSession) leave() {
 	w.t.Helper()
 	w.stdin.Close()

@@ -23,7 +23,7 @@ type wildTool struct {
 	InputSchema *wildSchema
 }
 
-// A wildSchema is what the tests read of a JSON schema.
+// A wildSchema has the parts of a JSON schema that the tests read.
 type wildSchema struct {
 	raw        json.RawMessage
 	Type       any
@@ -48,8 +48,8 @@ func (s *wildSchema) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(s))
 }
 
-// example returns a small value that the schema admits, as far as its plain words say: with
-// every required property, and no other.
+// example returns a small value that the schema admits according to its simple keywords: with every required
+// property and no other.
 func (s *wildSchema) example() string {
 	if s == nil {
 		return `"x"`
@@ -92,7 +92,7 @@ func (s *wildSchema) example() string {
 	}
 }
 
-// listedTools returns all tools of the lists among a server's frames.
+// listedTools returns all tools in the lists among a server's frames.
 func listedTools(t *testing.T, frames []string) []wildTool {
 	t.Helper()
 	var all []wildTool
@@ -108,14 +108,14 @@ func listedTools(t *testing.T, frames []string) []wildTool {
 	return all
 }
 
-// A wildArgument is a property of a tool that may mean the place worked in.
+// A wildArgument is a property of a tool that may mean the place to work in.
 type wildArgument struct {
 	tool, property string // a dot leads into an object
 	required       bool
 	schema         json.RawMessage
 }
 
-// arguments returns those of a tool.
+// arguments returns the wildArguments of a tool.
 func (tool wildTool) arguments() []wildArgument {
 	var all []wildArgument
 	var walk func(s *wildSchema, path string)
@@ -134,8 +134,8 @@ func (tool wildTool) arguments() []wildArgument {
 	return all
 }
 
-// requireJudged wants a verdict in testdata/workspace-arguments.txt for each argument of the
-// server that may mean the place worked in, none for others, and of the same version.
+// requireJudged checks that testdata/workspace-arguments.txt has a verdict for each argument of the server
+// that may mean the place to work in, none for others, and the same version.
 func requireJudged(t *testing.T, server, version string, tools []wildTool, judged []judgedArgument) {
 	t.Helper()
 	verdicts := make(map[string]judgedArgument)
@@ -168,8 +168,8 @@ func requireJudged(t *testing.T, server, version string, tools []wildTool, judge
 	}
 }
 
-// requireListed wants the file of testdata/recipes about this server, if there is one, to
-// name its tools and their arguments.
+// requireListed checks that the file of testdata/recipes for this server, if there is one, has its tools and
+// their arguments.
 func requireListed(t *testing.T, server, version string, tools []wildTool) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/recipes/*.txt")
@@ -204,8 +204,7 @@ func requireListed(t *testing.T, server, version string, tools []wildTool) {
 	}
 }
 
-// fills says what attache may change for a server: the required properties that take the
-// workspace's path.
+// fills has what attache may change for a server: the required properties that mean the workspace's path.
 type fills struct {
 	may  map[string][]string // by tool
 	dir  string
@@ -224,7 +223,7 @@ func newFills(server, dir string, judged []judgedArgument) *fills {
 	return f
 }
 
-// words says what was changed.
+// words describes the change.
 func (f *fills) words() string {
 	var all []string
 	for _, property := range slices.Sorted(maps.Keys(f.seen)) {
@@ -256,8 +255,7 @@ func (f *fills) reply(sent, arrived string) bool {
 	return reflect.DeepEqual(want, got)
 }
 
-// ease takes from what a tool requires the properties that it is shown without, if they may
-// be filled.
+// ease removes from the required properties of a tool those that the shown tool lacks, if they may be filled.
 func (f *fills) ease(tool, shown any) {
 	entry, _ := tool.(map[string]any)
 	schema, _ := entry["inputSchema"].(map[string]any)
@@ -280,7 +278,7 @@ func (f *fills) ease(tool, shown any) {
 	}
 }
 
-// call reports whether two calls differ only in that the workspace was added where it may.
+// call reports whether two calls differ only in the workspace, added where it may be.
 func (f *fills) call(sent, arrived string) bool {
 	type call struct {
 		Params struct {

@@ -18,12 +18,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// echoTool is the one tool of the echo server. Its arguments are facts of a session
-// that attache may fill in.
+// echoTool is the only tool of the echo server. Its arguments are facts of a session that attache may fill in.
 const echoTool = `{"name":"whoami","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Path of the workspace"},"user":{"type":"string"},"tenant":{"type":"string"},"session":{"type":"string"}}}}`
 
-// echo serves MCP as far as tests need it: a call of its tool is answered with the
-// arguments that arrived, and the rest of what the server was given.
+// echo serves the part of MCP that tests need: it answers a call of its tool with the arguments, _meta and
+// given.
 func echo(in io.Reader, out io.Writer, given string) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -49,7 +48,7 @@ func echo(in io.Reader, out io.Writer, given string) error {
 				return err
 			}
 			if hangs {
-				continue // it is never answered
+				continue // no answer
 			}
 			text := string(frame.Get("params", "arguments").Raw) + string(frame.Get("params", "_meta").Raw) + given
 			result = `{"content":[{"type":"text","text":` + string(wire.Quote(text)) + `}]}`
@@ -61,7 +60,7 @@ func echo(in io.Reader, out io.Writer, given string) error {
 	return lines.Err()
 }
 
-// noteCall writes the name of a call that is executed to the file that ECHO_CALLS names.
+// noteCall appends the name of an executed call to the file ECHO_CALLS.
 func noteCall(name string) error {
 	path := os.Getenv("ECHO_CALLS")
 	if path == "" {
@@ -76,8 +75,8 @@ func noteCall(name string) error {
 	return err
 }
 
-// echoProgram is the echo server as a program that scripts wrap. It also answers
-// with the variables that attache and its hosts use.
+// echoProgram is the echo server as a program for scripts. Its answers include the variables that attache and
+// its hosts use.
 func echoProgram() {
 	var given []string
 	for _, entry := range os.Environ() {
@@ -92,18 +91,18 @@ func echoProgram() {
 	}
 }
 
-// stepsProgram is a client for scripts: "steps FILE COMMAND [ARG...]" starts the
-// command and does what the lines of the file say:
+// stepsProgram is a client for scripts: "steps FILE COMMAND [ARG...]" starts the command and executes the
+// lines of the file:
 //
-//	> FRAME     sends the request, and awaits its reply; @FILE@ stands for what is
-//	            in the file
-//	>> FRAME    sends the notification
-//	< TEXT      the last reply has TEXT in it
-//	! TEXT      it has not
-//	within TIME the last reply took no longer; on a slow machine one of five
-//	until TEXT  sends the last request again until its reply has TEXT in it
-//	run COMMAND runs a command, again until it succeeds
-//	copy A B    puts A in the place of B, for its owner alone
+//	> FRAME     send the request and wait for its reply; @FILE@ is replaced by the
+//	            content of the file
+//	>> FRAME    send the notification
+//	< TEXT      check that the last reply contains TEXT
+//	! TEXT      check that it does not
+//	within TIME check that the last reply took no longer, or one of four repetitions
+//	until TEXT  send the last request again until its reply contains TEXT
+//	run COMMAND run a command until it succeeds
+//	copy A B    replace B with a copy of A, readable only by the user
 func stepsProgram() {
 	if err := steps(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "steps:", err)
@@ -111,11 +110,8 @@ func stepsProgram() {
 	}
 }
 
-// stepsLimit is how long "until" tries.
+// stepsLimit is how long "until" and "run" try.
 const stepsLimit = 5 * time.Minute
-
-// runLimit is how long "run" tries.
-const runLimit = 5 * time.Minute
 
 func steps(file string, command []string) error {
 	script, err := os.ReadFile(file)
@@ -138,7 +134,7 @@ func steps(file string, command []string) error {
 	return c.cmd.Wait()
 }
 
-// A stepProcess is the program that steps are made with.
+// A stepProcess is the command that the steps use.
 type stepProcess struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -205,7 +201,7 @@ func (c *stepProcess) step(verb, rest string) error {
 	case "run":
 		words := strings.Fields(rest)
 		out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
-		for end := time.Now().Add(runLimit); err != nil && time.Now().Before(end); {
+		for end := time.Now().Add(stepsLimit); err != nil && time.Now().Before(end); {
 			time.Sleep(100 * time.Millisecond)
 			out, err = exec.Command(words[0], words[1:]...).CombinedOutput()
 		}
@@ -237,9 +233,8 @@ func (c *stepProcess) exchange() (err error) {
 	return err
 }
 
-// mint is a command of the scripts: "mint FILE [CLAIM=VALUE...]" writes a token of
-// the test issuer, closed to others, and beside it the key set as jwks.json. exp is
-// a time from now.
+// mint is a script command: "mint FILE [CLAIM=VALUE...]" writes a token of the test issuer, readable only by
+// the user, and the key set beside it as jwks.json. exp is a time from now.
 func mint(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: mint FILE [CLAIM=VALUE...]")

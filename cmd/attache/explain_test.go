@@ -8,7 +8,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// What docs/explain.md shows is what the script explain_docs makes.
+// docs/explain.md shows the output of the script explain_docs.
 func TestExplainDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/explain.md")
 	if err != nil {

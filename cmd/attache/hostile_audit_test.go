@@ -18,7 +18,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// auditedSettings are settings whose audit is in a directory of the test's.
+// auditedSettings returns settings with an audit file in a directory of the test.
 func auditedSettings(t *testing.T, config string) (*config.Settings, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -30,8 +30,8 @@ func auditedSettings(t *testing.T, config string) (*config.Settings, string) {
 	return s, file
 }
 
-// No frame in which any parser reads a tools/call gets past the audit: neither
-// where rules enforce, nor where it goes on to the server as it came.
+// No frame in which any parser reads a tools/call bypasses the audit, whether rules enforce or the frame is
+// passed on unchanged.
 func TestHostileFramesAreAudited(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]string{
@@ -65,7 +65,7 @@ func readAsCall(frame []byte) bool {
 	return false
 }
 
-// relayAudited relays what the client says to a server that answers.
+// relayAudited relays the client's lines to a server that answers.
 func relayAudited(t *testing.T, s *config.Settings, client string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -73,7 +73,7 @@ func relayAudited(t *testing.T, s *config.Settings, client string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newKeeper()
+	server := newRecordingServer()
 	o := conn.Relay()
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &bytes.Buffer{}
 	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
@@ -84,7 +84,7 @@ func relayAudited(t *testing.T, s *config.Settings, client string) {
 	conn.Shared().Close()
 }
 
-// The audit stands where it must, and outlives a configuration that is read again.
+// The audit is at its place in the chain, and survives a reload of the configuration.
 func TestAuditInTheChain(t *testing.T) {
 	const rules = ", access: {default: deny}, policy: {dir: ., scope: a}"
 	tests := []struct {

@@ -17,11 +17,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// FuzzReaders sends frames and URIs through the chain, under rules that enforce, and
-// has what reaches the server read by others: plain JavaScript and the TypeScript SDK
-// in a node process, a python3 process, and encoding/json. None of them may find in
-// it what a rule refuses: a denied tool, a forbidden argument, another value of a
-// pinned one, a hidden prompt or resource.
+// FuzzReaders sends frames and URIs through the chain with rules that enforce, and lets other parsers read
+// what reaches the server: plain JavaScript and the TypeScript SDK in a node process, a python3 process, and
+// encoding/json. None of them may find something that a rule refuses: a denied tool, a forbidden argument,
+// another value of a pinned argument, a hidden prompt or resource.
 func FuzzReaders(f *testing.F) {
 	readers := startReaders(f)
 	s := loadHostile(f, "../../testdata/hostile/readers.yaml")
@@ -35,7 +34,7 @@ func FuzzReaders(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, frame []byte, text string) {
 		text = withTokens(text)
-		reached, _ := besiege(t, s, hello+listTools+string(frame)+"\n"+framesOf(text))
+		reached, _ := relayLines(t, s, hello+listTools+string(frame)+"\n"+framesOf(text))
 		var lines []string
 		for line := range strings.Lines(reached) {
 			lines = append(lines, line)
@@ -48,8 +47,8 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-// tokens are what readers differ about. A text has one for a control byte from 0x0e
-// on, so that a fuzzer comes to them.
+// tokens are texts on which parsers differ. In fuzz inputs a control byte from 0x0e on stands for a token, so
+// that the fuzzer finds them.
 var tokens = [...]string{
 	"../", "%2e", "%2f", "%73", "%25", "\\", "//", ":443", "@", "?", "#", ";", "\u200b", "\u00a0", "\u0131", "\u0130", "__proto__", "secret",
 }
@@ -61,7 +60,7 @@ func withTokens(text string) string {
 	return text
 }
 
-// framesOf returns frames with a text in each place where a rule looks.
+// framesOf returns frames with a text in each place that a rule reads.
 func framesOf(text string) string {
 	quoted := string(wire.Quote(text))
 	var out strings.Builder
@@ -81,8 +80,7 @@ func framesOf(text string) string {
 	return out.String()
 }
 
-// hostileTexts returns the URIs of uris.txt, and names that some reader takes for one
-// that a rule knows.
+// hostileTexts returns the URIs of uris.txt, and names that some parser takes for a name in a rule.
 func hostileTexts(t testing.TB) []string {
 	data, err := os.ReadFile("../../testdata/hostile/uris.txt")
 	if err != nil {
@@ -101,11 +99,11 @@ func hostileTexts(t testing.TB) []string {
 	return texts
 }
 
-// A frameReader returns what it would call or read against the rules.
+// A frameReader returns the calls and reads in frames that the rules forbid.
 type frameReader func(t testing.TB, frames []string) []string
 
-// startReaders starts the readers. Without node, python3 or the packages of the
-// end-to-end tests it skips the test, which in CI is a failure.
+// startReaders starts the readers. Without node, python3 or the packages of the end-to-end tests it skips the
+// test; in CI the test fails.
 func startReaders(t testing.TB) map[string]frameReader {
 	absent := func(what string) {
 		if os.Getenv("CI") == "true" {
@@ -127,8 +125,8 @@ func startReaders(t testing.TB) map[string]frameReader {
 	return readers
 }
 
-// startReader starts a reader that takes an array of frames a line, and answers with
-// an array of what it found.
+// startReader starts a reader that reads arrays of frames, one a line, and answers each with an array of its
+// findings.
 func startReader(t testing.TB, program, script string) frameReader {
 	c := exec.Command(program, script)
 	c.Stderr = os.Stderr
@@ -167,7 +165,7 @@ func startReader(t testing.TB, program, script string) frameReader {
 	return read
 }
 
-// readAsGo reads into structures, which fold names, and parses URIs with net/url.
+// readAsGo decodes into structs, which ignore the case of names, and parses URIs with net/url.
 func readAsGo(_ testing.TB, frames []string) (found []string) {
 	for _, frame := range frames {
 		for _, one := range members([]byte(frame)) {

@@ -26,8 +26,7 @@ const (
 	hostileRules  = "../../testdata/hostile/rules.yaml"
 )
 
-// What stands around a hostile frame: a session that has begun, and a call that
-// is as it should be.
+// The lines around a hostile frame: the beginning of a session, and a good call.
 const (
 	hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -38,17 +37,16 @@ const (
 `
 )
 
-// TestHostileFrames sends each frame of the table through the chain of a real
-// configuration, to a server that keeps what reaches it. Nothing that reaches it
-// is a call of the denied tool, or has another than the pinned value, to any
-// parser; and the session lives.
+// TestHostileFrames sends each frame of the table through the chain of a real configuration to a server that
+// records its input. To no parser is anything in it a call of the denied tool, or has another value than the
+// pinned one; and the session survives.
 func TestHostileFrames(t *testing.T) {
 	s := loadHostileRules(t)
 	for _, f := range proxytest.Frames(t, hostileFrames) {
 		t.Run(f.Name, func(t *testing.T) {
 			frame := string(f.Bytes) + "\n"
 			opening := hello + listTools
-			reached, answered := besiege(t, s, opening+frame+goodCall)
+			reached, answered := relayLines(t, s, opening+frame+goodCall)
 			rest, ok := strings.CutPrefix(reached, opening)
 			rest, last := strings.CutSuffix(rest, goodCall)
 			if !ok || !last {
@@ -63,16 +61,16 @@ func TestHostileFrames(t *testing.T) {
 			if n := strings.Count(answered, `"id":7,`); n > 1 {
 				t.Errorf("the frame has %d answers", n)
 			}
-			noneFooled(t, reached)
+			requireRulesHold(t, reached)
 
 			// The same before attache knows the server's tools.
-			reached, _ = besiege(t, s, hello+frame)
-			noneFooled(t, reached)
+			reached, _ = relayLines(t, s, hello+frame)
+			requireRulesHold(t, reached)
 		})
 	}
 }
 
-// FuzzHostileFrames sends any bytes the same way.
+// FuzzHostileFrames sends arbitrary bytes the same way.
 func FuzzHostileFrames(f *testing.F) {
 	s := loadHostileRules(f)
 	for i, frame := range proxytest.Frames(f, hostileFrames) {
@@ -85,13 +83,12 @@ func FuzzHostileFrames(f *testing.F) {
 		if listed {
 			opening += listTools
 		}
-		reached, _ := besiege(t, s, opening+string(data))
-		noneFooled(t, reached)
+		reached, _ := relayLines(t, s, opening+string(data))
+		requireRulesHold(t, reached)
 	})
 }
 
-// withoutOwn takes out the lines that are attache's own: what it asks, and what it
-// answers to a reply that it refused.
+// withoutOwn removes attache's own lines: its requests, and its answers to replies that it refused.
 func withoutOwn(lines string) string {
 	var rest strings.Builder
 	for line := range strings.Lines(lines) {
@@ -104,7 +101,7 @@ func withoutOwn(lines string) string {
 
 func loadHostileRules(t testing.TB) *config.Settings { return loadHostile(t, hostileRules) }
 
-// loadHostile reads a configuration.
+// loadHostile loads a configuration.
 func loadHostile(t testing.TB, file string) *config.Settings {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -118,16 +115,16 @@ func loadHostile(t testing.TB, file string) *config.Settings {
 	return s
 }
 
-// besiege relays what the client says to a server, through the layers and under
-// the rules of s, and returns what reached the server and what the client got.
-func besiege(t testing.TB, s *config.Settings, client string) (reached, answered string) {
+// relayLines relays the client's lines to a server with the layers and rules of s, and returns the output to the
+// server and to the client.
+func relayLines(t testing.TB, s *config.Settings, client string) (reached, answered string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	conn, err := assembly.Single(assembly.Options{Log: log}, s, assembly.ConnOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newKeeper()
+	server := newRecordingServer()
 	var out bytes.Buffer
 	o := conn.Relay()
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &out
@@ -136,39 +133,38 @@ func besiege(t testing.TB, s *config.Settings, client string) (reached, answered
 	if err := proxy.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	return server.kept.String(), out.String()
+	return server.input.String(), out.String()
 }
 
-// A keeper is a server that keeps what reaches it, lists two tools, and answers
-// each request that it can read.
-type keeper struct {
+// A recordingServer records its input, lists two tools, and answers each request that it can read.
+type recordingServer struct {
 	in     *io.PipeReader
 	stdin  *io.PipeWriter
 	stdout *io.PipeReader
 	out    *io.PipeWriter
-	gone   chan struct{}
-	kept   bytes.Buffer
+	ended  chan struct{} // closed when serve has returned
+	input  bytes.Buffer
 }
 
-func newKeeper() *keeper {
-	k := &keeper{gone: make(chan struct{})}
+func newRecordingServer() *recordingServer {
+	k := &recordingServer{ended: make(chan struct{})}
 	k.in, k.stdin = io.Pipe()
 	k.stdout, k.out = io.Pipe()
 	return k
 }
 
-func (k *keeper) Stdin() io.WriteCloser { return k.stdin }
-func (k *keeper) Stdout() io.Reader     { return k.stdout }
-func (k *keeper) Stop()                 { k.stdin.Close(); <-k.gone }
-func (k *keeper) Wait() error           { <-k.gone; return nil }
+func (k *recordingServer) Stdin() io.WriteCloser { return k.stdin }
+func (k *recordingServer) Stdout() io.Reader     { return k.stdout }
+func (k *recordingServer) Stop()                 { k.stdin.Close(); <-k.ended }
+func (k *recordingServer) Wait() error           { <-k.ended; return nil }
 
-func (k *keeper) serve() {
-	defer close(k.gone)
+func (k *recordingServer) serve() {
+	defer close(k.ended)
 	defer k.out.Close()
 	lines := bufio.NewReader(k.in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		k.kept.Write(line)
+		k.input.Write(line)
 		if reply := k.reply(line); reply != "" {
 			io.WriteString(k.out, reply)
 		}
@@ -178,8 +174,8 @@ func (k *keeper) serve() {
 	}
 }
 
-// reply answers as a careful server would: what it cannot read it leaves alone.
-func (k *keeper) reply(line []byte) string {
+// reply answers like a careful server: it ignores what it cannot read.
+func (k *recordingServer) reply(line []byte) string {
 	var frame struct {
 		ID     json.RawMessage
 		Method string
@@ -197,10 +193,9 @@ func (k *keeper) reply(line []byte) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, result)
 }
 
-// noneFooled wants that no parser reads a call of the denied tool, or another
-// tenant than the pinned one, in what reached the server. A bare carriage return
-// ends a line for some.
-func noneFooled(t testing.TB, reached string) {
+// requireRulesHold checks that no parser reads a call of the denied tool, or another tenant than the pinned one, in
+// the server's input. For some parsers a carriage return ends a line.
+func requireRulesHold(t testing.TB, reached string) {
 	t.Helper()
 	for _, line := range strings.FieldsFunc(reached, func(c rune) bool { return c == '\n' || c == '\r' }) {
 		for _, read := range []func([]byte) []parsedCall{lastWins, merging, firstWins} {
@@ -219,8 +214,7 @@ type parsedCall struct {
 	tenant any // nil for none
 }
 
-// lastWins reads as JavaScript, Python and Go's maps do: the last of two equal
-// keys counts.
+// lastWins decodes like JavaScript, Python and Go's maps: the last of two equal keys counts.
 func lastWins(line []byte) (all []parsedCall) {
 	for _, one := range members(line) {
 		var frame map[string]any
@@ -236,8 +230,7 @@ func lastWins(line []byte) (all []parsedCall) {
 	return all
 }
 
-// merging reads as Go's structures do: letter case is nothing, and of two equal
-// objects both count.
+// merging decodes like Go's structs: case is ignored, and two equal objects are merged.
 func merging(line []byte) (all []parsedCall) {
 	for _, one := range members(line) {
 		var frame struct {
@@ -255,8 +248,7 @@ func merging(line []byte) (all []parsedCall) {
 	return all
 }
 
-// firstWins reads as gjson does: the first of two equal keys counts, and what
-// stands around the object does not matter.
+// firstWins reads like gjson: the first of two equal keys counts, and text around the object is ignored.
 func firstWins(line []byte) (all []parsedCall) {
 	read := func(frame gjson.Result) {
 		if frame.Get("method").String() == "tools/call" {

@@ -18,9 +18,8 @@ import (
 
 const module = "github.com/attache-mcp/attache"
 
-// A law says what of this module a package may import, and why just that. A
-// package that no law names has no place yet: give it one here and in
-// docs/design.md.
+// A law lists the packages of this module that a package may import, and gives the reason. A package without a
+// law has no place yet: add it here and to docs/design.md.
 type law struct {
 	pkg     string // below the module
 	imports []string
@@ -38,7 +37,7 @@ const (
 	rooms = "cmd/attache/internal/"
 )
 
-// allows reports whether the package may import another one of the module.
+// allows reports whether the package may import another package of the module.
 func (l law) allows(other string) bool {
 	return slices.Contains(l.imports, other) || slices.Contains(l.imports, anything) ||
 		slices.Contains(l.imports, library) && !strings.HasPrefix(other, "cmd/") ||
@@ -52,126 +51,126 @@ func sharedByLayers() []string {
 func importLaw() []law {
 	layer := []string{shared}
 	return []law{
-		{"proxy/wire", []string{"proxy/wire/internal/jsonstring", "proxy/wire/internal/lanes", "proxy/internal/room"}, "reading and writing frames is of use without the rest, and nothing may bend it"},
-		{"proxy/wire/internal/jsonstring", nil, "a string of JSON means the same wherever it stands"},
-		{"proxy/wire/internal/lanes", nil, "eight bytes are compared at once, whatever they say"},
-		{"internal/fetch", nil, "a document is fetched with the same care whatever it says"},
-		{"internal/loopback", nil, "a name is of this machine, whatever is asked of it"},
-		{"proxy/child", nil, "a process is a process, whatever is said to it"},
+		{"proxy/wire", []string{"proxy/wire/internal/jsonstring", "proxy/wire/internal/lanes", "proxy/internal/room"}, "frames can be read and written without the rest of the module"},
+		{"proxy/wire/internal/jsonstring", nil, "it decodes and encodes JSON strings"},
+		{"proxy/wire/internal/lanes", nil, "it compares eight bytes at once"},
+		{"internal/fetch", nil, "it fetches any document with the same checks"},
+		{"internal/loopback", nil, "it recognises names of this machine"},
+		{"proxy/child", nil, "it starts and stops any process"},
 		{"policy", nil, "policies know no JSON-RPC: other programs render them too"},
-		{"sessionstate/textfile", nil, "a file is read with the same care whatever it says"},
-		{"sessionstate", nil, "what is known of a session does not depend on how it was learnt"},
-		{"middleware", []string{"proxy/wire"}, "the contract speaks of messages, and of nothing that handles them"},
+		{"sessionstate/textfile", nil, "it reads any file with the same checks"},
+		{"sessionstate", nil, "the facts of a session do not depend on their sources"},
+		{"middleware", []string{"proxy/wire"}, "the contract is about messages, not about the code that handles them"},
 		{"middleware/glob", nil, "a pattern of names knows neither messages nor rules"},
-		{"proxy", []string{"middleware", "proxy/wire", "proxy/internal/array", "proxy/internal/asks", "proxy/internal/callid", "proxy/internal/flow", "proxy/internal/hangup", "proxy/internal/noise", "proxy/internal/revive", "proxy/internal/tasks"}, "the relay knows neither policies nor sessions, so it stays a relay"},
-		{"proxy/internal/array", []string{"proxy/wire"}, "the members of an array are put together whatever became of them"},
-		{"proxy/internal/asks", []string{"proxy/wire"}, "a request of the relay's own waits for its reply whoever is asked"},
-		{"proxy/internal/noise", nil, "lines that are no messages are counted without reading them"},
-		{"proxy/internal/revive", []string{"middleware", "proxy/internal/asks", "proxy/internal/callid", "proxy/internal/flow", "proxy/internal/tasks", "proxy/wire"}, "a server is started again the same way whatever the relay does with its messages"},
-		{"proxy/internal/headertext", nil, "a text in a header is written and read in one place"},
-		{"proxy/internal/httpstatus", nil, "which statuses clients get does not depend on what carries them there"},
-		{"proxy/internal/callid", []string{"proxy/wire"}, "an id is compared the same way whatever the request"},
-		{"proxy/internal/flow", []string{"proxy/wire"}, "bytes wait and leave the same way whatever they say"},
-		{"proxy/internal/hangup", nil, "how long a session outlives its client does not depend on what was said"},
-		{"proxy/internal/room", nil, "messages are lent memory, whatever they say"},
-		{"proxy/internal/tasks", nil, "the end of a session waits for work of any kind"},
-		{"proxy/front", []string{"proxy", "proxy/front/internal/accept", "proxy/front/internal/bare", "proxy/front/internal/event", "proxy/front/internal/inbox", "proxy/front/internal/limit", "proxy/front/internal/mirrored", "proxy/front/internal/origin", "proxy/front/internal/piece", "proxy/front/internal/pulse", "proxy/front/sessions", "proxy/internal/callid", "proxy/internal/httpstatus", "proxy/internal/room", "proxy/internal/tasks", "proxy/wire"}, "it leads clients to relays, and does not know what these do"},
+		{"proxy", []string{"middleware", "proxy/wire", "proxy/internal/array", "proxy/internal/asks", "proxy/internal/callid", "proxy/internal/flow", "proxy/internal/hangup", "proxy/internal/noise", "proxy/internal/revive", "proxy/internal/tasks"}, "the relay knows neither policies nor sessions"},
+		{"proxy/internal/array", []string{"proxy/wire"}, "it assembles arrays from any members"},
+		{"proxy/internal/asks", []string{"proxy/wire"}, "it matches the relay's own requests with their replies"},
+		{"proxy/internal/noise", nil, "it counts lines that are not messages"},
+		{"proxy/internal/revive", []string{"middleware", "proxy/internal/asks", "proxy/internal/callid", "proxy/internal/flow", "proxy/internal/tasks", "proxy/wire"}, "a restart does not depend on what the relay does with messages"},
+		{"proxy/internal/headertext", nil, "one place encodes and decodes header values"},
+		{"proxy/internal/httpstatus", nil, "the statuses for clients do not depend on the transport"},
+		{"proxy/internal/callid", []string{"proxy/wire"}, "it compares the ids of any requests"},
+		{"proxy/internal/flow", []string{"proxy/wire"}, "it queues any bytes"},
+		{"proxy/internal/hangup", nil, "the end of a client does not depend on messages"},
+		{"proxy/internal/room", nil, "it lends memory for any message"},
+		{"proxy/internal/tasks", nil, "it counts running work of any kind"},
+		{"proxy/front", []string{"proxy", "proxy/front/internal/accept", "proxy/front/internal/bare", "proxy/front/internal/event", "proxy/front/internal/inbox", "proxy/front/internal/limit", "proxy/front/internal/mirrored", "proxy/front/internal/origin", "proxy/front/internal/piece", "proxy/front/internal/pulse", "proxy/front/sessions", "proxy/internal/callid", "proxy/internal/httpstatus", "proxy/internal/room", "proxy/internal/tasks", "proxy/wire"}, "it connects clients with relays, and does not know what relays do"},
 		{"proxy/front/internal/accept", nil, "it reads headers"},
-		{"proxy/front/internal/bare", nil, "it writes responses, whatever is in them"},
-		{"proxy/front/internal/event", nil, "it writes events, whatever is in them"},
-		{"proxy/front/internal/inbox", []string{"proxy/wire"}, "it hands over messages, whatever they say"},
+		{"proxy/front/internal/bare", nil, "it writes any response"},
+		{"proxy/front/internal/event", nil, "it writes any event"},
+		{"proxy/front/internal/inbox", []string{"proxy/wire"}, "it passes on any message"},
 		{"proxy/front/internal/limit", nil, "it counts"},
 		{"proxy/front/internal/origin", []string{"internal/loopback"}, "it reads headers"},
 		{"proxy/front/internal/piece", nil, "it lends memory"},
-		{"proxy/front/internal/pulse", nil, "it looks at the time"},
-		{"proxy/front/internal/mirrored", []string{"proxy/internal/headertext", "proxy/wire"}, "headers are compared with a body whoever sent them"},
-		{"proxy/front/sessions", []string{"proxy/internal/revive", "proxy/wire"}, "what is kept of a session does not depend on where it is kept"},
-		{"proxy/remote/internal/outbox", []string{"proxy/internal/room", "proxy/wire"}, "lines are handed over the same way whatever answer they came in"},
-		{"proxy/remote/internal/ownconn", nil, "it sends requests, whatever they ask for"},
-		{"proxy/remote", []string{"proxy/remote/internal/outbox", "proxy/remote/internal/ownconn", "proxy/wire", "proxy/mempipe", "proxy/internal/callid", "proxy/internal/headertext", "proxy/internal/httpstatus", "proxy/internal/revive"}, "a remote server is a stream of lines to the relay, whatever is in them"},
-		{"proxy/record", nil, "a recording is lines in a file, whoever wrote them"},
+		{"proxy/front/internal/pulse", nil, "it reads the clock"},
+		{"proxy/front/internal/mirrored", []string{"proxy/internal/headertext", "proxy/wire"}, "it compares headers with a body"},
+		{"proxy/front/sessions", []string{"proxy/internal/revive", "proxy/wire"}, "the saved parts of a session do not depend on the store"},
+		{"proxy/remote/internal/outbox", []string{"proxy/internal/room", "proxy/wire"}, "it passes on lines from any response"},
+		{"proxy/remote/internal/ownconn", nil, "it sends any request"},
+		{"proxy/remote", []string{"proxy/remote/internal/outbox", "proxy/remote/internal/ownconn", "proxy/wire", "proxy/mempipe", "proxy/internal/callid", "proxy/internal/headertext", "proxy/internal/httpstatus", "proxy/internal/revive"}, "to the relay a remote server is a stream of lines"},
+		{"proxy/record", nil, "a recording is lines in a file"},
 		{"proxy/replay", []string{"proxy", "proxy/record", "proxy/mempipe"}, "a recording is played through the relay itself, and by a command as well as in tests, so without package testing"},
-		{"proxy/mempipe", nil, "a server in memory knows nothing of what is said to it"},
-		{"proxy/proxytest", []string{"middleware", "proxy", "proxy/record", "proxy/replay", "proxy/mempipe"}, "the harness drives the relay as a program of its own would"},
+		{"proxy/mempipe", nil, "it is a pipe in memory"},
+		{"proxy/proxytest", []string{"middleware", "proxy", "proxy/record", "proxy/replay", "proxy/mempipe"}, "the harness uses the relay like any program that embeds it"},
 
-		{"middleware/toolresult", []string{"middleware", "proxy/wire"}, "how a client is shown a text does not depend on what it says"},
+		{"middleware/toolresult", []string{"middleware", "proxy/wire"}, "it adds any text to a tool result"},
 		{"middleware/capture", layer, "a layer meets others only in the chain"},
 		{"middleware/arguments", layer, "a layer meets others only in the chain"},
 		{"middleware/rewrite", layer, "a layer meets others only in the chain"},
 		{"middleware/briefing", layer, "a layer meets others only in the chain"},
 		{"middleware/access", layer, "a layer meets others only in the chain"},
-		{"middleware/audit", []string{shared, "middleware/audit/chain"}, "a layer meets others only in the chain, and keeps its records in a log of its own"},
+		{"middleware/audit", []string{shared, "middleware/audit/chain"}, "a layer meets others only in the chain, and has its own log"},
 		{"middleware/teams", []string{shared, "sessionstate/teams"}, "a layer meets others only in the chain, and its messages are in the registry"},
-		{"middleware/dryrun", []string{"middleware", "proxy/wire"}, "it runs any layer, so it may know none"},
-		{"middleware/announce", []string{"middleware", "proxy/wire"}, "what a client wants to hear depends on no session"},
-		{"middleware/audit/chain", []string{"sessionstate/filelock"}, "a log whose lines hang together, whatever they record"},
+		{"middleware/dryrun", []string{"middleware", "proxy/wire"}, "it runs any layer, so it must not know a particular one"},
+		{"middleware/announce", []string{"middleware", "proxy/wire"}, "the subscriptions of a client do not depend on the session"},
+		{"middleware/audit/chain", []string{"sessionstate/filelock"}, "it chains any records"},
 		{"middleware/trace", layer, "a layer meets others only in the chain"},
-		{"middleware/trace/otlp", nil, "spans and metrics are sent whoever made them"},
-		{"middleware/trace/otlp/otlptest", nil, "a collector takes them from whoever sends"},
+		{"middleware/trace/otlp", nil, "it sends spans and metrics of any source"},
+		{"middleware/trace/otlp/otlptest", nil, "it is a collector for any sender"},
 
 		{"policy/filesource", []string{"policy", "sessionstate/textfile"}, "a source is an implementation of policy.Source"},
 		{"policy/httpsource", []string{"internal/fetch", "internal/loopback", "policy"}, "a source is an implementation of policy.Source"},
-		{"policy/policytest", []string{"policy"}, "the suite tests any Source, so it may know none"},
-		{"sessionstate/filelock", nil, "a file is locked the same way whatever is in it"},
-		{"sessionstate/identity", []string{"internal/fetch", "internal/loopback", "sessionstate", "sessionstate/filelock", "sessionstate/textfile"}, "credentials become principals, and nothing else"},
-		{"sessionstate/keystore", []string{"sessionstate", "sessionstate/database", "sessionstate/identity"}, "it is where keys are, and nothing of what they open"},
+		{"policy/policytest", []string{"policy"}, "the suite tests any Source, so it must not know a particular one"},
+		{"sessionstate/filelock", nil, "it locks any file"},
+		{"sessionstate/identity", []string{"internal/fetch", "internal/loopback", "sessionstate", "sessionstate/filelock", "sessionstate/textfile"}, "it turns credentials into principals"},
+		{"sessionstate/keystore", []string{"sessionstate", "sessionstate/database", "sessionstate/identity"}, "it stores keys, and does not know what they permit"},
 		{"sessionstate/ratestore", []string{"sessionstate", "sessionstate/database"}, "it is an implementation of sessionstate.Lender"},
-		{"sessionstate/expression", []string{"sessionstate"}, "an expression reads what is known of a session and a call, and no message"},
-		{"sessionstate/database", nil, "a database that processes share is opened with the same care whatever it holds"},
-		{"sessionstate/database/pgserver", nil, "a server of PostgreSQL is started whatever is kept there"},
-		{"sessionstate/database/pgtest", []string{"sessionstate/database/pgserver"}, "a server of PostgreSQL is started for tests whatever they keep there"},
-		{"sessionstate/database/databasetest", []string{"sessionstate/database"}, "tests of every package that keeps something connect in one way"},
+		{"sessionstate/expression", []string{"sessionstate"}, "an expression reads facts of a session and a call, not messages"},
+		{"sessionstate/database", nil, "it opens any shared database with the same checks"},
+		{"sessionstate/database/pgserver", nil, "it starts a PostgreSQL server for any data"},
+		{"sessionstate/database/pgtest", []string{"sessionstate/database/pgserver"}, "it starts a PostgreSQL server for any test"},
+		{"sessionstate/database/databasetest", []string{"sessionstate/database"}, "tests of all stores connect in one way"},
 		{"sessionstate/turnstore", []string{"sessionstate", "sessionstate/database"}, "it is an implementation of sessionstate.Turns"},
-		{"sessionstate/teams", []string{"sessionstate", "sessionstate/database", "sessionstate/filelock"}, "who may create and write to whom does not depend on how it is asked"},
-		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Turns, so it may know none"},
+		{"sessionstate/teams", []string{"sessionstate", "sessionstate/database", "sessionstate/filelock"}, "its rules do not depend on the tools that use it"},
+		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Turns, so it must not know a particular one"},
 
-		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},
+		{"cmd/attache", []string{anything}, "only the program combines everything"},
 		{rooms + "cli", []string{"sessionstate/textfile"}, "errors, exit statuses and words are the same for every command"},
-		{rooms + "term", []string{rooms + "cli", "middleware", "sessionstate"}, "what a terminal is shown does not depend on who shows it"},
-		{rooms + "clientfile", []string{rooms + "cli", "sessionstate/textfile"}, "a file is replaced the same way whatever is in it"},
-		{rooms + "clientconfig", []string{rooms + "clientfile"}, "the files of clients have nothing to do with what is relayed"},
-		{rooms + "trust", []string{"policy", "policy/filesource", "sessionstate/textfile", rooms + "cli"}, "which workspaces are trusted has nothing to do with what is relayed"},
+		{rooms + "term", []string{rooms + "cli", "middleware", "sessionstate"}, "it formats output for any command"},
+		{rooms + "clientfile", []string{rooms + "cli", "sessionstate/textfile"}, "it replaces any file"},
+		{rooms + "clientconfig", []string{rooms + "clientfile"}, "the files of clients are not about messages"},
+		{rooms + "trust", []string{"policy", "policy/filesource", "sessionstate/textfile", rooms + "cli"}, "trust in workspaces is not about messages"},
 		{rooms + "wrap", []string{rooms + "cli", rooms + "config", rooms + "setting", rooms + "filecheck", rooms + "clientconfig", rooms + "clientfile", rooms + "term", "proxy/record", "proxy/wire"}, "putting attache in front of servers takes their files and attache's flags, and no session"},
-		{rooms + "auditheads", []string{"middleware/audit/chain", "sessionstate/database"}, "where a file ends is noted the same way whatever its records say"},
-		{rooms + "auditlog", []string{rooms + "auditheads", rooms + "cli", rooms + "term", "middleware/audit/chain"}, "records are read the same way whatever wrote them"},
-		{rooms + "inject", []string{library, rooms + "assembly", rooms + "cli", rooms + "clientconfig", rooms + "clientfile", rooms + "config", rooms + "term"}, "it finds out what a session would know, and runs none"},
+		{rooms + "auditheads", []string{"middleware/audit/chain", "sessionstate/database"}, "it stores the ends of files with any records"},
+		{rooms + "auditlog", []string{rooms + "auditheads", rooms + "cli", rooms + "term", "middleware/audit/chain"}, "it reads the records of any writer"},
+		{rooms + "inject", []string{library, rooms + "assembly", rooms + "cli", rooms + "clientconfig", rooms + "clientfile", rooms + "config", rooms + "term"}, "it computes the facts of a session without running one"},
 		{rooms + "replays", []string{library, rooms + "assembly", rooms + "cli", rooms + "config", rooms + "setting", rooms + "term"}, "it plays recordings through what assembly makes"},
-		{rooms + "servername", nil, "a command names its server, whatever is configured for it"},
-		{rooms + "keys", []string{library, rooms + "cli", rooms + "config", rooms + "term"}, "keys are made and printed the same way wherever they are kept"},
+		{rooms + "servername", nil, "the name of a server depends only on its command"},
+		{rooms + "keys", []string{library, rooms + "cli", rooms + "config", rooms + "term"}, "it creates and prints keys of any store"},
 		{rooms + "policies", []string{library, rooms + "assembly", rooms + "cli", rooms + "config", rooms + "logging", rooms + "term"}, "it asks the source that assembly makes"},
-		{rooms + "clientprocess", nil, "which process started this one has nothing to do with what is relayed"},
-		{rooms + "setting", []string{rooms + "cli", "sessionstate/expression", "sessionstate/textfile"}, "a value is read the same way whatever it configures"},
-		{rooms + "config", []string{library, rooms + "setting", rooms + "cli", rooms + "include", rooms + "clientconfig", rooms + "servername"}, "settings name what the library takes; what is made of them is not theirs"},
-		{rooms + "filecheck", []string{library, rooms + "cli", rooms + "config", rooms + "setting"}, "the same files are looked at by every command that checks them"},
-		{rooms + "include", []string{"internal/fetch", "sessionstate/textfile"}, "a fetched file is bytes whose origin is proved, whatever they configure"},
-		{rooms + "recipes", []string{rooms + "cli", rooms + "clientfile", rooms + "config"}, "a recipe is a piece of a configuration file, which it is put into and taken out of"},
+		{rooms + "clientprocess", nil, "the parent process is not about messages"},
+		{rooms + "setting", []string{rooms + "cli", "sessionstate/expression", "sessionstate/textfile"}, "it reads values for any option"},
+		{rooms + "config", []string{library, rooms + "setting", rooms + "cli", rooms + "include", rooms + "clientconfig", rooms + "servername"}, "settings use types of the library, and other packages act on them"},
+		{rooms + "filecheck", []string{library, rooms + "cli", rooms + "config", rooms + "setting"}, "every command checks files in the same way"},
+		{rooms + "include", []string{"internal/fetch", "sessionstate/textfile"}, "it verifies the origin of any fetched file"},
+		{rooms + "recipes", []string{rooms + "cli", rooms + "clientfile", rooms + "config"}, "a recipe is a part of a configuration file"},
 		{rooms + "status", []string{"middleware", "middleware/glob", "proxy/wire", rooms + "cli", "sessionstate/filelock"}, "a report of a running attache is written and read without running one"},
-		{rooms + "logging", []string{"middleware", "proxy/record", rooms + "cli", rooms + "config", rooms + "term"}, "a log knows what to keep secret, and nothing of what logs"},
-		{rooms + "telemetry", []string{"middleware/trace", "middleware/trace/otlp", rooms + "cli"}, "spans and metrics are exported whatever they are of"},
-		{rooms + "login", []string{"internal/loopback", "proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "term"}, "tokens are got and kept whatever the settings and the messages are"},
+		{rooms + "logging", []string{"middleware", "proxy/record", rooms + "cli", rooms + "config", rooms + "term"}, "the log knows the secrets, and not its users"},
+		{rooms + "telemetry", []string{"middleware/trace", "middleware/trace/otlp", rooms + "cli"}, "it exports any spans and metrics"},
+		{rooms + "login", []string{"internal/loopback", "proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "term"}, "tokens do not depend on settings or messages"},
 		{rooms + "login/logintest", nil, "an authorization server knows nothing of its clients"},
 		{rooms + "remoteserver", []string{"proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "config", rooms + "login"}, "a remote server is reached the same way by every command"},
 		{rooms + "assembly", []string{library, rooms + "auditheads", rooms + "cli", rooms + "config", "cmd/internal/fronts", rooms + "setting", rooms + "filecheck", rooms + "clientprocess", rooms + "logging", rooms + "status", rooms + "trust"}, "it makes layers of settings, and neither runs nor prints them"},
-		{rooms + "wake", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly"}, "a session is told of messages whatever they are"},
-		{rooms + "stores", []string{library, rooms + "assembly", rooms + "cli", rooms + "config"}, "it looks after the tables of every part, and uses none"},
-		{rooms + "agents", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "term"}, "it runs the operator's commands, whoever asked for it"},
-		{rooms + "teamserver", []string{library, rooms + "config", rooms + "agents"}, "it is a server as any other, which knows the registry and starts agents"},
+		{rooms + "wake", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly"}, "it wakes a session for any message"},
+		{rooms + "stores", []string{library, rooms + "assembly", rooms + "cli", rooms + "config"}, "it manages the tables of all parts, and reads none"},
+		{rooms + "agents", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "term"}, "it runs the operator's commands for any session"},
+		{rooms + "teamserver", []string{library, rooms + "config", rooms + "agents"}, "it is an ordinary server that uses the registry and starts agents"},
 		{rooms + "session", []string{rooms + "wake", rooms + "agents", rooms + "teamserver", library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "status", rooms + "telemetry", rooms + "term"}, "it runs what assembly makes"},
-		{"cmd/internal/fronts", []string{"proxy/front/sessions", "sessionstate/database", "sessionstate/filelock"}, "sessions are kept the same way whatever is served"},
-		{rooms + "serve", []string{library, "cmd/internal/fronts", rooms + "cli", rooms + "config", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "session", rooms + "status", rooms + "telemetry"}, "it runs many sessions as session runs one"},
-		{rooms + "inspect", []string{"proxy/child", "proxy/remote", "proxy/wire", rooms + "cli"}, "what a server has is the same whoever asks"},
+		{"cmd/internal/fronts", []string{"proxy/front/sessions", "sessionstate/database", "sessionstate/filelock"}, "it stores sessions of any server"},
+		{rooms + "serve", []string{library, "cmd/internal/fronts", rooms + "cli", rooms + "config", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "session", rooms + "status", rooms + "telemetry"}, "it runs many sessions like session runs one"},
+		{rooms + "inspect", []string{"proxy/child", "proxy/remote", "proxy/wire", rooms + "cli"}, "it asks a server for its tools, for any command"},
 		{rooms + "explain", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "inspect", rooms + "remoteserver", rooms + "term"}, "it plays a call through the layers of a session, and starts none"},
 		{rooms + "doctor", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "filecheck", rooms + "assembly", rooms + "clientconfig", rooms + "inspect", rooms + "remoteserver", rooms + "term", rooms + "trust"}, "it looks at everything, and changes nothing"},
-		{rooms + "overview", []string{rooms + "cli", rooms + "clientconfig", rooms + "config", rooms + "remoteserver", rooms + "status"}, "it shows what there is, and changes nothing"},
+		{rooms + "overview", []string{rooms + "cli", rooms + "clientconfig", rooms + "config", rooms + "remoteserver", rooms + "status"}, "it shows the state and changes nothing"},
 		{rooms + "demo", []string{library, rooms + "term"}, "the demo needs no configuration"},
 		{rooms + "attachetest", []string{rooms + "cli", rooms + "config"}, "tests of several packages write the same configurations and tokens"},
 		{"cmd/attache-bench", []string{"cmd/attache-bench/internal/httpclient", "cmd/attache-bench/internal/load", "cmd/attache-bench/internal/machine", "cmd/attache-bench/internal/rules", "cmd/attache-bench/internal/soak"}, "it measures the program from outside"},
-		{"cmd/attache-bench/internal/httpclient", nil, "a client is measured with, and measures nothing"},
-		{"cmd/attache-bench/internal/machine", nil, "it asks the system what processes use"},
+		{"cmd/attache-bench/internal/httpclient", nil, "it is a client for measurements, and measures nothing itself"},
+		{"cmd/attache-bench/internal/machine", nil, "it reads the resource use of processes"},
 		{"cmd/attache-bench/internal/rules", nil, "a configuration is text"},
 		{"cmd/attache-bench/internal/soak", []string{"cmd/attache-bench/internal/machine"}, "it uses the program from outside"},
-		{"cmd/attache-bench/internal/load", []string{library, "cmd/attache-bench/internal/machine", "cmd/internal/fronts"}, "it uses the stores of the program as sessions do"},
-		{"packaging", nil, "packages are made of the program, from outside"},
+		{"cmd/attache-bench/internal/load", []string{library, "cmd/attache-bench/internal/machine", "cmd/internal/fronts"}, "it uses the program's stores like sessions"},
+		{"packaging", nil, "packages are made from the built program"},
 	}
 }
 
@@ -206,7 +205,7 @@ func TestImportLaw(t *testing.T) {
 	}
 }
 
-// What only one place may import, and why.
+// Packages that only some packages may import, and the reason.
 func TestForeignImports(t *testing.T) {
 	all := packages(t)
 	for _, rule := range []struct {
@@ -218,7 +217,7 @@ func TestForeignImports(t *testing.T) {
 		{"github.com/tidwall/sjson", nil, "it answers invalid JSON without an error"},
 		{"github.com/lmittmann/tint", []string{rooms + "logging", rooms + "demo"}, "a library does not choose how logs look"},
 		{"github.com/spf13/cobra", []string{"cmd/attache", rooms + "config", rooms + "setting", rooms + "attachetest"}, "a library has no command line"},
-		{"github.com/modelcontextprotocol/go-sdk/mcp", []string{rooms + "demo", rooms + "teamserver", "cmd/attache-bench"}, "a frame is never decoded into its types; the demo and the teams tools are servers"},
+		{"github.com/modelcontextprotocol/go-sdk/mcp", []string{rooms + "demo", rooms + "teamserver"}, "a frame is never decoded into its types; the demo and the teams tools are servers"},
 		{"github.com/goccy/go-yaml", []string{rooms + "config", rooms + "setting", rooms + "recipes", "policy/filesource", "sessionstate/identity", "sessionstate/textfile"}, "YAML is for the files people write"},
 		{"cel.dev/cel-go", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
 		{"github.com/fsnotify/fsnotify", []string{rooms + "session"}, "one place notices changes, and says what they mean"},
@@ -245,15 +244,14 @@ func TestForeignImports(t *testing.T) {
 	}
 }
 
-// isPartOf reports whether a package is the foreign one, or a part of it below its path. Packages of
-// the standard library have nothing to do with those below theirs, such as log and log/slog.
+// isPartOf reports whether a package is the foreign one or below its path. In the standard library a package
+// below another, such as log/slog, is not part of it.
 func isPartOf(imported, foreign string) bool {
 	host, _, _ := strings.Cut(foreign, "/")
 	return imported == foreign || strings.Contains(host, ".") && strings.HasPrefix(imported, foreign+"/")
 }
 
-// Only the programs' main packages touch the process's globals: everything else is
-// given what it needs.
+// Only the main packages use the globals of the process: all other packages get them as options.
 func TestGlobals(t *testing.T) {
 	forbidden := map[string][]string{
 		"os":   {"Args", "Getenv", "LookupEnv", "Environ", "Setenv", "Unsetenv", "ExpandEnv", "Stdin", "Stdout", "Stderr", "Exit", "Chdir"},
@@ -275,8 +273,7 @@ func TestGlobals(t *testing.T) {
 	}
 }
 
-// uses returns where the file speaks of pkg.name for one of the names, and where
-// it has an init function.
+// uses returns where the file uses pkg.name for one of the names, and where it has an init function.
 func uses(t *testing.T, path, pkg string, names []string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -301,13 +298,13 @@ func uses(t *testing.T, path, pkg string, names []string) []string {
 	return found
 }
 
-// goPackage is what go list says of a package.
+// goPackage has the output of go list for a package.
 type goPackage struct {
 	Dir, ImportPath  string
 	GoFiles, Imports []string
 }
 
-// packages returns all packages of the module, as they are on this system.
+// packages returns all packages of the module on this system.
 func packages(t *testing.T) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-json=Dir,ImportPath,GoFiles,Imports", module+"/...")

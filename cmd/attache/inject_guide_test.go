@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// What docs/inject.md shows goes in and comes out so.
+// The examples in docs/inject.md have the input and output that it shows.
 func TestInjectGuide(t *testing.T) {
 	data, err := os.ReadFile("../../docs/inject.md")
 	if err != nil {

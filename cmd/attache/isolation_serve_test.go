@@ -24,7 +24,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// servedConfig is that of the attache that all sessions share.
+// servedConfig is the configuration of the attache that all sessions share.
 const servedConfig = `
 identity: {keys_file: keys.yaml}
 policy: {dir: policies}
@@ -35,7 +35,7 @@ arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path}
 `
 
-// number returns what the variable says of the size of a test.
+// number returns the size of a test from a variable.
 func number(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	value := os.Getenv(name)
@@ -49,15 +49,15 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// Many sessions of several principals at one attache serve, in both eras: each answer has the
-// user, tenant, workspace and briefing of its own session and of no other. Neighbours have the
-// same conversation key and different principals. The variables say how many there are.
+// Many sessions of several principals use one attache serve, in both eras: each answer has the user, tenant,
+// workspace and briefing of its own session and of no other. Neighbours have the same conversation key and
+// different principals. Variables set the numbers.
 func TestServedSessionsAreIsolated(t *testing.T) {
 	t.Parallel()
 	sessions, principals := number(t, "ATTACHE_ISOLATION_SESSIONS", 16), number(t, "ATTACHE_ISOLATION_PRINCIPALS", 4)
 	calls := number(t, "ATTACHE_ISOLATION_CALLS", 1500)
 	dir := t.TempDir()
-	writePrivate(t, filepath.Join(dir, "config.yaml"), servedConfig)
+	writeFile(t, filepath.Join(dir, "config.yaml"), servedConfig)
 	keys := make([]string, principals)
 	for n := range principals {
 		key, _, err := identity.Create(filepath.Join(dir, "keys.yaml"), identity.Attributes{
@@ -67,7 +67,7 @@ func TestServedSessionsAreIsolated(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys[n] = key
-		writePrivate(t, filepath.Join(dir, "policies", fmt.Sprintf("%d.yaml", n)), fmt.Sprintf("scope: scope-%d\nobjectives: [Work for goal-%d]\n", n, n))
+		writeFile(t, filepath.Join(dir, "policies", fmt.Sprintf("%d.yaml", n)), fmt.Sprintf("scope: scope-%d\nobjectives: [Work for goal-%d]\n", n, n))
 	}
 	url := serveEcho(t, filepath.Join(dir, "config.yaml"))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * sessions}}
@@ -86,24 +86,13 @@ func TestServedSessionsAreIsolated(t *testing.T) {
 	t.Logf("%d calls of %d sessions of %d principals", made.Load(), sessions, principals)
 }
 
-func writePrivate(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// serveEcho starts the real program in front of echo servers, and returns its URL.
+// serveEcho starts the program in front of echo servers, and returns its URL.
 func serveEcho(t *testing.T, config string) string {
 	t.Helper()
 	return startServe(t, exec.Command("attache", "serve", "--config", config, "--log-format", "json", "--listen", "127.0.0.1:0", "--", "echoserver"))
 }
 
-// startServe starts attache serve, which logs JSON, and returns the URL that it announces. The
-// end of the test ends it.
+// startServe starts attache serve, which logs JSON, and returns the URL in its log. It ends with the test.
 func startServe(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
@@ -132,7 +121,7 @@ func startServe(t *testing.T, cmd *exec.Cmd) string {
 	return ""
 }
 
-// servedSession is a client that knows what its answers have to hold.
+// servedSession is a client with the facts that its answers must have.
 type servedSession struct {
 	t            *testing.T
 	client       *http.Client
@@ -172,11 +161,11 @@ func (s *servedSession) run(n int, made *atomic.Int64) {
 	}
 }
 
-// fact matches what a session knows.
+// fact matches the facts of a session.
 var fact = regexp.MustCompile(`\b(user|tenant|goal|ws)-(\d+)`)
 
-// call makes one call and reports whether its answer is right. Some calls are tried first
-// with the key of another, for whom a legacy session does not exist.
+// call makes one call and reports whether its answer is right. For some calls it first tries the key of
+// another principal, who must not find a legacy session.
 func (s *servedSession) call(id int) bool {
 	meta := ""
 	if s.modern {

@@ -21,12 +21,13 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// isolationConfig is that of every attache of the crowd. The rates let through what
-// rateBurst says and then nothing more for as long as the test runs.
+// isolationConfig is the configuration of every attache. The rates allow rateBurst calls and then none for the
+// rest of the test.
 const isolationConfig = `
 identity:
   jwt: {issuer: "https://issuer.test", audience: attache, jwks: jwks.json}
@@ -53,11 +54,9 @@ const (
 	rateTries       = 10 // of each conversation, with each of the tools that are limited
 )
 
-// Fifty sessions at once, each through an attache of its own in this process: no
-// call carries the principal or workspace of another session, and no rate takes
-// from another's bucket. A fifth of the attaches carry several conversations, each
-// with a token of its own. ATTACHE_ISOLATION_CALLS is how many calls are made
-// altogether.
+// Fifty sessions run at once, each through its own attache in this process: no call has the principal or
+// workspace of another session, and no rate uses another's bucket. A fifth of the attaches have several
+// conversations, each with its own token. ATTACHE_ISOLATION_CALLS is the total number of calls.
 func TestSessionsAreIsolated(t *testing.T) {
 	calls := 5000
 	if given := os.Getenv("ATTACHE_ISOLATION_CALLS"); given != "" {
@@ -87,33 +86,28 @@ func TestSessionsAreIsolated(t *testing.T) {
 	t.Logf("%d calls through %d attaches", total, len(all))
 }
 
-// An isolatedSession is one client, attache and server.
+// An isolatedSession has one client, attache and server.
 type isolatedSession struct {
 	name          string
 	process       cli.Process
 	conversations []conversation
 }
 
-// A conversation is who and where its calls have to be.
+// A conversation has the principal and workspace of its calls.
 type conversation struct {
 	meta, metaOnce                   string // members of _meta, and those of the first call alone
 	User, Tenant, Workspace, Session string
 }
 
-// newIsolatedSession makes the i-th session: identified by an API key, by a token, by a session
-// file, by the operator's variables and a token, or by tokens in _meta. Two neighbours have the
-// same tenant, so a bucket that they share shows.
+// newIsolatedSession makes session i: identified by an API key, by a token, by a session file, by the
+// operator's variables and a token, or by tokens in _meta. Two neighbours have the same tenant, so that a
+// shared bucket shows.
 func newIsolatedSession(t *testing.T, dir string, i int) *isolatedSession {
 	t.Helper()
 	own := filepath.Join(dir, strconv.Itoa(i))
-	if err := os.Mkdir(own, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	write := func(name, text string) string {
 		path := filepath.Join(own, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, text)
 		return path
 	}
 	write("jwks.json", string(attachetest.KeySet()))
@@ -154,8 +148,7 @@ func newIsolatedSession(t *testing.T, dir string, i int) *isolatedSession {
 	return s
 }
 
-// run makes at least n calls through an attache, checks each answer, and returns
-// how many calls there were.
+// run makes at least n calls through an attache, checks each answer, and returns the number of calls.
 func (s *isolatedSession) run(t *testing.T, n int) (made int) {
 	settings, err := config.Load(s.process, nil, nil)
 	if err != nil {
@@ -201,19 +194,18 @@ func (s *isolatedSession) run(t *testing.T, n int) (made int) {
 	return made
 }
 
-// A request is a frame, and for a call whose it is.
+// A request is a frame, and for a call its conversation.
 type request struct {
 	frame string
 	tool  string
 	of    *conversation // nil for what is no call
 }
 
-// lastGreeting marks the request whose reply the calls wait for: it says which
-// arguments there are to fill.
+// lastGreeting marks the request whose reply the calls wait for: it lists the arguments to fill.
 const lastGreeting = "tools/list"
 
-// requests are what the client says: the handshake, and then the calls of its
-// conversations in turn, those of limited tools first.
+// requests returns the client's messages: the handshake, and then the calls of its conversations in turn,
+// those of limited tools first.
 func (s *isolatedSession) requests(n int) []request {
 	all := []request{
 		{frame: `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`},
@@ -241,8 +233,8 @@ func (s *isolatedSession) requests(n int) []request {
 	return all
 }
 
-// check reads the replies to all requests, and returns how many calls there were.
-// It calls greeted when the handshake is over, or when it gives up.
+// check reads the replies to all requests and returns the number of calls. It calls greeted when the handshake
+// is over, or when it gives up.
 func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []request, greeted func()) (made int) {
 	defer replies.Close()
 	defer greeted()
@@ -291,8 +283,8 @@ func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []
 	return made
 }
 
-// differs says what of an answer of the echo server is another session's: its
-// arguments, or, of who starts the server, its environment.
+// differs describes what in an answer of the echo server belongs to another session: its arguments, or the
+// environment of the server.
 func (c *conversation) differs(text string) string {
 	got := conversation{}
 	rest, decoder := text, json.NewDecoder(strings.NewReader(text))
@@ -311,35 +303,6 @@ func (c *conversation) differs(text string) string {
 }
 
 // startEcho starts an echo server in memory.
-func startEcho(given string) *echoUpstream {
-	toServer, in := io.Pipe()
-	out, fromServer := io.Pipe()
-	u := &echoUpstream{in: in, out: out, exited: make(chan struct{})}
-	go func() {
-		defer close(u.exited)
-		fromServer.CloseWithError(echo(toServer, fromServer, " "+given))
-	}()
-	return u
-}
-
-// echoUpstream is an echo server in memory.
-type echoUpstream struct {
-	in     *io.PipeWriter
-	out    *io.PipeReader
-	exited chan struct{}
-}
-
-func (u *echoUpstream) Stdin() io.WriteCloser { return u.in }
-func (u *echoUpstream) Stdout() io.Reader     { return u.out }
-func (u *echoUpstream) Wait() error           { <-u.exited; return nil }
-
-// Stop lets the server answer what it was asked, and ends it if nobody reads that.
-func (u *echoUpstream) Stop() {
-	u.in.Close()
-	select {
-	case <-u.exited:
-	case <-time.After(5 * time.Second):
-		u.out.Close()
-		<-u.exited
-	}
+func startEcho(given string) *mempipe.Server {
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error { return echo(in, out, " "+given) })
 }

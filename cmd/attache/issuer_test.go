@@ -11,10 +11,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// issuer is a command of the scripts: "issuer CONFIG..." starts an https server whose
-// certificate SSL_CERT_FILE vouches for, and puts the address of its key set in the
-// place of ISSUER in the files. How it behaves stands in the file "mode": "serve"
-// (jwks.json is its key set), "hang", or anything else for an error.
+// issuer is a script command: "issuer CONFIG..." starts an https server, whose certificate SSL_CERT_FILE
+// contains, and replaces ISSUER in the files with the address of its key set. The file "mode" selects its
+// behaviour: "serve" (its key set is jwks.json), "hang", or anything else for an error.
 func issuer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: issuer CONFIG...")

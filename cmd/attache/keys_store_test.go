@@ -12,18 +12,18 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// sharedKeysConfig relies on an answer of the database for longer than a test takes, so what
-// changes sooner is a notice's doing.
+// sharedKeysConfig caches answers of the database for longer than a test takes, so earlier changes come from
+// notices.
 const sharedKeysConfig = `store: {url: %q}
 identity: {keys_file: keys.yaml, cache: 10h}
 `
 
-// accepted is what a client gets that asks for a session there is not.
+// accepted is the answer to an accepted client that asks for a session that does not exist.
 const accepted = http.StatusNotFound
 
-// Keys of a key file come into the database, from which a front of a machine without that file
-// takes them. A key that is revoked there is refused, also while the database is away, and a key
-// that nobody has asked for is then nobody's.
+// Keys are imported from a key file to the database, and a front of a machine without that file uses them. A
+// revoked key is refused there, also while the database is down. A key that was not used before then
+// identifies nobody.
 func TestKeysInTheDatabase(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
@@ -34,8 +34,8 @@ func TestKeysInTheDatabase(t *testing.T) {
 		if dir == second {
 			text = strings.Replace(text, "keys_file: keys.yaml, ", "", 1)
 		}
-		writePrivate(t, filepath.Join(dir, "config.yaml"), text)
-		writePrivate(t, filepath.Join(dir, "files.yaml"), "identity: {keys_file: keys.yaml}\n")
+		writeFile(t, filepath.Join(dir, "config.yaml"), text)
+		writeFile(t, filepath.Join(dir, "files.yaml"), "identity: {keys_file: keys.yaml}\n")
 	}
 	key := func(dir, config string, args ...string) string {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestKeysInTheDatabase(t *testing.T) {
 	key(first, "config.yaml", "key", "import")
 	eve := key(second, "config.yaml", "key", "create", "--user", "eve")
 
-	front := startServe(t, exec.Command("attache", "serve", "--config", filepath.Join(second, "config.yaml"), "--log-format", "json", "--listen", "127.0.0.1:0", "--", "echoserver"))
+	front := serveEcho(t, filepath.Join(second, "config.yaml"))
 	ask := func(key string) int { // opens no session
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, front, nil)

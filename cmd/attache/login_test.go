@@ -17,8 +17,8 @@ import (
 
 type oauthKey struct{}
 
-// oauthServer is a command of the scripts: "oauthserver NAME" starts a remote server that
-// wants a login, and sets the variable NAME to its address.
+// oauthServer is a script command: "oauthserver NAME" starts a remote server that requires a login, and sets
+// the variable NAME to its address.
 func oauthServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: oauthserver NAME")
@@ -36,9 +36,9 @@ func oauthServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Value(oauthKey{}).(map[string]*logintest.Server)[args[0]] = s
 }
 
-// oauthCommand is a command of the scripts: "oauth NAME count EVENT N" wants an event N
-// times, "oauth NAME lifetime SPAN" sets how long tokens last, "oauth NAME revoke" takes all
-// tokens back, and "oauth NAME secrets FILE..." wants no token in any of the files.
+// oauthCommand is a script command: "oauth NAME count EVENT N" checks that an event happened N times, "oauth
+// NAME lifetime SPAN" sets the lifetime of tokens, "oauth NAME revoke" revokes all tokens, and "oauth NAME
+// secrets FILE..." checks that none of the files has a token.
 func oauthCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: oauth NAME count|lifetime|revoke|secrets [ARG...]")
@@ -71,7 +71,7 @@ func oauthCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fakeBrowser is a browser whose person approves everything.
+// fakeBrowser is a browser whose user approves everything.
 func fakeBrowser() {
 	resp, err := http.Get(os.Args[1])
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -28,8 +29,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram, "doctorserver": doctorServer, "teamsagent": teamsAgent, "fakebrowser": fakeBrowser})
 }
 
-// argServer is a program that scripts wrap: it writes its arguments to args.txt,
-// one quoted a line, reads stdin to its end, and exits with 3.
+// argServer is a program for scripts: it writes its arguments to args.txt, quoted, one a line, reads stdin to
+// its end, and exits with status 3.
 func argServer() {
 	var all strings.Builder
 	for _, arg := range os.Args[1:] {
@@ -43,7 +44,7 @@ func argServer() {
 	os.Exit(3)
 }
 
-// TestScripts runs the whole program, one script a subject.
+// TestScripts runs the program with the scripts of testdata/script.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -67,4 +68,15 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector, "remoteserver": remoteServer, "oauthserver": oauthServer, "oauth": oauthCommand},
 	})
+}
+
+// writeFile writes a file that only the user can read. It makes the directory if there is none.
+func writeFile(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

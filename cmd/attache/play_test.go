@@ -17,12 +17,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestPlay plays scripted sessions through the whole chain, built from a
-// configuration as for a real run. A script says
+// TestPlay plays scripted sessions through the whole chain, built from a configuration as in a real run. A
+// script begins with
 //
 //	layers chain=CONFIG,NAME=VALUE...
 //
-// where CONFIG.yaml stands beside it and the rest is the environment. A new
+// where CONFIG.yaml is in the same directory and the rest is the environment. A new
 // script needs no Go.
 func TestPlay(t *testing.T) {
 	dir := private(t, "testdata/play")
@@ -31,8 +31,8 @@ func TestPlay(t *testing.T) {
 	player.Play(t, dir+"/*.txt")
 }
 
-// chainOf returns the whole chain as one layer: arg is the name of a configuration
-// in dir, and variables behind commas.
+// chainOf returns the whole chain as one layer. arg is the name of a configuration in dir, and variables,
+// separated by commas.
 func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Layer {
 	t.Helper()
 	words := strings.Split(arg, ",")
@@ -59,8 +59,7 @@ func chainWith(t *testing.T, s *proxytest.Session, p cli.Process, settings *conf
 	return layer
 }
 
-// private copies a directory to one where its files are their owner's alone, as
-// files of keys must be.
+// private copies a directory to one whose files only the user can read, as key files require.
 func private(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -79,7 +78,7 @@ func private(t *testing.T, dir string) string {
 	return to
 }
 
-// notes makes a note of every log message, for "note" in a script.
+// notes adds a note for every log message, for "note" in a script.
 type notes struct{ s *proxytest.Session }
 
 func (n notes) Enabled(context.Context, slog.Level) bool { return true }

@@ -12,27 +12,27 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// ratesConfig has a rate of which nothing comes back while a test runs.
+// ratesConfig has a rate whose tokens do not return while a test runs.
 const ratesConfig = `store: {url: %q}
 rates: {down: %s}
 access: {rates: [{tools: ["*"], per: tenant, limit: 10/day}]}
 `
 
-// What a process answered to a call.
+// The answers of a process to a call.
 const (
 	passed    = "passed"
 	limited   = "Rate limit reached"
 	uncertain = "cannot be checked"
 )
 
-// Two processes that share a database have one limit together, also when one of them is killed.
-// While the database is away rates.down says what happens.
+// Two processes that share a database have one common limit, also when one of them is killed. While the
+// database is down, rates.down decides.
 func TestRatesOfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	dir, url := t.TempDir(), cluster.Database()
 	for _, down := range []string{"closed", "share"} {
-		writePrivate(t, filepath.Join(dir, down+".yaml"), fmt.Sprintf(ratesConfig, url, down))
+		writeFile(t, filepath.Join(dir, down+".yaml"), fmt.Sprintf(ratesConfig, url, down))
 	}
 	migrateStore(t, filepath.Join(dir, "closed.yaml"))
 

@@ -24,9 +24,9 @@ var sampleParameters = map[string]string{
 	"team": "b6c1f7a2-0000-4000-8000-000000000001", "context": "staging",
 }
 
-// TestRecipes checks every recipe, in a configuration to which "attache recipe add" added
-// it: it applies to the package that testdata/recipes/NAME.txt names, its rules name tools
-// and arguments that this package listed there, and it does what NAME.diff shows.
+// TestRecipes checks every recipe in a configuration to which "attache recipe add" added it: it applies to the
+// package that testdata/recipes/NAME.txt names, its rules name tools and arguments that this package lists
+// there, and it has the effect that NAME.diff shows.
 func TestRecipes(t *testing.T) {
 	for _, r := range recipes.All() {
 		t.Run(r.Name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRecipes(t *testing.T) {
 				script += play(t, r.Name, strings.TrimSuffix(diff, "\n")+"\n")
 			}
 			file := filepath.Join(t.TempDir(), "script.txt")
-			writeGuide(t, file, script)
+			writeFile(t, file, script)
 			chain := func(s *proxytest.Session, _ string) middleware.Layer { return chainWith(t, s, p, settings) }
 			proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"chain": chain}}.Play(t, file)
 		})
@@ -82,7 +82,7 @@ func loadRecipe(t *testing.T, r recipes.Recipe, server string) (cli.Process, *co
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	writeGuide(t, file, string(content))
+	writeFile(t, file, string(content))
 	p := cli.Process{
 		Env:   []string{"ATTACHE_CONFIG=" + file, "ATTACHE_WORKSPACE=/src/shop", "ATTACHE_TRUST=sandboxed"},
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
@@ -94,8 +94,8 @@ func loadRecipe(t *testing.T, r recipes.Recipe, server string) (cli.Process, *co
 	return p, settings
 }
 
-// checkListed checks that each pattern is for a tool that a server listed, and
-// that this tool has the argument, if one is given.
+// checkListed checks that each pattern matches a tool that a server listed, and that this tool has the
+// argument, if one is given.
 func checkListed(t *testing.T, server, listed string, patterns []string, argument string) {
 	t.Helper()
 	for _, pattern := range patterns {

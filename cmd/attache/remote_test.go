@@ -16,9 +16,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// remoteServer is a command of the scripts: "remoteserver FILE..." starts a server over
-// HTTP that keeps sessions, and puts its address in the place of REMOTE in the files and
-// in the variable REMOTE. Each request is a line of requests.txt, with its headers.
+// remoteServer is a script command: "remoteserver FILE..." starts a server over HTTP with sessions, and
+// replaces REMOTE in the files and sets the variable REMOTE to its address. It writes each request as a line
+// of requests.txt, with its headers.
 func remoteServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: remoteserver FILE...")
@@ -46,7 +46,7 @@ func remoteServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// answerRemote answers one request. The tool "echo" gives back its arguments.
+// answerRemote answers one request. The tool "echo" returns its arguments.
 func answerRemote(w http.ResponseWriter, r *http.Request, body []byte) {
 	var m wire.Message
 	m.Reset(wire.Client, body)

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// Every command there is has a name of its own, says what it does, and does it.
+// Every command has a unique name, a description, and does something.
 func TestCommands(t *testing.T) {
 	root := (&program{}).rootCommand([]string{"any"})
 	root.InitDefaultHelpCmd()
@@ -36,8 +36,8 @@ func TestCommands(t *testing.T) {
 	walk(root)
 }
 
-// checkExamples wants examples of a command: lines that call it, or one it holds,
-// with flags and arguments it takes.
+// checkExamples checks the examples of a command: lines that call it or a subcommand, with flags and arguments
+// that it accepts.
 func checkExamples(t *testing.T, cmd *cobra.Command) {
 	t.Helper()
 	own := 0
@@ -58,7 +58,7 @@ func checkExamples(t *testing.T, cmd *cobra.Command) {
 	}
 }
 
-// An error may repeat what a server says: a terminal must not obey it.
+// An error may contain text from a server: its control characters must not reach the terminal.
 func TestErrorIsPrintable(t *testing.T) {
 	var stderr strings.Builder
 	c := &program{Process: cli.Process{Stderr: &stderr}}
@@ -67,8 +67,7 @@ func TestErrorIsPrintable(t *testing.T) {
 	}
 }
 
-// As clients start it, attache makes no subcommands; behind "--" their names are
-// the server's.
+// When started by a client, attache builds no subcommands; after "--" their names belong to the server.
 func TestNoSubcommandsBehindDashes(t *testing.T) {
 	c := &program{}
 	args := c.split([]string{"--", "demo", "--", "--help"})

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,9 +18,8 @@ import (
 //	<!-- play: NAME=VALUE ... -->
 //
 // is a session: its yaml blocks are the configuration, the words are the
-// environment, and each diff block is a frame as it comes in and as it goes on. A
-// request of the client's goes on to the server, or is answered; a result is that
-// of a tools/list. A guide that says what attache does not do fails here.
+// environment, and each diff block is a frame before and after attache. A request of the
+// client reaches the server or is answered; a result is the reply to a tools/list.
 func TestRulesGuide(t *testing.T) {
 	guide, dir, played := page(t, "docs/rules.md"), t.TempDir(), 0
 	for _, section := range strings.Split(guide, "\n## ")[1:] {
@@ -32,12 +30,12 @@ func TestRulesGuide(t *testing.T) {
 		}
 		played++
 		name = strings.Map(fileLetter, name)
-		writeGuide(t, filepath.Join(dir, name+".yaml"), strings.Join(blocks(section, "yaml"), "\n"))
+		writeFile(t, filepath.Join(dir, name+".yaml"), strings.Join(blocks(section, "yaml"), "\n"))
 		script := "layers chain=" + strings.Join(append([]string{name}, strings.Fields(env[1])...), ",") + "\n"
 		for _, diff := range blocks(section, "diff") {
 			script += play(t, name, diff)
 		}
-		writeGuide(t, filepath.Join(dir, name+".txt"), script)
+		writeFile(t, filepath.Join(dir, name+".txt"), script)
 	}
 	if played == 0 {
 		t.Fatal("the guide has no section to play")
@@ -46,19 +44,12 @@ func TestRulesGuide(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"chain": chain}}.Play(t, dir+"/*.txt")
 }
 
-// fileLetter keeps what is safe in the name of a file and in a script's words.
+// fileLetter replaces characters that are not safe in file names and in words of a script.
 func fileLetter(r rune) rune {
 	if strings.ContainsRune(" :,/", r) {
 		return '_'
 	}
 	return r
-}
-
-func writeGuide(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // blocks returns the code blocks of a language in a text.

@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// wantStatus is the command "status" of the scripts: "status N attache ARG..." runs attache and
-// wants N for its exit status, which exec cannot tell apart.
+// wantStatus is the script command "status": "status N attache ARG..." runs attache and checks that its exit
+// status is N, which exec cannot distinguish.
 func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N program [arg...]")

@@ -18,7 +18,18 @@ import (
 	"time"
 )
 
-// inherited returns a command of attache serve in a shell, with the socket opened for it.
+// listen returns a listener that is closed after the test.
+func listen(t *testing.T, network, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// inherited returns a command that runs attache serve in a shell with an open socket.
 func inherited(t *testing.T, l net.Listener, serve string) *exec.Cmd {
 	t.Helper()
 	file, err := l.(interface{ File() (*os.File, error) }).File()
@@ -59,18 +70,14 @@ func postTo(t *testing.T, l net.Listener, session, body string) (resp *http.Resp
 
 const openSession = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`
 
-// A socket that was opened for attache serve, as systemd does, is served in place of
-// serve.listen, and its variables are not for the servers.
+// attache serve uses a socket that was opened for it, as systemd does, instead of serve.listen. Servers do not
+// get its variables.
 func TestServeInheritedSocket(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	socket := filepath.Join(t.TempDir(), "s")
 	for _, at := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", socket}} {
 		t.Run(at.network, func(t *testing.T) {
-			l, err := net.Listen(at.network, at.address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
+			l := listen(t, at.network, at.address)
 			url := startServe(t, inherited(t, l, `-- sh -c '[ -z "$LISTEN_PID$LISTEN_FDS" ] && exec echoserver'`))
 			if want := l.Addr().String(); !strings.Contains(url, want) {
 				t.Errorf("it serves %s, want %s", url, want)
@@ -82,7 +89,7 @@ func TestServeInheritedSocket(t *testing.T) {
 	}
 }
 
-// A socket without connections cannot be served.
+// attache serve refuses a socket without connections.
 func TestServeRefusesDatagrams(t *testing.T) {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -102,26 +109,15 @@ func TestServeRefusesDatagrams(t *testing.T) {
 	}
 }
 
-// A session goes on with another process of attache, however the first one ended. It is briefed
-// once, and told each time that the server has lost its memory.
+// A session continues in another process of attache, however the first one ended. It is briefed once, and told
+// each time that the server has lost its state.
 func TestServeGoesOnAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	config := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(config, []byte("policy: {dir: policies, scope: acme}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "policies"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "policies", "acme.yaml"), []byte("scope: acme\nobjectives: [Ship it]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	writeFile(t, config, "policy: {dir: policies, scope: acme}\n")
+	writeFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship it]\n")
+	l := listen(t, "tcp", "127.0.0.1:0")
 	var session string
 	for i, end := range []os.Signal{syscall.SIGKILL, syscall.SIGTERM, nil} {
 		cmd := inherited(t, l, "--config "+config+" -- echoserver")
@@ -151,16 +147,12 @@ func TestServeGoesOnAfterRestart(t *testing.T) {
 	}
 }
 
-// attache status shows whom a front serves.
+// attache status shows the sessions of a front.
 func TestServeStatus(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("XDG_RUNTIME_DIR", dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := listen(t, "tcp", "127.0.0.1:0")
 	url := startServe(t, inherited(t, l, "-- echoserver"))
 	postTo(t, l, "", openSession)
 	shown := func(args ...string) string {
@@ -193,16 +185,12 @@ func TestServeStatus(t *testing.T) {
 	}
 }
 
-// attache restart reaches the servers of attache serve, whose clients go on.
+// attache restart restarts the servers of attache serve, and their clients stay connected.
 func TestServeRestart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("XDG_RUNTIME_DIR", dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := listen(t, "tcp", "127.0.0.1:0")
 	startServe(t, inherited(t, l, "-- echoserver"))
 	resp, _ := postTo(t, l, "", openSession)
 	session := resp.Header.Get("Mcp-Session-Id")

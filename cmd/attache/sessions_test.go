@@ -15,9 +15,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestSessions plays the recorded sessions of testdata/sessions, each with the
-// configuration beside it or with none, and compares every byte. A new one needs
-// no Go: testdata/README.md says how to record it.
+// TestSessions plays the recorded sessions of testdata/sessions, each with the configuration of the same name
+// if there is one, and compares every byte. A new session needs no Go: testdata/README.md says how to record
+// it.
 func TestSessions(t *testing.T) {
 	proxytest.ReplayWith(t, "../../testdata/sessions/*.jsonl", func(t testing.TB, file string) proxy.Options {
 		p := cli.Process{Env: []string{"HOME=/home/user"}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}

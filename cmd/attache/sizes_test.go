@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// How many lines of code, without tests, there may be.
+// The limits for lines of code, without tests.
 const (
 	mostLinesOfPackage  = 3000
 	mostLinesOfMain     = 2500

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Arguments that are wrong in kind, size or name are refused in words that say what to write.
+// Arguments with a wrong type, size or name are refused with an error that says what to write.
 func TestTeamsArguments(t *testing.T) {
 	m := newTeam(t, "0s").join("parent", "proj", "direct")
 	for _, test := range []struct{ tool, arguments, want string }{

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// audited returns the records of a kind, each with the notes of its rules in one text.
+// audited returns the records of a kind, each with the notes of its rules as one text.
 func (tm *team) audited(kind string) (records []object) {
 	data, _ := os.ReadFile(filepath.Join(tm.dir, "config", "attache", "audit.jsonl"))
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
@@ -30,7 +30,7 @@ func (tm *team) audited(kind string) (records []object) {
 	return records
 }
 
-// awaitNote waits until a call of a tool is recorded with a note.
+// awaitNote waits until the audit has a record of a tool call with a note.
 func (tm *team) awaitNote(tool, note string) (record object) {
 	tm.Helper()
 	until(tm, "the audit says of "+tool+": "+note, func() bool {
@@ -45,7 +45,7 @@ func (tm *team) awaitNote(tool, note string) (record object) {
 	return record
 }
 
-// Every operation is in the audit, and each run of an agent in records of its supervisor.
+// Every operation is audited, and each run of an agent has records of its supervisor.
 func TestTeamsAudit(t *testing.T) {
 	t.Parallel()
 	tm := newTeam(t, "0s")

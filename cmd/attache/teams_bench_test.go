@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The operations for which seed 001 has targets, as a client sees them: a process of attache,
-// the registry in a file, agents that run.
+// The operations with targets in seed 001, as a client sees them: a process of attache, the registry in a
+// file, running agents.
 func BenchmarkTeams(b *testing.B) {
 	t := &testing.T{}
 	dir := b.TempDir()

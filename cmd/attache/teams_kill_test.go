@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// alive reports whether a process is there and not a zombie.
+// alive reports whether a process exists and is no zombie.
 func alive(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
 }
 
-// supervisor returns the process of an agent's supervisor.
+// supervisor returns the process id of an agent's supervisor.
 func supervisor(tm *team, id string) (pid int) {
 	tm.Helper()
 	out, _ := exec.Command("ps", "-ww", "-A", "-o", "pid=,args=").Output()
@@ -33,7 +33,7 @@ func supervisor(tm *team, id string) (pid int) {
 	return 0
 }
 
-// forked waits for the process that an agent started, and returns it.
+// forked waits for the process that an agent has started, and returns its id.
 func forked(tm *team) (pid int) {
 	tm.Helper()
 	until(tm, "the agent has started a process", func() bool {
@@ -44,8 +44,8 @@ func forked(tm *team) (pid int) {
 	return pid
 }
 
-// Whoever ends an agent, nothing of it is left, no slot is lost, and there is one result.
-// See also TestKilledAtEveryMoment.
+// Whoever ends an agent, no process and no slot is lost, and there is one result. See also
+// TestKilledAtEveryMoment.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,7 +103,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// Each way in which a run ends has one result.
+// Each way to end a run gives one result.
 func TestRunsEnd(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -141,7 +141,7 @@ func TestRunsEnd(t *testing.T) {
 	})
 }
 
-// An agent that is over goes on when a message comes, under its own session.
+// A message restarts an agent that has ended, in its own session.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	tm := newTeam(t, "0s")
@@ -162,7 +162,7 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// A spawned session is not claimed by its id alone, and its trust is not raised by a flag.
+// A spawned session cannot be claimed with only its id, and no flag raises its trust.
 func TestClaimed(t *testing.T) {
 	t.Parallel()
 	tm := newTeam(t, "0s")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// buildReleased builds attache as it is released, in front of the PATH.
+// buildReleased builds attache like a release, and puts it first in PATH.
 func buildReleased(b *testing.B, dir string) {
 	b.Helper()
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "bin", "attache"), ".")
@@ -25,8 +25,8 @@ func buildReleased(b *testing.B, dir string) {
 	b.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 }
 
-// BenchmarkStartWithTeams measures how much later attache starts with teams enabled: pairs of
-// starts, in turn the one and the other first, to the answer to initialize.
+// BenchmarkStartWithTeams measures how much later attache starts with teams enabled: pairs of starts in
+// alternating order, up to the answer to initialize.
 func BenchmarkStartWithTeams(b *testing.B) {
 	dir := b.TempDir()
 	buildReleased(b, dir)
@@ -34,9 +34,7 @@ func BenchmarkStartWithTeams(b *testing.B) {
 	server := `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; cat`
 	start := func(teams string) time.Duration {
 		file := filepath.Join(dir, teams+".yaml")
-		if err := os.WriteFile(file, []byte("teams: {enabled: "+teams+"}\n"), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		writeFile(b, file, "teams: {enabled: "+teams+"}\n")
 		begun := time.Now()
 		m := startMember(tm, tm.env(), "--config", file, "--workspace-id", "w", "--session", "s", "--", "sh", "-c", server)
 		took := time.Since(begun)
@@ -57,16 +55,14 @@ func BenchmarkStartWithTeams(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs-later")
 }
 
-// BenchmarkSpawnedSession measures the memory that attache takes for a session that it has
-// started, beside the agent: that of its supervisor, while as many run as there are rounds.
+// BenchmarkSpawnedSession measures attache's memory for a spawned session, without the agent: the memory of
+// its supervisor, with as many running as there are rounds.
 func BenchmarkSpawnedSession(b *testing.B) {
 	dir := b.TempDir()
 	buildReleased(b, dir)
 	tm := writeTeam(&testing.T{}, dir, "0s")
 	config := "teams: {enabled: true, spawn_every: 0s, max_children: 1000, max_sessions: 1000}\nagents: {agent: {command: [sleep, '3600']}}\n"
-	if err := os.WriteFile(filepath.Join(dir, "config", "attache", "config.yaml"), []byte(config), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	writeFile(b, filepath.Join(dir, "config", "attache", "config.yaml"), config)
 	b.Cleanup(tm.stopAgents)
 	m := startMember(tm, tm.env(), "teams", "--workspace", dir)
 	b.Cleanup(m.leave)
@@ -88,7 +84,7 @@ func BenchmarkSpawnedSession(b *testing.B) {
 
 var memoryLine = regexp.MustCompile(`(?m)^(\w+): +(\d+) kB$`)
 
-// memory returns what the kernel says of a process's memory, in KiB.
+// memory returns figures of the kernel about a process's memory, in KiB.
 func memory(b *testing.B, pid int) map[string]float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {

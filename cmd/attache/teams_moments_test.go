@@ -21,10 +21,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Whoever is killed, and whenever: no process is left beyond what on_parent_end lets run, no
-// slot is lost, and each run has one result. The moments are events that the test
-// sees, and no times. A row where the victim is not there any more, or not yet, changes
-// nothing, and has to end as any run does.
+// Whichever process is killed, and when: no process is left except those that on_parent_end allows, no slot is
+// lost, and each run has one result. The moments are events that the test observes, not times. If the victim
+// has ended already or does not exist yet, the kill changes nothing, and the run must end like any other.
 func TestKilledAtEveryMoment(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil { // orphans come to us, and are seen
 		t.Skip(err)
@@ -52,7 +51,7 @@ func TestKilledAtEveryMoment(t *testing.T) {
 	}
 }
 
-// A moment is an event in the life of a run. come returns when it has come.
+// A moment is an event in a run. come waits for it.
 type moment struct {
 	name    string
 	started bool // the agent, for certain
@@ -82,8 +81,8 @@ func moments() []moment {
 	}
 }
 
-// A scene is a client that has asked for an agent, which has a child of its own and lives until
-// there is a file "end".
+// A scene is a client that has created an agent. The agent has a child process and lives until there is a file
+// "end".
 type scene struct {
 	*team
 	m      *member
@@ -110,18 +109,18 @@ func newScene(t *testing.T) *scene {
 
 func (s *scene) registry() string { return filepath.Join(s.dir, "state", "attache", "teams.db") }
 
-// ask asks for an agent, and does not wait for the answer.
+// ask requests an agent and does not wait for the answer.
 func (s *scene) ask(agent string) {
 	s.m.post("tools/call", `{"name":"create_session","arguments":{"title":"A child","agent_name":"`+agent+`","initial_message":"do fork\ndo await end\ndo print survived"}}`)
 }
 
-// appears waits until a process of the scene has a command line with a text.
+// appears waits until the command line of a process of the scene contains a text.
 func (s *scene) appears(text string) {
 	s.Helper()
 	until(s.team, "there is a process "+text, func() bool { return len(s.find(text)) > 0 })
 }
 
-// until waits until a query for a number gives more than 0.
+// until waits until a query returns more than 0.
 func (s *scene) until(query string) {
 	s.Helper()
 	until(s.team, query, func() bool { return s.number(query) > 0 })
@@ -148,7 +147,7 @@ func (s *scene) child() (id string) {
 	return id
 }
 
-// find returns the processes of the scene that have a text in their command line.
+// find returns the processes of the scene whose command line contains a text.
 func (s *scene) find(text string) (pids []int) {
 	for _, p := range descendants() {
 		if !s.before[p.pid] && strings.Contains(p.command, text) {
@@ -164,8 +163,8 @@ func (s *scene) kill(text string) {
 	}
 }
 
-// settle lets the agent end and the client leave, and waits until nothing runs. A run whose
-// supervisor is gone is lost when its lease is over: settle ends the lease.
+// settle ends the agent and the client, and waits until nothing runs. A run without a supervisor is lost when
+// its lease is over: settle ends the lease.
 func (s *scene) settle() {
 	s.Helper()
 	s.touch("end")
@@ -188,8 +187,7 @@ func (s *scene) settle() {
 	}
 }
 
-// check wants one result of each run, and no slot taken; and of agents that survive their own
-// words.
+// check checks that each run has one result and no slot is taken, and the output of agents that survive.
 func (s *scene) check(survived bool) {
 	s.Helper()
 	runs, results := s.number("SELECT coalesce(sum(run), 0) FROM sessions"), s.number("SELECT count(*) FROM messages WHERE kind = 'result'")
@@ -204,14 +202,13 @@ func (s *scene) check(survived bool) {
 	}
 }
 
-// A process is one of those that this one has started, itself or through others.
+// A process is a descendant of the test process.
 type process struct {
 	pid, parent int
 	command     string
 }
 
-// descendants returns the processes that this one has started, itself or through others, and
-// that run.
+// descendants returns the running descendants of the test process.
 func descendants() (all []process) {
 	ours := map[int]bool{os.Getpid(): true}
 	entries, _ := os.ReadDir("/proc") // in the order of their ids, so parents come first but for a wrap

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The tests that seed 001 lists, one a line, under the names that they have there.
+// The tests that seed 001 lists, with its names for them.
 
 func TestCreateSession(t *testing.T) {
 	t.Parallel()

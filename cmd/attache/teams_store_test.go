@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
-// machines returns users of two machines that share a database, which is empty.
+// machines returns users of two machines that share an empty database.
 func machines(t *testing.T) (*pgtest.Cluster, []*team) {
 	t.Helper()
 	cluster := pgtest.New(t, os.Getenv)
@@ -21,16 +21,14 @@ func machines(t *testing.T) (*pgtest.Cluster, []*team) {
 		tm := writeTeam(t, t.TempDir(), "0s")
 		file := filepath.Join(tm.dir, "config", "attache", "config.yaml")
 		text := fmt.Sprintf(teamsConfig, "0s") + fmt.Sprintf("store: {url: %q}\n", url)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, text)
 		all = append(all, tm)
 	}
 	return cluster, all
 }
 
-// Sessions of two machines know each other through the database: one starts an agent, the other
-// sees it and writes to it; while the database is away teams say so, and go on when it is back.
+// Sessions of two machines see each other through the database: one starts an agent, the other sees it and
+// writes to it. While the database is down, teams report that, and they work again when it is back.
 func TestTeamsOfTwoMachines(t *testing.T) {
 	t.Parallel()
 	cluster, users := machines(t)

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// teamsConfig are the settings of the tests of teams. The agent is a program of the tests; see
-// teamsAgent.
+// teamsConfig returns the settings of the tests of teams. The agent is a program of the tests: see teamsAgent.
 const teamsConfig = `teams: {enabled: true, spawn_every: %s}
 agents:
   agent: {command: [teamsagent]}
@@ -34,7 +33,7 @@ type team struct {
 	dir string
 }
 
-// newTeam makes one. every is the time between two creations.
+// newTeam makes a team. every is the least time between two creations.
 func newTeam(t *testing.T, every string) *team {
 	t.Helper()
 	tm := writeTeam(t, t.TempDir(), every)
@@ -45,13 +44,7 @@ func newTeam(t *testing.T, every string) *team {
 // writeTeam makes a team in a directory.
 func writeTeam(t *testing.T, dir, every string) *team {
 	t.Helper()
-	file := filepath.Join(dir, "config", "attache", "config.yaml")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, fmt.Appendf(nil, teamsConfig, every), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, "config", "attache", "config.yaml"), fmt.Sprintf(teamsConfig, every))
 	for _, name := range []string{"proj", "proj2"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
@@ -65,7 +58,7 @@ func (tm *team) env(more ...string) []string {
 	return append(append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(tm.dir, "config"), "XDG_STATE_HOME="+filepath.Join(tm.dir, "state"), "HOME="+tm.dir, "TEAMS_TEST_DIR="+tm.dir), more...)
 }
 
-// attache runs a command and returns what it printed.
+// attache runs a command and returns its output.
 func (tm *team) attache(args ...string) string {
 	cmd := exec.Command("attache", args...)
 	cmd.Env = tm.env()
@@ -73,7 +66,7 @@ func (tm *team) attache(args ...string) string {
 	return string(out)
 }
 
-// stopAgents ends what a test has left running.
+// stopAgents ends the agents that a test has left running.
 func (tm *team) stopAgents() {
 	for _, line := range strings.Split(tm.attache("agents", "list"), "\n") {
 		if words := strings.Fields(line); len(words) > 2 && strings.HasPrefix(words[0], "ses_") {
@@ -86,10 +79,10 @@ func (tm *team) stopAgents() {
 	})
 }
 
-// patience is longer than anything takes that these tests wait for, on any machine.
+// patience is longer than any wait of these tests takes, on any machine.
 const patience = 5 * time.Minute
 
-// until waits until something is so.
+// until waits until a condition is true.
 func until(tm *team, what string, so func() bool) {
 	tm.Helper()
 	for begun := time.Now(); !so(); time.Sleep(20 * time.Millisecond) {
@@ -111,7 +104,7 @@ type member struct {
 	carried []string // bodies of messages that stood in front of results, not yet read
 }
 
-// join begins a session with attache teams, in a workspace and with a level of trust.
+// join starts a session with attache teams, with a workspace and a trust level.
 func (tm *team) join(session, workspace, trust string) *member {
 	tm.Helper()
 	args := []string{"teams", "--session", session, "--trust", trust}
@@ -121,7 +114,7 @@ func (tm *team) join(session, workspace, trust string) *member {
 	return tm.start(args...)
 }
 
-// start starts attache and shakes hands.
+// start starts attache and makes the handshake.
 func (tm *team) start(args ...string) *member {
 	tm.Helper()
 	return startMember(tm, tm.env(), args...)
@@ -149,19 +142,19 @@ func startMember(tm *team, env []string, args ...string) *member {
 	return m
 }
 
-// leave ends the session, as a client does.
+// leave ends the session like a client.
 func (m *member) leave() {
 	_ = m.in.Close()
 	_ = m.cmd.Wait()
 }
 
-// post sends a request, whose answer await returns.
+// post sends a request. await returns its answer.
 func (m *member) post(method, params string) {
 	m.id++
 	fmt.Fprintf(m.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", m.id, method, params)
 }
 
-// await returns the reply to the last request, and whether there is one.
+// await returns the reply to the last request. It returns false if there is none.
 func (m *member) await() (reply string, ok bool) {
 	for m.out.Scan() {
 		if reply = m.out.Text(); strings.Contains(reply, fmt.Sprintf(`"id":%d,`, m.id)) || strings.HasSuffix(reply, fmt.Sprintf(`"id":%d}`, m.id)) {
@@ -182,11 +175,11 @@ func (m *member) request(method, params string) string {
 	return reply
 }
 
-// unavailable is what a tool says that got no answer from the registry.
+// unavailable is the text of a tool that got no answer from the registry.
 const unavailable = "Teams are not available now"
 
-// call calls a tool and returns the text of its last block, and what stands in front of it. On a
-// machine that is busy the registry may not be there in time: it tries again, as an agent would.
+// call calls a tool and returns the text of its last block, and the blocks before it. On a busy machine the
+// registry may not answer in time: then it tries again, like an agent.
 func (m *member) call(tool string, arguments any) (text, ahead string, isError bool) {
 	m.Helper()
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
@@ -240,7 +233,7 @@ func bodies(block string) (all []string) {
 
 type object = map[string]any
 
-// do calls a tool that has to work, and returns its result.
+// do calls a tool, which must succeed, and returns its result.
 func (m *member) do(tool string, arguments object) object {
 	m.Helper()
 	text, _, isError := m.call(tool, arguments)
@@ -251,7 +244,7 @@ func (m *member) do(tool string, arguments object) object {
 	return out
 }
 
-// refused calls a tool that has to be refused with a text.
+// refused calls a tool, which must refuse with a text.
 func (m *member) refused(want, tool string, arguments object) {
 	m.Helper()
 	call := m.call
@@ -263,7 +256,7 @@ func (m *member) refused(want, tool string, arguments object) {
 	}
 }
 
-// create creates a session whose agent does what the lines of script say.
+// create creates a session whose agent executes the lines of script.
 func (m *member) create(agent string, script ...string) object {
 	m.Helper()
 	return m.do("create_session", object{"title": "A child", "agent_name": agent, "initial_message": strings.Join(script, "\n")})
@@ -274,7 +267,7 @@ func (m *member) me() string {
 	return m.do("list_workspace_sessions", object{})["you"].(string)
 }
 
-// sessions lists the sessions by their ids.
+// sessions returns the sessions by their ids.
 func (m *member) sessions(arguments object) map[string]object {
 	m.Helper()
 	all := map[string]object{}
@@ -285,8 +278,7 @@ func (m *member) sessions(arguments object) map[string]object {
 	return all
 }
 
-// messages returns the bodies of the next n messages, which came in front of a result or are
-// read.
+// messages returns the bodies of the next n messages, which preceded a result or were read.
 func (m *member) messages(n int) (got []string) {
 	m.Helper()
 	for len(m.carried) < n {
@@ -299,23 +291,23 @@ func (m *member) messages(n int) (got []string) {
 	return got
 }
 
-// touch makes the file that agents wait for.
+// touch creates the file that agents wait for.
 func (tm *team) touch(name string) {
 	if err := os.WriteFile(filepath.Join(tm.dir, name), nil, 0o600); err != nil {
 		tm.Fatal(err)
 	}
 }
 
-// teamsAgent is an agent. It does what the lines of its prompt say that it knows:
+// teamsAgent is an agent. It executes these lines of its prompt:
 //
-//	do call TOOL JSON   calls a tool of attache teams, and prints the result
-//	do await FILE       waits until there is FILE in the directory of the test
-//	do print TEXT       prints TEXT
-//	do env NAME         prints a variable
-//	do fork             starts a process that would live for an hour
-//	do exit N           exits
+//	do call TOOL JSON   call a tool of attache teams and print the result
+//	do await FILE       wait until FILE is in the directory of the test
+//	do print TEXT       print TEXT
+//	do env NAME         print a variable
+//	do fork             start a process that would run for an hour
+//	do exit N           exit
 //
-// A word {parent} stands for the session that created it.
+// The word {parent} means the session that created it.
 func teamsAgent() {
 	prompt, _ := io.ReadAll(os.Stdin)
 	dir := os.Getenv("TEAMS_TEST_DIR")

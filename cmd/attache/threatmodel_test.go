@@ -7,7 +7,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
-// The configuration that docs/threat-model.md recommends is one.
+// The configuration that docs/threat-model.md recommends is valid.
 func TestThreatModelConfiguration(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/threat-model.md")
 	if err != nil {

@@ -97,15 +97,26 @@ func (c *client) session(ctx context.Context) {
 // leave ends the session. If not orderly, it does so while calls are running.
 func (c *client) leave(ctx context.Context, orderly bool) {
 	began := time.Now()
+	end := func() {
+		c.gone.Store(true)
+		if err := c.link.end(orderly); err != nil && !c.excused(began, time.Now()) {
+			c.run.account.fault("%s: end: %v", c.kind, err)
+		}
+	}
+	if orderly {
+		end()
+	} else {
+		c.duringCalls(ctx, toolCount, end)
+	}
+}
+
+// duringCalls calls f a moment after it has started calls of a tool, and waits for the calls.
+func (c *client) duringCalls(ctx context.Context, tool string, f func()) {
+	wait := time.Duration(c.rng.IntN(10_000)) * time.Microsecond
 	var calls sync.WaitGroup
-	if wait := time.Duration(c.rng.IntN(10_000)) * time.Microsecond; !orderly {
-		calls.Go(func() { c.burst(ctx, 5, toolCount, 100, false) })
-		pause(ctx, wait)
-	}
-	c.gone.Store(true)
-	if err := c.link.end(orderly); err != nil && !c.excused(began, time.Now()) {
-		c.run.account.fault("%s: end: %v", c.kind, err)
-	}
+	calls.Go(func() { c.burst(ctx, 5, tool, 100, false) })
+	pause(ctx, wait)
+	f()
 	calls.Wait()
 }
 
@@ -139,12 +150,7 @@ func (c *client) step(ctx context.Context) bool {
 	case n < 95:
 		c.hold()
 	case n < 97:
-		var calls sync.WaitGroup
-		wait := time.Duration(c.rng.IntN(10_000)) * time.Microsecond
-		calls.Go(func() { c.burst(ctx, 5, toolSlow, 100, false) })
-		pause(ctx, wait)
-		c.kill()
-		calls.Wait()
+		c.duringCalls(ctx, toolSlow, c.kill)
 	}
 	return true
 }

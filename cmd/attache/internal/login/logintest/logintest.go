@@ -57,7 +57,7 @@ type Server struct {
 	codes   map[string]url.Values
 	tokens  map[string]*family // by access token
 	refresh map[string]*family // by refresh token, including used ones
-	events  map[string]int // how often they happened
+	events  map[string]int     // how often they happened
 }
 
 type client struct {
