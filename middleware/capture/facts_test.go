@@ -153,32 +153,73 @@ func TestRecheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := shared.Connect(capture.ConnOptions{Changed: func() { changed++ }})
-		ping := func() string {
-			call := middleware.Call{}
-			call.Reset(waitingRelay{}, true)
-			m, scanner := wire.Message{}, wire.Scanner{}
-			m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
-			scanner.Look(&m)
-			err := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })(&middleware.Context{Context: t.Context(), Call: &call}, &m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			return c.Current().Principal.User
-		}
-		if got := ping(); got != "ada" {
+		if got := ping(t, c); got != "ada" {
 			t.Errorf("at first: %s", got)
 		}
 		user = "bob"
-		if got := ping(); got != "ada" || changed != 0 {
+		if got := ping(t, c); got != "ada" || changed != 0 {
 			t.Errorf("while the principal is valid: %s, changed %d times", got, changed)
 		}
 		c.Recheck()
 		synctest.Wait()
-		if got := ping(); got != "bob" || changed != 1 {
+		if got := ping(t, c); got != "bob" || changed != 1 {
 			t.Errorf("after Recheck: %s, changed %d times", got, changed)
 		}
 	})
+}
+
+// Changed is called for a new owner, but not when the messages of two owners alternate.
+func TestAlternatingOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		user := ""
+		changed := 0
+		shared, err := capture.Compile(capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := shared.Connect(capture.ConnOptions{
+			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) { return nil, nil },
+			Known: func(*wire.Message) (*sessionstate.Principal, error, bool) {
+				return &sessionstate.Principal{User: user}, nil, true
+			},
+			Changed: func() { changed++ },
+		})
+		for i, step := range []struct {
+			user    string
+			wait    time.Duration
+			changed int
+		}{
+			{"ada", 0, 0},
+			{"ada", time.Hour, 0},
+			{"bob", 0, 1},
+			{"ada", 30 * time.Second, 1},
+			{"bob", 30 * time.Second, 1},
+			{"eve", 0, 2},
+			{"ada", 59 * time.Second, 2},
+			{"bob", time.Minute, 3},
+		} {
+			time.Sleep(step.wait)
+			user = step.user
+			if got := ping(t, c); got != user || changed != step.changed {
+				t.Errorf("step %d: %s instead of %s, changed %d times", i, got, user, changed)
+			}
+		}
+	})
+}
+
+// ping sends a message through the layer of c and returns the user that it is from.
+func ping(t *testing.T, c *capture.Conn) string {
+	call := middleware.Call{}
+	call.Reset(waitingRelay{}, true)
+	m, scanner := wire.Message{}, wire.Scanner{}
+	m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
+	scanner.Look(&m)
+	err := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })(&middleware.Context{Context: t.Context(), Call: &call}, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return c.Current().Principal.User
 }
 
 // heap returns the bytes in use after a garbage collection.

@@ -36,6 +36,8 @@ const (
 	// maxCredentialBytes bounds the memory of credentials and their identities, as
 	// [identity.size] estimates it.
 	maxCredentialBytes = 16 << 20
+	// maxFormerOwners bounds identities.replaced.
+	maxFormerOwners = 64
 )
 
 // ErrLate means that a look-up takes longer than a request waits. Nobody is identified until
@@ -52,6 +54,13 @@ type identities struct {
 	bySession map[string]digest // the last credential of a session
 	cache     identityCache
 	logged    map[string]bool // reasons for which a credential was not used
+	replaced  []formerOwner   // the last at the end
+}
+
+// A formerOwner is an owner that ConnOptions.Known has returned, and replaced by another.
+type formerOwner struct {
+	principal *sessionstate.Principal
+	until     time.Time
 }
 
 // An identity is a credential and its owner. Its look-ups run one at a time.
@@ -245,6 +254,9 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 		err = before // the same value, so that withPrincipal can use its last context
 	}
 	changed := id.late || id.known && (!p.Same(id.principal) || (err == nil) != (before == nil))
+	if changed && pending == nil {
+		changed = !c.alternatesLocked(id.principal, p, began)
+	}
 	if !id.known || !p.Same(id.principal) {
 		id.principal = p
 	}
@@ -268,6 +280,21 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 		go c.changed()
 	}
 	return found
+}
+
+// alternatesLocked records that after replaces before as the owner of messages, and reports whether
+// after has been their owner already in the last Options.Recheck. Two clients in one session can have
+// tokens with different permissions. If each message were a change, both clients would list the tools
+// again and again.
+func (c *Conn) alternatesLocked(before, after *sessionstate.Principal, now time.Time) bool {
+	c.who.replaced = slices.DeleteFunc(c.who.replaced, func(o formerOwner) bool {
+		return now.Sub(o.until) >= c.o.Recheck || o.principal.Same(before)
+	})
+	if len(c.who.replaced) >= maxFormerOwners {
+		c.who.replaced = slices.Delete(c.who.replaced, 0, 1)
+	}
+	c.who.replaced = append(c.who.replaced, formerOwner{before, now})
+	return slices.ContainsFunc(c.who.replaced, func(o formerOwner) bool { return o.principal.Same(after) })
 }
 
 // keepsOwnerLocked reports whether the owner of id is still valid although a later look-up failed

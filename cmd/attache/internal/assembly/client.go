@@ -19,7 +19,7 @@ type Client struct {
 	// which the session continues; "" if it cannot continue in another process.
 	Session string
 	// Latest returns the credential in the client's latest request, and its owner; "" if
-	// clients need no credential. Call [Conn.Recheck] when the owner changes.
+	// clients need no credential.
 	Latest func() (credential string, owner *sessionstate.Principal)
 	// Span returns the span of the HTTP request with the call that has this raw id.
 	Span func(id []byte) oteltrace.SpanContext
@@ -34,29 +34,24 @@ func (p *process) identifyClient(c *Client) func(context.Context, capture.Creden
 		if inMeta.Text != "" || credential == "" {
 			return who.Identify(ctx, inMeta)
 		}
-		operator, err := who.Asserted()
-		if err != nil {
-			return operator, err
-		}
-		return sessionstate.Overlay(operator, owner)
+		return who.overlay(owner)
 	}
 }
 
 // knownClient returns the function that returns the principal of a message without a look-up, which
 // may take too long: the front has just identified the sender. It attached the owner to the message,
 // because requests of one session can have tokens with different permissions. The function reports
-// false if there is a session file, which must be read.
+// false if clients need no credential.
 func (p *process) knownClient(c *Client) func(*wire.Message) (*sessionstate.Principal, error, bool) {
 	return func(m *wire.Message) (*sessionstate.Principal, error, bool) {
-		who := p.who.Load()
 		credential, owner := c.Latest()
+		if credential == "" {
+			return nil, nil, false
+		}
 		if sender, _ := m.Beside.(*sessionstate.Principal); sender != nil {
 			owner = sender
 		}
-		if credential == "" || who.operator.SessionFile != "" {
-			return nil, nil, false
-		}
-		principal, err := sessionstate.Overlay(who.operator.Variables, owner)
+		principal, err := p.who.Load().overlay(owner)
 		return principal, err, true
 	}
 }
@@ -76,9 +71,6 @@ func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 		ctx.Principal, ctx.Unidentified = principal, err
 	})
 }
-
-// Recheck makes the connection look up its principal again.
-func (c *Conn) Recheck() { c.capture.Recheck() }
 
 // baseContext returns what is known before the first frame. The host's variables and the
 // working directory belong to the process, so they do not describe a front's client.

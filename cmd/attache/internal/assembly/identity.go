@@ -213,6 +213,16 @@ func (c *Authenticator) Asserted() (*sessionstate.Principal, error) {
 	return c.operator.With(identity.ReadSessionFile(c.operator.SessionFile))
 }
 
+// overlay returns the owner of a credential with what the operator sets. With an error it returns the
+// principal that the operator sets.
+func (c *Authenticator) overlay(owner *sessionstate.Principal) (*sessionstate.Principal, error) {
+	operator, err := c.Asserted()
+	if err != nil {
+		return operator, err
+	}
+	return sessionstate.Overlay(operator, owner)
+}
+
 // credential returns the credential in _meta or, if there is none, the operator's.
 func (c *Authenticator) credential(inMeta capture.Credential) (string, error) {
 	isToken := identity.LooksLikeToken(inMeta.Text)

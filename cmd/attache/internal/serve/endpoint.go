@@ -206,11 +206,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	}
 	return front.Relay{
 		Options: o,
-		Seen: func(who front.Principal, credential string) {
-			if l.set(who, credential) {
-				conn.Recheck()
-			}
-		},
+		Seen:    l.set,
 		Closed: func() {
 			conn.Close()
 			e.s.reports.Changed()
@@ -234,15 +230,12 @@ func (l *lastCredential) get() (credential string, owner *sessionstate.Principal
 	return l.credential, l.owner
 }
 
-// set stores a credential and its owner, and reports whether the owner has other permissions
-// than before.
-func (l *lastCredential) set(who front.Principal, credential string) (changed bool) {
+// set stores a credential and its owner.
+func (l *lastCredential) set(who front.Principal, credential string) {
 	owner, _ := who.Value.(*sessionstate.Principal)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	changed = owner != l.owner && !owner.Same(l.owner)
 	l.credential, l.owner = credential, owner
-	return changed
 }
 
 // namespace returns the prefix that separates the session keys of a principal from those of

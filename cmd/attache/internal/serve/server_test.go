@@ -425,6 +425,37 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 	}
 }
 
+// Calls that come at once in one session, with tokens of one user, are each judged by the permissions of
+// their own token, with a session file too.
+func TestTokensOfOneSession(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{"jwks.json": attachetest.KeySet(), "session.yaml": []byte("plan: pro\n")} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, session := range []string{"", "session: {file: " + dir + "/session.yaml}\n"} {
+		r := start(t, session+`
+identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: `+dir+`/jwks.json}}
+access: {rules: [{tools: [whoami], require: [write]}]}
+`)
+		var calls sync.WaitGroup
+		for permissions, allowed := range map[string]bool{"read": false, "read write": true} {
+			token := attachetest.Token(map[string]any{"permissions": permissions})
+			for i := range 100 {
+				calls.Go(func() {
+					_, reply := r.post(t, http.DefaultClient, fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s %d","method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, permissions, i),
+						"Authorization", "Bearer "+token, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "whoami")
+					if got := !strings.Contains(reply, "Permission denied"); got != allowed {
+						t.Errorf("%q: with the permissions %q: %s", session, permissions, reply)
+					}
+				})
+			}
+		}
+		calls.Wait()
+	}
+}
+
 // A reload applies to existing sessions.
 func TestReload(t *testing.T) {
 	r := start(t, "access: {rules: []}\n")
