@@ -20,7 +20,7 @@ type Rules struct {
 type Control struct {
 	mu    sync.Mutex
 	s     *session
-	rules *Rules // that came before the session
+	rules *Rules // that came before the session, until it begins
 }
 
 // attach begins the session s, under rules unless others have replaced them.
@@ -29,6 +29,7 @@ func (c *Control) attach(s *session, rules Rules) {
 	defer c.mu.Unlock()
 	c.s = s
 	s.setRules(*cmp.Or(c.rules, &rules))
+	c.rules = nil // so that rules replaced later are not kept in memory
 }
 
 func (c *Control) session() *session {

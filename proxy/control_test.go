@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -106,4 +107,33 @@ func TestControlReplaceBeforeRun(t *testing.T) {
 	s = setup.Start(t)
 	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}`)
 	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"new":true}}}`)
+}
+
+// Rules that are replaced are not kept in memory.
+func TestControlReplaceFrees(t *testing.T) {
+	var control proxy.Control
+	freed := make(chan struct{})
+	func() {
+		layer := editLayer(new(proxytest.Session), "old")
+		kept := new([1 << 10]byte)
+		runtime.AddCleanup(kept, func(int) { close(freed) }, 0)
+		wrap := layer.Wrap
+		layer.Wrap = func(next middleware.Handler) middleware.Handler {
+			runtime.KeepAlive(kept)
+			return wrap(next)
+		}
+		control.Replace(proxy.Rules{Layers: []middleware.Layer{layer}})
+	}()
+	s := proxytest.Setup{Options: proxy.Options{Control: &control}}.Start(t)
+	control.Replace(proxy.Rules{})
+	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	for {
+		select {
+		case <-freed:
+			return
+		default:
+			runtime.GC() // without end while the rules are kept
+		}
+	}
 }
