@@ -118,8 +118,10 @@ func TestDocsCommands(t *testing.T) {
 	for _, name := range pages(t) {
 		text := page(t, name)
 		all := indented(text)
-		for _, m := range regexp.MustCompile("(?ms)^```(?:sh|text|console|)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
-			all = append(all, m[1])
+		for _, m := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+			if slices.Contains([]string{"", "sh", "text", "console"}, m[1]) {
+				all = append(all, m[2])
+			}
 		}
 		check(name, strings.Join(all, "\n"))
 	}

@@ -181,7 +181,7 @@ func (s *Source) refusal(status int) error {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%w: %s answered %d: see whether the key is right and may read this scope", policy.ErrUnauthorized, s.name(), status)
 	case http.StatusNotFound:
-		return fmt.Errorf("%w: %s: %w: see whether the scope and policy.url are right", policy.ErrUnavailable, s.name(), policy.ErrUnknownScope)
+		return fmt.Errorf("%w: %s answered 404: see whether the scope and policy.url are right", policy.ErrUnknownScope, s.name())
 	}
 	return s.fault("answered %d: see what is wrong there", status)
 }

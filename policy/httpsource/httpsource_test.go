@@ -158,7 +158,7 @@ func TestDown(t *testing.T) {
 	}{
 		{"unauthorized", answer(401, secret), is(policy.ErrUnauthorized), "answered 401: see whether the key"},
 		{"forbidden", answer(403, secret), is(policy.ErrUnauthorized), "answered 403"},
-		{"not found", answer(404, secret), is(policy.ErrUnavailable, policy.ErrUnknownScope), "see whether the scope and policy.url are right"},
+		{"not found", answer(404, secret), is(policy.ErrUnknownScope), "see whether the scope and policy.url are right"},
 		{"error", answer(500, secret), down, "answered 500"},
 		{"no content", answer(204, ""), down, "answered 204"},
 		{"a page", answer(200, "<html>"+secret), down, "it is not a JSON object"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -88,4 +89,13 @@ func policySource(p cli.Process, s *config.Settings) (from policy.Source, token 
 		return nil, "", err
 	}
 	return h, token, nil
+}
+
+// PolicyCounts returns the numbers of policies and objectives as text.
+func PolicyCounts(e policy.Effective) string {
+	policies := strconv.Itoa(len(e.Policies)) + " policies"
+	if len(e.Policies) == 1 {
+		policies = "1 policy"
+	}
+	return policies + " and " + cli.Plural(len(e.Objectives), "objective")
 }

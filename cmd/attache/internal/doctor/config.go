@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
-	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
@@ -34,15 +32,6 @@ func principalText(p *sessionstate.Principal) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// contents returns the numbers of policies and objectives as text.
-func contents(e policy.Effective) string {
-	policies := strconv.Itoa(len(e.Policies)) + " policies"
-	if len(e.Policies) == 1 {
-		policies = "1 policy"
-	}
-	return policies + " and " + cli.Plural(len(e.Objectives), "objective")
 }
 
 // configuration reports mistakes in the settings and in the files that they name.

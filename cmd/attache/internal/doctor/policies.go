@@ -47,7 +47,7 @@ func (d *Doctor) policies(ctx context.Context) {
 		d.warn("write one, or correct policy.scope", "%s has no policies for the scope %q", d.sourceName(), q.Scope)
 		return
 	}
-	d.ok("%s has %s for the scope %q; \"attache policy show\" prints the text", d.sourceName(), contents(e), q.Scope)
+	d.ok("%s has %s for the scope %q; \"attache policy show\" prints the text", d.sourceName(), assembly.PolicyCounts(e), q.Scope)
 }
 
 // workspacePolicies reports whether the workspace has policies of its own, and whether they are

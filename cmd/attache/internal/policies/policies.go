@@ -110,7 +110,7 @@ func (c Command) explain(q policy.Query, err error) error {
 func (c Command) unknownScope(q policy.Query, err error) error {
 	s := c.Settings
 	if s.Policy.Dir == "" {
-		return cli.Usagef("%v: correct --scope or policy.scope", err)
+		return cli.Usagef("%v", err)
 	}
 	scopes, _ := filesource.Load(s.Policy.Dir)
 	names := slices.Sorted(maps.Keys(scopes))
@@ -144,7 +144,6 @@ func (c Command) checkEndpoint(ctx context.Context, source policy.Source) error 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Stdout, "ok: %s has %d policies and %d objectives for scope %q\n",
-		c.Settings.Policy.URL, len(e.Policies), len(e.Objectives), q.Scope)
+	_, err = fmt.Fprintf(c.Stdout, "ok: %s has %s for scope %q\n", c.Settings.Policy.URL, assembly.PolicyCounts(e), q.Scope)
 	return err
 }
