@@ -325,14 +325,16 @@ func (c *Conn) Recheck() {
 // await returns the result of the look-up. For a request that was suspended until the look-up
 // ended, it returns immediately. A message that could not be suspended waits here.
 func (c *Conn) await(id *identity, pending <-chan struct{}) finding {
-	t := time.NewTimer(batchPatience)
-	defer t.Stop()
 	select {
 	case <-pending:
+	case <-time.After(batchPatience):
+	}
+	select {
+	case <-pending: // the timer may have fired too, on a busy machine
 		c.who.mu.Lock()
 		defer c.who.mu.Unlock()
 		return finding{id.principal, id.err}
-	case <-t.C:
+	default:
 		c.noteTimeout(id, pending)
 		return finding{err: ErrLate}
 	}
