@@ -45,6 +45,7 @@ type Catalog struct {
 	next        []byte // the cursor of the next page of the list; nil if there is none
 	cut         bool   // a tool of the list did not fit
 	initialized bool   // the client has sent notifications/initialized
+	answered    bool   // the server has answered server/discover or tools/list
 	ask         *listing
 }
 
@@ -57,7 +58,12 @@ const (
 )
 
 // ListTimeout bounds the time for which attache itself asks the server for its tools.
-const ListTimeout = 2 * time.Second
+// StartTimeout applies instead if the server has not answered anything yet: without a
+// handshake a call may be the first message, and servers under npx take seconds to start.
+const (
+	ListTimeout  = 2 * time.Second
+	StartTimeout = time.Minute
+)
 
 // Tool returns the tool with that name, or nil. known reports whether the answer is certain:
 // the catalogue holds the tool, or a complete list without it.
@@ -81,7 +87,13 @@ func (c *Catalog) wrap(next Handler) Handler {
 		case m.MethodIs("tools/list"):
 			at := cursor(m.Get("params", "cursor"))
 			CallFrom(ctx).OnReply(func(_ context.Context, reply *wire.Message) error {
+				c.noteAnswer()
 				c.learn(at, reply, true)
+				return nil
+			})
+		case m.MethodIs("server/discover"):
+			CallFrom(ctx).OnReply(func(context.Context, *wire.Message) error {
+				c.noteAnswer()
 				return nil
 			})
 		case m.MethodIs("notifications/initialized"):
@@ -91,6 +103,12 @@ func (c *Catalog) wrap(next Handler) Handler {
 		}
 		return next(ctx, m)
 	}
+}
+
+func (c *Catalog) noteAnswer() {
+	c.mu.Lock()
+	c.answered = true
+	c.mu.Unlock()
 }
 
 // cursor returns the raw cursor v, or nil if it is absent, null or empty.
@@ -215,10 +233,10 @@ type listing struct {
 }
 
 // Ask asks the server for its tools on behalf of the call whose message is m. It returns a
-// channel that is closed when the tools are known, or [ListTimeout] has passed. It returns
-// nil if there is nothing to wait for, because the server was asked before or may not be asked
-// yet: a legacy server may be asked after notifications/initialized, a modern one at any time
-// with a copy of the client's _meta.
+// channel that is closed when the tools are known, or [ListTimeout] or [StartTimeout] has
+// passed. It returns nil if there is nothing to wait for, because the server was asked before
+// or may not be asked yet: a legacy server may be asked after notifications/initialized, a
+// modern one at any time with a copy of the client's _meta.
 func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	c.mu.Lock()
 	l := c.ask
@@ -229,7 +247,11 @@ func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 		}
 		return l.ready
 	}
-	l = &listing{ready: make(chan struct{}), call: call, until: time.Now().Add(ListTimeout)}
+	limit := ListTimeout
+	if !c.initialized && !c.answered {
+		limit = StartTimeout
+	}
+	l = &listing{ready: make(chan struct{}), call: call, until: time.Now().Add(limit)}
 	if !c.initialized {
 		if l.meta = listMeta(m.Meta()); l.meta == nil {
 			c.mu.Unlock()
@@ -281,6 +303,7 @@ func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 	c.mu.Lock()
 	stale := l.stale
 	l.stale = false
+	c.answered = c.answered || reply != nil
 	c.mu.Unlock()
 	l.pages++
 	var next []byte

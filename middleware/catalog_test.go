@@ -39,7 +39,7 @@ func (r *reader) wrap(next middleware.Handler) middleware.Handler {
 		tool, known := r.catalog.Tool(m.Name().Text())
 		call := middleware.CallFrom(ctx)
 		if ready := r.ask(call, m, known); ready != nil {
-			call.Suspend(m, ready, 2*middleware.ListTimeout, func(ctx context.Context, m *wire.Message) error {
+			call.Suspend(m, ready, 2*middleware.StartTimeout, func(ctx context.Context, m *wire.Message) error {
 				tool, known := r.catalog.Tool(m.Name().Text())
 				r.s.Note("%s", show(tool, known))
 				return next(ctx, m)

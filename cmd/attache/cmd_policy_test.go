@@ -46,7 +46,7 @@ func TestPolicyEndpoint(t *testing.T) {
 		status         int
 	}{
 		{"show", "show", key, "  - [prepend] tests: Write them. (inherited)\n", "", 0},
-		{"check", "check", key, `has 1 policies and 0 objectives for scope "acme"`, "", 0},
+		{"check", "check", key, `has 1 policy and 0 objectives for scope "acme"`, "", 0},
 		{"show, wrong key", "show", wrong, "", "give a key it knows in ATTACHE_API_KEY", cli.ExitFailure},
 		{"check, wrong key", "check", wrong, "", "give a key it knows in ATTACHE_API_KEY", cli.ExitFailure},
 		{"show, no key", "show", nil, "", "give a key it knows in ATTACHE_API_KEY", cli.ExitFailure},

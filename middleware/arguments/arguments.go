@@ -193,7 +193,7 @@ type waitState struct{ list, workspace bool }
 
 // waitTime is the maximum time that a call waits. It is longer than the timeout of the request
 // to the server, so that the request has ended when the call continues.
-const waitTime = middleware.ListTimeout + middleware.ListTimeout/4
+const waitTime = middleware.StartTimeout + middleware.ListTimeout/4
 
 // call handles a tools/call, which may be a notification.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {

@@ -156,9 +156,9 @@ func (r *rule) sessionValue(in *expression.Inputs) (v value) {
 }
 
 // compute returns the value of a rule whose value is not a fact, nil if it reads the principal
-// but nobody is identified.
+// but nobody is identified, or not all of it is known because the credential was refused.
 func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
-	if r.Value.ReadsPrincipal() && (in.Context == nil || in.Context.Principal == nil) {
+	if r.Value.ReadsPrincipal() && (in.Context == nil || in.Context.Principal == nil || in.Context.Unidentified != nil) {
 		return nil, nil
 	}
 	v, err := r.Value.Eval(in)
