@@ -48,7 +48,9 @@ func (r *answerRelay) Answer(_ context.Context, reply *wire.Message) error {
 func TestRefusalIsAnswered(t *testing.T) {
 	for _, test := range []struct{ value, id, want string }{
 		{"principal.email", `"id":7,`, "it is taken from principal.email"},
-		{`"t-" + principal.email`, `"id":7,`, ""}, // there is a principal, and its address is ""
+		{`"t-" + principal.email`, `"id":7,`, "its value could not be determined"},
+		{`has(principal.email) ? "t-" + principal.email : "t"`, `"id":7,`, ""},
+		{`principal.email == "" ? "t" : principal.email`, `"id":7,`, ""},
 		{`[principal.email].filter(s, s != "")`, `"id":7,`, "its value could not be determined"},
 		{"principal.email", "", ""},
 	} {

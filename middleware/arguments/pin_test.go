@@ -235,6 +235,8 @@ func TestUndecided(t *testing.T) {
 			&sessionstate.Context{}, "list_a", ""},
 		{"value with the operator's user and a refused credential", Rule{Mode: Pin, Value: compile(`principal.user + "/" + principal.tenant`, expression.Any)},
 			&sessionstate.Context{Principal: &sessionstate.Principal{User: "ada"}, Unidentified: failed}, "list_a", ""},
+		{"value of an unknown fact, fill", Rule{Value: compile(`session.workspace.path + "/src"`, expression.Any)},
+			&sessionstate.Context{}, "list_a", `{"a":1}`},
 		{"an empty value", Rule{Mode: Pin, Value: compile(`[session.id].filter(s, s != "")`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
 		{"failed value", Rule{Mode: Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},

@@ -3,6 +3,7 @@ package arguments
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"log/slog"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -155,13 +156,17 @@ func (r *rule) sessionValue(in *expression.Inputs) (v value) {
 	return v
 }
 
-// compute returns the value of a rule whose value is not a fact, nil if it reads the principal
-// but nobody is identified, or not all of it is known because the credential was refused.
+// compute returns the value of a rule whose value is not a fact. It is nil if the value is made of a
+// fact that is not known, or reads the principal and nobody is identified or the credential was
+// refused.
 func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
 	if r.Value.ReadsPrincipal() && (in.Context == nil || in.Context.Principal == nil || in.Context.Unidentified != nil) {
 		return nil, nil
 	}
 	v, err := r.Value.Eval(in)
+	if errors.Is(err, expression.ErrUnknown) {
+		return nil, nil
+	}
 	return v.JSON, err
 }
 

@@ -205,18 +205,10 @@ func (c *Conn) collect(i int, rule *Rule) error {
 	return nil
 }
 
-var errUnknown = errors.New("the fact it is set to is not known in this session")
-
-// valueOf evaluates a setting. It returns an error for an unknown fact instead of an empty string,
-// which a server may read as "all"; an expression can return "" if that is meant.
+// valueOf evaluates a setting.
 func (c *Conn) valueOf(s *Setting) ([]byte, error) {
 	if err := s.Value.Identified(c.in.Context); err != nil {
 		return nil, err
-	}
-	if path := s.Value.Path(); sessionstate.KnownPath(path) {
-		if fact, _ := c.in.Context.Lookup(path); fact.Empty() {
-			return nil, errUnknown
-		}
 	}
 	v, err := s.Value.Eval(&c.in)
 	return v.JSON, err

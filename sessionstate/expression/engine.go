@@ -2,6 +2,7 @@ package expression
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -9,8 +10,11 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 const (
@@ -84,7 +88,7 @@ func compileCEL(src string, want Type) (*Program, error) {
 	}
 	p := &Program{source: src, want: want}
 	var loops bool
-	p.uses, p.arguments, loops = analyse(checked.NativeRep())
+	p.uses, p.arguments, p.facts, loops = analyse(checked.NativeRep())
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if loops {
 		options = append(options, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
@@ -178,16 +182,18 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// analyse returns the inputs and arguments that an expression reads, and whether its evaluation
-// needs limits, because it has a loop or matches a pattern.
-func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
-	read := chains{}
+// analyse returns the inputs, arguments and facts that an expression reads, and whether its
+// evaluation needs limits, because it has a loop or matches a pattern. Facts that it tests with
+// has() or a comparison are left out.
+func analyse(checked *ast.AST) (u uses, arguments [][]string, facts []string, loops bool) {
+	read, tests := chains{}, map[int64]bool{}
 	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
 			read[e.ID()] = chain{[]string{e.AsIdent()}, loopOver(e.(ast.NavigableExpr))}
 		case ast.SelectKind:
 			read.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
+			tests[e.ID()] = e.AsSelect().IsTestOnly()
 		case ast.ComprehensionKind:
 			loops = true
 			if of, ok := read[e.AsComprehension().IterRange().ID()]; ok && isFilter(e.AsComprehension()) {
@@ -196,15 +202,31 @@ func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
 		case ast.CallKind:
 			loops = loops || e.AsCall().FunctionName() == "matches"
 			read.call(e)
+			switch e.AsCall().FunctionName() {
+			case operators.Equals, operators.NotEquals, operators.In:
+				for _, side := range e.AsCall().Args() {
+					tests[side.ID()] = true
+				}
+			}
 		}
 	}))
-	for _, c := range read {
-		u |= usesOf(strings.Join(c.names, "."))
+	var tested []string
+	for id, c := range read {
+		path := strings.Join(c.names, ".")
+		u |= usesOf(path)
+		if tests[id] {
+			tested = append(tested, path+".")
+		} else if sessionstate.KnownPath(path) {
+			facts = append(facts, path)
+		}
 		if path := read.path(c); path[0] == "arguments" {
 			arguments = append(arguments, path[1:])
 		}
 	}
-	return u, arguments, loops
+	facts = slices.DeleteFunc(facts, func(path string) bool {
+		return slices.ContainsFunc(tested, func(test string) bool { return strings.HasPrefix(path+".", test) })
+	})
+	return u, arguments, facts, loops
 }
 
 func (e *engine) eval(in *Inputs, want Type) (Value, error) {

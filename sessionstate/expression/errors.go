@@ -107,6 +107,8 @@ var (
 	ErrMissing = errors.New("a member is read that is not there; test for it with has()")
 	// ErrType means that a value has a type that the expression cannot use.
 	ErrType = errors.New("a value is not of the type the expression needs")
+	// ErrUnknown means that a value is made of a fact that is not known in the session.
+	ErrUnknown = errors.New("a fact that the value is made of is not known in this session")
 	// ErrCost means that evaluation was stopped because it cost too much or took too long.
 	ErrCost = errors.New("evaluation takes too long for these arguments")
 	// ErrArguments means that the arguments or annotations are not an object, have too many

@@ -56,6 +56,12 @@ func (in *Inputs) Clear() {
 	}
 }
 
+// lacks reports whether the fact at path is unknown.
+func (in *Inputs) lacks(path string) bool {
+	fact, _ := in.Context.Lookup(path)
+	return fact.Empty()
+}
+
 // A Value is the result of a Program, in the field of its type.
 type Value struct {
 	Bool bool
@@ -73,6 +79,7 @@ type Program struct {
 	last   memo
 
 	arguments [][]string // the paths that it reads; an empty path is all arguments
+	facts     []string   // the facts that it reads without a test whether they are known
 
 	guards []guard // conditions that may decide the result without the engine
 }
@@ -89,7 +96,11 @@ func Compile(src string, want Type) (*Program, error) {
 		if err := s.check(src, want); err != nil {
 			return nil, err
 		}
-		return &Program{source: src, want: want, uses: s.uses(), simple: s}, nil
+		p := &Program{source: src, want: want, uses: s.uses(), simple: s}
+		if path := s.path(); sessionstate.KnownPath(path) {
+			p.facts = []string{path}
+		}
+		return p, nil
 	}
 	if want == Any {
 		if v, ok := parseLiteral(src); ok {
@@ -99,12 +110,17 @@ func Compile(src string, want Type) (*Program, error) {
 	return compileCEL(src, want)
 }
 
-// Eval evaluates the program. After an error the Value is empty.
+// Eval evaluates the program. After an error the Value is empty. The error is [ErrUnknown] if a
+// value other than a condition is made of a fact that is not known, so that nobody takes
+// "/" + principal.tenant for a path. A program that tests whether the fact is known, with has() or a
+// comparison, gets "" for it.
 func (p *Program) Eval(in *Inputs) (Value, error) {
 	switch {
 	case p.want == Bool:
 		holds, err := p.Holds(in)
 		return Value{Bool: holds}, err
+	case slices.ContainsFunc(p.facts, in.lacks):
+		return Value{}, ErrUnknown
 	case p.fixed != nil:
 		return *p.fixed, nil
 	case p.simple != nil:

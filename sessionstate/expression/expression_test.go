@@ -412,23 +412,49 @@ func TestPathAndEngine(t *testing.T) {
 
 // A copy of used inputs does not use the cache of the original.
 func TestCopiedInputs(t *testing.T) {
-	p, err := Compile(`session.id + string(arguments.n)`, Any)
+	p, err := Compile(`server.name + string(arguments.n)`, Any)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := inputs()
 	p.Eval(in)
 	other := *in
-	other.Context = nil
+	other.Server = ""
 	other.Arguments = []byte(`{"n":4}`)
 	if got, err := p.Eval(&other); err != nil || string(got.JSON) != `"4"` {
 		t.Errorf("a copy reads %q, %v", got.JSON, err)
 	}
 }
 
+// A value made of an unknown fact is an error, unless the expression tests the fact.
+func TestUnknownFact(t *testing.T) {
+	for src, want := range map[string]string{
+		`principal.tenant`:                                          "",
+		`principal.user + "/" + principal.email`:                    "",
+		`{"a": [principal.email]}`:                                  "",
+		`principal.user == "bob" ? "b" : principal.email`:           "",
+		`session.trust == "direct" ? session.workspace.path : "/"`:  "",
+		`has(principal.email) ? principal.email : "none"`:           `"none"`,
+		`principal.email == "" ? "none" : principal.email`:          `"none"`,
+		`principal.email in ["", "x"] ? "none" : principal.email`:   `"none"`,
+		`has(session.workspace) ? session.workspace.path : "none"`:  `"none"`,
+		`principal.roles.size() == 0 ? "none" : principal.roles[0]`: `"none"`,
+		`principal.user + "/" + server.name`:                        `"ada/"`,
+	} {
+		p, err := Compile(src, Any)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Eval(&Inputs{Context: &sessionstate.Context{Principal: &sessionstate.Principal{User: "ada"}}})
+		if text := string(got.JSON); text != want || (want == "") != errors.Is(err, ErrUnknown) {
+			t.Errorf("%s = %s, %v; want %q", src, text, err, want)
+		}
+	}
+}
+
 // Cleared inputs behave like new ones.
 func TestClear(t *testing.T) {
-	p, err := Compile(`principal.user + tool.name + server.name + string(arguments.n) + tool.annotations.title`, Any)
+	p, err := Compile(`(has(principal.user) ? principal.user : "") + tool.name + server.name + string(arguments.n) + tool.annotations.title`, Any)
 	if err != nil {
 		t.Fatal(err)
 	}
