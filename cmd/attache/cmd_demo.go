@@ -15,7 +15,7 @@ func (c *program) demoCommand() *cobra.Command {
 		Short: "Show attache at work, every message before and after; no other program needed",
 		Long: `Play sessions between a client and a server that are both in this program, through the same
 layers as any other session, and print every message before and after, what was filled, injected
-and refused, and why. The demo reads and writes no files and uses no network.`,
+and refused, and why. The demo uses no network and leaves no files.`,
 		Example: `  attache demo
   attache demo | less -R`,
 		Args: noArguments,

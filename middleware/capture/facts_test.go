@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -207,7 +208,36 @@ func TestAlternatingOwners(t *testing.T) {
 	})
 }
 
-// ping sends a message through the layer of c and returns the user that it is from.
+// Changed is called when the owner can no longer be determined, and when it can again.
+func TestOwnerFailsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failure error
+		changed := 0
+		shared, err := capture.Compile(capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := shared.Connect(capture.ConnOptions{
+			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) { return nil, nil },
+			Known: func(*wire.Message) (*sessionstate.Principal, error, bool) {
+				if failure != nil {
+					return nil, failure, true
+				}
+				return &sessionstate.Principal{User: "ada"}, nil, true
+			},
+			Changed: func() { changed++ },
+		})
+		for i, now := range []error{nil, errors.New("no file"), nil} {
+			failure = now
+			ping(t, c)
+			if changed != i {
+				t.Errorf("after message %d with the error %v: changed %d times", i, failure, changed)
+			}
+		}
+	})
+}
+
+// ping sends a message through the layer of c and returns the user that it is from, "" if that is not known.
 func ping(t *testing.T, c *capture.Conn) string {
 	call := middleware.Call{}
 	call.Reset(waitingRelay{}, true)
@@ -219,7 +249,10 @@ func ping(t *testing.T, c *capture.Conn) string {
 		t.Fatal(err)
 	}
 	synctest.Wait()
-	return c.Current().Principal.User
+	if p := c.Current().Principal; p != nil {
+		return p.User
+	}
+	return ""
 }
 
 // heap returns the bytes in use after a garbage collection.

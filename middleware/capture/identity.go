@@ -254,7 +254,7 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 		err = before // the same value, so that withPrincipal can use its last context
 	}
 	changed := id.late || id.known && (!p.Same(id.principal) || (err == nil) != (before == nil))
-	if changed && pending == nil {
+	if changed && pending == nil && err == nil && before == nil {
 		changed = !c.alternatesLocked(id.principal, p, began)
 	}
 	if !id.known || !p.Same(id.principal) {

@@ -26,8 +26,8 @@ func sessionVariables(s *config.Settings) []string {
 
 // SessionStart returns the flags and variables that identify the session, its principal and its
 // workspace. They are part of a recording, which means something else without them. Credentials
-// and values in the configuration are left out: a recording is replayed with the configuration of
-// that time.
+// and values in the configuration are left out: a replay uses the configuration at the time of the
+// replay.
 func SessionStart(p cli.Process, s *config.Settings) map[string]string {
 	start := map[string]string{}
 	values := config.Values(s)

@@ -90,6 +90,9 @@ func decode(content []byte) (map[string]any, error) {
 	if err := yaml.Unmarshal(content, &values); err != nil {
 		return nil, errors.New("it is not valid: run \"attache config check\" and correct it first")
 	}
+	if values == nil { // Unmarshal sets that if the file has only comments
+		values = map[string]any{}
+	}
 	return values, nil
 }
 

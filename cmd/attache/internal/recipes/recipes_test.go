@@ -44,6 +44,7 @@ func TestAddAndRemove(t *testing.T) {
 	const body = "match: {package: x}\naccess: {hide: true}\n"
 	tests := []struct{ name, before, after string }{
 		{"no file", "", "servers:  # attache recipe\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\n"},
+		{"nothing but a comment", "# mine\n", "# mine\nservers:  # attache recipe\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\n"},
 		{"no servers", "# mine\nlog: {level: debug}\n", "# mine\nlog: {level: debug}\nservers:  # attache recipe\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\n"},
 		{"another server", "servers:\n    a:\n        session: {workspace: /a}\n\n# the rest\nlog: {}\n", "servers:\n    a:\n        session: {workspace: /a}\n    git:  # attache recipe\n      match: {package: x}\n      access: {hide: true}\n\n# the rest\nlog: {}\n"},
 		{"an empty key", "servers:\nlog: {}\n", "servers:\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\nlog: {}\n"},
