@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -28,6 +29,13 @@ type Authenticator struct {
 	keys     identity.Identifier // nil if there are no keys
 	tokens   identity.Identifier // nil if no issuer is configured
 	Accept   []string            // the members of _meta in which credentials are accepted
+
+	// The result of reading the session file, kept for cache: a front needs it for each message.
+	cache    time.Duration
+	reading  sync.Mutex
+	readAt   time.Time
+	asserted *sessionstate.Principal
+	err      error
 }
 
 // A Credential is the operator's credential for the sessions.
@@ -62,7 +70,7 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKe
 	if err != nil {
 		return nil, err
 	}
-	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, keptKeys)}
+	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, keptKeys), cache: keyCache(s)}
 	if s.Identity.AcceptsTokens() {
 		o := s.Identity.Tokens()
 		o.Kept = keptTokens
@@ -165,8 +173,9 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: keyCache(s), Kept: kept, Keep: 9 * s.Identity.Cache})
 }
 
-// keyCache returns how long the content of a key file is cached: a tenth of identity.cache. The
-// principal is cached for the rest, so that together they take no longer than identity.cache.
+// keyCache returns how long the content of a key file or session file is cached: a tenth of
+// identity.cache. The principal is cached for the rest, so that together they take no longer than
+// identity.cache.
 func keyCache(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
 
 // endpointKeys is the Identifier for keys that only a policy endpoint can verify.
@@ -204,13 +213,26 @@ func (c *Authenticator) Identify(ctx context.Context, inMeta capture.Credential)
 	return p, err
 }
 
-// Asserted returns the principal that the operator sets. It reads the session file each time, so
-// that a role removed from the file has no effect any more.
+// Asserted returns the principal that the operator sets. It reads the session file again after a
+// tenth of identity.cache, so that a role removed from the file soon has no effect any more.
 func (c *Authenticator) Asserted() (*sessionstate.Principal, error) {
 	if c.operator.SessionFile == "" {
 		return c.operator.Variables, nil
 	}
-	return c.operator.With(identity.ReadSessionFile(c.operator.SessionFile))
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if now := time.Now(); c.readAt.IsZero() || now.Sub(c.readAt) >= c.cache {
+		c.asserted, c.err = c.operator.With(identity.ReadSessionFile(c.operator.SessionFile))
+		c.readAt = now
+	}
+	return c.asserted, c.err
+}
+
+// refresh makes Asserted read the session file again.
+func (c *Authenticator) refresh() {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.readAt = time.Time{}
 }
 
 // overlay returns the owner of a credential with what the operator sets. With an error it returns the

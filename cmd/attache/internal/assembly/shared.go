@@ -260,8 +260,10 @@ func (s *Shared) IgnoresIdentity() bool {
 	return !s.process.identifies && s.authenticator.identifies()
 }
 
-// Refresh reads the keys and policies again, and makes all connections look up their principals.
+// Refresh reads the keys, the session file and policies again, and makes all connections look up
+// their principals.
 func (s *Shared) Refresh() {
+	s.authenticator.refresh()
 	if s.keys != nil {
 		s.keys.answers.Refresh()
 	}
