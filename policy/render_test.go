@@ -95,7 +95,7 @@ func TestRender(t *testing.T) {
 			name: "no room for any", effective: example, maxBytes: 1,
 			want: framed("(4 more left out: the limit is 1 bytes)"),
 		},
-		{name: "no limit", maxBytes: 1, want: framed("No policies or objectives configured")},
+		{name: "nothing to omit", maxBytes: 1, want: framed("No policies or objectives configured")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -169,7 +169,8 @@ func TestRecheck(t *testing.T) {
 	})
 }
 
-// Changed is called for a new owner, but not when the messages of two owners alternate.
+// Changed is called for a new owner, but not while the messages of two owners alternate. It is called
+// when one of them has been the only owner for a minute.
 func TestAlternatingOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		user := ""
@@ -198,6 +199,10 @@ func TestAlternatingOwners(t *testing.T) {
 			{"eve", 0, 2},
 			{"ada", 59 * time.Second, 2},
 			{"bob", time.Minute, 3},
+			{"ada", 0, 3},
+			{"ada", 59 * time.Second, 3},
+			{"ada", time.Second, 4},
+			{"ada", time.Hour, 4},
 		} {
 			time.Sleep(step.wait)
 			user = step.user

@@ -55,6 +55,7 @@ type identities struct {
 	cache     identityCache
 	logged    map[string]bool // reasons for which a credential was not used
 	replaced  []formerOwner   // the last at the end
+	returned  time.Time       // when a former owner returned and Changed was not called; zero if it was
 }
 
 // A formerOwner is an owner that ConnOptions.Known has returned, and replaced by another.
@@ -254,8 +255,8 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 		err = before // the same value, so that withPrincipal can use its last context
 	}
 	changed := id.late || id.known && (!p.Same(id.principal) || (err == nil) != (before == nil))
-	if changed && pending == nil && err == nil && before == nil {
-		changed = !c.alternatesLocked(id.principal, p, began)
+	if pending == nil && err == nil && before == nil {
+		changed = c.announceLocked(changed, id.principal, p, began)
 	}
 	if !id.known || !p.Same(id.principal) {
 		id.principal = p
@@ -282,10 +283,25 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 	return found
 }
 
+// announceLocked reports whether Changed has to be called for the owner that Known returned for a message.
+// changed reports whether it differs from before, that of the message before. Two clients in one session
+// can have tokens with different permissions. If each message were a change, both clients would list the
+// tools again and again. So the return of an owner of the last Options.Recheck is announced only when no
+// other owner has followed for that time: the client may have listed the tools of the owner between.
+func (c *Conn) announceLocked(changed bool, before, owner *sessionstate.Principal, now time.Time) bool {
+	if !changed {
+		changed = !c.who.returned.IsZero() && now.Sub(c.who.returned) >= c.o.Recheck
+	} else if c.alternatesLocked(before, owner, now) {
+		c.who.returned, changed = now, false
+	}
+	if changed {
+		c.who.returned = time.Time{}
+	}
+	return changed
+}
+
 // alternatesLocked records that after replaces before as the owner of messages, and reports whether
-// after has been their owner already in the last Options.Recheck. Two clients in one session can have
-// tokens with different permissions. If each message were a change, both clients would list the tools
-// again and again.
+// after has been their owner already in the last Options.Recheck.
 func (c *Conn) alternatesLocked(before, after *sessionstate.Principal, now time.Time) bool {
 	c.who.replaced = slices.DeleteFunc(c.who.replaced, func(o formerOwner) bool {
 		return now.Sub(o.until) >= c.o.Recheck || o.principal.Same(before)
