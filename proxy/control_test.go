@@ -125,9 +125,13 @@ func TestControlReplaceFrees(t *testing.T) {
 		control.Replace(proxy.Rules{Layers: []middleware.Layer{layer}})
 	}()
 	s := proxytest.Setup{Options: proxy.Options{Control: &control}}.Start(t)
+	pass := func() {
+		s.Client.Send(`{"jsonrpc":"2.0","method":"x"}`)
+		s.Server.Expect(`{"jsonrpc":"2.0","method":"x"}`)
+	}
+	pass() // so that the session has begun with the first rules
 	control.Replace(proxy.Rules{})
-	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
-	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	pass()
 	for {
 		select {
 		case <-freed:

@@ -84,7 +84,8 @@ func (l *longLine) answers() bool {
 	return m.Kind().IsReply() && callKey(m.ID()) == l.call.id
 }
 
-// endLong removes the call that a long line answered, and the call that it was sent to.
+// endLong removes the call that a long line answered. It also removes the call that the line was sent
+// to, unless that can still get its reply: the line was another message, which the client has whole.
 func (o *output) endLong(l *longLine) {
 	s := o.s
 	s.mu.Lock()

@@ -737,7 +737,7 @@ func (m *memoryStore) Elsewhere(_ context.Context, k sessions.Key) (string, erro
 	return m.alive, nil
 }
 
-// A pipeListener subscribes in memory, and says that it is on the loopback interface.
+// A pipeListener listens in memory, and says that it is on the loopback interface.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}

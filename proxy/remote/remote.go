@@ -50,7 +50,7 @@ type Options struct {
 
 	// Wait is how long a message waits while the server cannot be reached or answers 503 with
 	// Retry-After, if it was reached before; 0 means not at all. A message that the server may have
-	// executed does not wait.
+	// executed does not wait, unless it may be executed twice, such as tools/list.
 	Wait time.Duration
 
 	// Log receives messages for people; nil discards them.

@@ -30,7 +30,7 @@ type Key struct {
 }
 
 // Of returns the key of a raw id. For an id that does not fit into a Key, it returns the zero Key and
-// the id as a string. Escapes are resolved, except a lone surrogate, which has no UTF-8.
+// the id as a string. Escapes are resolved, unless one is a lone surrogate, which has no UTF-8.
 func Of(raw []byte) (k Key, long string) {
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
 		if text := (wire.Value{Raw: raw}).Text(); !strings.ContainsRune(text, utf8.RuneError) {

@@ -34,7 +34,7 @@ func NewEnding(err error) Ending {
 	return Ending{exit, more, errors.As(err, new(sessionLost))}
 }
 
-// Err returns an error with the text of that passed to [NewEnding], nil for a clean exit.
+// Err returns an error with the text of that passed to [NewEnding], nil if that was nil.
 func (e Ending) Err() error {
 	if e.Clean() && e.More == "" {
 		return nil

@@ -112,7 +112,6 @@ const maxNumber = 32
 
 // sameNumber reports whether two numbers are equal. It does not compare numbers with an exponent,
 // because a short text could be a very long number.
-
 func sameNumber(a, b string) bool {
 	if len(a) > maxNumber || len(b) > maxNumber || strings.ContainsAny(a+b, "eE/_") {
 		return false
