@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// testLogins runs the suite's authorization servers against attache login and against attache in front of the
+// testLogins runs the suite's authorization servers against attache login, and against attache in front of the
 // servers that they protect. Every check must pass.
 func (s *suite) testLogins(t *testing.T) {
 	person := s.build(t, "../../testdata/e2e/person")
 	const (
-		document = `{"client_metadata":"https://conformance-test.local/client-metadata.json"}` // the one that the suite knows
+		document = `{"client_metadata":"https://conformance-test.local/client-metadata.json"}` // the URL that the suite expects
 		machine  = `{"grant":"client_credentials"}`
 	)
 	for _, row := range []struct{ revision, config, scenarios string }{
