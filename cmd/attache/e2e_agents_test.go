@@ -22,8 +22,8 @@ import (
 
 func newID() string { return rand.Text()[:12] }
 
-// The text of a briefing, which no server and no agent contains.
-const briefed = "Keep the seven green lanterns lit"
+// briefingText is the text of a briefing, which no server and no agent contains otherwise.
+const briefingText = "Keep the seven green lanterns lit"
 
 // An agent is a coding agent from npm with its own home and five servers.
 type agent struct {
@@ -54,7 +54,7 @@ func (l *lab) newAgent(t *testing.T, program []string, s service, scripts map[st
 		"files/note.txt":     "hello\n",
 		"project/README.md":  "a project\n",
 		"home/.keep":         "",
-		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",
 		"attache.yaml":       "policy: {dir: policies, scope: acme}\n",
 	})
 	if msg, err := exec.Command("git", "init", "-q", project).CombinedOutput(); err != nil {
@@ -118,7 +118,7 @@ func (l *lab) agentProgram(t *testing.T, path string) string {
 // requireBriefings checks how often the last request of a script contains the briefing.
 func (a *agent) requireBriefings(t *testing.T, script string, least, most int) {
 	t.Helper()
-	times, ok := a.model.count(script, briefed)
+	times, ok := a.model.count(script, briefingText)
 	if !ok {
 		t.Errorf("the model got no request for %s", script)
 		return
@@ -133,7 +133,7 @@ func (a *agent) requireBriefings(t *testing.T, script string, least, most int) {
 // requireSameBriefings checks that a resumed conversation has as many briefings as before.
 func (a *agent) requireSameBriefings(t *testing.T, script, before string) {
 	t.Helper()
-	times, _ := a.model.count(before, briefed)
+	times, _ := a.model.count(before, briefingText)
 	a.requireBriefings(t, script, times, times)
 }
 
@@ -164,7 +164,7 @@ func (a *agent) run(t *testing.T, args ...string) string {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %v\n%s\n%s", args, err, tail(stdout.String(), 3000), tail(stderr.String(), 3000))
 	}
-	if left := mark.gone(hang); len(left) > 0 {
+	if left := mark.gone(maxWait); len(left) > 0 {
 		t.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
 	}
 	return stdout.String()
@@ -173,13 +173,13 @@ func (a *agent) run(t *testing.T, args ...string) string {
 // start returns a command that runs the agent. The caller starts it.
 func (a *agent) start(t *testing.T, args ...string) (*exec.Cmd, mark) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 	t.Cleanup(cancel)
 	mark := newMark()
 	cmd := exec.CommandContext(ctx, a.program[0], append(a.program[1:], args...)...)
 	cmd.Dir = a.dir
 	cmd.Env = append(a.env, mark.variable())
-	cmd.WaitDelay = hang
+	cmd.WaitDelay = maxWait
 	t.Cleanup(func() { mark.gone(0) })
 	return cmd, mark
 }
@@ -272,7 +272,7 @@ func (a *agent) turns(t *testing.T, flags []string, turns ...string) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, tail(stderr.String(), 3000))
 	}
-	if left := mark.gone(hang); len(left) > 0 {
+	if left := mark.gone(maxWait); len(left) > 0 {
 		t.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
 	}
 }

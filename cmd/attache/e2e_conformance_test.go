@@ -284,7 +284,7 @@ func (s *suite) rules(t *testing.T, rules string) (flags []string, acted func(*t
 	}
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
-		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",
 		"attache.yaml": `
 session: {workspace: /src/shop}
 policy: {dir: policies, scope: acme}
@@ -332,17 +332,17 @@ func (s *suite) runSome(t *testing.T, least int, mode string, args ...string) ve
 	if dir := os.Getenv("E2E_KEEP"); dir != "" {
 		out = filepath.Join(dir, t.Name(), time.Now().Format("150405.000"))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.node, slices.Concat([]string{s.script, mode}, args, []string{"--timeout", fmt.Sprint(hang.Milliseconds()), "-o", out})...)
+	cmd := exec.CommandContext(ctx, s.node, slices.Concat([]string{s.script, mode}, args, []string{"--timeout", fmt.Sprint(maxWait.Milliseconds()), "-o", out})...)
 	mark := newMark()
 	cmd.Dir, cmd.Env = s.scripts, s.env(t, mark.variable())
-	cmd.WaitDelay = hang
+	cmd.WaitDelay = maxWait
 	report, err := cmd.CombinedOutput() // the status only reports whether all checks passed
 	if ctx.Err() != nil {
 		t.Fatalf("the suite did not end: %v\n%s", err, tail(string(report), 4000))
 	}
-	if left := mark.gone(hang); len(left) > 0 {
+	if left := mark.gone(maxWait); len(left) > 0 {
 		t.Errorf("still running after the suite has exited:\n%s", strings.Join(left, "\n"))
 	}
 	outcomes := map[string][]string{}

@@ -34,7 +34,7 @@ func (l *lab) listen(t *testing.T, command func(address string) []string) string
 	cmd := exec.Command(start[0], start[1:]...)
 	cmd.Env = l.env(t)
 	l.startHTTP(t, cmd)
-	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(maxWait); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			conn.Close()
 			return address
@@ -65,7 +65,7 @@ func (l *lab) testChain(t *testing.T) {
 			t.Parallel()
 			dir, copies := t.TempDir(), t.TempDir()
 			writeFiles(t, dir, map[string]string{
-				"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+				"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",
 				"attache.yaml": `
 policy: {dir: policies, scope: acme}
 arguments: [{tools: [echo], argument: text, value: session.workspace.path}]
@@ -79,7 +79,7 @@ arguments: [{tools: [echo], argument: text, value: session.workspace.path}]
 				for range 3 {
 					s.call("echo", map[string]any{})
 					line := s.lines[len(s.lines)-1]
-					briefings += strings.Count(line, briefed)
+					briefings += strings.Count(line, briefingText)
 					if !strings.Contains(line, "echo: /src/shop") {
 						t.Errorf("not filled by the first attache: %s", line)
 					}

@@ -51,7 +51,7 @@ func (l *lab) testTransparentGo(t *testing.T) {
 func (l *lab) driveGo(t *testing.T, version string, command []string, steps func(*goSession)) string {
 	t.Helper()
 	mark := newMark()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = l.scripts
@@ -75,13 +75,13 @@ func (l *lab) driveGo(t *testing.T, version string, command []string, steps func
 		_ = s.session.Close() // the transcript has the server's exit status
 	}
 	stop()
-	if alive := mark.gone(hang); len(alive) > 0 {
+	if alive := mark.gone(maxWait); len(alive) > 0 {
 		t.Errorf("still running after the client has exited:\n%s", strings.Join(alive, "\n"))
 	}
 	if ctx.Err() != nil || s.session == nil {
 		t.Fatalf("%s: %v\n--- stderr\n%s\n--- transcript\n%s", strings.Join(command, " "), ctx.Err(), tail(stderr.String(), 4000), strings.Join(s.lines, "\n"))
 	}
-	end := shot
+	end := exitKilled
 	if status := cmd.ProcessState.ExitCode(); status >= 0 && status < 128 {
 		end = fmt.Sprintf("{\"exit\":%d}\n", status)
 	}
@@ -280,7 +280,7 @@ func await[T any](s *goSession, what string, from <-chan T) {
 	select {
 	case got := <-from:
 		s.step(what, got, nil)
-	case <-time.After(hang):
+	case <-time.After(maxWait):
 		s.step(what, nil, errors.New("never came"))
 	}
 }

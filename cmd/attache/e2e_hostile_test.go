@@ -84,7 +84,7 @@ func (l *lab) sendFrames(t *testing.T, s server, e era, frames []proxytest.Frame
 	}
 	c := l.connect(t, e, l.through(s.command, "--config", rules))
 	for _, f := range frames {
-		if err := c.try(f, hang); err != nil {
+		if err := c.try(f, maxWait); err != nil {
 			t.Fatalf("%s: the session did not survive: %v", f.Name, err)
 		}
 		if ran := c.violation(t); ran != "" {
@@ -157,7 +157,7 @@ func (l *lab) connect(t *testing.T, e era, command []string) *rawClient {
 		if !strings.Contains(line, `"hello"`) {
 			continue
 		}
-		if _, err := c.await(`"hello"`, hang); err != nil {
+		if _, err := c.await(`"hello"`, maxWait); err != nil {
 			t.Fatalf("the session was not opened: %v", err)
 		}
 	}
@@ -238,7 +238,7 @@ func (c *rawClient) violation(t *testing.T) (what string) {
 func (c *rawClient) close(t *testing.T) {
 	t.Helper()
 	c.in.Close()
-	late := time.After(hang)
+	late := time.After(maxWait)
 	for {
 		select {
 		case _, open := <-c.lines:

@@ -52,7 +52,7 @@ func (l *lab) testKills(t *testing.T) {
 // returns the number of kills.
 func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 	s := l.start(t, l.through([]string{"sh", "-c", frailServer}, "--log-level", "error"))
-	timer := time.AfterFunc(2*hang, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
+	timer := time.AfterFunc(2*maxWait, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
 	defer timer.Stop()
 	s.initialize(t)
 	s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -81,7 +81,7 @@ func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 		s.awaitServer(t, id) // during its start, only the server itself is sure to end with attache
 		_ = s.cmd.Process.Kill()
 	}
-	if left := s.mark.gone(hang); len(left) > 0 {
+	if left := s.mark.gone(maxWait); len(left) > 0 {
 		t.Errorf("still running:\n%s\n--- stderr\n%s", strings.Join(left, "\n"), s.stderrTail())
 	}
 	return max(kills, 1)

@@ -19,9 +19,9 @@ import (
 	"time"
 )
 
-// hang is how long a test waits for a result that is immediate on an idle machine. A slow and busy machine needs
+// maxWait is how long a test waits for a result that is immediate on an idle machine. A slow and busy machine needs
 // less, too.
-const hang = 3 * time.Minute
+const maxWait = 3 * time.Minute
 
 // A mark is an environment variable that all processes of one run inherit. It identifies them, whatever their
 // parent.
@@ -124,7 +124,7 @@ func (l *lab) testProcesses(t *testing.T) {
 				} else if err := s.cmd.Process.Signal(end.signal); err != nil {
 					t.Fatal(err)
 				}
-				if left := s.mark.gone(hang); len(left) > 0 {
+				if left := s.mark.gone(maxWait); len(left) > 0 {
 					t.Errorf("still running after %s:\n%s\n--- stderr\n%s", end.name, strings.Join(left, "\n"), s.stderrTail())
 				}
 				t.Logf("gone after %v", time.Since(began).Round(time.Millisecond))
@@ -188,7 +188,7 @@ func (s *startedCommand) stderrTail() string {
 func (s *startedCommand) initialize(t *testing.T) {
 	t.Helper()
 	s.send(t, `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`)
-	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(maxWait, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadBytes('\n')

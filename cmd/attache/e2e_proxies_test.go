@@ -83,7 +83,7 @@ func caddyCommand(t *testing.T, listen, upstream string) []string {
 func awaitCertificate(t *testing.T, address string) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(maxWait); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var c *tls.Conn
 		if c, err = tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, ServerName: "mcp.example.com"}); err == nil {
 			c.Close()

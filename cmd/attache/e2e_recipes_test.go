@@ -37,17 +37,17 @@ func (l *lab) testGitRecipe(t *testing.T) {
 	command := append([]string{l.tee, copies, "server"}, l.git().command...)
 	w := l.startWild(t, l.through(command, "--config", l.recipe(t, "git")), t.TempDir(), []string{"ATTACHE_WORKSPACE=" + l.repo})
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(hang, id)) == 0 {
+	if len(w.await(maxWait, id)) == 0 {
 		t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	for _, tool := range w.list() {
 		// No tool has this argument: the server refuses the call, so the call has no effect.
-		w.await(hang, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"without"}}`, tool.Name)))
-		w.await(hang, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"with","path":%q}}`, tool.Name, elsewhere)))
+		w.await(maxWait, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"without"}}`, tool.Name)))
+		w.await(maxWait, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"with","path":%q}}`, tool.Name, elsewhere)))
 	}
-	w.leave()
+	w.close()
 
 	repository := make(map[string]bool) // the tools whose path is the repository, by workspace-arguments.txt
 	for _, j := range judgedArguments(t) {
@@ -188,7 +188,7 @@ func (r *pushRace) try(flags ...string) map[string]string {
 	}
 	w := r.l.startWild(r.t, command, r.dir, []string{"ATTACHE_WORKSPACE=" + filepath.Join(r.dir, "ours")})
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(hang, id)) == 0 {
+	if len(w.await(maxWait, id)) == 0 {
 		r.t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -197,13 +197,13 @@ func (r *pushRace) try(flags ...string) map[string]string {
 	for _, way := range waysToForce() {
 		for call := range slices.Chunk(way, 2) {
 			params := fmt.Sprintf(`{"name":%q,"arguments":%s}`, call[0], strings.ReplaceAll(call[1], "DIR", r.dir))
-			w.await(hang, w.request("tools/call", params))
+			w.await(maxWait, w.request("tools/call", params))
 		}
 		destroyed[strings.Join(way, " ")] = r.lost()
 	}
 	// The session still works, and a push without force succeeds.
-	w.await(hang, w.request("tools/call", `{"name":"git_push","arguments":{"path":"`+r.dir+`/ours","branch":"main","remoteBranch":"feature/ours"}}`))
-	w.leave()
+	w.await(maxWait, w.request("tools/call", `{"name":"git_push","arguments":{"path":"`+r.dir+`/ours","branch":"main","remoteBranch":"feature/ours"}}`))
+	w.close()
 	if !strings.Contains(r.git("-C", "origin.git", "branch", "--list", "feature/ours"), "feature/ours") {
 		r.t.Errorf("a push without force to a new branch did not succeed\n%s", tail(w.got.String(), 1500))
 	}

@@ -57,7 +57,7 @@ func (l *lab) testReload(t *testing.T) {
 // awaitLine reads up to a frame that contains text, and returns the frame.
 func (s *startedCommand) awaitLine(t *testing.T, text string) string {
 	t.Helper()
-	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(maxWait, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadString('\n')

@@ -69,7 +69,7 @@ func (l *lab) behindAttache(t *testing.T, address string) mcp.Transport {
 // driveRemote runs the steps over a transport and returns the transcript.
 func (l *lab) driveRemote(t *testing.T, version string, transport mcp.Transport, steps func(*goSession)) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	s := &goSession{ctx: ctx}
 	s.wire = &recorder{Transport: transport}
@@ -155,7 +155,7 @@ func (l *lab) testRemoteKilled(t *testing.T) {
 			server := start()
 			awaitHTTP(t, fmt.Sprintf("http://127.0.0.1:%d%s", port, row.path))
 			s := l.start(t, l.through([]string{fmt.Sprintf("http://127.0.0.1:%d%s", port, row.path)}, "--config", config))
-			timer := time.AfterFunc(2*hang, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
+			timer := time.AfterFunc(2*maxWait, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
 			defer timer.Stop()
 			s.initialize(t)
 			s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -234,7 +234,7 @@ func (l *lab) everythingHTTP(t *testing.T) string {
 // awaitHTTP waits until a server answers at the address, and returns the address.
 func awaitHTTP(t *testing.T, address string) string {
 	t.Helper()
-	for deadline := time.Now().Add(hang); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(maxWait); ; time.Sleep(50 * time.Millisecond) {
 		resp, err := http.Get(address)
 		if err == nil {
 			resp.Body.Close()

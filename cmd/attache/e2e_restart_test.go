@@ -158,7 +158,7 @@ func (term *terminal) end() {
 func (term *terminal) close() {
 	term.Helper()
 	term.end()
-	if left := term.mark.gone(hang); len(left) > 0 {
+	if left := term.mark.gone(maxWait); len(left) > 0 {
 		term.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
 	}
 }

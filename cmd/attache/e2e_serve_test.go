@@ -77,7 +77,7 @@ func withoutProcess(transcript string) string {
 func (l *lab) compareServedGo(t *testing.T, version string) {
 	command := l.gosdk().command
 	run := func(transport mcp.Transport) string {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 		defer cancel()
 		g := &goSession{ctx: ctx}
 		if g.connect(transport, version); g.session == nil {
@@ -165,7 +165,7 @@ func (f *runningFront) end(t *testing.T) {
 		t.Error(err)
 	}
 	err := f.cmd.Wait()
-	if alive := f.mark.gone(hang); err != nil || len(alive) > 0 {
+	if alive := f.mark.gone(maxWait); err != nil || len(alive) > 0 {
 		t.Errorf("attache serve ended with %v; still running: %v\n%s", err, alive, f.logged())
 	}
 }
@@ -217,7 +217,7 @@ func (l *lab) testServeDrain(t *testing.T) {
 	if err := f.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if alive := f.mark.gone(hang); len(alive) > 0 {
+	if alive := f.mark.gone(maxWait); len(alive) > 0 {
 		t.Errorf("still running after the drain: %v", alive)
 	}
 
@@ -231,7 +231,7 @@ func (l *lab) testServeDrain(t *testing.T) {
 	}
 	_ = f.cmd.Process.Kill()
 	_ = f.cmd.Wait()
-	if alive := f.mark.gone(hang); len(alive) > 0 {
+	if alive := f.mark.gone(maxWait); len(alive) > 0 {
 		t.Errorf("still running after SIGKILL: %v", alive)
 	}
 }

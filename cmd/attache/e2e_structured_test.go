@@ -17,7 +17,7 @@ func (l *lab) testStructured(t *testing.T) {
 	}
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
-		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",
 		"attache.yaml":       "policy: {dir: policies, scope: acme}\nbriefing: {structured: member}\n",
 	})
 	for _, c := range []client{v1, v2Auto} {
@@ -59,7 +59,7 @@ func countBriefings(t *testing.T, server, transcript string) int {
 			t.Errorf("%s, %s: the client refused the result: %s", server, s.Step, s.Error)
 		case json.Unmarshal(s.Result, &result) != nil || result.IsError:
 			t.Errorf("%s, %s failed: %s", server, s.Step, cut(string(s.Result), 0))
-		case strings.Contains(result.StructuredContent.SessionContext, briefed):
+		case strings.Contains(result.StructuredContent.SessionContext, briefingText):
 			briefings++
 		default:
 			t.Errorf("%s, %s has no briefing: %s", server, s.Step, cut(string(s.Result), 0))

@@ -384,8 +384,8 @@ func sameButEnd(direct, relayed string) bool {
 	return a == b
 }
 
-// shot is the last line of a transcript if the server had to be killed, by any signal.
-const shot = "{\"exit\":\"shot\"}\n"
+// exitKilled is the last line of a transcript if the server had to be killed, by any signal.
+const exitKilled = "{\"exit\":\"shot\"}\n"
 
 // drive runs one scenario and returns its transcript.
 func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, command []string, more ...string) string {
@@ -405,7 +405,7 @@ func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, 
 	if s.fresh != nil {
 		env = append(env, s.fresh(t, dir)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(scenarios))*2*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(scenarios))*2*maxWait)
 	defer cancel()
 	args := slices.Clone(c.driver)
 	for _, scenario := range scenarios {
@@ -417,11 +417,11 @@ func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, 
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = hang
+	cmd.WaitDelay = maxWait
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	if alive := mark.gone(hang); len(alive) > 0 {
+	if alive := mark.gone(maxWait); len(alive) > 0 {
 		t.Errorf("still running after the client has exited:\n%s", strings.Join(alive, "\n"))
 	}
 	if err != nil {

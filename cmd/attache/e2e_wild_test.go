@@ -181,7 +181,7 @@ func (l *lab) wild(t *testing.T, s wildServer, offline []string, judged []judged
 	server := slices.Concat([]string{l.tee, copies, "server", "node", file}, s.args)
 	w := l.startWild(t, here(slices.Concat(offline, l.through(server))), dir, here(s.env))
 	w.talk(offline != nil)
-	w.leave()
+	w.close()
 
 	in, out := recordings(t, copies, "server", "in"), recordings(t, copies, "server", "out")
 	if len(in) != 1 || len(out) != 1 {
@@ -230,7 +230,7 @@ type wildSession struct {
 	mark     mark
 	stdin    io.WriteCloser
 	frames   chan map[string]json.RawMessage
-	got      bytes.Buffer // valid after leave
+	got      bytes.Buffer // valid after close
 	sent     bytes.Buffer
 	stderr   bytes.Buffer
 	id       int
@@ -242,14 +242,14 @@ type wildSession struct {
 func (l *lab) startWild(t *testing.T, command []string, dir string, more []string) *wildSession {
 	t.Helper()
 	w := &wildSession{t: t, mark: newMark(), frames: make(chan map[string]json.RawMessage, 64), dir: dir}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 	t.Cleanup(cancel)
 	w.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	w.cmd.Dir = dir
 	home := t.TempDir()
 	w.cmd.Env = append(l.env(t, more...), "HOME="+home, "XDG_CONFIG_HOME="+home, "TMPDIR="+home, "CLAUDE_PROJECT_DIR="+dir, w.mark.variable())
 	w.cmd.Stderr = &w.stderr
-	w.cmd.WaitDelay = hang
+	w.cmd.WaitDelay = maxWait
 	stdout, err := w.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -328,12 +328,12 @@ func (w *wildSession) await(limit time.Duration, ids ...string) map[string]map[s
 func (w *wildSession) talk(calls bool) {
 	w.t.Helper()
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(hang, id)) == 0 {
+	if len(w.await(maxWait, id)) == 0 {
 		w.t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	tools := w.list()
-	w.await(hang, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
+	w.await(maxWait, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
 	if !calls {
 		return
 	}
@@ -356,7 +356,7 @@ func (w *wildSession) list() []wildTool {
 			Tools      []wildTool
 			NextCursor string
 		}
-		if err := json.Unmarshal(w.await(hang, id)[id]["result"], &page); err != nil {
+		if err := json.Unmarshal(w.await(maxWait, id)[id]["result"], &page); err != nil {
 			w.t.Fatalf("tools/list: %v\n%s", err, tail(w.stderr.String(), 2000))
 		}
 		all = append(all, page.Tools...)
@@ -367,14 +367,14 @@ func (w *wildSession) list() []wildTool {
 	}
 }
 
-// leave closes the server's stdin and reads its output to the end.
-func (w *wildSession) leave() {
+// close closes the server's stdin and reads its output to the end.
+func (w *wildSession) close() {
 	w.t.Helper()
 	w.stdin.Close()
 	for range w.frames {
 	}
 	_ = w.cmd.Wait() // the exit status does not matter
-	if left := w.mark.gone(hang); len(left) > 0 {
+	if left := w.mark.gone(maxWait); len(left) > 0 {
 		w.t.Errorf("still running after the client has exited:\n%s", strings.Join(left, "\n"))
 	}
 }
