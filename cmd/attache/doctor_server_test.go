@@ -17,14 +17,14 @@ const scriptTools = `[
 	{"name":"create_issue","inputSchema":{"type":"object","properties":{"owner":{"type":"string"},"workspace":{"type":"string","description":"The GID of the workspace"},"tenantId":{"type":["string","null"]},
 		"projectId":{"type":"integer"},"project":{"type":"string"},"title":{"type":"string"},"options":{"type":"object","properties":{"cwd":{"type":"string","description":"Working directory"}}}},"required":["owner"]}}]`
 
-// doctorServer is a server for scripts. It appends the methods it receives to the file said, and behaves as
-// its arguments say:
+// doctorServer is a server for scripts. It appends the methods that it receives to the file said. Its
+// arguments select its behaviour:
 //
 //	legacy, modern   answer in that era
 //	obliging         answer any other request with an empty result
-//	noisy            write text to stdout that is not JSON
+//	noisy            write a line to stdout that is not JSON
 //	dead             write a secret to stderr and exit
-//	stay             run on when stdin is closed, and write the pid to pid
+//	stay             do not exit when stdin is closed, and write the pid to the file pid
 func doctorServer() {
 	is := func(word string) bool { return slices.Contains(os.Args[1:], word) }
 	if is("dead") {

@@ -22,20 +22,20 @@ import (
 
 func newID() string { return rand.Text()[:12] }
 
-// The text of a briefing, which no server and no agent contains.
-const briefed = "Keep the seven green lanterns lit"
+// briefingText is the text of a briefing, which no server and no agent contains otherwise.
+const briefingText = "Keep the seven green lanterns lit"
 
 // An agent is a coding agent from npm with its own home and five servers.
 type agent struct {
 	program []string
 	model   *model
-	child   *model // of an agent that it creates
-	dir     string // its project
+	child   *model // the model of an agent that this one creates
+	dir     string // the project
 	env     []string
-	servers map[string][]string // what starts them
+	servers map[string][]string // their commands, by name
 }
 
-// agentServers are the servers of an agent, behind attache.
+// agentServers returns the commands of an agent's servers.
 func (l *lab) agentServers(dir string) map[string][]string {
 	return map[string][]string{
 		"files":    l.filesystem(dir).command,
@@ -54,7 +54,7 @@ func (l *lab) newAgent(t *testing.T, program []string, s service, scripts map[st
 		"files/note.txt":     "hello\n",
 		"project/README.md":  "a project\n",
 		"home/.keep":         "",
-		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",
 		"attache.yaml":       "policy: {dir: policies, scope: acme}\n",
 	})
 	if msg, err := exec.Command("git", "init", "-q", project).CombinedOutput(); err != nil {
@@ -68,8 +68,8 @@ func (l *lab) newAgent(t *testing.T, program []string, s service, scripts map[st
 	return a
 }
 
-// inTurn are calls of one tool of each server. Results with structuredContent come first.
-func inTurn(repo string) []toolCall {
+// serverCalls returns a call of one tool of each server. Results with structuredContent come first.
+func serverCalls(repo string) []toolCall {
 	return []toolCall{
 		{"files", "list_allowed_directories", `{}`, ""},
 		{"memory", "read_graph", `{}`, ""},
@@ -115,31 +115,30 @@ func (l *lab) agentProgram(t *testing.T, path string) string {
 	return file
 }
 
-// requireShown checks how often the last request of a script has the briefing.
-func (a *agent) requireShown(t *testing.T, script string, least, most int) {
+// requireBriefings checks how often the last request of a script contains the briefing.
+func (a *agent) requireBriefings(t *testing.T, script string, least, most int) {
 	t.Helper()
-	times, ok := a.model.shown(script, briefed)
+	times, ok := a.model.count(script, briefingText)
 	if !ok {
-		t.Errorf("the model was never asked about %s", script)
+		t.Errorf("the model got no request for %s", script)
 		return
 	}
-	t.Logf("%s: the model was shown the briefing %d times", script, times)
+	t.Logf("%s: the model got the briefing %d times", script, times)
 	if times < least || times > most {
-		t.Errorf("%s: the model was shown the briefing %d times, want %d to %d", script, times, least, most)
+		t.Errorf("%s: the model got the briefing %d times, want %d to %d", script, times, least, most)
 	}
 	a.requireCalled(t, script)
 }
 
-// requireShownAsBefore checks that a conversation that continues another has the briefing as often as that
-// one.
-func (a *agent) requireShownAsBefore(t *testing.T, script, before string) {
+// requireSameBriefings checks that a resumed conversation has as many briefings as before.
+func (a *agent) requireSameBriefings(t *testing.T, script, before string) {
 	t.Helper()
-	times, _ := a.model.shown(before, briefed)
-	a.requireShown(t, script, times, times)
+	times, _ := a.model.count(before, briefingText)
+	a.requireBriefings(t, script, times, times)
 }
 
-// requireCalled checks that all calls of the script were made and none failed. Otherwise the counts would mean
-// nothing.
+// requireCalled checks that all calls of the script were made and none failed. Otherwise the number of
+// briefings would prove nothing.
 func (a *agent) requireCalled(t *testing.T, script string) {
 	t.Helper()
 	a.model.mu.Lock()
@@ -156,7 +155,7 @@ func (a *agent) requireCalled(t *testing.T, script string) {
 	}
 }
 
-// run runs the agent with these arguments until it ends.
+// run runs the agent with the given arguments until it exits, and returns its stdout.
 func (a *agent) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd, mark := a.start(t, args...)
@@ -165,31 +164,31 @@ func (a *agent) run(t *testing.T, args ...string) string {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %v\n%s\n%s", args, err, tail(stdout.String(), 3000), tail(stderr.String(), 3000))
 	}
-	if left := mark.gone(hang); len(left) > 0 {
-		t.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
+	if left := mark.gone(maxWait); len(left) > 0 {
+		t.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
 	}
 	return stdout.String()
 }
 
-// start returns the command.
+// start returns a command that runs the agent. The caller starts it.
 func (a *agent) start(t *testing.T, args ...string) (*exec.Cmd, mark) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 	t.Cleanup(cancel)
 	mark := newMark()
 	cmd := exec.CommandContext(ctx, a.program[0], append(a.program[1:], args...)...)
 	cmd.Dir = a.dir
 	cmd.Env = append(a.env, mark.variable())
-	cmd.WaitDelay = hang
+	cmd.WaitDelay = maxWait
 	t.Cleanup(func() { mark.gone(0) })
 	return cmd, mark
 }
 
-// claude checks what docs/clients.md says about Claude Code: in one process a sub-agent that calls first, the
-// main conversation, one after /clear and the same after /compact; then another session, and that session
-// again after --resume.
+// claude checks the statements of docs/clients.md about Claude Code. In one process, a sub-agent calls first,
+// then the main conversation, then one after /clear, which continues after /compact. Another session follows,
+// and is resumed with --resume.
 func (l *lab) claude(t *testing.T, program string) {
-	calls := inTurn(l.repo)
+	calls := serverCalls(l.repo)
 	task := toolCall{"", "Agent", `{"description":"look","prompt":"RUN:sub","subagent_type":"general-purpose","run_in_background":false}`, ""}
 	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{
 		"main":    append([]toolCall{task}, calls...),
@@ -204,16 +203,16 @@ func (l *lab) claude(t *testing.T, program string) {
 
 	a.claudeServers(t, "files", "memory", "git", "all", "thinking")
 	a.turns(t, flags, "RUN:main", "/clear", "RUN:clear", "/compact", "RUN:compact")
-	a.requireShown(t, "main", 1, 2)
-	a.requireShown(t, "sub", 1, 2)
-	a.requireShown(t, "clear", 1, 2)
-	a.requireShown(t, "compact", 1, 2)
+	a.requireBriefings(t, "main", 1, 2)
+	a.requireBriefings(t, "sub", 1, 2)
+	a.requireBriefings(t, "clear", 1, 2)
+	a.requireBriefings(t, "compact", 1, 2)
 	a.claudeServers(t, "files", "memory")
 	const session = "01234567-89ab-4cde-8f01-23456789abcd"
 	a.run(t, append(flags, "--session-id", session, "RUN:other")...)
-	a.requireShown(t, "other", 1, 2)
+	a.requireBriefings(t, "other", 1, 2)
 	a.run(t, append(flags, "--resume", session, "RUN:resume")...)
-	a.requireShownAsBefore(t, "resume", "other")
+	a.requireSameBriefings(t, "resume", "other")
 }
 
 // claudeEnv adds the variables that Claude Code needs.
@@ -221,10 +220,10 @@ func (a *agent) claudeEnv() {
 	a.env = append(a.env,
 		"ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=sk-dummy",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
-		"MCP_CONNECTION_NONBLOCKING=false", "MCP_TIMEOUT=180000") // the first turn would begin without the servers
+		"MCP_CONNECTION_NONBLOCKING=false", "MCP_TIMEOUT=180000") // otherwise the first turn would start without the servers
 }
 
-// claudeFlags returns the flags with which Claude Code may use these tools.
+// claudeFlags returns the flags that allow Claude Code to use the given tools.
 func claudeFlags(tools string) []string {
 	return []string{"--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", tools}
 }
@@ -269,16 +268,16 @@ func (a *agent) turns(t *testing.T, flags []string, turns ...string) {
 		}
 	}
 	stdin.Close()
-	_, _ = io.Copy(io.Discard, stdout) // until it has left
+	_, _ = io.Copy(io.Discard, stdout) // until the agent exits
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, tail(stderr.String(), 3000))
 	}
-	if left := mark.gone(hang); len(left) > 0 {
-		t.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
+	if left := mark.gone(maxWait); len(left) > 0 {
+		t.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
 	}
 }
 
-// awaitResult reads to the end of a turn.
+// awaitResult reads up to the result of a turn.
 func awaitResult(in *bufio.Scanner) bool {
 	for in.Scan() {
 		var event struct{ Type string }
@@ -294,17 +293,17 @@ func awaitResult(in *bufio.Scanner) bool {
 
 func (l *lab) codex(t *testing.T, program string) {
 	a := l.newAgent(t, []string{program}, responses{}, map[string][]toolCall{
-		"main": inTurn(l.repo), "resume": inTurn(l.repo)[:2],
+		"main": serverCalls(l.repo), "resume": serverCalls(l.repo)[:2],
 	})
 	a.codexConfig(t, a.model, "", slices.Collect(maps.Keys(a.servers))...)
 	a.run(t, "exec", "--skip-git-repo-check", "RUN:main")
-	a.requireShown(t, "main", 1, 2)
+	a.requireBriefings(t, "main", 1, 2)
 	a.run(t, "exec", "resume", "--last", "--skip-git-repo-check", "RUN:resume")
-	a.requireShownAsBefore(t, "resume", "main")
+	a.requireSameBriefings(t, "resume", "main")
 }
 
-// codexConfig writes the configuration of Codex for a model and these servers. more has additional lines for
-// each server.
+// codexConfig writes the configuration of Codex for a model and servers. more has additional lines for each
+// server.
 func (a *agent) codexConfig(t *testing.T, m *model, more string, names ...string) {
 	t.Helper()
 	var config strings.Builder
@@ -332,7 +331,7 @@ supports_websockets = false
 	a.env = append(a.env, "FAKE_KEY=sk-dummy")
 }
 
-// codexTrusts makes Codex trust the project without asking.
+// codexTrusts makes Codex trust the project without a prompt.
 func (a *agent) codexTrusts(t *testing.T) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(a.dir, "../home/.codex/config.toml"), os.O_APPEND|os.O_WRONLY, 0)
@@ -346,13 +345,13 @@ func (a *agent) codexTrusts(t *testing.T) {
 }
 
 func (l *lab) gemini(t *testing.T, program string) {
-	a := l.newAgent(t, []string{"node", program}, generateContent{}, map[string][]toolCall{"main": inTurn(l.repo)})
+	a := l.newAgent(t, []string{"node", program}, generateContent{}, map[string][]toolCall{"main": serverCalls(l.repo)})
 	a.geminiConfig(t, a.model, slices.Collect(maps.Keys(a.servers))...)
 	a.run(t, "--yolo", "-m", "gemini-2.5-flash", "-p", "RUN:main")
-	a.requireShown(t, "main", 1, 2)
+	a.requireBriefings(t, "main", 1, 2)
 }
 
-// geminiConfig writes the settings of Gemini CLI for a model and these servers.
+// geminiConfig writes the settings of Gemini CLI for a model and servers.
 func (a *agent) geminiConfig(t *testing.T, m *model, names ...string) {
 	t.Helper()
 	servers := object{}

@@ -13,14 +13,14 @@ import (
 // testServeClients connects popular programs to attache serve.
 func (l *lab) testServeClients(t *testing.T) {
 	if l.standIn {
-		t.Skip("only attache serves")
+		t.Skip("needs attache")
 	}
 	t.Run("inspector", l.testServeInspector)
 	t.Run("claude", l.testServeClaude)
 }
 
-// testServeInspector checks that the inspector's command line prints the same for attache serve as for the
-// server itself.
+// testServeInspector checks that the inspector's command line prints the same output for attache serve as for
+// the server itself.
 func (l *lab) testServeInspector(t *testing.T) {
 	t.Parallel()
 	program := l.npm("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
@@ -58,7 +58,7 @@ func (l *lab) testServeInspector(t *testing.T) {
 	f.end(t)
 }
 
-// testServeClaude uses a server over HTTP with Claude Code, which is briefed once.
+// testServeClaude uses attache serve from Claude Code, which must be briefed once.
 func (l *lab) testServeClaude(t *testing.T) {
 	t.Parallel()
 	program := l.agentProgram(t, "claude-2.1.330/claude")
@@ -68,6 +68,6 @@ func (l *lab) testServeClaude(t *testing.T) {
 	a.claudeEnv()
 	writeFiles(t, a.dir, map[string]string{"mcp.json": `{"mcpServers":{"all":{"type":"http","url":"` + f.url + `"}}}`})
 	a.run(t, append([]string{"-p", "RUN:main"}, claudeFlags("mcp__all")...)...)
-	a.requireShown(t, "main", 1, 1)
+	a.requireBriefings(t, "main", 1, 1)
 	f.end(t)
 }

@@ -30,7 +30,7 @@ import (
 // A suite is the official conformance suite with the go-sdk programs that it tests.
 type suite struct {
 	*lab
-	node   string // the Node that it needs
+	node   string // the Node.js that the suite needs
 	script string
 	server string
 	client string
@@ -88,8 +88,8 @@ func (s *suite) testServer(t *testing.T, revision string) {
 		return s.run(t, "server", "--url", localhost(url), "--requirements", revision)
 	}
 	direct := check(t, overHTTP(t))
-	if direct["tools-call-simple-text tools-call-simple-text"] == "FAILURE" { // as when another program got the port first
-		t.Log("once more directly")
+	if direct["tools-call-simple-text tools-call-simple-text"] == "FAILURE" { // for example, because another program got the port first
+		t.Log("running the suite directly once more")
 		direct = check(t, overHTTP(t))
 	}
 	t.Run("stdio/killed", func(t *testing.T) {
@@ -132,7 +132,7 @@ func (s *suite) testServer(t *testing.T, revision string) {
 				url := s.serve(t, []string{behind.server(t)}, flags...)
 				compareVerdicts(t, direct, func() verdicts { return check(t, url) })
 				acted(t, "policy")
-				if revision == "2025-11-25" { // in which the suite calls test_sampling
+				if revision == "2025-11-25" { // the suite calls test_sampling only in this revision
 					acted(t, "arguments[0]")
 				}
 			})
@@ -141,9 +141,9 @@ func (s *suite) testServer(t *testing.T, revision string) {
 }
 
 // testKilled runs the suite scenario by scenario against attache serve. It kills the server behind attache
-// between scenarios, and in each session before the first request after the handshake. Three deaths of a
-// process in a row would be a crash loop, so another attache takes over before that. Without E2E_KILLS it runs
-// only the scenarios of tools.
+// between scenarios, and in each session before the first request after the handshake. Attache treats three
+// exits of a process in a row as a crash loop, so a new attache is started before that. Without E2E_KILLS only
+// the scenarios of tools run.
 func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, server string, kill func() int) {
 	direct = maps.Clone(direct)
 	names := map[string]bool{}
@@ -153,7 +153,7 @@ func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, serve
 			delete(direct, check)
 		}
 	}
-	maps.DeleteFunc(names, func(_ string, taken bool) bool { return !taken })
+	maps.DeleteFunc(names, func(_ string, selected bool) bool { return !selected })
 	compareVerdicts(t, direct, func() verdicts {
 		through, between, inside, url := verdicts{}, 0, &killer{kill: kill}, ""
 		for i, name := range slices.Sorted(maps.Keys(names)) {
@@ -164,9 +164,9 @@ func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, serve
 			between += kill()
 		}
 		t.Logf("%d servers killed in sessions, %d between scenarios", inside.killed, between)
-		killed := inside.killed // between scenarios these sessions have ended
+		killed := inside.killed // sessions end with their scenario, so these are the kills that matter
 		if revision == "2026-07-28" {
-			killed = between // which has no sessions
+			killed = between // there are no sessions
 		}
 		if killed == 0 {
 			t.Error("no server was killed")
@@ -185,13 +185,13 @@ type killer struct {
 	killed   int
 }
 
-// before returns the URL of a proxy for a URL that kills the servers behind it.
+// before returns the URL of a proxy for another URL. The proxy kills the servers behind that URL.
 func (k *killer) before(t *testing.T, to string) string {
 	target, err := url.Parse(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var own string // its port, with the colon
+	var own string // the proxy's port, with the colon
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 		r.Out.Host = strings.TrimSuffix(r.In.Host, own) + ":" + target.Port()
@@ -202,12 +202,12 @@ func (k *killer) before(t *testing.T, to string) string {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the client has left
+			return // the client has disconnected
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		var m struct{ ID, Method any }
 		if json.Unmarshal(body, &m) == nil && m.ID != nil && m.Method != nil {
-			k.see(r.Header.Get("Mcp-Session-Id"))
+			k.handle(r.Header.Get("Mcp-Session-Id"))
 		}
 		proxy.ServeHTTP(w, r)
 	}))
@@ -217,8 +217,8 @@ func (k *killer) before(t *testing.T, to string) string {
 	return server.URL + target.Path
 }
 
-// see handles a request of a session; session is "" for none.
-func (k *killer) see(session string) {
+// handle kills the server at the first request of a session; session is "" for none.
+func (k *killer) handle(session string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if session == "" || k.sessions[session] {
@@ -231,14 +231,14 @@ func (k *killer) see(session string) {
 	k.killed += k.kill()
 }
 
-// killAll kills the processes of a program, waits until attache has noticed, and returns their number.
+// killAll kills the processes of a program, waits until attache has reaped them, and returns their number.
 func killAll(program string) (n int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && target == program {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have left
-			for syscall.Kill(pid, 0) == nil {      // attache has not waited for it
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited
+			for syscall.Kill(pid, 0) == nil {      // attache has not reaped it
 				time.Sleep(time.Millisecond)
 			}
 			n++
@@ -255,7 +255,7 @@ func (s *suite) testClient(t *testing.T, revision string) {
 	}
 	direct := check(t, s.client)
 	if revision == "2025-11-25" && direct["initialize mcp-client-initialization"] != "SUCCESS" { // seen on a busy machine, once
-		t.Log("once more directly")
+		t.Log("running the suite directly once more")
 		direct = check(t, s.client)
 	}
 	for _, rules := range []string{"default", "everything"} {
@@ -276,15 +276,15 @@ func (s *suite) testClient(t *testing.T, revision string) {
 	}
 }
 
-// rules returns the flags for these rules, and a function that checks in the audit that the rules have edited
-// something.
+// rules returns the flags for a set of rules, and a function that checks in the audit that the named rules have
+// edited something.
 func (s *suite) rules(t *testing.T, rules string) (flags []string, acted func(*testing.T, ...string)) {
 	if rules == "default" {
 		return nil, func(*testing.T, ...string) {}
 	}
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
-		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",
 		"attache.yaml": `
 session: {workspace: /src/shop}
 policy: {dir: policies, scope: acme}
@@ -312,8 +312,8 @@ trace: {propagate: true}
 	}
 }
 
-// verdicts are the outcomes of one run of the suite, by scenario and check. A scenario may make the same check
-// several times: their outcomes are sorted.
+// verdicts has the outcomes of one run of the suite, by scenario and check. If a scenario makes the same check
+// several times, the outcomes are sorted.
 type verdicts map[string]string
 
 // runSuffix matches the time that the suite appends to the name of a scenario.
@@ -332,18 +332,18 @@ func (s *suite) runSome(t *testing.T, least int, mode string, args ...string) ve
 	if dir := os.Getenv("E2E_KEEP"); dir != "" {
 		out = filepath.Join(dir, t.Name(), time.Now().Format("150405.000"))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.node, slices.Concat([]string{s.script, mode}, args, []string{"--timeout", fmt.Sprint(hang.Milliseconds()), "-o", out})...)
+	cmd := exec.CommandContext(ctx, s.node, slices.Concat([]string{s.script, mode}, args, []string{"--timeout", fmt.Sprint(maxWait.Milliseconds()), "-o", out})...)
 	mark := newMark()
 	cmd.Dir, cmd.Env = s.scripts, s.env(t, mark.variable())
-	cmd.WaitDelay = hang
-	report, err := cmd.CombinedOutput() // its status says only whether all checks have passed
+	cmd.WaitDelay = maxWait
+	report, err := cmd.CombinedOutput() // the status only reports whether all checks passed
 	if ctx.Err() != nil {
 		t.Fatalf("the suite did not end: %v\n%s", err, tail(string(report), 4000))
 	}
-	if left := mark.gone(hang); len(left) > 0 {
-		t.Errorf("still running after the suite has left:\n%s", strings.Join(left, "\n"))
+	if left := mark.gone(maxWait); len(left) > 0 {
+		t.Errorf("still running after the suite has exited:\n%s", strings.Join(left, "\n"))
 	}
 	outcomes := map[string][]string{}
 	err = filepath.WalkDir(out, func(path string, _ fs.DirEntry, err error) error {
@@ -374,7 +374,7 @@ func readChecks(path, scenario string, outcomes map[string][]string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, c := range checks {
-		if c.Status != "INFO" { // what was sent, and what could not be checked
+		if c.Status != "INFO" { // INFO entries describe messages and skipped checks
 			check := scenario + " " + c.ID
 			outcomes[check] = append(outcomes[check], c.Status)
 		}
@@ -391,19 +391,19 @@ type difference struct {
 var differences = []difference{
 	{"server-sse-multiple-streams server-sse-streams-functional", "SUCCESS", "",
 		"attache answers with JSON when the answer is quick; a server may choose, and the suite only notes that there was no stream"},
-	{"server-sse-polling server-sse-retry-field", "SUCCESS", "", "as above: without a stream there is none to look at"},
+	{"server-sse-polling server-sse-retry-field", "SUCCESS", "", "as above: there is no stream to check"},
 	{"server-sse-polling server-sse-priming-event", "WARNING", "", "as above"},
 }
 
 // compareVerdicts checks that the outcomes are those of the direct run, except for the differences. The
-// servers run on Node, which closes a connection after 5 s of idle time. On a busy machine a request can meet
-// that, with or without attache. So scenarios that differ are run once more.
+// servers run on Node.js, which closes a connection after 5 s of idle time. On a busy machine a request can
+// hit such a connection, with or without attache. So if scenarios differ, the suite is run once more.
 func compareVerdicts(t *testing.T, direct verdicts, run func() verdicts) {
 	t.Helper()
 	through := run()
 	differ := differing(direct, through)
 	if len(differ) > 0 {
-		t.Logf("once more, for:\n%s", strings.Join(differ, "\n"))
+		t.Logf("running the suite once more, because of:\n%s", strings.Join(differ, "\n"))
 		through = run()
 		differ = differing(direct, through)
 	}
@@ -413,13 +413,13 @@ func compareVerdicts(t *testing.T, direct verdicts, run func() verdicts) {
 	t.Logf("%d checks passed", passed(through))
 }
 
-// differing describes the checks with another outcome, except for the differences.
+// differing describes the checks with another outcome, except for the known differences.
 func differing(direct, through verdicts) (all []string) {
 	both := maps.Clone(direct)
 	maps.Copy(both, through)
 	for _, check := range slices.Sorted(maps.Keys(both)) {
 		if strings.HasPrefix(check, "auth/") {
-			continue // attache logs in by itself: testLogins
+			continue // attache logs in on its own; testLogins tests that
 		}
 		d := difference{check: check, direct: direct[check], through: through[check]}
 		expected := slices.ContainsFunc(differences, func(known difference) bool {

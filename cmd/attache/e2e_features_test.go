@@ -54,7 +54,7 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// testFill tests the most common use of attache: git_status without a path works on the session's workspace.
+// testFill tests the most common use of attache: git_status without a path uses the session's workspace.
 func (l *lab) testFill(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -93,7 +93,7 @@ arguments:
 	}
 }
 
-// requireNotRequired checks that every tool with a path shows it as optional.
+// requireNotRequired checks that the path is optional in every tool that has one.
 func requireNotRequired(t *testing.T, listed []byte) {
 	t.Helper()
 	type page struct {
@@ -105,7 +105,7 @@ func requireNotRequired(t *testing.T, listed []byte) {
 			}
 		}
 	}
-	var pages []page // v1's driver keeps the pages apart
+	var pages []page // the v1 driver returns the pages separately
 	if err := json.Unmarshal(listed, &pages); err != nil {
 		var one page
 		if err := json.Unmarshal(listed, &one); err != nil {
@@ -127,11 +127,11 @@ func requireNotRequired(t *testing.T, listed []byte) {
 		}
 	}
 	if with < 20 {
-		t.Errorf("%d tools show a path; schema: optional keeps it shown", with)
+		t.Errorf("%d tools have a path, want at least 20: with schema: optional it stays in the schema", with)
 	}
 }
 
-// testBriefing checks that the policies precede the first tool response of a session, and appear nowhere else.
+// testBriefing checks that the policies are at the start of a session's first tool response, and nowhere else.
 func (l *lab) testBriefing(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -195,7 +195,7 @@ objectives:
 }
 
 // requireBriefing compares a session's tool responses with and without attache: the first has one more block
-// at its beginning, and the others are the same.
+// at its start, and the others are the same.
 func requireBriefing(t *testing.T, direct, briefed []step) {
 	t.Helper()
 	if len(direct) != 2 || len(briefed) != 2 {
@@ -224,21 +224,21 @@ func requireBriefing(t *testing.T, direct, briefed []step) {
 		"- Reduce deployment time to under 5 minutes",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the briefing does not say %q:\n%s", want, text)
+			t.Errorf("the briefing does not contain %q:\n%s", want, text)
 		}
 	}
 	annotations, _ := block["annotations"].(map[string]any)
 	if !reflect.DeepEqual(annotations["audience"], []any{"assistant"}) {
-		t.Errorf("the briefing's annotations are %v, want the audience to be the assistant", annotations)
+		t.Errorf("the briefing's annotations are %v, want the assistant as the audience", annotations)
 	}
 	with["content"] = content[1:]
 	if !reflect.DeepEqual(with, without) {
-		t.Errorf("besides the briefing the first result changed:\n  direct  %s\n  relayed %s", direct[0].Result, briefed[0].Result)
+		t.Errorf("the first result has another change than the briefing:\n  direct  %s\n  relayed %s", direct[0].Result, briefed[0].Result)
 	}
 }
 
-// testEnvironment compares the environment of a server with and without attache: the session's facts are
-// added, the credential is not.
+// testEnvironment compares the environment of a server with and without attache: it gets the session's facts,
+// but not the credential.
 func (l *lab) testEnvironment(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// serve starts attache as a front of the server and returns its URL. At the end of the test it checks that the
-// front and all its processes end.
+// serve starts attache serve in front of a server and returns its URL. At the end of the test it checks that
+// the front and all its processes end.
 func (l *lab) serve(t *testing.T, server []string, flags ...string) string {
 	t.Helper()
 	f := l.startFront(t, server, flags...)
@@ -21,7 +21,7 @@ func (l *lab) serve(t *testing.T, server []string, flags ...string) string {
 	return f.url
 }
 
-// listen starts a server with an address to listen on, and returns the address when the server listens.
+// listen starts a server on a free address, waits until it listens, and returns the address.
 func (l *lab) listen(t *testing.T, command func(address string) []string) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func (l *lab) listen(t *testing.T, command func(address string) []string) string
 	cmd := exec.Command(start[0], start[1:]...)
 	cmd.Env = l.env(t)
 	l.startHTTP(t, cmd)
-	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(maxWait); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			conn.Close()
 			return address
@@ -44,7 +44,7 @@ func (l *lab) listen(t *testing.T, command func(address string) []string) string
 	return ""
 }
 
-// localhost replaces the address in the URL with the name, for the check for DNS rebinding.
+// localhost replaces the address in a URL with localhost, for the suite's test of DNS rebinding.
 func localhost(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
 
 // httpServer starts the go-sdk everything-server over HTTP and returns its URL.
@@ -54,8 +54,8 @@ func (l *lab) httpServer(t *testing.T, program string, stateless bool) string {
 	})
 }
 
-// testChain connects an attache over stdio to an attache that serves, both with the same rules: the session is
-// briefed once, and the second does not change what the first has filled in.
+// testChain connects an attache over stdio to attache serve, both with the same rules: the session is briefed
+// once, and the second attache does not change an argument that the first has filled.
 func (l *lab) testChain(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -65,7 +65,7 @@ func (l *lab) testChain(t *testing.T) {
 			t.Parallel()
 			dir, copies := t.TempDir(), t.TempDir()
 			writeFiles(t, dir, map[string]string{
-				"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+				"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",
 				"attache.yaml": `
 policy: {dir: policies, scope: acme}
 arguments: [{tools: [echo], argument: text, value: session.workspace.path}]
@@ -79,7 +79,7 @@ arguments: [{tools: [echo], argument: text, value: session.workspace.path}]
 				for range 3 {
 					s.call("echo", map[string]any{})
 					line := s.lines[len(s.lines)-1]
-					briefings += strings.Count(line, briefed)
+					briefings += strings.Count(line, briefingText)
 					if !strings.Contains(line, "echo: /src/shop") {
 						t.Errorf("not filled by the first attache: %s", line)
 					}

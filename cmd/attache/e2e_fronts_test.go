@@ -27,53 +27,53 @@ import (
 
 const (
 	frontSessions = 50
-	// callsBehind is how many calls each session makes when the last front is there again.
+	// callsBehind is the number of calls that each session makes after the last front is back.
 	callsBehind = 3
 )
 
 // TestE2EFronts runs three fronts behind nginx, with the configuration from packaging, and 50 sessions that
-// call all the time.
+// make calls all the time.
 func TestE2EFronts(t *testing.T) {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		t.Skip("nginx is not installed")
 	}
 	t.Run("rolling restart", testRollingRestart)
 	t.Run("a front is killed", testFrontKilled)
-	t.Run("a front is away", testFrontAway)
+	t.Run("a front is unreachable", testFrontUnreachable)
 }
 
-// testFrontAway makes a front name another one that cannot be reached, or that receives the message and closes
-// the connection: only in the first case may the message go to a front again.
-func testFrontAway(t *testing.T) {
+// testFrontUnreachable makes a front name another one that cannot be reached, or that receives the message and
+// closes the connection: only in the first case may nginx send the message to a front again.
+func testFrontUnreachable(t *testing.T) {
 	for _, row := range []struct {
-		name         string
-		listens      bool
-		status, asks int
+		name             string
+		listens          bool
+		status, requests int
 	}{
 		{"no connection", false, http.StatusServiceUnavailable, 2},
 		{"no answer", true, http.StatusBadGateway, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			away := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				panic(http.ErrAbortHandler)
 			}))
-			defer away.Close()
+			defer other.Close()
 			if !row.listens {
-				away.Close()
+				other.Close()
 			}
-			var asked atomic.Int64
+			var requests atomic.Int64
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				asked.Add(1)
-				w.Header().Set("Attache-Front", away.Listener.Addr().String())
+				requests.Add(1)
+				w.Header().Set("Attache-Front", other.Listener.Addr().String())
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}))
 			defer front.Close()
 			f := &farm{T: t, addresses: []string{front.Listener.Addr().String()}}
 			f.startNginx()
 			_, text, status := f.post(strings.Repeat("0", 32)+".x", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-			if status != row.status || int(asked.Load()) != row.asks {
-				t.Errorf("%d, and the front was asked %d times: %s", status, asked.Load(), text)
+			if status != row.status || int(requests.Load()) != row.requests {
+				t.Errorf("status %d, and the front got %d requests: %s", status, requests.Load(), text)
 			}
 		})
 	}
@@ -82,12 +82,12 @@ func testFrontAway(t *testing.T) {
 // A farm has several fronts behind nginx.
 type farm struct {
 	*testing.T
-	listeners []net.Listener // nil if each front has its own
+	listeners []net.Listener // nil if each front opens its own
 	addresses []string
 	config    string
 	fronts    []*exec.Cmd
 	client    *http.Client
-	calls     string // a file with a line for each call that a server has executed
+	calls     string // a file with one line for each call that a server has executed
 }
 
 func newFarm(t *testing.T, sockets bool) *farm {
@@ -121,7 +121,7 @@ func (f *farm) start(i int) {
 	f.Helper()
 	cmd := exec.Command("attache", "serve", "--log-format", "json", "--config", f.config, "--listen", f.addresses[i], "--", "echoserver")
 	if f.listeners != nil {
-		cmd = inherited(f.T, f.listeners[i], "--config "+f.config+" -- echoserver")
+		cmd = inheritSocket(f.T, f.listeners[i], "--config "+f.config+" -- echoserver")
 	}
 	f.fronts[i] = cmd
 	stderr, err := cmd.StderrPipe()
@@ -157,7 +157,7 @@ type frontLog struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
 	once    sync.Once
-	serving chan struct{} // closed when it serves
+	serving chan struct{} // closed when the front serves
 }
 
 // Write implements io.Writer.
@@ -214,7 +214,7 @@ func (f *farm) startNginx() {
 	f.Fatal("nginx does not listen:", log.text())
 }
 
-// post sends a message and returns the answer and its status, 0 if there is no answer.
+// post sends a message and returns the answer and its status, or 0 without an answer.
 func (f *farm) post(session, body string) (id, text string, status int) {
 	return f.postUntil(context.Background(), session, body)
 }
@@ -246,12 +246,12 @@ type frontClient struct {
 	f       *farm
 	name    string
 	session string
-	made    atomic.Int64 // calls that were answered with a result
-	// failed has the calls that were answered otherwise, which is an error unless a front was
-	// killed. Calls that were refused with 503 are made again.
+	made    atomic.Int64 // calls with a result
+	// failed lists all other answers, which are errors unless a front was killed. Calls that
+	// were refused with 503 are made again.
 	failed  []string
 	refused int
-	last    string // refusal
+	last    string // the last refusal
 }
 
 func (c *frontClient) open() error {
@@ -305,7 +305,7 @@ func (c *frontClient) call(name string) {
 	}
 }
 
-// load runs sessions that call while change runs.
+// load runs sessions that make calls while change runs.
 func (f *farm) load(change func(clients []*frontClient, awaitCalls func())) (clients []*frontClient) {
 	f.Helper()
 	stop := make(chan struct{})
@@ -320,7 +320,7 @@ func (f *farm) load(change func(clients []*frontClient, awaitCalls func())) (cli
 	for _, c := range clients {
 		running.Go(func() { c.run(stop) })
 	}
-	// Each session is in use, before and after each change.
+	// Each session makes a call before and after each change.
 	change(clients, func() {
 		for _, c := range clients {
 			for before := c.made.Load(); c.made.Load() == before; time.Sleep(time.Millisecond) {
@@ -335,7 +335,7 @@ func (f *farm) load(change func(clients []*frontClient, awaitCalls func())) (cli
 	return clients
 }
 
-// executed returns how often servers have executed each call.
+// executed returns the number of executions of each call.
 func (f *farm) executed() map[string]int {
 	f.Helper()
 	b, err := os.ReadFile(f.calls)
@@ -351,12 +351,11 @@ func (f *farm) executed() map[string]int {
 	return all
 }
 
-// answerTime is how long the client of a call may wait for an error after its front was killed.
+// answerTime is how long a call may wait for its error after its front was killed.
 const answerTime = 5 * time.Second
 
-// hang makes a call in each session that its server never answers. The returned function waits for the errors
-// of the calls that were in flight in the front's process, which was killed at a given time, and cancels the
-// others.
+// hang makes a call in each session that the server never answers. The returned function waits for the errors
+// of the calls that were in flight in a front's process when it was killed, and cancels the others.
 func (f *farm) hang(clients []*frontClient) (awaitErrors func(pid int, killed time.Time)) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.Context())
@@ -385,7 +384,7 @@ func (f *farm) hang(clients []*frontClient) (awaitErrors func(pid int, killed ti
 		}
 	}
 	return func(pid int, killed time.Time) {
-		// A slow machine may add what a call takes that meets no front that was killed.
+		// On a slow machine, add the time that a call needs with a running front.
 		_, _, status := f.post("", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 		if status != http.StatusOK {
 			f.Errorf("a new session: %d", status)
@@ -393,7 +392,7 @@ func (f *farm) hang(clients []*frontClient) (awaitErrors func(pid int, killed ti
 		limit, n := answerTime+time.Since(killed), 0
 		for _, c := range clients {
 			name := "hang-" + c.name
-			if fronts[name] != fmt.Sprint(pid) { // so that its front need not wait for it at its end
+			if fronts[name] != fmt.Sprint(pid) { // otherwise its front would wait for it when it drains
 				f.post(c.session, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%q}}`, name))
 				continue
 			}
@@ -405,12 +404,12 @@ func (f *farm) hang(clients []*frontClient) (awaitErrors func(pid int, killed ti
 		if n == 0 {
 			f.Error("the front had no call in flight")
 		}
-		f.Logf("%d calls of the front that was killed were answered", n)
+		f.Logf("%d calls of the killed front got an error", n)
 	}
 }
 
 func testRollingRestart(t *testing.T) {
-	f := newFarm(t, true) // as systemd opens them: an address is there while its front is restarted
+	f := newFarm(t, true) // as with systemd: a socket stays open while its front is restarted
 	clients := f.load(func(_ []*frontClient, awaitCalls func()) {
 		for i := range f.fronts {
 			awaitCalls()
@@ -459,7 +458,7 @@ func testFrontKilled(t *testing.T) {
 		made += int(c.made.Load())
 		failed += len(c.failed)
 		refused += c.refused
-		if len(c.failed) > 1 { // the one that was in flight when its front was killed
+		if len(c.failed) > 1 { // one may have been in flight when its front was killed
 			t.Errorf("%s: %d calls failed: %s", c.name, len(c.failed), c.failed)
 		}
 	}

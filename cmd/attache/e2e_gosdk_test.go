@@ -23,8 +23,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// testTransparentGo is testTransparent with the go-sdk client. For the newest version it probes with
-// server/discover, for older ones it begins with initialize.
+// testTransparentGo is testTransparent with the go-sdk client. For the newest version the client probes with
+// server/discover; for older ones it starts with initialize.
 func (l *lab) testTransparentGo(t *testing.T) {
 	for _, row := range []struct {
 		server   server
@@ -51,7 +51,7 @@ func (l *lab) testTransparentGo(t *testing.T) {
 func (l *lab) driveGo(t *testing.T, version string, command []string, steps func(*goSession)) string {
 	t.Helper()
 	mark := newMark()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = l.scripts
@@ -72,16 +72,16 @@ func (l *lab) driveGo(t *testing.T, version string, command []string, steps func
 	if s.session != nil {
 		steps(s)
 		s.wire.stop()
-		_ = s.session.Close() // how the server left is in the transcript
+		_ = s.session.Close() // the transcript has the server's exit status
 	}
 	stop()
-	if alive := mark.gone(hang); len(alive) > 0 {
-		t.Errorf("still running after the client has left:\n%s", strings.Join(alive, "\n"))
+	if alive := mark.gone(maxWait); len(alive) > 0 {
+		t.Errorf("still running after the client has exited:\n%s", strings.Join(alive, "\n"))
 	}
 	if ctx.Err() != nil || s.session == nil {
 		t.Fatalf("%s: %v\n--- stderr\n%s\n--- transcript\n%s", strings.Join(command, " "), ctx.Err(), tail(stderr.String(), 4000), strings.Join(s.lines, "\n"))
 	}
-	end := shot
+	end := exitKilled
 	if status := cmd.ProcessState.ExitCode(); status >= 0 && status < 128 {
 		end = fmt.Sprintf("{\"exit\":%d}\n", status)
 	}
@@ -120,7 +120,7 @@ func (r *recorder) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &recordedConn{Connection: conn, recorder: r}, nil
 }
 
-// stop ends the recording: from here on both sides shut down, and their last messages are a race in every run.
+// stop ends the recording: now both sides shut down, and the order of their last messages is random.
 func (r *recorder) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +132,7 @@ func (r *recorder) add(tag string, m jsonrpc.Message) {
 	if err != nil {
 		b = []byte(fmt.Sprintf("%q", err))
 	}
-	// Whether a listen request that was withdrawn still gets its result is a race.
+	// A cancelled listen request may or may not get its result.
 	if tag == "recv" && bytes.Contains(b, []byte(`/subscriptionId`)) && !bytes.Contains(b, []byte(`"method"`)) {
 		return
 	}
@@ -143,7 +143,7 @@ func (r *recorder) add(tag string, m jsonrpc.Message) {
 	}
 }
 
-// await waits until a message with all these parts was recorded.
+// await waits until a message that contains all parts is recorded.
 func (r *recorder) await(ctx context.Context, parts ...string) error {
 	for ctx.Err() == nil {
 		r.mu.Lock()
@@ -191,7 +191,7 @@ type goSession struct {
 	lines   []string
 
 	mu      sync.Mutex
-	answers []string // how the next forms are answered; guarded by mu
+	answers []string // the actions for the next forms; guarded by mu
 	updated chan string
 	changed chan struct{}
 	logged  chan string
@@ -275,12 +275,12 @@ func (s *goSession) callAs(label, name string, args any, meta mcp.Meta) {
 	s.step("call "+label, result, err)
 }
 
-// await waits for a message that the server sends unasked.
+// await waits for an unsolicited message from the server.
 func await[T any](s *goSession, what string, from <-chan T) {
 	select {
 	case got := <-from:
 		s.step(what, got, nil)
-	case <-time.After(hang):
+	case <-time.After(maxWait):
 		s.step(what, nil, errors.New("never came"))
 	}
 }
@@ -373,7 +373,7 @@ func (s *goSession) cancelCall() {
 	cancel()
 	s.step("cancelled call", nil, <-done)
 	s.call("cancelled", nil)
-	if s.session.InitializeResult().ServerInfo.Name == "attache-go" { // which answers a cancelled call all the same
+	if s.session.InitializeResult().ServerInfo.Name == "attache-go" { // this server answers a cancelled call, too
 		s.step("answer to the cancelled call", nil, s.wire.await(s.ctx, `"recv"`, `"text":"context canceled"`, `"isError":true`))
 	}
 }
@@ -382,7 +382,7 @@ func (s *goSession) changes() {
 	const uri = "fixture://note/1"
 	s.step("subscribe", nil, s.session.Subscribe(s.ctx, &mcp.SubscribeParams{URI: uri}))
 	if s.modern() {
-		// Subscribe does not wait for the server, which runs this request beside the next one.
+		// Subscribe does not wait for the server, which handles this request concurrently with the next one.
 		s.step("subscribed", nil, s.wire.await(s.ctx, `"recv"`, "notifications/subscriptions/acknowledged", uri))
 	}
 	s.call("touch", map[string]any{"uri": uri})
@@ -392,7 +392,7 @@ func (s *goSession) changes() {
 	s.listTools()
 	s.step("unsubscribe", nil, s.session.Unsubscribe(s.ctx, &mcp.UnsubscribeParams{URI: uri}))
 	if s.modern() {
-		// The SDK withdraws its listen request on a goroutine of its own.
+		// The SDK cancels its listen request in another goroutine.
 		s.step("unsubscribed", nil, s.wire.await(s.ctx, `"sent"`, "notifications/cancelled"))
 	} else {
 		s.step("level", nil, s.session.SetLoggingLevel(s.ctx, &mcp.SetLoggingLevelParams{Level: "error"}))

@@ -19,10 +19,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestE2EHostile sends the frames of testdata/hostile to three real servers, first through attache with a rule
-// that denies one tool and one that pins an argument, then directly. Through attache the denied tool never
-// runs, the server gets the pinned value, and a good call works after each frame. Directly many frames bypass
-// the rules or end the server: otherwise they would prove nothing.
+// TestE2EHostile sends the frames of testdata/hostile to three real servers, through attache with a rule that
+// denies one tool and one that pins an argument, and directly. Through attache the denied tool never runs, the
+// server gets the pinned value, and a valid call works after each frame. Directly, many frames break the rules
+// or end the server: otherwise the test would prove nothing.
 func TestE2EHostile(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -51,14 +51,14 @@ func TestE2EHostile(t *testing.T) {
 type era struct {
 	name  string
 	hello []string // requests have the id "hello"
-	meta  string   // of every request, "" for none
+	meta  string   // in every request; "" for none
 }
 
 const listTools = `{"jsonrpc":"2.0","id":"hello","method":"tools/list","params":{}}`
 
 var (
 	legacyEra = era{"legacy", []string{
-		// The one revision that has batches.
+		// The only revision that has batches.
 		`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		listTools,
@@ -84,7 +84,7 @@ func (l *lab) sendFrames(t *testing.T, s server, e era, frames []proxytest.Frame
 	}
 	c := l.connect(t, e, l.through(s.command, "--config", rules))
 	for _, f := range frames {
-		if err := c.try(f, hang); err != nil {
+		if err := c.try(f, maxWait); err != nil {
 			t.Fatalf("%s: the session did not survive: %v", f.Name, err)
 		}
 		if ran := c.violation(t); ran != "" {
@@ -96,7 +96,7 @@ func (l *lab) sendFrames(t *testing.T, s server, e era, frames []proxytest.Frame
 		t.Errorf("the server ran %s", ran)
 	}
 	if c.seen < len(frames) {
-		t.Errorf("the server ran %d calls for %d frames, each with a good call behind it", c.seen, len(frames))
+		t.Errorf("the server ran %d calls for %d frames, each followed by a valid call", c.seen, len(frames))
 	}
 }
 
@@ -117,9 +117,9 @@ func (l *lab) countViolations(t *testing.T, s server, e era, frames []proxytest.
 		}
 	}
 	c.close(t)
-	t.Logf("%d of %d frames made %s break a rule, and %d ended it or made it wait", violations, len(frames), s.name, dead)
+	t.Logf("%d of %d frames made %s break a rule, and %d ended or blocked it", violations, len(frames), s.name, dead)
 	if violations < least {
-		t.Errorf("only %d frames made the server break a rule: the others prove little", violations)
+		t.Errorf("only %d frames made the server break a rule, so the test proves little", violations)
 	}
 }
 
@@ -134,7 +134,7 @@ type rawClient struct {
 	calls int
 }
 
-// connect starts a server and begins a session.
+// connect starts a server and opens a session.
 func (l *lab) connect(t *testing.T, e era, command []string) *rawClient {
 	t.Helper()
 	c := &rawClient{era: e, cmd: exec.Command(command[0], command[1:]...), lines: make(chan string, 100), ran: filepath.Join(t.TempDir(), "ran")}
@@ -157,8 +157,8 @@ func (l *lab) connect(t *testing.T, e era, command []string) *rawClient {
 		if !strings.Contains(line, `"hello"`) {
 			continue
 		}
-		if _, err := c.await(`"hello"`, hang); err != nil {
-			t.Fatalf("the session did not begin: %v", err)
+		if _, err := c.await(`"hello"`, maxWait); err != nil {
+			t.Fatalf("the session was not opened: %v", err)
 		}
 	}
 	return c
@@ -189,32 +189,32 @@ func (c *rawClient) await(text string, limit time.Duration) (string, error) {
 				return line, nil
 			}
 		case <-late:
-			return "", fmt.Errorf("no answer to %s in %s", text, limit)
+			return "", fmt.Errorf("no answer to %s within %s", text, limit)
 		}
 	}
 }
 
-// try sends a frame, and then a good call, which must work.
+// try sends a frame, and then a valid call, which must work.
 func (c *rawClient) try(f proxytest.Frame, limit time.Duration) error {
 	c.calls++
 	id := fmt.Sprintf(`"good-%d"`, c.calls)
 	good := `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"keep","arguments":{"tenant":"acme"}}}`
-	go io.WriteString(c.in, c.era.addMeta(string(f.Bytes)+"\n"+good+"\n")) // a server that is stuck does not read
+	go io.WriteString(c.in, c.era.addMeta(string(f.Bytes)+"\n"+good+"\n")) // a blocked server does not read
 	reply, err := c.await(id, limit)
 	if err == nil && !strings.Contains(reply, `"ran"`) {
-		err = fmt.Errorf("the good call was answered with %.300s", reply)
+		err = fmt.Errorf("the valid call was answered with %.300s", reply)
 	}
 	return err
 }
 
-// violation returns what the server has run against the rules since the last call, "" for nothing.
+// violation returns a call that the server has run against the rules since the last check, or "".
 func (c *rawClient) violation(t *testing.T) (what string) {
 	t.Helper()
 	data, err := os.ReadFile(c.ran)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	data = data[:bytes.LastIndexByte(data, '\n')+1] // it may be writing the last line
+	data = data[:bytes.LastIndexByte(data, '\n')+1] // the last line may be incomplete
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	for _, line := range lines[min(c.seen, len(lines)):] {
 		var ran struct {
@@ -234,11 +234,11 @@ func (c *rawClient) violation(t *testing.T) (what string) {
 	return what
 }
 
-// close ends the session orderly.
+// close closes the server's stdin and waits until it exits.
 func (c *rawClient) close(t *testing.T) {
 	t.Helper()
 	c.in.Close()
-	late := time.After(hang)
+	late := time.After(maxWait)
 	for {
 		select {
 		case _, open := <-c.lines:

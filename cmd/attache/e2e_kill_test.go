@@ -28,7 +28,7 @@ while read -r line; do
 	esac
 done`
 
-// testKills kills servers and attache during calls, and checks that each call gets one answer and no process
+// testKills kills servers and attache during calls, and checks that each call gets one answer and that no process
 // is left. E2E_KILLS is the number of kills.
 func (l *lab) testKills(t *testing.T) {
 	if l.standIn {
@@ -48,16 +48,16 @@ func (l *lab) testKills(t *testing.T) {
 	}
 }
 
-// killAtRandom kills the server of a session several times while calls are running, and at the end kills or
-// ends attache. It returns the number of kills.
+// killAtRandom kills the server of a session several times during calls, and finally kills or stops attache. It
+// returns the number of kills.
 func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 	s := l.start(t, l.through([]string{"sh", "-c", frailServer}, "--log-level", "error"))
-	timer := time.AfterFunc(2*hang, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
+	timer := time.AfterFunc(2*maxWait, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
 	defer timer.Stop()
 	s.initialize(t)
 	s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	s.send(t, `{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"x"}}`)
-	s.awaitAnswers(t, 0, 1) // before, a server that ends ends the session
+	s.awaitAnswers(t, 0, 1) // until then, the end of the server would end the session
 	id := 1
 	for range 1 + random.IntN(4) {
 		calls := 1 + random.IntN(4)
@@ -71,17 +71,17 @@ func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 		s.awaitAnswers(t, id, calls)
 		id += calls
 	}
-	kills += s.killServer(random) // attache is to leave while it starts the server again
+	kills += s.killServer(random) // attache has to exit while it restarts the server
 	switch random.IntN(3) {
 	case 0:
 		s.stdin.Close()
 	case 1:
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	default:
-		s.awaitServer(t, id) // only the server itself is sure to end with attache while it starts
+		s.awaitServer(t, id) // during its start, only the server itself is sure to end with attache
 		_ = s.cmd.Process.Kill()
 	}
-	if left := s.mark.gone(hang); len(left) > 0 {
+	if left := s.mark.gone(maxWait); len(left) > 0 {
 		t.Errorf("still running:\n%s\n--- stderr\n%s", strings.Join(left, "\n"), s.stderrTail())
 	}
 	return max(kills, 1)
@@ -105,7 +105,7 @@ func (s *startedCommand) killServer(random *rand.Rand) int {
 	if len(pids) == 0 {
 		return 0
 	}
-	_ = syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) // it may have left
+	_ = syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) // it may have exited
 	return 1
 }
 
@@ -127,7 +127,7 @@ func (s *startedCommand) awaitAnswers(t *testing.T, first, n int) {
 		}
 		answer := struct{ ID int }{-1}
 		if err := json.Unmarshal(line, &answer); err != nil || answer.ID < first || answer.ID >= first+n || answered[answer.ID] {
-			t.Fatalf("not the one answer to a call from %d to %d: %s", first, first+n-1, line)
+			t.Fatalf("not the only answer to one of the calls %d to %d: %s", first, first+n-1, line)
 		}
 		answered[answer.ID] = true
 	}

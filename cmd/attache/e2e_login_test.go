@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// testLogins runs the suite's authorization servers against attache login and against attache in front of the
+// testLogins runs the suite's authorization servers against attache login, and against attache in front of the
 // servers that they protect. Every check must pass.
 func (s *suite) testLogins(t *testing.T) {
 	person := s.build(t, "../../testdata/e2e/person")
 	const (
-		document = `{"client_metadata":"https://conformance-test.local/client-metadata.json"}` // the one that the suite knows
+		document = `{"client_metadata":"https://conformance-test.local/client-metadata.json"}` // the URL that the suite expects
 		machine  = `{"grant":"client_credentials"}`
 	)
 	for _, row := range []struct{ revision, config, scenarios string }{
@@ -30,12 +30,12 @@ func (s *suite) testLogins(t *testing.T) {
 	} {
 		for scenario := range strings.FieldsSeq(row.scenarios) {
 			t.Run(row.revision+"/"+scenario, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 				defer cancel()
 				client := person + " '" + row.config + "' " + s.relay // for a shell
 				cmd := exec.CommandContext(ctx, s.node, s.script, "client", "--command", client, "--scenario", "auth/"+scenario,
-					"--spec-version", row.revision, "--force", "--timeout", fmt.Sprint(hang.Milliseconds()), "-o", t.TempDir())
-				cmd.Env, cmd.WaitDelay = s.env(t), hang
+					"--spec-version", row.revision, "--force", "--timeout", fmt.Sprint(maxWait.Milliseconds()), "-o", t.TempDir())
+				cmd.Env, cmd.WaitDelay = s.env(t), maxWait
 				report, err := cmd.CombinedOutput()
 				if err != nil || !strings.Contains(string(report), "OVERALL: PASSED") {
 					t.Errorf("%v\n%s", err, tail(string(report), 4000))

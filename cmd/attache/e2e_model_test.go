@@ -15,31 +15,31 @@ import (
 	"testing"
 )
 
-// A model replaces the model service of a coding agent, on loopback. It calls tools by a script and records
-// each request, which has everything that a real model would get.
+// A model replaces the model service of a coding agent, on loopback. It calls tools according to a script and
+// records each request, which contains everything that a real model would get.
 //
-// A prompt chooses the script: "RUN:main" runs that called main. How far it has come shows
-// in the request itself, which has the results of the tools since that prompt.
+// A prompt selects the script: "RUN:main" runs the script main. The position in the script
+// follows from the request, which contains the results of the tools since that prompt.
 type model struct {
 	url string
 
 	mu      sync.Mutex
 	scripts map[string][]toolCall
 	given   map[string]string // the body of the last request, by script
-	done    map[string]bool   // the scripts that have come to their end
-	steps   map[string][]int  // which call of a script follows so many results
+	done    map[string]bool   // the scripts that are complete
+	steps   map[string][]int  // the index of the next call, by the number of results
 }
 
-// A toolCall is a call of a tool of a wrapped server, or of the agent itself if server is empty. With until,
-// it is repeated until the conversation contains this text.
+// A toolCall calls a tool of a server, or of the agent itself if server is empty. If until is not empty, the
+// call is repeated until the conversation contains that text.
 type toolCall struct{ server, tool, arguments, until string }
 
 // A service is the interface of one vendor's models.
 type service interface {
-	// read returns the last user's prompt, the number of results since, and the names of
-	// the tools there are.
+	// read returns the user's last prompt, the number of results since then, and the names of
+	// the tools.
 	read(body []byte) (prompt string, results int, tools []string)
-	// write answers with a call of a tool, or with text if name is empty.
+	// write answers with a tool call, or with text if name is empty.
 	write(w http.ResponseWriter, body []byte, name, arguments, text string)
 }
 
@@ -48,7 +48,7 @@ func newModel(t *testing.T, s service, scripts map[string][]toolCall) *model {
 	m := &model{scripts: scripts, given: make(map[string]string), done: make(map[string]bool), steps: make(map[string][]int)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || r.Method != http.MethodPost || strings.Contains(r.URL.Path, "ount") { // counts tokens
+		if err != nil || r.Method != http.MethodPost || strings.Contains(r.URL.Path, "ount") { // token counts
 			fmt.Fprint(w, `{"data":[],"models":[],"input_tokens":1,"totalTokens":1}`)
 			return
 		}
@@ -64,7 +64,7 @@ var scriptName = regexp.MustCompile(`RUN:(\w+)`)
 func (m *model) answer(w http.ResponseWriter, s service, body []byte) {
 	prompt, results, tools := s.read(body)
 	names := scriptName.FindAllStringSubmatch(prompt, -1)
-	if names == nil || len(tools) == 0 { // a title, a summary, a check of the quota
+	if names == nil || len(tools) == 0 { // a title, a summary or a quota check
 		s.write(w, body, "", "", "done")
 		return
 	}
@@ -91,8 +91,8 @@ var (
 	childForm   = regexp.MustCompile(`session_id\\*": \\*"(ses_[0-9a-z]{12})`)
 )
 
-// step returns the index of the next call of a script whose last request has so many results. The caller holds
-// the lock.
+// step returns the index of a script's next call if its last request has the given number of results. The caller
+// holds the lock.
 func (m *model) step(name string, results int) int {
 	script, steps := m.scripts[name], m.steps[name]
 	for n := len(steps); n <= results; n++ {
@@ -109,8 +109,8 @@ func (m *model) step(name string, results int) int {
 	return steps[results]
 }
 
-// fill replaces {creator}, the session that created this one, and {child}, one that it created, with the
-// values from a request.
+// fill replaces {creator}, the session that created this one, and {child}, a session that this one created, with
+// the values from a request.
 func fill(arguments string, body []byte) string {
 	for name, form := range map[string]*regexp.Regexp{"{creator}": creatorForm, "{child}": childForm} {
 		if found := form.FindSubmatch(body); found != nil {
@@ -127,8 +127,8 @@ const waitForServers = "WaitForMcpServers"
 // waitFailed is the result of waitForServers if a server did not start in time.
 var waitFailed = regexp.MustCompile(`"toolu_` + waitForServers + `\w*","content":"(?:[^"\\]|\\.)*","is_error":true`)
 
-// find returns the name under which the agent offers the tool. An agent that loads tools on demand uses the
-// names of Claude Code.
+// find returns the agent's name for the tool. If the agent loads tools on demand, that is the name in Claude
+// Code.
 func (c toolCall) find(tools []string) string {
 	if c.server == "" {
 		return c.tool
@@ -142,16 +142,16 @@ func (c toolCall) find(tools []string) string {
 	return "mcp__" + c.server + "__" + c.tool
 }
 
-// shown returns how often a text is in the last request of a script, and whether there was a request. A
-// conversation only grows, so the last request has everything.
-func (m *model) shown(script, text string) (times int, ok bool) {
+// count returns how often a text is in the last request of a script, and whether there was a request. A
+// conversation only grows, so the last request contains everything.
+func (m *model) count(script, text string) (times int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, ok := m.given[script]
 	return strings.Count(last, text), ok
 }
 
-// extend adds calls to a script. A model that has completed the script makes them at its next request.
+// extend adds calls to a script. If the script was complete, they are made at the next request.
 func (m *model) extend(script string, more ...toolCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,20 +166,20 @@ func (m *model) last(script string) string {
 	return m.given[script]
 }
 
-// ended reports whether a script is complete.
-func (m *model) ended(script string) bool {
+// complete reports whether a script is complete.
+func (m *model) complete(script string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.done[script]
 }
 
-// events writes server-sent events, each a name and its data. The name may be empty.
+// events writes server-sent events. The member type of an event, if any, is its name.
 func events(w http.ResponseWriter, all ...any) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, data := range all {
 		b, err := json.Marshal(data)
 		if err != nil {
-			panic(err) // a fault of the test
+			panic(err) // a bug in the test
 		}
 		if e, ok := data.(map[string]any); ok && e["type"] != nil {
 			fmt.Fprintf(w, "event: %s\n", e["type"])
@@ -190,7 +190,7 @@ func events(w http.ResponseWriter, all ...any) {
 
 type object = map[string]any
 
-// messages is Anthropic's interface.
+// messages implements Anthropic's interface.
 type messages struct{}
 
 func (messages) read(body []byte) (prompt string, results int, tools []string) {
@@ -237,7 +237,7 @@ func (messages) write(w http.ResponseWriter, body []byte, name, arguments, text 
 		Model  string
 		Stream bool
 	}
-	_ = json.Unmarshal(body, &r) // read has taken it already
+	_ = json.Unmarshal(body, &r) // read has already parsed it
 	block, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": text}, "end_turn"
 	if name != "" {
 		block = object{"type": "tool_use", "id": "toolu_" + name + newID(), "name": name, "input": object{}}
@@ -264,10 +264,10 @@ func (messages) write(w http.ResponseWriter, body []byte, name, arguments, text 
 		block["text"] = text
 	}
 	message["content"], message["stop_reason"] = []any{block}, stop
-	_ = json.NewEncoder(w).Encode(message) // the agent may have left
+	_ = json.NewEncoder(w).Encode(message) // the agent may have exited
 }
 
-// responses is OpenAI's interface.
+// responses implements OpenAI's interface.
 type responses struct{}
 
 func (responses) read(body []byte) (prompt string, results int, tools []string) {
@@ -325,7 +325,7 @@ func (responses) write(w http.ResponseWriter, _ []byte, name, arguments, text st
 		object{"type": "response.completed", "response": response("completed", item)})
 }
 
-// generateContent is Gemini's interface.
+// generateContent implements Gemini's interface.
 type generateContent struct{}
 
 func (generateContent) read(body []byte) (prompt string, results int, tools []string) {

@@ -19,22 +19,22 @@ import (
 	"time"
 )
 
-// hang is how long a test waits for something that takes no time on a quiet machine: on a slow and busy one it
-// still takes less.
-const hang = 3 * time.Minute
+// maxWait is how long a test waits for a result that is immediate on an idle machine. A slow and busy machine needs
+// less, too.
+const maxWait = 3 * time.Minute
 
-// A mark is a value in the environment that every process of one run inherits, so that all of them can be
-// found, whatever their parent.
+// A mark is an environment variable that all processes of one run inherit. It identifies them, whatever their
+// parent.
 type mark string
 
 func newMark() mark             { return mark(rand.Text()) }
 func (m mark) variable() string { return "E2E_MARK=" + string(m) }
 func (m mark) describe(pid int) string {
-	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have left by now
+	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have exited
 	return fmt.Sprintf("%d %s", pid, strings.ReplaceAll(string(cmdline), "\x00", " "))
 }
 
-// alive returns the run's processes. Zombies do not count: nothing reaps orphans here.
+// alive returns the running processes of the run. Zombies do not count, because orphans may not be reaped.
 func (m mark) alive() []int {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -60,8 +60,8 @@ func (m mark) alive() []int {
 	return pids
 }
 
-// gone waits until no process of the run is left. After the limit it describes the remaining ones and kills
-// them.
+// gone waits until all processes of the run have exited. After the limit it kills the remaining ones and
+// returns their descriptions.
 func (m mark) gone(limit time.Duration) []string {
 	deadline := time.Now().Add(limit)
 	for {
@@ -73,7 +73,7 @@ func (m mark) gone(limit time.Duration) []string {
 			var left []string
 			for _, pid := range pids {
 				left = append(left, m.describe(pid))
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have left meanwhile
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited meanwhile
 			}
 			return left
 		}
@@ -81,8 +81,8 @@ func (m mark) gone(limit time.Duration) []string {
 	}
 }
 
-// testProcesses ends attache in every way in which a client ends it, and checks that no process is left.
-// proxy/child tests the steps that end a server.
+// testProcesses stops attache in every way in which a client does, and checks that no process is left.
+// proxy/child tests the steps that stop a server.
 func (l *lab) testProcesses(t *testing.T) {
 	stubborn := filepath.Join(l.scripts, "servers/stubborn.mjs")
 	for _, tree := range []struct {
@@ -114,7 +114,7 @@ func (l *lab) testProcesses(t *testing.T) {
 				s := l.start(t, l.through(tree.command))
 				s.initialize(t)
 				if n := len(s.mark.alive()); n < 2 {
-					t.Fatalf("%d processes carry the mark, want attache and its server", n)
+					t.Fatalf("%d processes have the mark, want attache and its server", n)
 				}
 				began := time.Now()
 				if end.signal == 0 {
@@ -124,7 +124,7 @@ func (l *lab) testProcesses(t *testing.T) {
 				} else if err := s.cmd.Process.Signal(end.signal); err != nil {
 					t.Fatal(err)
 				}
-				if left := s.mark.gone(hang); len(left) > 0 {
+				if left := s.mark.gone(maxWait); len(left) > 0 {
 					t.Errorf("still running after %s:\n%s\n--- stderr\n%s", end.name, strings.Join(left, "\n"), s.stderrTail())
 				}
 				t.Logf("gone after %v", time.Since(began).Round(time.Millisecond))
@@ -139,7 +139,7 @@ type startedCommand struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
-	stderr string // a file: a pipe's end would wait for the whole tree
+	stderr string // a file, because a pipe would stay open until the whole tree has exited
 }
 
 func (l *lab) start(t *testing.T, command []string, more ...string) *startedCommand {
@@ -174,21 +174,21 @@ func (l *lab) start(t *testing.T, command []string, more ...string) *startedComm
 	})
 	go func() {
 		defer close(waited)
-		_, _ = s.cmd.Process.Wait() // reaped at once, so that it counts as gone
+		_, _ = s.cmd.Process.Wait() // reap it immediately, so that it counts as gone
 	}()
 	return s
 }
 
 func (s *startedCommand) stderrTail() string {
-	b, _ := os.ReadFile(s.stderr) // only ever shown beside a failure
+	b, _ := os.ReadFile(s.stderr) // only used in failure messages
 	return tail(string(b), 2000)
 }
 
-// initialize sends initialize for a legacy session and reads up to its answer.
+// initialize sends initialize for a legacy session and reads up to the answer.
 func (s *startedCommand) initialize(t *testing.T) {
 	t.Helper()
 	s.send(t, `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`)
-	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(maxWait, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadBytes('\n')
@@ -202,8 +202,8 @@ func (s *startedCommand) initialize(t *testing.T) {
 	}
 }
 
-// testDeath ends a server during a call: the call gets an error with what the operator needs to know, and
-// attache exits like the server.
+// testDeath makes a server exit during a call: the call gets an error with the exit status and the last output,
+// and attache exits with the same status.
 func (l *lab) testDeath(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -228,7 +228,7 @@ func (l *lab) testDeath(t *testing.T) {
 			}
 			for _, want := range []string{"7", "last words"} {
 				if !strings.Contains(string(call.Error), want) {
-					t.Errorf("error %s does not say %q", call.Error, want)
+					t.Errorf("error %s does not contain %q", call.Error, want)
 				}
 			}
 			if !strings.HasSuffix(steps, "{\"exit\":7}\n") {

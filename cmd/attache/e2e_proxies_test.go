@@ -19,11 +19,11 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
-// testProxies puts the reverse proxies of packaging in front of attache serve, if they are installed, with
-// other addresses and files: events pass one by one, in both eras, and a call may take long.
+// testProxies puts the reverse proxies of packaging, with other addresses and files, in front of attache serve,
+// if they are installed: in both eras, events arrive one by one, and a call may take long.
 func (l *lab) testProxies(t *testing.T) {
 	if l.standIn {
-		t.Skip("only attache serves")
+		t.Skip("needs attache")
 	}
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"front.yaml": "serve: {hosts: [mcp.example.com]}\n"})
@@ -47,7 +47,7 @@ func (l *lab) testProxies(t *testing.T) {
 			for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
 				t.Run(protocol, func(t *testing.T) {
 					t.Parallel()
-					p := &proxyClient{T: t, protocol: protocol, client: clientOf(protocol, address)}
+					p := &proxyClient{T: t, protocol: protocol, client: proxiedClient(protocol, address)}
 					p.legacy()
 					p.modern()
 				})
@@ -59,12 +59,12 @@ func (l *lab) testProxies(t *testing.T) {
 func caddyCommand(t *testing.T, listen, upstream string) []string {
 	dir := t.TempDir()
 	_, port, _ := net.SplitHostPort(listen)
-	ours := []string{"mcp.example.com {", "https://mcp.example.com:" + port + " {", "127.0.0.1:8333", upstream}
+	replacements := []string{"mcp.example.com {", "https://mcp.example.com:" + port + " {", "127.0.0.1:8333", upstream}
 	if out, err := exec.Command("caddy", "adapt", "--config", "../../packaging/Caddyfile").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if version, _ := exec.Command("caddy", "version").Output(); strings.Contains(string(version), "2.6.2") {
-		ours = append(ours, "flush_interval -1", "flush_interval -1\n\t\tbuffer_requests") // as the file advises
+		replacements = append(replacements, "flush_interval -1", "flush_interval -1\n\t\tbuffer_requests") // as the comments in the file advise
 	}
 	writeFiles(t, dir, map[string]string{"Caddyfile": `
 {
@@ -75,15 +75,15 @@ func caddyCommand(t *testing.T, listen, upstream string) []string {
 	default_bind 127.0.0.1
 	storage file_system ` + dir + `
 }
-` + attachetest.Packaged(t, "Caddyfile", ours...)})
+` + attachetest.Packaged(t, "Caddyfile", replacements...)})
 	return []string{"caddy", "run", "--config", dir + "/Caddyfile", "--adapter", "caddyfile"}
 }
 
-// awaitCertificate waits until the proxy has a certificate: Caddy makes it after it begins to listen.
+// awaitCertificate waits until the proxy has a certificate: Caddy creates it after it starts to listen.
 func awaitCertificate(t *testing.T, address string) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(maxWait); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var c *tls.Conn
 		if c, err = tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, ServerName: "mcp.example.com"}); err == nil {
 			c.Close()
@@ -93,9 +93,9 @@ func awaitCertificate(t *testing.T, address string) {
 	t.Fatal(err)
 }
 
-// clientOf returns a client that speaks one version of HTTP with the proxy at address and accepts any
+// proxiedClient returns a client that uses one version of HTTP with the proxy at address and accepts any
 // certificate.
-func clientOf(protocol, address string) *http.Client {
+func proxiedClient(protocol, address string) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(protocol == "HTTP/1.1")
 	protocols.SetHTTP2(protocol == "HTTP/2.0")
@@ -152,9 +152,9 @@ func until(t *testing.T, from *bufio.Reader, text string) string {
 	}
 }
 
-// legacy opens a session with a stream, which begins with a comment. The server sends a request during a call,
-// so the call ends only if the request arrived before its end; and during a silent call comments show that it
-// is alive.
+// legacy opens a session with a stream, which starts with a comment. The server sends a request during a call,
+// and the call ends only if that request was not delayed. During a silent call, comments keep the connection
+// alive.
 func (p *proxyClient) legacy() {
 	first := p.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`)
 	session := first.Header.Get("Mcp-Session-Id")
@@ -178,7 +178,7 @@ func (p *proxyClient) legacy() {
 	call := bufio.NewReader(p.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"elicit","arguments":{"question":"Go on?"}}}`, "Mcp-Session-Id", session).Body)
 	id := regexp.MustCompile(`"id":("[^"]*"|\d+)`).FindStringSubmatch(until(p.T, call, "elicitation/create"))
 	if id == nil {
-		p.Fatal("the question has no id")
+		p.Fatal("the elicitation has no id")
 	}
 	p.post(`{"jsonrpc":"2.0","id":`+id[1]+`,"result":{"action":"accept","content":{"ok":true}}}`, "Mcp-Session-Id", session)
 	until(p.T, call, `"id":1,`)
@@ -189,7 +189,7 @@ func (p *proxyClient) legacy() {
 	until(p.T, silent, `"id":2,`)
 }
 
-// modern opens a stream in version 2026-07-28, and calls a tool meanwhile.
+// modern opens a stream in version 2026-07-28, and calls a tool while it is open.
 func (p *proxyClient) modern() {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	listen := p.post(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+meta+`}}`,

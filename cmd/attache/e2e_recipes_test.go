@@ -28,7 +28,7 @@ func (l *lab) recipe(t *testing.T, name string) string {
 }
 
 // testGitRecipe calls each tool of the git server through attache with the git recipe, with and without the
-// path, and checks that the workspace's path is used where the recipe says so.
+// path, and checks that the recipe's tools use the workspace's path.
 func (l *lab) testGitRecipe(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -37,19 +37,19 @@ func (l *lab) testGitRecipe(t *testing.T) {
 	command := append([]string{l.tee, copies, "server"}, l.git().command...)
 	w := l.startWild(t, l.through(command, "--config", l.recipe(t, "git")), t.TempDir(), []string{"ATTACHE_WORKSPACE=" + l.repo})
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(hang, id)) == 0 {
+	if len(w.await(maxWait, id)) == 0 {
 		t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	for _, tool := range w.list() {
-		// An argument of no tool: the server refuses the call, so nothing is done.
-		w.await(hang, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"without"}}`, tool.Name)))
-		w.await(hang, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"with","path":%q}}`, tool.Name, elsewhere)))
+		// No tool has this argument: the server refuses the call, so the call has no effect.
+		w.await(maxWait, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"without"}}`, tool.Name)))
+		w.await(maxWait, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"with","path":%q}}`, tool.Name, elsewhere)))
 	}
-	w.leave()
+	w.close()
 
-	repository := make(map[string]bool) // the tools that take the repository, by the judged table
+	repository := make(map[string]bool) // the tools whose path is the repository, by workspace-arguments.txt
 	for _, j := range judgedArguments(t) {
 		for _, tool := range j.tools {
 			if j.server == "@cyanheads/git-mcp-server" && j.property == "path" && j.verdict == "path" {
@@ -90,13 +90,12 @@ func (l *lab) testGitRecipe(t *testing.T) {
 	}
 }
 
-// A pushRace is a repository with a commit of a colleague, and a clone without that commit and with one of its
-// own.
+// A pushRace is a repository with a commit of a colleague, and a clone that lacks that commit and has its own.
 type pushRace struct {
 	t         *testing.T
 	l         *lab
 	dir       string
-	colleague string // the commit
+	colleague string // the colleague's commit
 }
 
 func (l *lab) newPushRace(t *testing.T) *pushRace {
@@ -119,7 +118,7 @@ func (l *lab) newPushRace(t *testing.T) *pushRace {
 	return r
 }
 
-// git runs git and returns what it prints.
+// git runs git and returns its output.
 func (r *pushRace) git(args ...string) string {
 	r.t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=e2e", "-c", "user.email=e2e@example.invalid", "-c", "init.defaultBranch=main"}, args...)...)
@@ -132,7 +131,7 @@ func (r *pushRace) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// lost returns which of the colleague's commits are missing from the repository, and restores them.
+// lost returns the branches that have lost the colleague's commit, and restores them.
 func (r *pushRace) lost() string {
 	r.t.Helper()
 	var gone []string
@@ -146,8 +145,8 @@ func (r *pushRace) lost() string {
 	return strings.Join(gone, " and ")
 }
 
-// The ways to overwrite or remove a colleague's commit with the tools of the git server. DIR is the directory
-// of the repositories.
+// waysToForce returns ways to overwrite or remove a colleague's commit with the tools of the git server. DIR is
+// the directory of the repositories.
 func waysToForce() [][]string {
 	push := func(arguments string) []string { return []string{"git_push", arguments} }
 	ours := func(members string) []string { return push(`{"path":"DIR/ours",` + members + `}`) }
@@ -180,7 +179,7 @@ func waysToForce() [][]string {
 	}
 }
 
-// try makes the calls of each way in one session and returns what each way destroyed.
+// try makes the calls of each way in one session, and returns the branches that each way has destroyed.
 func (r *pushRace) try(flags ...string) map[string]string {
 	r.t.Helper()
 	command := r.l.git().command
@@ -189,7 +188,7 @@ func (r *pushRace) try(flags ...string) map[string]string {
 	}
 	w := r.l.startWild(r.t, command, r.dir, []string{"ATTACHE_WORKSPACE=" + filepath.Join(r.dir, "ours")})
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(hang, id)) == 0 {
+	if len(w.await(maxWait, id)) == 0 {
 		r.t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -198,20 +197,20 @@ func (r *pushRace) try(flags ...string) map[string]string {
 	for _, way := range waysToForce() {
 		for call := range slices.Chunk(way, 2) {
 			params := fmt.Sprintf(`{"name":%q,"arguments":%s}`, call[0], strings.ReplaceAll(call[1], "DIR", r.dir))
-			w.await(hang, w.request("tools/call", params))
+			w.await(maxWait, w.request("tools/call", params))
 		}
 		destroyed[strings.Join(way, " ")] = r.lost()
 	}
-	// The session works, and what is no force is pushed.
-	w.await(hang, w.request("tools/call", `{"name":"git_push","arguments":{"path":"`+r.dir+`/ours","branch":"main","remoteBranch":"feature/ours"}}`))
-	w.leave()
+	// The session still works, and a push without force succeeds.
+	w.await(maxWait, w.request("tools/call", `{"name":"git_push","arguments":{"path":"`+r.dir+`/ours","branch":"main","remoteBranch":"feature/ours"}}`))
+	w.close()
 	if !strings.Contains(r.git("-C", "origin.git", "branch", "--list", "feature/ours"), "feature/ours") {
-		r.t.Errorf("a plain push to a branch of one's own did not arrive\n%s", tail(w.got.String(), 1500))
+		r.t.Errorf("a push without force to a new branch did not succeed\n%s", tail(w.got.String(), 1500))
 	}
 	return destroyed
 }
 
-// testForcedPush pushes to a real repository in every possible way. Without attache many of them destroy the
+// testForcedPush forces a push to a real repository in many ways. Without attache many of them destroy the
 // colleague's commit; with the git recipe none does.
 func (l *lab) testForcedPush(t *testing.T) {
 	if l.standIn {
@@ -225,7 +224,7 @@ func (l *lab) testForcedPush(t *testing.T) {
 		}
 	}
 	if count < 8 {
-		t.Errorf("%d ways push with force without attache, want 8: the test says nothing", count)
+		t.Errorf("%d ways force a push without attache, want 8: the test proves nothing", count)
 	}
 	for way, gone := range l.newPushRace(t).try("--config", l.recipe(t, "git")) {
 		if gone != "" {

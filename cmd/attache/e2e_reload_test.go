@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// testReload changes the configuration of a running session with a real server, with and without SIGHUP.
+// testReload changes the configuration during a session with a real server, with and without SIGHUP.
 func (l *lab) testReload(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -20,7 +20,7 @@ func (l *lab) testReload(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		signal bool
-	}{{"SIGHUP", true}, {"noticed", false}} {
+	}{{"SIGHUP", true}, {"watched", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			config := filepath.Join(t.TempDir(), "config.yaml")
@@ -37,7 +37,7 @@ func (l *lab) testReload(t *testing.T) {
 			echo := `{"jsonrpc":"2.0","id":"echo","method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}`
 			s.send(t, echo)
 			if got := s.awaitLine(t, `"id":"echo"`); strings.Contains(got, "isError") {
-				t.Fatalf("refused before there was a rule: %s", got)
+				t.Fatalf("refused without a rule: %s", got)
 			}
 			write("access: {rules: [{tools: [echo], deny: true}]}\n")
 			if c.signal {
@@ -54,10 +54,10 @@ func (l *lab) testReload(t *testing.T) {
 	}
 }
 
-// awaitLine reads up to a frame that contains text.
+// awaitLine reads up to a frame that contains text, and returns the frame.
 func (s *startedCommand) awaitLine(t *testing.T, text string) string {
 	t.Helper()
-	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(maxWait, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadString('\n')
@@ -65,7 +65,7 @@ func (s *startedCommand) awaitLine(t *testing.T, text string) string {
 			t.Fatalf("no frame with %s: %v\n--- stderr\n%s", text, err, s.stderrTail())
 		}
 		if !json.Valid([]byte(line)) {
-			t.Fatalf("no JSON on stdout: %q", line)
+			t.Fatalf("stdout has a line that is not JSON: %q", line)
 		}
 		if strings.Contains(line, text) {
 			return line

@@ -20,7 +20,7 @@ import (
 )
 
 // testRemote runs one client against servers over HTTP, directly and through
-// "attache -- URL", and compares what the client got.
+// "attache -- URL", and compares the results.
 func (l *lab) testRemote(t *testing.T) {
 	for _, row := range []struct {
 		server   string
@@ -41,8 +41,8 @@ func (l *lab) testRemote(t *testing.T) {
 		}
 	}
 	t.Run("killed", l.testRemoteKilled)
-	// The go-sdk's own client over HTTP gets none of this, so there is nothing to compare with.
-	t.Run("what the server says by itself", func(t *testing.T) {
+	// The go-sdk's HTTP client does not get these notifications, so there is nothing to compare with.
+	t.Run("notifications", func(t *testing.T) {
 		t.Parallel()
 		got := l.driveRemote(t, "2025-11-25", l.behindAttache(t, l.goHTTP(t, "-http")), (*goSession).changes)
 		if strings.Contains(got, "never came") || strings.Contains(got, `"error"`) {
@@ -66,10 +66,10 @@ func (l *lab) behindAttache(t *testing.T, address string) mcp.Transport {
 	return &mcp.CommandTransport{Command: command, TerminateDuration: 5 * time.Second}
 }
 
-// driveRemote runs the steps over a transport and returns the results.
+// driveRemote runs the steps over a transport and returns the transcript.
 func (l *lab) driveRemote(t *testing.T, version string, transport mcp.Transport, steps func(*goSession)) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	s := &goSession{ctx: ctx}
 	s.wire = &recorder{Transport: transport}
@@ -124,8 +124,8 @@ func (l *lab) goHTTP(t *testing.T, flags ...string) string {
 	return strings.TrimSpace(address)
 }
 
-// testRemoteKilled kills a remote server and restarts it at the same address. The next server answers a call
-// made meanwhile, and the model is told (docs/restart.md).
+// testRemoteKilled kills a remote server and restarts it at the same address. The new server answers a call made
+// meanwhile, and the model gets a notice (docs/restart.md).
 func (l *lab) testRemoteKilled(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
@@ -155,7 +155,7 @@ func (l *lab) testRemoteKilled(t *testing.T) {
 			server := start()
 			awaitHTTP(t, fmt.Sprintf("http://127.0.0.1:%d%s", port, row.path))
 			s := l.start(t, l.through([]string{fmt.Sprintf("http://127.0.0.1:%d%s", port, row.path)}, "--config", config))
-			timer := time.AfterFunc(2*hang, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
+			timer := time.AfterFunc(2*maxWait, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
 			defer timer.Stop()
 			s.initialize(t)
 			s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -169,7 +169,7 @@ func (l *lab) testRemoteKilled(t *testing.T) {
 				s.sendCall(t, id, row.tool)
 				server = start()
 				got := s.answerTo(t, id)
-				// It may have left on the connection to the server that was killed.
+				// The call may have been sent on the connection to the killed server.
 				if !strings.Contains(got, `"result"`) && !strings.Contains(got, "may have executed the request") {
 					t.Error(got)
 				}
@@ -177,8 +177,8 @@ func (l *lab) testRemoteKilled(t *testing.T) {
 					s.sendCall(t, next, row.tool)
 					got += s.answerTo(t, next)
 				}
-				if results, told := strings.Count(got, `"result"`), strings.Count(got, "has lost the session"); results < 2 || told != 1 {
-					t.Errorf("%d results, and the model was told %d times:\n%s", results, told, got)
+				if results, notices := strings.Count(got, `"result"`), strings.Count(got, "has lost the session"); results < 2 || notices != 1 {
+					t.Errorf("%d results, and the model got %d notices:\n%s", results, notices, got)
 				}
 			}
 		})
@@ -205,8 +205,8 @@ func (s *startedCommand) answerTo(t *testing.T, id int) string {
 	}
 }
 
-// overHTTP returns a command of server-everything over HTTP. Without its preload it would listen on every
-// interface.
+// overHTTP returns a command for server-everything over HTTP. Without the preloaded module it would listen on
+// every interface.
 func (l *lab) overHTTP() *exec.Cmd {
 	return exec.Command("node", "--import", filepath.Join(l.scripts, "lib/loopback.mjs"), filepath.Join(l.scripts, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
 }
@@ -221,7 +221,7 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// everythingHTTP starts server-everything and returns its address.
+// everythingHTTP starts server-everything over HTTP and returns its address.
 func (l *lab) everythingHTTP(t *testing.T) string {
 	t.Helper()
 	port := freePort(t)
@@ -231,10 +231,10 @@ func (l *lab) everythingHTTP(t *testing.T) string {
 	return awaitHTTP(t, fmt.Sprintf("http://127.0.0.1:%d/mcp", port))
 }
 
-// awaitHTTP returns the address when a server answers there.
+// awaitHTTP waits until a server answers at the address, and returns the address.
 func awaitHTTP(t *testing.T, address string) string {
 	t.Helper()
-	for deadline := time.Now().Add(hang); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(maxWait); ; time.Sleep(50 * time.Millisecond) {
 		resp, err := http.Get(address)
 		if err == nil {
 			resp.Body.Close()

@@ -42,7 +42,7 @@ func (l *lab) testRestart(t *testing.T) {
 			t.Parallel()
 			a := l.newFrailAgent(t, l.agentProgram(t, "claude-"+version+"/claude"), messages{})
 			a.claudeServers(t, "frail")
-			a.onTerminal(t, append([]string{"RUN:main"}, claudeFlags("mcp__frail")...)...)
+			a.runInTerminal(t, append([]string{"RUN:main"}, claudeFlags("mcp__frail")...)...)
 			a.requireRestarts(t)
 		})
 	}
@@ -66,7 +66,7 @@ func (l *lab) newFrailAgent(t *testing.T, program string, s service) *agent {
 	return a
 }
 
-// requireRestarts checks the results of all calls, except those that ended the server.
+// requireRestarts checks the results of all calls, and the notices about the two crashes.
 func (a *agent) requireRestarts(t *testing.T) {
 	t.Helper()
 	a.model.mu.Lock()
@@ -81,7 +81,7 @@ func (a *agent) requireRestarts(t *testing.T) {
 		"was restarted at": 2,
 	} {
 		if n := strings.Count(last, text); n != times {
-			t.Errorf("the model was shown %q %d times, want %d", text, n, times)
+			t.Errorf("the model got %q %d times, want %d", text, n, times)
 		}
 	}
 	if t.Failed() {
@@ -89,23 +89,22 @@ func (a *agent) requireRestarts(t *testing.T) {
 	}
 }
 
-// onTerminal runs Claude Code in a terminal, like a person, until its scripted model has given its last
-// answer.
-func (a *agent) onTerminal(t *testing.T, args ...string) {
+// runInTerminal runs Claude Code in a terminal, as a user would, until its scripted model is complete.
+func (a *agent) runInTerminal(t *testing.T, args ...string) {
 	t.Helper()
 	term := a.openTerminal(t, args...)
-	term.await(func() bool { return a.model.ended("main") })
+	term.await(func() bool { return a.model.complete("main") })
 	term.close()
 }
 
-// A terminal runs an agent. Nobody types in it.
+// A terminal runs an agent without user input.
 type terminal struct {
 	*testing.T
 	cmd    *exec.Cmd
 	mark   mark
 	stdin  io.Closer
 	ended  chan error
-	screen bytes.Buffer // to be read when it has ended
+	screen bytes.Buffer // read it after the agent has exited
 }
 
 // openTerminal starts an agent in a terminal.
@@ -136,30 +135,30 @@ func (a *agent) openTerminal(t *testing.T, args ...string) *terminal {
 	return term
 }
 
-// await waits until a condition is true, while the program runs.
-func (term *terminal) await(so func() bool) {
+// await waits until a condition is true. The test fails if the agent exits before that.
+func (term *terminal) await(condition func() bool) {
 	term.Helper()
-	for !so() {
+	for !condition() {
 		select {
 		case err := <-term.ended:
-			term.Fatalf("it has left: %v\n%s", err, tail(term.screen.String(), 3000))
+			term.Fatalf("the agent has exited: %v\n%s", err, tail(term.screen.String(), 3000))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// end ends the program.
+// end stops the agent.
 func (term *terminal) end() {
 	term.stdin.Close()
-	_ = syscall.Kill(-term.cmd.Process.Pid, syscall.SIGTERM) // it may have left
+	_ = syscall.Kill(-term.cmd.Process.Pid, syscall.SIGTERM) // it may have exited
 	<-term.ended
 }
 
-// close ends the program and checks that no process is left.
+// close stops the agent and checks that no process is left.
 func (term *terminal) close() {
 	term.Helper()
 	term.end()
-	if left := term.mark.gone(hang); len(left) > 0 {
-		term.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
+	if left := term.mark.gone(maxWait); len(left) > 0 {
+		term.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
 	}
 }

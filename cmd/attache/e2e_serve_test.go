@@ -19,11 +19,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// testServe puts attache serve in front of stdio servers, and checks that clients of Streamable HTTP see the
-// same as from the server itself over stdio.
+// testServe puts attache serve in front of stdio servers, and checks that clients over Streamable HTTP see the
+// same as clients of the server itself over stdio.
 func (l *lab) testServe(t *testing.T) {
 	if l.standIn {
-		t.Skip("only attache serves")
+		t.Skip("needs attache")
 	}
 	fixture := []string{"handshake", "tools", "content", "ask", "progress", "large"}
 	for _, row := range []struct {
@@ -64,8 +64,8 @@ func (l *lab) compareServed(t *testing.T, c client, s server, scenarios []string
 	}
 }
 
-// withoutProcess removes from a transcript what depends on a process: its exit, and the probe, which has an
-// unrecorded process of its own over stdio.
+// withoutProcess removes the lines that depend on a process from a transcript: its exit, and the probe, which
+// uses a separate, unrecorded process over stdio.
 func withoutProcess(transcript string) string {
 	lines := slices.DeleteFunc(strings.Split(transcript, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, `{"exit":`) || strings.Contains(line, `"id":"server-discover-probe-`)
@@ -73,11 +73,11 @@ func withoutProcess(transcript string) string {
 	return strings.TrimSuffix(strings.Join(lines, "\n"), "\n")
 }
 
-// compareServedGo is compareServed with the client of the go-sdk.
+// compareServedGo is compareServed with the go-sdk client.
 func (l *lab) compareServedGo(t *testing.T, version string) {
 	command := l.gosdk().command
 	run := func(transport mcp.Transport) string {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 		defer cancel()
 		g := &goSession{ctx: ctx}
 		if g.connect(transport, version); g.session == nil {
@@ -99,7 +99,7 @@ func (l *lab) compareServedGo(t *testing.T, version string) {
 	requireSame(t, "over HTTP", direct, served)
 }
 
-// A front is a running attache serve.
+// A runningFront is a running attache serve.
 type runningFront struct {
 	url  string
 	cmd  *exec.Cmd
@@ -158,19 +158,19 @@ func (f *runningFront) logged() string {
 	return tail(f.log.String(), 4000)
 }
 
-// end ends the front with SIGTERM and checks that no process is left.
+// end stops the front with SIGTERM and checks that no process is left.
 func (f *runningFront) end(t *testing.T) {
 	t.Helper()
 	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
 	err := f.cmd.Wait()
-	if alive := f.mark.gone(hang); err != nil || len(alive) > 0 {
+	if alive := f.mark.gone(maxWait); err != nil || len(alive) > 0 {
 		t.Errorf("attache serve ended with %v; still running: %v\n%s", err, alive, f.logged())
 	}
 }
 
-// testServeDrain ends a front during a call, and kills another.
+// testServeDrain stops a front during a call, and kills another.
 func (l *lab) testServeDrain(t *testing.T) {
 	f := l.startFront(t, l.everything().command)
 	post := func(session, body string) *http.Response {
@@ -193,11 +193,11 @@ func (l *lab) testServeDrain(t *testing.T) {
 	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
 	first := post("", initialize)
 	session := first.Header.Get("Mcp-Session-Id")
-	if _, err := io.Copy(io.Discard, first.Body); err != nil { // a client that leaves before has no session
+	if _, err := io.Copy(io.Discard, first.Body); err != nil { // a client that disconnects before that has no session
 		t.Fatal(err)
 	}
 	_ = post(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
-	// The first progress says that the call runs; then the front is ended.
+	// The first progress shows that the call is running; then the front is stopped.
 	call := post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":2,"steps":4},"_meta":{"progressToken":1}}}`)
 	events := bufio.NewReader(call.Body)
 	for line, all := "", ""; !strings.Contains(line, `"progress":1`); {
@@ -217,7 +217,7 @@ func (l *lab) testServeDrain(t *testing.T) {
 	if err := f.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if alive := f.mark.gone(hang); len(alive) > 0 {
+	if alive := f.mark.gone(maxWait); len(alive) > 0 {
 		t.Errorf("still running after the drain: %v", alive)
 	}
 
@@ -227,11 +227,11 @@ func (l *lab) testServeDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(f.mark.alive()) < 2 {
-		t.Error("the server does not run")
+		t.Error("the server is not running")
 	}
 	_ = f.cmd.Process.Kill()
 	_ = f.cmd.Wait()
-	if alive := f.mark.gone(hang); len(alive) > 0 {
+	if alive := f.mark.gone(maxWait); len(alive) > 0 {
 		t.Errorf("still running after SIGKILL: %v", alive)
 	}
 }

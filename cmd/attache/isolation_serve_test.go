@@ -35,14 +35,14 @@ arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path}
 `
 
-// number returns the size of a test from a variable.
-func number(t *testing.T, name string, otherwise int) int {
+// number returns the number in an environment variable, or a default value.
+func number(t *testing.T, name string, value int) int {
 	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		return otherwise
+	text := os.Getenv(name)
+	if text == "" {
+		return value
 	}
-	n, err := strconv.Atoi(value)
+	n, err := strconv.Atoi(text)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -50,8 +50,8 @@ func number(t *testing.T, name string, otherwise int) int {
 }
 
 // Many sessions of several principals use one attache serve, in both eras: each answer has the user, tenant,
-// workspace and briefing of its own session and of no other. Neighbours have the same conversation key and
-// different principals. Variables set the numbers.
+// workspace and briefing of its own session only. Neighbours have the same conversation key and different
+// principals. Environment variables set the numbers.
 func TestServedSessionsAreIsolated(t *testing.T) {
 	t.Parallel()
 	sessions, principals := number(t, "ATTACHE_ISOLATION_SESSIONS", 16), number(t, "ATTACHE_ISOLATION_PRINCIPALS", 4)
@@ -86,13 +86,13 @@ func TestServedSessionsAreIsolated(t *testing.T) {
 	t.Logf("%d calls of %d sessions of %d principals", made.Load(), sessions, principals)
 }
 
-// serveEcho starts the program in front of echo servers, and returns its URL.
+// serveEcho starts attache serve in front of echo servers, and returns its URL.
 func serveEcho(t *testing.T, config string) string {
 	t.Helper()
 	return startServe(t, exec.Command("attache", "serve", "--config", config, "--log-format", "json", "--listen", "127.0.0.1:0", "--", "echoserver"))
 }
 
-// startServe starts attache serve, which logs JSON, and returns the URL in its log. It ends with the test.
+// startServe starts attache serve, which logs JSON, and returns the URL in its log. The test's cleanup stops it.
 func startServe(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
@@ -121,7 +121,7 @@ func startServe(t *testing.T, cmd *exec.Cmd) string {
 	return ""
 }
 
-// servedSession is a client with the facts that its answers must have.
+// A servedSession is a client with the facts that its answers must contain.
 type servedSession struct {
 	t            *testing.T
 	client       *http.Client
@@ -129,8 +129,8 @@ type servedSession struct {
 	modern       bool
 	thread       string
 	key, foreign string
-	id           string            // of a legacy session
-	facts        map[string]string // by the word in front of the number
+	id           string            // the id of a legacy session
+	facts        map[string]string // numbers by the word before them
 	briefings    atomic.Int64
 }
 
@@ -161,11 +161,11 @@ func (s *servedSession) run(n int, made *atomic.Int64) {
 	}
 }
 
-// fact matches the facts of a session.
+// fact matches a fact of a session.
 var fact = regexp.MustCompile(`\b(user|tenant|goal|ws)-(\d+)`)
 
 // call makes one call and reports whether its answer is right. For some calls it first tries the key of
-// another principal, who must not find a legacy session.
+// another principal, to whom the legacy session must not exist.
 func (s *servedSession) call(id int) bool {
 	meta := ""
 	if s.modern {
@@ -175,7 +175,7 @@ func (s *servedSession) call(id int) bool {
 	frame := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoami","arguments":{"user":"nobody"}%s}}`, id, meta)
 	if !s.modern && rand.IntN(20) == 0 {
 		if status, _, body := s.post(s.foreign, frame); status != http.StatusNotFound {
-			s.t.Errorf("session %s: another's key: %d %s", s.facts["ws"], status, body)
+			s.t.Errorf("session %s: another principal's key: %d %s", s.facts["ws"], status, body)
 			return false
 		}
 	}
@@ -183,7 +183,7 @@ func (s *servedSession) call(id int) bool {
 	found := map[string]bool{}
 	for _, m := range fact.FindAllSubmatch(body, -1) {
 		if word, n := string(m[1]), string(m[2]); s.facts[word] != n {
-			s.t.Errorf("session %v: has %s-%s: %s", s.facts, word, n, body)
+			s.t.Errorf("session %v: the answer has %s-%s: %s", s.facts, word, n, body)
 			return false
 		}
 		found[string(m[1])] = true

@@ -26,8 +26,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// isolationConfig is the configuration of every attache. The rates allow rateBurst calls and then none for the
-// rest of the test.
+// isolationConfig is the configuration of every attache. The rates allow rateBurst calls and then none until
+// the test ends.
 const isolationConfig = `
 identity:
   jwt: {issuer: "https://issuer.test", audience: attache, jwks: jwks.json}
@@ -39,7 +39,7 @@ arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path}
   - {tools: ["*"], argument: session, value: session.id}
 access:
-  hide: true # from who asks for the list before anybody is identified
+  hide: true # from clients that list tools before they are identified
   rules:
     - {tools: ["whoami"], require: [records:read], when: 'principal.user != "nobody"'}
   rates:
@@ -51,10 +51,10 @@ access:
 const (
 	isolationRelays = 50
 	rateBurst       = 5
-	rateTries       = 10 // of each conversation, with each of the tools that are limited
+	rateTries       = 10 // calls of each rate-limited tool, in each conversation
 )
 
-// Fifty sessions run at once, each through its own attache in this process: no call has the principal or
+// Fifty concurrent sessions, each through its own attache in this process: no call has the principal or
 // workspace of another session, and no rate uses another's bucket. A fifth of the attaches have several
 // conversations, each with its own token. ATTACHE_ISOLATION_CALLS is the total number of calls.
 func TestSessionsAreIsolated(t *testing.T) {
@@ -95,13 +95,13 @@ type isolatedSession struct {
 
 // A conversation has the principal and workspace of its calls.
 type conversation struct {
-	meta, metaOnce                   string // members of _meta, and those of the first call alone
+	meta, metaOnce                   string // members of _meta in every call, and in the first call only
 	User, Tenant, Workspace, Session string
 }
 
 // newIsolatedSession makes session i: identified by an API key, by a token, by a session file, by the
-// operator's variables and a token, or by tokens in _meta. Two neighbours have the same tenant, so that a
-// shared bucket shows.
+// operator's variables and a token, or by tokens in _meta. Two neighbours have the same tenant, so that the
+// test detects a shared bucket.
 func newIsolatedSession(t *testing.T, dir string, i int) *isolatedSession {
 	t.Helper()
 	own := filepath.Join(dir, strconv.Itoa(i))
@@ -175,41 +175,41 @@ func (s *isolatedSession) run(t *testing.T, n int) (made int) {
 		fromRelay.CloseWithError(io.EOF)
 		ended <- err
 	}()
-	requests, greeted := s.requests(n), make(chan struct{})
+	requests, ready := s.requests(n), make(chan struct{})
 	go func() {
 		defer client.Close()
 		for _, r := range requests {
-			if r.of != nil {
-				<-greeted
+			if r.conversation != nil {
+				<-ready
 			}
 			if _, err := io.WriteString(client, r.frame+"\n"); err != nil {
 				return
 			}
 		}
 	}()
-	made = s.check(t, replies, requests, sync.OnceFunc(func() { close(greeted) }))
+	made = s.check(t, replies, requests, sync.OnceFunc(func() { close(ready) }))
 	if err := <-ended; err != nil {
 		t.Errorf("session %s: %v", s.name, err)
 	}
 	return made
 }
 
-// A request is a frame, and for a call its conversation.
+// A request is a frame and, for a call, its conversation.
 type request struct {
-	frame string
-	tool  string
-	of    *conversation // nil for what is no call
+	frame        string
+	tool         string
+	conversation *conversation // nil if the frame is not a call
 }
 
-// lastGreeting marks the request whose reply the calls wait for: it lists the arguments to fill.
-const lastGreeting = "tools/list"
+// listRequest marks the request for whose reply the calls wait: it lists the arguments to fill.
+const listRequest = "tools/list"
 
 // requests returns the client's messages: the handshake, and then the calls of its conversations in turn,
-// those of limited tools first.
+// with those of rate-limited tools first.
 func (s *isolatedSession) requests(n int) []request {
 	all := []request{
 		{frame: `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`},
-		{frame: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, tool: lastGreeting},
+		{frame: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, tool: listRequest},
 	}
 	tools := []string{}
 	for range rateTries {
@@ -233,24 +233,24 @@ func (s *isolatedSession) requests(n int) []request {
 	return all
 }
 
-// check reads the replies to all requests and returns the number of calls. It calls greeted when the handshake
-// is over, or when it gives up.
-func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []request, greeted func()) (made int) {
+// check reads and checks the replies to all requests, and returns the number of calls. It calls ready after the
+// handshake, or when it returns early.
+func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []request, ready func()) (made int) {
 	defer replies.Close()
-	defer greeted()
+	defer ready()
 	allowed := map[string]int{} // by tool
 	lines := bufio.NewScanner(replies)
 	for n := 0; n < len(requests) && lines.Scan(); n++ {
 		reply := wire.Value{Raw: lines.Bytes()}
 		id, err := strconv.Atoi(string(reply.Get("id").Raw))
 		if err != nil || id < 0 || id >= len(requests) {
-			t.Errorf("session %s: reply to nothing: %.200s", s.name, lines.Bytes())
+			t.Errorf("session %s: reply to no request: %.200s", s.name, lines.Bytes())
 			return made
 		}
 		r := requests[id]
-		if r.of == nil {
-			if r.tool == lastGreeting {
-				greeted()
+		if r.conversation == nil {
+			if r.tool == listRequest {
+				ready()
 			}
 			continue
 		}
@@ -262,7 +262,7 @@ func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []
 		refused := reply.Get("result", "isError").Exists()
 		switch {
 		case r.tool == "whoami":
-			if problem := r.of.differs(text); refused || problem != "" {
+			if problem := r.conversation.check(text); refused || problem != "" {
 				t.Errorf("session %s: call %d: %s: %s", s.name, id, text, problem)
 				return made
 			}
@@ -283,9 +283,9 @@ func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []
 	return made
 }
 
-// differs describes what in an answer of the echo server belongs to another session: its arguments, or the
-// environment of the server.
-func (c *conversation) differs(text string) string {
+// check checks that the arguments and the environment in an answer of the echo server belong to the
+// conversation, and describes the difference if not.
+func (c *conversation) check(text string) string {
 	got := conversation{}
 	rest, decoder := text, json.NewDecoder(strings.NewReader(text))
 	if err := decoder.Decode(&got); err != nil {
@@ -297,12 +297,12 @@ func (c *conversation) differs(text string) string {
 		return fmt.Sprintf("want %+v", *c)
 	}
 	if c.meta == "" && !slices.Contains(strings.Fields(rest), "ATTACHE_USER_ID="+c.User) {
-		return "the server's environment is not of " + c.User
+		return "the server's environment lacks the user " + c.User
 	}
 	return ""
 }
 
-// startEcho starts an echo server in memory.
-func startEcho(given string) *mempipe.Server {
-	return mempipe.Serve(func(in io.Reader, out io.Writer) error { return echo(in, out, " "+given) })
+// startEcho starts an in-memory echo server with an environment.
+func startEcho(env string) *mempipe.Server {
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error { return echo(in, out, " "+env) })
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// remoteServer is a script command: "remoteserver FILE..." starts a server over HTTP with sessions, and
-// replaces REMOTE in the files and sets the variable REMOTE to its address. It writes each request as a line
-// of requests.txt, with its headers.
+// remoteServer is a script command: "remoteserver FILE..." starts an HTTP server with sessions. It replaces
+// REMOTE in the files with the server's address and sets the variable REMOTE to it. The server writes each
+// request, with its headers, as a line of requests.txt.
 func remoteServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: remoteserver FILE...")

@@ -29,8 +29,8 @@ func listen(t *testing.T, network, address string) net.Listener {
 	return l
 }
 
-// inherited returns a command that runs attache serve in a shell with an open socket.
-func inherited(t *testing.T, l net.Listener, serve string) *exec.Cmd {
+// inheritSocket returns a command that runs attache serve with an inherited socket.
+func inheritSocket(t *testing.T, l net.Listener, serve string) *exec.Cmd {
 	t.Helper()
 	file, err := l.(interface{ File() (*os.File, error) }).File()
 	if err != nil {
@@ -70,17 +70,17 @@ func postTo(t *testing.T, l net.Listener, session, body string) (resp *http.Resp
 
 const openSession = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`
 
-// attache serve uses a socket that was opened for it, as systemd does, instead of serve.listen. Servers do not
-// get its variables.
+// attache serve uses an inherited socket, such as one from systemd, instead of serve.listen. Servers do not get
+// its variables.
 func TestServeInheritedSocket(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	socket := filepath.Join(t.TempDir(), "s")
 	for _, at := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", socket}} {
 		t.Run(at.network, func(t *testing.T) {
 			l := listen(t, at.network, at.address)
-			url := startServe(t, inherited(t, l, `-- sh -c '[ -z "$LISTEN_PID$LISTEN_FDS" ] && exec echoserver'`))
+			url := startServe(t, inheritSocket(t, l, `-- sh -c '[ -z "$LISTEN_PID$LISTEN_FDS" ] && exec echoserver'`))
 			if want := l.Addr().String(); !strings.Contains(url, want) {
-				t.Errorf("it serves %s, want %s", url, want)
+				t.Errorf("the URL is %s, want %s", url, want)
 			}
 			if resp, body := postTo(t, l, "", openSession); resp.StatusCode != http.StatusOK {
 				t.Error(resp.Status, body)
@@ -89,7 +89,7 @@ func TestServeInheritedSocket(t *testing.T) {
 	}
 }
 
-// attache serve refuses a socket without connections.
+// attache serve refuses an inherited datagram socket.
 func TestServeRefusesDatagrams(t *testing.T) {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -109,9 +109,9 @@ func TestServeRefusesDatagrams(t *testing.T) {
 	}
 }
 
-// A session continues in another process of attache, however the first one ended. It is briefed once, and told
-// each time that the server has lost its state.
-func TestServeGoesOnAfterRestart(t *testing.T) {
+// A session continues in another process of attache, however the first process ended. It is briefed once, and
+// each new process reports that the server has lost its state.
+func TestServeContinuesAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	config := filepath.Join(dir, "config.yaml")
@@ -120,7 +120,7 @@ func TestServeGoesOnAfterRestart(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	var session string
 	for i, end := range []os.Signal{syscall.SIGKILL, syscall.SIGTERM, nil} {
-		cmd := inherited(t, l, "--config "+config+" -- echoserver")
+		cmd := inheritSocket(t, l, "--config "+config+" -- echoserver")
 		if end == nil {
 			startServe(t, cmd)
 		} else if err := cmd.Start(); err != nil {
@@ -137,8 +137,8 @@ func TestServeGoesOnAfterRestart(t *testing.T) {
 		if briefed := strings.Contains(body, "Ship it"); briefed != (i == 0) {
 			t.Errorf("process %d: briefed: %t: %s", i+1, briefed, body)
 		}
-		if told := strings.Contains(body, "the session with the server echoserver was opened again at"); told != (i > 0) {
-			t.Errorf("process %d: told of the server's loss: %t: %s", i+1, told, body)
+		if reported := strings.Contains(body, "the session with the server echoserver was opened again at"); reported != (i > 0) {
+			t.Errorf("process %d: reported the server's loss: %t: %s", i+1, reported, body)
 		}
 		if end != nil {
 			_ = cmd.Process.Signal(end)
@@ -153,9 +153,9 @@ func TestServeStatus(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	l := listen(t, "tcp", "127.0.0.1:0")
-	url := startServe(t, inherited(t, l, "-- echoserver"))
+	url := startServe(t, inheritSocket(t, l, "-- echoserver"))
 	postTo(t, l, "", openSession)
-	shown := func(args ...string) string {
+	status := func(args ...string) string {
 		out, err := exec.Command("attache", append([]string{"status"}, args...)...).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -171,16 +171,16 @@ func TestServeStatus(t *testing.T) {
 			}
 		}
 	}
-	// It is written a second after what it says.
+	// The report is written a second after the session is opened.
 	for end := time.Now().Add(5 * time.Minute); (len(report.Running) == 0 || report.Running[0].Front.Sessions == 0) && time.Now().Before(end); {
-		if err := json.Unmarshal([]byte(shown("--json")), &report); err != nil {
+		if err := json.Unmarshal([]byte(status("--json")), &report); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if r := report.Running; len(r) != 1 || r[0].Server != "echoserver" || !slices.Equal(r[0].Front.URLs, []string{url}) || r[0].Front.Sessions != 1 {
 		t.Errorf("%+v", r)
 	}
-	if text := shown(); !strings.Contains(text, "serves       "+url+"\n    sessions     1\n") || strings.Contains(text, "calls") {
+	if text := status(); !strings.Contains(text, "serves       "+url+"\n    sessions     1\n") || strings.Contains(text, "calls") {
 		t.Error(text)
 	}
 }
@@ -191,7 +191,7 @@ func TestServeRestart(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	l := listen(t, "tcp", "127.0.0.1:0")
-	startServe(t, inherited(t, l, "-- echoserver"))
+	startServe(t, inheritSocket(t, l, "-- echoserver"))
 	resp, _ := postTo(t, l, "", openSession)
 	session := resp.Header.Get("Mcp-Session-Id")
 	call := func() string {
@@ -208,7 +208,7 @@ func TestServeRestart(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if time.Now().After(end) { // its report is written a second after its start
+		if time.Now().After(end) { // attache serve writes its report a second after its start
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -23,16 +23,16 @@ import (
 //
 //	layers facts=WORD,WORD...
 //
-// is the layer. It adds a note with each frame's session, workspace, its source and the
-// revision. The words are
+// configures the layer, which adds a note for each frame with its session, its workspace, the
+// source of the workspace, and the revision. The words are
 //
-//	operator   the operator named the session and the workspace
-//	host       the host's variables did
-//	roots      a client may be asked for its roots, which each ping waits for
-//	explain    facts that were not used get a note too
+//	operator   the operator sets the session and the workspace
+//	host       the host's variables set them
+//	roots      a client may be asked for its roots, and each ping waits for them
+//	explain    facts that are not used add a note, too
 func TestFacts(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the paths are of other systems")
+		t.Skip("the paths are not Windows paths")
 	}
 	proxytest.Player{
 		Options: proxy.Options{IDPrefix: "own-"},
@@ -96,7 +96,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// A waitingRelay blocks in Suspend.
+// A waitingRelay waits in Suspend and then resumes.
 type waitingRelay struct{ middleware.Relay }
 
 func (w waitingRelay) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Duration, resume middleware.Handler) {
@@ -119,8 +119,8 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := shared.Connect(capture.ConnOptions{})
-	seen := 0
-	handler := c.Layer().Wrap(func(ctx context.Context, _ *wire.Message) error { seen++; return nil })
+	passed := 0
+	handler := c.Layer().Wrap(func(ctx context.Context, _ *wire.Message) error { passed++; return nil })
 	call := middleware.Call{}
 	var scanner wire.Scanner
 	before := heap()
@@ -134,13 +134,13 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if grown := int(heap()) - int(before); grown > 24<<20 || seen != 3000 {
-		t.Errorf("%d conversations with tokens of 32 KB hold %d MiB", seen, grown>>20)
+	if grown := int(heap()) - int(before); grown > 24<<20 || passed != 3000 {
+		t.Errorf("%d conversations with tokens of 32 KB use %d MiB", passed, grown>>20)
 	}
 	runtime.KeepAlive(c)
 }
 
-// After Recheck the principal is looked up again, and Changed is called if it is another one.
+// After Recheck the principal is looked up again, and Changed is called if it differs.
 func TestRecheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		user := "ada"
@@ -155,7 +155,7 @@ func TestRecheck(t *testing.T) {
 		}
 		c := shared.Connect(capture.ConnOptions{Changed: func() { changed++ }})
 		if got := ping(t, c); got != "ada" {
-			t.Errorf("at first: %s", got)
+			t.Errorf("before Recheck: %s", got)
 		}
 		user = "bob"
 		if got := ping(t, c); got != "ada" || changed != 0 {
@@ -207,7 +207,7 @@ func TestAlternatingOwners(t *testing.T) {
 			time.Sleep(step.wait)
 			user = step.user
 			if got := ping(t, c); got != user || changed != step.changed {
-				t.Errorf("step %d: %s instead of %s, changed %d times", i, got, user, changed)
+				t.Errorf("step %d: got %s, want %s, changed %d times", i, got, user, changed)
 			}
 		}
 	})

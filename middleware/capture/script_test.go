@@ -22,18 +22,18 @@ import (
 //
 // lists the answers of successive look-ups; the last answer repeats:
 //
-//	USER[:PERMISSION...]   the user that is found
-//	key                    a user named like the credential, nobody without one
+//	USER[:PERMISSION...]   the principal
+//	key                    a user named after the credential; nobody without a credential
 //	refused                the credential is refused
 //	down                   a temporary failure
-//	away                   the source does not answer
+//	away                   the source of principals does not answer
 //	DURATION/ANSWER        the answer takes that long
 //	accept                 not an answer: credentials in _meta are accepted
 //	known=USER             not an answer: the owner of messages without a credential
 //
-// Each look-up of a credential, and the context of each frame, adds a note.
+// Each look-up of a credential adds a note, and each frame adds a note with its principal.
 func TestScripts(t *testing.T) {
-	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"capture": scripted}}.Play(t, "testdata/*.txt")
+	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"capture": scriptedLayer}}.Play(t, "testdata/*.txt")
 }
 
 var (
@@ -42,7 +42,7 @@ var (
 	errAway    = errors.New("away")
 )
 
-func scripted(s *proxytest.Session, arg string) middleware.Layer {
+func scriptedLayer(s *proxytest.Session, arg string) middleware.Layer {
 	o := capture.Options{
 		Passing:    func(err error) bool { return errors.Is(err, errDown) || errors.Is(err, errAway) },
 		Unanswered: func(err error) bool { return errors.Is(err, errAway) },
@@ -95,7 +95,7 @@ func principalOf(call *middleware.Call) string {
 	return text
 }
 
-// answers gives the answers of look-ups, in order.
+// answers has the answers of successive look-ups.
 type answers struct {
 	s     *proxytest.Session
 	mu    sync.Mutex

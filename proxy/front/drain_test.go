@@ -18,7 +18,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A statusWriter notes the status of a response.
+// A statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -33,10 +33,9 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A front that ends refuses a call that attache itself sends to it as a client. It says that nothing
-// was executed, so the call is sent again, to the front that goes on with the session, and is
-// executed once.
-func TestDrainIsNotNoticed(t *testing.T) {
+// A draining front refuses a call from an attache client and reports that nothing was executed. The
+// client sends the call again, to the front that now serves the session, and it is executed once.
+func TestDrainRetriesCall(t *testing.T) {
 	var calls, refused atomic.Int32
 	store := &memoryStore{saved: map[sessions.Key]sessions.Session{}, own: map[sessions.Key]bool{}}
 	newFront := func() *Front {
@@ -47,14 +46,14 @@ func TestDrainIsNotNoticed(t *testing.T) {
 		}})
 	}
 	first, second := newFront(), newFront()
-	var now atomic.Pointer[Front]
-	now.Store(first)
+	var current atomic.Pointer[Front]
+	current.Store(first)
 	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := &statusWriter{ResponseWriter: w}
-		now.Load().ServeHTTP(s, r)
+		current.Load().ServeHTTP(s, r)
 		if r.Method == http.MethodPost && s.status == http.StatusServiceUnavailable {
 			refused.Add(1)
-			now.Store(second)
+			current.Store(second)
 		}
 	}))
 	transport := remote.NewTransport(remote.TransportOptions{})
@@ -69,7 +68,7 @@ func TestDrainIsNotNoticed(t *testing.T) {
 		balancer.Close()
 	}()
 	answers := bufio.NewReader(client.Stdout())
-	say := func(line string) string {
+	request := func(line string) string {
 		io.WriteString(client.Stdin(), line+"\n")
 		answer, err := answers.ReadString('\n')
 		if err != nil {
@@ -77,23 +76,23 @@ func TestDrainIsNotNoticed(t *testing.T) {
 		}
 		return answer
 	}
-	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	request(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	io.WriteString(client.Stdin(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	const answer = `{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}` + "\n"
 	const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`
-	if got := say(fmt.Sprintf(call, 1)); got != fmt.Sprintf(answer, 1) {
-		t.Errorf("before the end: %s", got)
+	if got := request(fmt.Sprintf(call, 1)); got != fmt.Sprintf(answer, 1) {
+		t.Errorf("before the drain: %s", got)
 	}
 	first.Drain(t.Context())
-	if got := say(fmt.Sprintf(call, 2)); got != fmt.Sprintf(answer, 2) {
-		t.Errorf("after the end: %s", got)
+	if got := request(fmt.Sprintf(call, 2)); got != fmt.Sprintf(answer, 2) {
+		t.Errorf("after the drain: %s", got)
 	}
 	if calls.Load() != 2 || refused.Load() != 1 {
 		t.Errorf("%d calls were executed and %d refused, want 2 and 1", calls.Load(), refused.Load())
 	}
 }
 
-// countingServer answers each request, and counts the calls of tools.
+// countingServer answers each request and counts tool calls.
 func countingServer(calls *atomic.Int32) *mempipe.Server {
 	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
 		lines := bufio.NewScanner(in)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// While credentials cannot be checked, the front warns once a minute and not with each request.
-func TestUnavailableIsWarnedOnce(t *testing.T) {
+// While credentials cannot be checked, the front warns once a minute, not for each request.
+func TestUnavailableWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		f := New(Options{
@@ -37,23 +37,23 @@ func TestUnavailableIsWarnedOnce(t *testing.T) {
 	})
 }
 
-// A client that gives up while its credential is checked was refused nothing.
-func TestClientGoneIsNoRefusal(t *testing.T) {
+// If the client disconnects while its credential is checked, no refusal is logged.
+func TestDisconnectIsNotRefusal(t *testing.T) {
 	var out bytes.Buffer
-	gone, leave := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	f := New(Options{
 		Log: slog.New(slog.NewTextHandler(&out, nil)),
 		Authenticate: func(context.Context, string) (Principal, error) {
-			leave()
+			cancel()
 			return Principal{}, ErrUnavailable
 		},
 	})
-	for _, ctx := range []context.Context{gone, t.Context()} {
+	for _, ctx := range []context.Context{canceled, t.Context()} {
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader("{}"))
 		r.Header.Set("Authorization", "Bearer key")
 		f.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 1 || !strings.Contains(out.String(), "level=WARN") {
-		t.Errorf("%d lines, want the warning of the second request alone:\n%s", n, &out)
+		t.Errorf("%d lines, want only the warning for the second request:\n%s", n, &out)
 	}
 }

@@ -16,51 +16,51 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A loan is memory that is overwritten as soon as nobody holds it.
-type loan struct {
-	bytes   []byte
-	holders atomic.Int32
-	over    func()
+// A testLease leases memory that is overwritten when its last holder releases it.
+type testLease struct {
+	bytes    []byte
+	holders  atomic.Int32
+	released func()
 }
 
-func (l *loan) Hold() { l.holders.Add(1) }
+func (l *testLease) Hold() { l.holders.Add(1) }
 
-func (l *loan) Release() {
+func (l *testLease) Release() {
 	if n := l.holders.Add(-1); n == 0 {
 		copy(l.bytes, bytes.Repeat([]byte("#"), len(l.bytes)))
-		l.over()
+		l.released()
 	} else if n < 0 {
 		panic("released too often")
 	}
 }
 
-// An echo is a server that keeps the lines that it takes, and answers with their params, in memory
-// that is lent.
-type echo struct {
-	t    *testing.T
-	to   wire.Sink
-	mu   sync.Mutex // held while to is called
-	lent *atomic.Int64
-	gone chan struct{}
-	all  sync.WaitGroup
+// An echoServer answers each request with its params. It keeps the lines it receives, and its
+// answers are in leased memory.
+type echoServer struct {
+	t      *testing.T
+	sink   wire.Sink
+	mu     sync.Mutex // held while sink is called
+	leases *atomic.Int64
+	exited chan struct{}
+	all    sync.WaitGroup
 }
 
-func (e *echo) Stdin() io.WriteCloser { return e }
-func (e *echo) Stdout() io.Reader     { return nil }
-func (e *echo) Push(to wire.Sink)     { e.to = to }
-func (e *echo) Stop()                 {}
-func (e *echo) Wait() error           { <-e.gone; return nil }
+func (e *echoServer) Stdin() io.WriteCloser { return e }
+func (e *echoServer) Stdout() io.Reader     { return nil }
+func (e *echoServer) Push(sink wire.Sink)   { e.sink = sink }
+func (e *echoServer) Stop()                 {}
+func (e *echoServer) Wait() error           { <-e.exited; return nil }
 
-func (e *echo) Write(b []byte) (int, error) {
-	e.t.Errorf("a line was not handed over: %.100q", b)
+func (e *echoServer) Write(b []byte) (int, error) {
+	e.t.Errorf("a line was written and not passed to Take: %.100q", b)
 	return len(b), nil
 }
 
 // Take implements wire.MessageTaker.
-func (e *echo) Take(m *wire.Message) bool {
+func (e *echoServer) Take(m *wire.Message) bool {
 	line, lease := m.KeepLine()
 	if large := len(line) > largeBody; large != (lease != nil) {
-		e.t.Errorf("a line of %d bytes is lent: %t", len(line), lease != nil)
+		e.t.Errorf("a line of %d bytes has a lease: %t", len(line), lease != nil)
 	}
 	e.all.Go(func() {
 		var m wire.Message
@@ -76,9 +76,9 @@ func (e *echo) Take(m *wire.Message) bool {
 	return true
 }
 
-func (e *echo) answer(line []byte) {
-	e.lent.Add(1)
-	l := &loan{bytes: line, over: func() { e.lent.Add(-1) }}
+func (e *echoServer) answer(line []byte) {
+	e.leases.Add(1)
+	l := &testLease{bytes: line, released: func() { e.leases.Add(-1) }}
 	l.Hold()
 	defer l.Release()
 	var m wire.Message
@@ -87,27 +87,27 @@ func (e *echo) answer(line []byte) {
 	m.Lease = l
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_ = e.to.Line(&m, false)
+	_ = e.sink.Line(&m, false)
 }
 
 // Close implements io.Closer.
-func (e *echo) Close() error {
+func (e *echoServer) Close() error {
 	go func() {
 		e.all.Wait()
-		e.to.End()
-		close(e.gone)
+		e.sink.End()
+		close(e.exited)
 	}()
 	return nil
 }
 
-// Memory that is lent for large messages is used again only when nobody reads it any more, and is
-// given back.
-func TestLentMemory(t *testing.T) {
+// Memory leased for large messages is reused only after its last reader releases it, and all of it
+// is released.
+func TestLeasedMemory(t *testing.T) {
 	const clients, calls = 8, 30
-	var lent atomic.Int64
+	var leases atomic.Int64
 	f := New(Options{Open: func(Opening) (Relay, error) {
 		return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
-			return &echo{t: t, lent: &lent, gone: make(chan struct{})}, nil
+			return &echoServer{t: t, leases: &leases, exited: make(chan struct{})}, nil
 		}}}, nil
 	}})
 	server := httptest.NewServer(f)
@@ -115,7 +115,7 @@ func TestLentMemory(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range clients {
 		all.Go(func() {
-			c := &lentClient{t: t, url: server.URL}
+			c := &sessionClient{t: t, url: server.URL}
 			c.call("initialize", `{"n":0}`)
 			for i := range calls {
 				size := []int{10, largeBody, 3 * largeBody}[(n+i)%3]
@@ -125,20 +125,20 @@ func TestLentMemory(t *testing.T) {
 	}
 	all.Wait()
 	f.Drain(t.Context())
-	server.Close() // a client may have the whole answer before its handler gives the memory back
-	if n := lent.Load(); n != 0 {
-		t.Errorf("the memory of %d messages was not given back", n)
+	server.Close() // a client may have the whole answer before its handler releases the memory
+	if n := leases.Load(); n != 0 {
+		t.Errorf("the memory of %d messages was not released", n)
 	}
 }
 
-// A lentClient is a client with a session.
-type lentClient struct {
+// A sessionClient sends its requests in one session.
+type sessionClient struct {
 	t            *testing.T
 	url, session string
 }
 
-// call makes a call and checks that its answer has the params.
-func (c *lentClient) call(method, params string) {
+// call makes a call and checks that the answer echoes its params.
+func (c *sessionClient) call(method, params string) {
 	r, err := http.NewRequest("POST", c.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`))
 	if err != nil {
 		c.t.Error(err)

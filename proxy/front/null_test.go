@@ -11,9 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// sessionWithFractions returns a session with a call for each id, each of which has a stream of its
-// own.
-func sessionWithFractions(ids ...string) *session {
+// sessionWithCalls returns a session with one call for each id, each on its own stream.
+func sessionWithCalls(ids ...string) *session {
 	s := &session{log: slog.New(slog.DiscardHandler), calls: map[string]*call{}, tokens: map[string]*call{}}
 	for i, id := range ids {
 		t := newStream(true)
@@ -23,19 +22,19 @@ func sessionWithFractions(ids ...string) *session {
 	return s
 }
 
-// The relay refuses an id that is no integer with null, in the order of the calls.
+// The relay refuses calls whose id is not an integer with a null id, oldest call first.
 func TestNullAnswersTheOldestCall(t *testing.T) {
 	ids := []string{"9.5", "7", "1.5", "3e1", "2.5"}
 	for range 20 { // a map has no order
-		if c := sessionWithFractions(ids...).callLocked([]byte("null")); c.id != "9.5" {
+		if c := sessionWithCalls(ids...).callLocked([]byte("null")); c.id != "9.5" {
 			t.Fatalf("null answers %s", c.id)
 		}
 	}
 }
 
-// An array goes to one stream, and answers no call of another.
+// An array is sent on one stream, and its replies answer no call of another stream.
 func TestNullsInAnArray(t *testing.T) {
-	s := sessionWithFractions("1.5", "2.5")
+	s := sessionWithCalls("1.5", "2.5")
 	var m wire.Message
 	m.Reset(wire.Server, []byte(strings.Replace(`[ERROR,ERROR]`, "ERROR", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}`, 2)+"\n"))
 	m.LookEnvelope()
@@ -45,8 +44,8 @@ func TestNullsInAnArray(t *testing.T) {
 	}
 }
 
-// That requests are refused at a limit does not hide that credentials cannot be checked.
-func TestRefusalsAreWarnedOfByKind(t *testing.T) {
+// A warning about a limit does not suppress the warning that credentials cannot be checked.
+func TestRefusalWarningsByKind(t *testing.T) {
 	var log bytes.Buffer
 	f := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	x := &exchange{f: f, r: httptest.NewRequest("POST", "/mcp", nil)}

@@ -30,13 +30,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// TestScripts plays the files of testdata. Each section is a case in a world of its own,
-// whose clock stands still while anything moves. The comment of a file says which
-// commands there are.
+// TestScripts runs the scripts in testdata. Each section is a test case in its own synctest bubble,
+// with a new world. The comment in legacy.txtar lists the commands.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no files", err)
+		t.Fatal("no scripts", err)
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -45,7 +44,7 @@ func TestScripts(t *testing.T) {
 		}
 		for _, section := range txtar.Parse(data).Files {
 			t.Run(section.Name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { newWorld(t).play(string(section.Data)) })
+				synctest.Test(t, func(t *testing.T) { newWorld(t).run(string(section.Data)) })
 			})
 		}
 	}
@@ -60,26 +59,26 @@ type world struct {
 	server    *http.Server
 	client    *http.Client
 	log       strings.Builder
-	store     *memoryStore // of w.o, nil for none
+	store     *memoryStore // w.o.Store, or nil
 	ids       idNames
 	http2     bool
-	deaf      int // how many bytes a server takes that it does not read; 0 for any number
-	children  int // how many servers may run; 0 for any number
+	buffer    int // bytes that a server accepts before it reads them; 0 for no limit
+	children  int // servers that may run; 0 for no limit
 	layers    []middleware.Layer
-	judged    []string // methods of the messages that came to a layer, each with its sender
+	judged    []string // messages that judge has seen, as method=sender
 	sessions  map[string]string
 	exchanges map[string]*clientExchange
 	raw       map[string]net.Conn
 
 	mu      sync.Mutex
 	servers []*mempipe.Server
-	running int // sessions that have not been closed
+	running int // open sessions
 }
 
 // A clientExchange is a request as its client sees it.
 type clientExchange struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the headers are there, or the error
+	done   chan struct{} // closed when resp or err is set
 	resp   *http.Response
 	err    error
 	body   *bufio.Reader
@@ -101,15 +100,15 @@ func (w *world) open(Opening) (Relay, error) {
 	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.o.Hold, Layers: w.layers, Log: w.o.Log.With("client", "its"), Start: func(context.Context) (proxy.Upstream, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		s := mempipe.NewServer(w.deaf)
+		s := mempipe.NewServer(w.buffer)
 		go func() { <-s.Stopping(); s.Exit(nil) }()
 		w.servers = append(w.servers, s)
 		return s, nil
 	}}}, nil
 }
 
-// judge is a layer that notes who sends the messages of the client, and holds back those of the
-// method held for a second.
+// judge is a layer that records the sender of each client message, and delays messages with the
+// method "held" by a second.
 func (w *world) judge(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if m.From == wire.Client {
@@ -135,7 +134,7 @@ func (w *world) closed() {
 	w.running--
 }
 
-// start begins to serve, with the options that the script has set by then.
+// start starts the front with the options that the script has set, unless it is running.
 func (w *world) start() {
 	if w.front != nil {
 		return
@@ -151,8 +150,8 @@ func (w *world) start() {
 	w.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-func (w *world) play(script string) {
-	defer w.end()
+func (w *world) run(script string) {
+	defer w.close()
 	for n, line := range strings.Split(script, "\n") {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -163,7 +162,7 @@ func (w *world) play(script string) {
 	}
 }
 
-func (w *world) end() {
+func (w *world) close() {
 	for _, c := range w.raw {
 		c.Close()
 	}
@@ -180,7 +179,7 @@ func (w *world) end() {
 	w.listener.Close()
 }
 
-// step does what a line says.
+// step runs one line of a script.
 func (w *world) step(line string) error {
 	command, rest, _ := strings.Cut(line, " ")
 	switch command {
@@ -204,7 +203,7 @@ func (w *world) step(line string) error {
 	case "body", "event", "comment", "end", "cut":
 		name, want, _ := strings.Cut(rest, " ")
 		return w.expectBody(command, name, want)
-	case "raw": // NAME BYTES, on a connection of its own
+	case "raw": // NAME BYTES, on a new connection
 		name, text, _ := strings.Cut(rest, " ")
 		w.start()
 		c, err := w.listener.dial(context.Background(), "", "")
@@ -231,13 +230,13 @@ func (w *world) step(line string) error {
 		time.Sleep(d)
 		synctest.Wait()
 		return err
-	case "passed": // TIME at most, since the beginning; the clock of a bubble begins at midnight
+	case "passed": // TIME at most, since the start; the clock of a bubble starts at midnight
 		d, err := time.ParseDuration(rest)
 		if passed := time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil && passed > d {
-			err = fmt.Errorf("%v have passed", passed)
+			err = fmt.Errorf("%v passed", passed)
 		}
 		return err
-	case "alive": // NAME TIME, with a comment every aliveTime
+	case "alive": // NAME TIME, with a comment each aliveTime
 		name, text, _ := strings.Cut(rest, " ")
 		d, err := time.ParseDuration(text)
 		for range d / aliveTime {
@@ -251,7 +250,7 @@ func (w *world) step(line string) error {
 		go w.front.Drain(context.Background())
 		synctest.Wait()
 		return nil
-	case "restart": // the process ends, and another one takes its place
+	case "restart": // a new process replaces this one
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		w.front.Drain(ctx)
@@ -266,7 +265,7 @@ func (w *world) step(line string) error {
 			return err
 		}
 		if id := w.exchanges[name].resp.Header.Get(sessionHeader); !regexp.MustCompile("^" + regexp.QuoteMeta(route) + "[0-9a-f]{32}$").MatchString(id) {
-			return fmt.Errorf("it is %s", id)
+			return fmt.Errorf("the session id is %s", id)
 		}
 		return nil
 	case "session": // NAME REQUEST
@@ -278,20 +277,20 @@ func (w *world) step(line string) error {
 		defer w.store.mu.Unlock()
 		key := sessions.NewKey(w.sessions[rest], "")
 		if _, saved := w.store.saved[key]; !saved || w.store.own[key] {
-			return errors.New("this front has it, or nobody keeps it")
+			return errors.New("this front owns the session, or it is not saved")
 		}
 		return nil
-	case "other": // ADDRESS: another front has what this one has left; - for none
+	case "other": // ADDRESS: another front owns the sessions that this one has left; - for none
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()
 		w.store.other = strings.TrimPrefix(rest, "-")
 		return nil
-	case "another": // ADDRESS: another front is alive, and has no session
+	case "another": // ADDRESS: another front runs and owns no session
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()
 		w.store.alive = rest
 		return nil
-	case "taken": // another front has taken all sessions, and this one finds out
+	case "taken": // ADDRESS: another front takes all sessions, and this one rechecks them
 		w.store.mu.Lock()
 		clear(w.store.own)
 		w.store.other = rest
@@ -299,7 +298,7 @@ func (w *world) step(line string) error {
 		err := w.front.Recheck(context.Background())
 		synctest.Wait()
 		return err
-	case "forgotten": // the store comes back without what it had
+	case "forgotten": // the store has lost all sessions, and this front rechecks them
 		w.store.mu.Lock()
 		clear(w.store.own)
 		w.store.mu.Unlock()
@@ -309,15 +308,15 @@ func (w *world) step(line string) error {
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()
 		if len(w.store.own) == 0 {
-			return errors.New("the session is not kept again")
+			return errors.New("the session was not saved again")
 		}
 		return nil
-	case "down": // yes or no: the store does not answer
+	case "down": // yes or no: the store fails
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()
 		w.store.down = rest == "yes"
 		return nil
-	case "judged": // METHOD=CREDENTIAL..., all since the beginning
+	case "judged": // METHOD=CREDENTIAL..., since the start
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if got := strings.Join(w.judged, " "); got != rest {
@@ -326,7 +325,7 @@ func (w *world) step(line string) error {
 		return nil
 	case "log":
 		if !strings.Contains(w.log.String(), rest) {
-			return errors.New("the log has other lines")
+			return errors.New("the log lacks the text")
 		}
 		return nil
 	}
@@ -360,7 +359,7 @@ func (w *world) set(rest string) error {
 	case "http2":
 		w.http2 = true
 	case "deaf":
-		w.deaf = n
+		w.buffer = n
 	case "children":
 		w.children = n
 	case "enforce":
@@ -405,7 +404,7 @@ func (w *world) set(rest string) error {
 	return nil
 }
 
-// openSession shakes hands: NAME [REVISION] [Header=Value...].
+// openSession initializes a session: NAME [REVISION] [Header=Value...].
 func (w *world) openSession(rest string) error {
 	fields := strings.Fields(rest)
 	name, revision, headers := fields[0], "2025-06-18", ""
@@ -439,19 +438,19 @@ func (w *world) openSession(rest string) error {
 	return nil
 }
 
-// send sends a request: NAME METHOD SESSION [Header=Value...] [| BODY]. A value is
-// unescaped as in a URL; without one the header is left out.
+// send sends a request: NAME METHOD SESSION [Header=Value...] [| BODY]. Values are
+// URL-escaped; an empty value removes the header.
 func (w *world) send(rest string) error {
 	w.start()
 	head, body, hasBody := strings.Cut(rest, " |")
 	fields := strings.Fields(head)
 	name, method, session := fields[0], fields[1], fields[2]
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour) // of the world's clock
-	var from io.Reader
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour) // on the bubble's clock
+	var reader io.Reader
 	if hasBody {
-		from = strings.NewReader(unescape(strings.TrimPrefix(body, " ")))
+		reader = strings.NewReader(unescape(strings.TrimPrefix(body, " ")))
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1:8333/mcp", from)
+	r, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1:8333/mcp", reader)
 	if err != nil {
 		cancel()
 		return err
@@ -496,7 +495,7 @@ func (w *world) send(rest string) error {
 	return nil
 }
 
-// unescape resolves the escapes of a URL. A number between << and >> is that many letters.
+// unescape decodes URL escapes, and replaces <<N>> with N letters.
 func unescape(s string) string {
 	if before, rest, ok := strings.Cut(s, "<<"); ok {
 		number, after, _ := strings.Cut(rest, ">>")
@@ -509,7 +508,7 @@ func unescape(s string) string {
 	return s
 }
 
-// expectResponse checks status and headers: NAME STATUS [Header=Value...].
+// expectResponse checks the status and headers: NAME STATUS [Header=Value...].
 func (w *world) expectResponse(fields []string) error {
 	x := w.exchanges[fields[0]]
 	select {
@@ -533,7 +532,7 @@ func (w *world) expectResponse(fields []string) error {
 	return nil
 }
 
-// expectBody checks what comes in a body.
+// expectBody checks the next part of a body, or all of it.
 func (w *world) expectBody(what, name, want string) error {
 	x := w.exchanges[name]
 	<-x.done
@@ -550,7 +549,7 @@ func (w *world) expectBody(what, name, want string) error {
 		return nil
 	case "cut":
 		if b, err := io.ReadAll(x.body); err == nil {
-			return fmt.Errorf("ended in good order: %s", b)
+			return fmt.Errorf("the body ended without an error: %s", b)
 		}
 		return nil
 	}
@@ -583,7 +582,7 @@ func (x *clientExchange) next() string {
 	}
 }
 
-// serverStep acts on the i-th server that was started.
+// serverStep checks or drives the i-th server that was started.
 func (w *world) serverStep(i int, rest string) error {
 	synctest.Wait()
 	w.mu.Lock()
@@ -592,29 +591,29 @@ func (w *world) serverStep(i int, rest string) error {
 	what, text, _ := strings.Cut(rest, " ")
 	if what == "none" {
 		if n >= i {
-			return errors.New("it was started")
+			return errors.New("the server was started")
 		}
 		return nil
 	}
 	if n < i {
-		return errors.New("it was not started")
+		return errors.New("the server was not started")
 	}
 	s := w.servers[i-1]
 	switch what {
 	case "gets":
 		line, err := s.In.ReadLine(time.Minute)
 		if got := w.ids.shorten(string(line)); err != nil || got != unescape(text)+"\n" {
-			return fmt.Errorf("it got %s (%v)", got, err)
+			return fmt.Errorf("the server got %s (%v)", got, err)
 		}
 	case "says":
 		_, err := s.Out.Write([]byte(w.ids.lengthen(unescape(text)) + "\n"))
 		synctest.Wait()
 		return err
-	case "begins": // a line that it does not end
+	case "begins": // LINE, without its newline
 		_, err := s.Out.Write([]byte(unescape(text)))
 		synctest.Wait()
 		return err
-	case "drips": // a line, byte by byte
+	case "drips": // LINE, byte by byte
 		for _, b := range []byte(unescape(text) + "\n") {
 			if _, err := s.Out.Write([]byte{b}); err != nil {
 				return err
@@ -624,34 +623,34 @@ func (w *world) serverStep(i int, rest string) error {
 	case "quiet":
 		if s.In.Len() > 0 {
 			line, _ := s.In.ReadLine(0)
-			return fmt.Errorf("it got %s", line)
+			return fmt.Errorf("the server got %s", line)
 		}
 	case "gone":
 		select {
 		case <-s.Stopping():
 		default:
-			return errors.New("it runs")
+			return errors.New("the server is running")
 		}
 	case "runs":
 		select {
 		case <-s.Stopping():
-			return errors.New("it was stopped")
+			return errors.New("the server was stopped")
 		default:
 		}
 	case "exits":
 		s.Exit(errors.New(text))
 		synctest.Wait()
 	default:
-		return errors.New("unknown command of a server")
+		return errors.New("unknown server command")
 	}
 	return nil
 }
 
-// idNames has the ids of the front's own requests, which are random numbers: a script calls them
-// "attache-1", "attache-2" in the order in which they come.
+// idNames lists the ids of the front's own requests. They are random numbers; scripts call them
+// "attache-1", "attache-2" and so on, in the order of their first use.
 type idNames []string
 
-// ownID is a number of 31 bits: cJSON has no longer ints, and jsonlite writes 16 digits as 4.2e+15.
+// ownID matches a 31-bit number: cJSON has no longer ints, and jsonlite writes 16 digits as 4.2e+15.
 var ownID = regexp.MustCompile(`\b(1[0-9]{9}|2[01][0-9]{8})\b`)
 
 func (n *idNames) shorten(line string) string {
@@ -670,14 +669,14 @@ func (n *idNames) lengthen(line string) string {
 	return line
 }
 
-// A memoryStore keeps sessions without a file. Each of them belongs to nobody, to the front
-// of the world, or to another front.
+// A memoryStore keeps sessions in memory. Each session is owned by no front, by the front
+// under test, or by another front.
 type memoryStore struct {
 	mu    sync.Mutex
 	saved map[sessions.Key]sessions.Session
-	own   map[sessions.Key]bool
-	other string // the address of another front, which has all sessions that are not own
-	alive string // the address of another front, which has none
+	own   map[sessions.Key]bool // owned by the front under test
+	other string                // the address of another front, which owns all other sessions
+	alive string                // the address of another front, which owns none
 	down  bool
 }
 
@@ -737,7 +736,7 @@ func (m *memoryStore) Elsewhere(_ context.Context, k sessions.Key) (string, erro
 	return m.alive, nil
 }
 
-// A pipeListener listens in memory, and says that it is on the loopback interface.
+// A pipeListener accepts in-memory connections, and reports a loopback address.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}

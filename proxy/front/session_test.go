@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
-// No timer keeps the memory of a session that has ended with its relay.
+// A session that has ended has no running timer, which would keep its memory.
 func TestEndedSessionHasNoTimer(t *testing.T) {
 	f := New(Options{Open: func(Opening) (Relay, error) {
 		return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
@@ -24,6 +24,6 @@ func TestEndedSessionHasNoTimer(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timer.Stop() {
-		t.Error("a timer runs")
+		t.Error("the timer was still running")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A server that exits at server/discover is taken for a legacy one; one that was not asked is not.
+// A server that exits after server/discover counts as legacy; one that never received it does not.
 func TestStatusOfDiscover(t *testing.T) {
 	failed := func(message, data string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":%q,"data":{"source":"attache"%s}}}`, message, data)
@@ -17,12 +17,12 @@ func TestStatusOfDiscover(t *testing.T) {
 		name, method, reply string
 		want                int
 	}{
-		{"it exits", "server/discover", failed("the server ended before it answered: exit status 1", ""), http.StatusNotFound},
-		{"it exits and is started again", "server/discover", failed("", `,"reason":"server_ended","restarted":true`), http.StatusNotFound},
-		{"it was not asked", "server/discover", failed("", `,"reason":"server_ended","restarted":false`), http.StatusServiceUnavailable},
-		{"something else", "server/discover", failed("the server could not be started", ""), http.StatusServiceUnavailable},
+		{"server exits", "server/discover", failed("the server ended before it answered: exit status 1", ""), http.StatusNotFound},
+		{"server exits and is restarted", "server/discover", failed("", `,"reason":"server_ended","restarted":true`), http.StatusNotFound},
+		{"server never received it", "server/discover", failed("", `,"reason":"server_ended","restarted":false`), http.StatusServiceUnavailable},
+		{"server does not start", "server/discover", failed("the server could not be started", ""), http.StatusServiceUnavailable},
 		{"initialize", "initialize", failed("the server ended before it answered: exit status 1", ""), http.StatusServiceUnavailable},
-		{"a call", "tools/call", failed("the server ended before it answered: exit status 1", ""), http.StatusOK},
+		{"tool call", "tools/call", failed("the server ended before it answered: exit status 1", ""), http.StatusOK},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := &message{}

@@ -11,8 +11,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 )
 
-// Parts of a message that are short take as much memory as long ones, and no more of them wait
-// than there is room for.
+// A short part of a message occupies as much memory as a long one, and is counted so.
 func TestShortParts(t *testing.T) {
 	s := newStream(true)
 	n := 0
@@ -23,11 +22,11 @@ func TestShortParts(t *testing.T) {
 		}
 	}
 	if n*piece.Size > streamRoom {
-		t.Errorf("%d parts wait, which take %d bytes", n, n*piece.Size)
+		t.Errorf("%d parts wait and occupy %d bytes", n, n*piece.Size)
 	}
 }
 
-// Messages that are gathered as events leave in their order, also between others that are not.
+// Batched events keep their order, also relative to messages that are not batched.
 func TestEventsKeepTheirOrder(t *testing.T) {
 	s := newStream(true)
 	var want strings.Builder
@@ -35,9 +34,9 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	push := func(frame string) {
 		b := []byte(frame)
 		if !s.pushEvent(b) {
-			t.Fatalf("%.20q was not taken", frame)
+			t.Fatalf("%.20q was not accepted", frame)
 		}
-		clear(b) // which are the caller's again
+		clear(b) // the caller may reuse b
 		want.WriteString("event: message\ndata: " + strings.ReplaceAll(frame, "\r", "\ndata: ") + "\n\n")
 	}
 	for _, times := range []int{1, 300, 3000} {
@@ -61,18 +60,18 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Events that wait for a client that does not read take no more memory than there is room for,
-// whatever the order in which long ones and short ones come.
-func TestEventsThatWait(t *testing.T) {
+// Events that wait for a slow client occupy no more memory than the limit, whatever their sizes and
+// order.
+func TestWaitingEvents(t *testing.T) {
 	event := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
 	for name, frames := range map[string][]string{
-		"short":                    {event(30)},
-		"a bare CR after lent":     {event(4100), "{\r}"},
-		"long ones after lent":     {event(4100), event(textRoom / 2)},
-		"long ones after short":    {event(30), event(textRoom / 2)},
-		"as long as text may have": {event(textRoom/2 - 40)},
-		"many bare CRs":            {event(30), strings.Repeat("\r", 6000)},
-		"a first one of 5 MiB":     {event(5 << 20), event(30)},
+		"short":                  {event(30)},
+		"a bare CR after leased": {event(4100), "{\r}"},
+		"long after leased":      {event(4100), event(textRoom / 2)},
+		"long after short":       {event(30), event(textRoom / 2)},
+		"longest that is text":   {event(textRoom/2 - 40)},
+		"many bare CRs":          {event(30), strings.Repeat("\r", 6000)},
+		"5 MiB first":            {event(5 << 20), event(30)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,8 +82,8 @@ func TestEventsThatWait(t *testing.T) {
 					}
 				}()
 				synctest.Wait()
-				if held, most := heldBy(s), max(streamRoom, cap(s.items[0].data)); held > most || held < most-2*textRoom {
-					t.Errorf("%d items take %d bytes, want about %d, and no more", len(s.items), held, most)
+				if held, most := bufferedBytes(s), max(streamRoom, cap(s.items[0].data)); held > most || held < most-2*textRoom {
+					t.Errorf("%d items occupy %d bytes, want about %d at most", len(s.items), held, most)
 				}
 				s.abandon()
 			})
@@ -92,8 +91,8 @@ func TestEventsThatWait(t *testing.T) {
 	}
 }
 
-// heldBy returns how much memory waits in a stream.
-func heldBy(t *stream) int {
+// bufferedBytes returns the size of the memory that a stream holds.
+func bufferedBytes(t *stream) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := cap(t.text)
@@ -103,22 +102,22 @@ func heldBy(t *stream) int {
 	return n
 }
 
-// What a stream holds when its reader leaves is given back.
-func TestLeaveGivesBack(t *testing.T) {
+// Abandoning a stream releases the leases of its items once.
+func TestAbandonReleases(t *testing.T) {
 	s := newStream(true)
 	released := 0
-	l := &loan{over: func() { released++ }}
+	l := &testLease{released: func() { released++ }}
 	l.Hold()
 	s.push(item{data: []byte("{}"), lease: l}, false)
 	s.abandon()
 	s.abandon()
 	if released != 1 {
-		t.Errorf("the memory of a message was given back %d times, want once", released)
+		t.Errorf("the memory of a message was released %d times, want once", released)
 	}
 }
 
-// The buffer of a writer stays small also where a message has many bare carriage returns, each of
-// which takes more bytes as an event.
+// The buffer of a writer stays small even if a message has many bare carriage returns, each of which
+// is longer in an event.
 func TestWriterBuffer(t *testing.T) {
 	got := httptest.NewRecorder()
 	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: asEvents}

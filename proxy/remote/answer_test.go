@@ -15,8 +15,8 @@ const (
 	asEvents = "text/event-stream"
 )
 
-// Every form of an answer arrives as one line with the bytes of the message, and every
-// request is answered. The rows have the numbers of the list of cases.
+// Every form of an answer is delivered as one line with the bytes of the message, and every
+// request is answered. The numbers are those of the list of cases.
 func TestAnswers(t *testing.T) {
 	failed := func(text string) []string {
 		return []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"` + text + `…`}
@@ -34,38 +34,38 @@ func TestAnswers(t *testing.T) {
 		want   []string
 	}{
 		{"U01 JSON", 200, asJSON, result, one},
-		{"U01 JSON, its id in floating point", 200, asJSON, floating, one},
-		{"U02 events, the id in floating point", 200, asEvents, "data: " + floating + "\n\n", one},
-		{"U01 JSON with a line end", 200, "application/json; charset=utf-8", result + "\n", one},
-		{"U01 JSON, bytes kept", 200, asJSON, odd, []string{odd}},
-		{"U01 JSON on lines", 200, asJSON, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":1,\n\"result\":{}\n}\r\n", []string{`{ "jsonrpc":"2.0",   "id":1, "result":{} }`}},
+		{"U01 JSON, float id", 200, asJSON, floating, one},
+		{"U02 events, float id", 200, asEvents, "data: " + floating + "\n\n", one},
+		{"U01 JSON with a newline", 200, "application/json; charset=utf-8", result + "\n", one},
+		{"U01 JSON, bytes unchanged", 200, asJSON, odd, []string{odd}},
+		{"U01 JSON on several lines", 200, asJSON, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":1,\n\"result\":{}\n}\r\n", []string{`{ "jsonrpc":"2.0",   "id":1, "result":{} }`}},
 		{"U01 long JSON", 200, asJSON, long + "\n", []string{long}},
-		{"U01 long JSON on lines", 200, asJSON, "{\n" + long[1:] + "\r\n", []string{"{ " + long[1:]}},
+		{"U01 long JSON on several lines", 200, asJSON, "{\n" + long[1:] + "\r\n", []string{"{ " + long[1:]}},
 		{"U01 SSE", 200, asEvents, "event: message\ndata: " + result + "\n\n", one},
-		{"U01 SSE, bytes kept", 200, asEvents, "data: " + odd + "\n\n", []string{odd}},
+		{"U01 SSE, bytes unchanged", 200, asEvents, "data: " + odd + "\n\n", []string{odd}},
 		{"U01 CRLF", 200, asEvents, "event: message\r\ndata: " + result + "\r\n\r\n", one},
 		{"U01 CR", 200, asEvents, "event: message\rdata: " + result + "\r\r", one},
-		{"U01 mixed line ends", 200, asEvents, "event: message\rdata: " + result + "\r\n\n", one},
+		{"U01 mixed newlines", 200, asEvents, "event: message\rdata: " + result + "\r\n\n", one},
 		{"U01 BOM", 200, asEvents, "\xEF\xBB\xBFdata: " + result + "\n\n", one},
 		{"U01 no space", 200, asEvents, "data:" + result + "\n\n", one},
-		{"U01 two lines of data", 200, asEvents, "data: {\"jsonrpc\":\"2.0\",\ndata:\"id\":1,\"result\":{}}\n\n", []string{`{"jsonrpc":"2.0", "id":1,"result":{}}`}},
+		{"U01 two data lines", 200, asEvents, "data: {\"jsonrpc\":\"2.0\",\ndata:\"id\":1,\"result\":{}}\n\n", []string{`{"jsonrpc":"2.0", "id":1,"result":{}}`}},
 		{"U01 several messages", 200, asEvents, "data: " + note + "\n\ndata: " + note + "\n\ndata: " + result + "\n\n", []string{note, note, result}},
-		{"U01 the last event is not ended", 200, asEvents, "data: " + result, one},
+		{"U01 last event unterminated", 200, asEvents, "data: " + result, one},
 		{"U03 comment", 200, asEvents, ": hello\n\n:\n\ndata: " + result + "\n\n", one},
 		{"U03 unknown field", 200, asEvents, "colour: red\ndata: " + result + "\nx:\n\n", one},
 		{"U03 line without a colon", 200, asEvents, "nothing\ndata\n\ndata: " + result + "\n\n", one},
-		{"U03 other event", 200, asEvents, "event: ping\ndata: " + note + "\n\ndata: " + result + "\n\n", one},
+		{"U03 other event type", 200, asEvents, "event: ping\ndata: " + note + "\n\ndata: " + result + "\n\n", one},
 		{"U03 empty data", 200, asEvents, "id: 1\nretry: 10\ndata:\n\ndata: " + result + "\n\n", one},
-		{"U03 data that is no JSON", 200, asEvents, "data: hello\n\ndata: " + result + "\n\n", one},
+		{"U03 data is not JSON", 200, asEvents, "data: hello\n\ndata: " + result + "\n\n", one},
 		{"U04 ends without an answer", 200, asEvents, "data: " + note + "\n\n", append([]string{note}, failed("the server ended the stream")...)},
-		{"U04 is empty", 200, asEvents, "", failed("the server ended the stream")},
+		{"U04 empty", 200, asEvents, "", failed("the server ended the stream")},
 		{"U04 half an event", 200, asEvents, `data: {"jsonrpc":"2.0","id":1,"res`, failed("the server ended the stream")},
 		{"U07 202", 202, "", "", failed("the server took the request and does not answer it (HTTP 202 Accepted)")},
 		{"U07 204", 204, "", "", failed("the server took the request and does not answer it (HTTP 204 No Content)")},
 		{"U07 HTML", 200, "text/html", "<html>hello</html>", failed(`the server's answer is no JSON-RPC message for the request: HTTP 200 OK, content type \"text/html\": <html>hello</html>`)},
 		{"U07 no content type", 200, "", result, one},
 		{"U07 empty", 200, asJSON, "", failed("the server's answer is no JSON-RPC message")},
-		{"U07 half of JSON", 200, asJSON, result[:40], failed("the server's answer is no JSON-RPC message")},
+		{"U07 half of a JSON object", 200, asJSON, result[:40], failed("the server's answer is no JSON-RPC message")},
 		{"U07 another id", 200, asJSON, `{"jsonrpc":"2.0","id":2,"result":{}}`, append([]string{`{"jsonrpc":"2.0","id":2,"result":{}}`}, failed("the server's answer")...)},
 		{"U07 an array", 200, asJSON, "[" + result + "]", []string{"[" + result + "]"}},
 		{"U07 twice", 200, asEvents, "data: " + result + "\n\ndata: " + result + "\n\n", one},
@@ -81,17 +81,17 @@ func TestAnswers(t *testing.T) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})
-			cl.say(call)
+			cl.send(call)
 			for _, want := range c.want {
-				cl.wants(want)
+				cl.expect(want)
 			}
-			cl.over()
+			cl.close()
 		})
 	}
 }
 
-// An error of HTTP is an answer, and the next call works. An error of the server's own
-// for the request passes as it is; one without an id gets that of the request.
+// An HTTP error is an answer, and the next call works. A JSON-RPC error with the id of the request
+// is passed on unchanged; one without an id gets the id of the request.
 func TestU08Refusals(t *testing.T) {
 	const object = `{"code":-32000,"message":"no","data":{"x":[1]}}`
 	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 502, 503, 504} {
@@ -114,20 +114,20 @@ func TestU08Refusals(t *testing.T) {
 					w.WriteHeader(status)
 					io.WriteString(w, c.body)
 				})
-				cl.say(call)
-				cl.wants(c.want)
-				cl.say(strings.Replace(call, `"id":1`, `"id":2`, 1))
-				cl.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
-				cl.over()
+				cl.send(call)
+				cl.expect(c.want)
+				cl.send(strings.Replace(call, `"id":1`, `"id":2`, 1))
+				cl.expect(strings.Replace(result, `"id":1`, `"id":2`, 1))
+				cl.close()
 			})
 		}
 	}
 }
 
-// An answer that is compressed though nobody asked for it is read, or refused with the
-// reason; so is the body of an error.
+// Compression that was not requested is decoded, or the answer is refused with the reason; so is
+// the body of an error.
 func TestU15Compressed(t *testing.T) {
-	packed := func(text string) string {
+	gzipped := func(text string) string {
 		var b strings.Builder
 		z := gzip.NewWriter(&b)
 		io.WriteString(z, text)
@@ -141,12 +141,12 @@ func TestU15Compressed(t *testing.T) {
 		encoding, kind string
 		body, want     string
 	}{
-		{"JSON", 200, "gzip", asJSON, packed(result), result},
-		{"stream", 200, "GZIP", asEvents, packed("event: message\ndata: " + result + "\n\n"), result},
-		{"none", 200, "identity", asJSON, result, result},
-		{"error", 500, "gzip", "text/plain", packed("out of order"), failed + "the server answered HTTP 500 Internal Server Error: out of order…"},
-		{"no gzip", 200, "gzip", asJSON, result, failed + "the server's answer is not the gzip that it claims to be: …"},
-		{"cut off", 200, "gzip", asJSON, packed(result)[:30], failed + "the connection to the server broke in the middle of its answer: …"},
+		{"JSON", 200, "gzip", asJSON, gzipped(result), result},
+		{"stream", 200, "GZIP", asEvents, gzipped("event: message\ndata: " + result + "\n\n"), result},
+		{"identity", 200, "identity", asJSON, result, result},
+		{"error", 500, "gzip", "text/plain", gzipped("out of order"), failed + "the server answered HTTP 500 Internal Server Error: out of order…"},
+		{"not gzip", 200, "gzip", asJSON, result, failed + "the server's answer is not the gzip that it claims to be: …"},
+		{"cut off", 200, "gzip", asJSON, gzipped(result)[:30], failed + "the connection to the server broke in the middle of its answer: …"},
 		{"unknown", 200, "br", asJSON, result, failed + `the server's answer is compressed with \"br\", which was not asked for…`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,9 +156,9 @@ func TestU15Compressed(t *testing.T) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})
-			cl.say(call)
-			cl.wants(c.want)
-			cl.over()
+			cl.send(call)
+			cl.expect(c.want)
+			cl.close()
 		})
 	}
 }

@@ -6,35 +6,35 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A counter counts how often a lease was released.
-type counter int
+// A releaseCounter is a lease that counts its releases.
+type releaseCounter int
 
-func (c *counter) Hold()    {}
-func (c *counter) Release() { *c++ }
+func (c *releaseCounter) Hold()    {}
+func (c *releaseCounter) Release() { *c++ }
 
-// The memory of a message is given back when it has been written, but not while the transport may
-// read it: after an attempt that failed.
-func TestBodyGivesBack(t *testing.T) {
+// The memory of a message is released when it has been written, but not after a failed attempt,
+// because the transport may still read it.
+func TestBodyReleases(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit int
 		steps string // o: opened, w: written, d: dropped
-		want  counter
+		want  releaseCounter
 	}{
 		{"not sent", 10, "d", 1},
 		{"sent", 10, "owd", 1},
 		{"sent, dropped twice", 10, "owdd", 1},
-		{"sent, too long to be kept", 1, "owd", 1},
+		{"sent, too long to keep", 1, "owd", 1},
 		{"failed", 10, "od", 0},
 		{"failed and sent", 10, "oowd", 0},
-		{"failed and sent, too long to be kept", 1, "oowd", 0},
+		{"failed and sent, too long to keep", 1, "oowd", 0},
 		{"dropped before it was written", 10, "odw", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var l ledger
 			l.init(t.Context(), c.limit)
 			l.enter(2)
-			var released counter
+			var released releaseCounter
 			b := &body{line: []byte("{}"), lease: wire.Lease(&released), ledger: &l}
 			for _, step := range c.steps {
 				switch step {
@@ -49,7 +49,7 @@ func TestBodyGivesBack(t *testing.T) {
 				}
 			}
 			if released != c.want {
-				t.Errorf("it was given back %d times, want %d", released, c.want)
+				t.Errorf("the lease was released %d times, want %d", released, c.want)
 			}
 			if l.sending != 0 || l.kept != 0 {
 				t.Errorf("%d bytes are being sent, %d are kept", l.sending, l.kept)
@@ -58,13 +58,13 @@ func TestBodyGivesBack(t *testing.T) {
 	}
 }
 
-// The memory of a message that somebody reads is not given back when the transport has written it: a
-// server may answer before that.
+// The memory of a message is not released while bytes is in use, even if the transport has written
+// it: a server may answer before that.
 func TestBytesAreHeld(t *testing.T) {
 	var l ledger
 	l.init(t.Context(), 1)
 	l.enter(2)
-	var released counter
+	var released releaseCounter
 	b := &body{line: []byte("{}"), lease: &released, ledger: &l}
 	if _, err := b.open(); err != nil {
 		t.Fatal(err)
@@ -72,6 +72,6 @@ func TestBytesAreHeld(t *testing.T) {
 	line := b.bytes()
 	b.markWritten()
 	if released != 0 {
-		t.Errorf("the memory of %q is another message's", line)
+		t.Errorf("the memory of %q was released", line)
 	}
 }

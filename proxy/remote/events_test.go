@@ -8,23 +8,23 @@ import (
 	"testing"
 )
 
-// gathered is what a parser has found, in a form to compare.
-type gathered struct {
+// An eventRecorder records the events of a parser as text.
+type eventRecorder struct {
 	p    *eventParser
 	part strings.Builder
 	all  []string
 }
 
-func (g *gathered) data(b []byte) { g.part.Write(b) }
+func (g *eventRecorder) data(b []byte) { g.part.Write(b) }
 
-func (g *gathered) event(name []byte) {
+func (g *eventRecorder) event(name []byte) {
 	g.all = append(g.all, fmt.Sprintf("%s|%s|%s|%v", name, g.part.String(), g.p.id, g.p.retry))
 	g.part.Reset()
 }
 
 // parse reads a stream in chunks of n bytes.
 func parse(stream string, n int) string {
-	g := &gathered{}
+	g := &eventRecorder{}
 	g.p = newEventParser(g)
 	for len(stream) > 0 {
 		m := min(n, len(stream))
@@ -39,7 +39,7 @@ func TestU02Events(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		stream string
-		want   []string // name|data|id|retry of each event, and the data of one that is not ended
+		want   []string // name|data|id|retry of each event, then the data of an unterminated one
 	}{
 		{"data: a\n\n", []string{"|a||-1ns", ""}},
 		{"data:a\n\ndata:  a\n\n", []string{"|a||-1ns", "| a||-1ns", ""}},
@@ -59,7 +59,7 @@ func TestU02Events(t *testing.T) {
 		{"id: " + strings.Repeat("x", maxValue+1) + "\ndata: a\n\n", []string{"|a||-1ns", ""}},
 	} {
 		want := strings.Join(c.want, "\n")
-		for n := 1; n <= len(c.stream); n++ { // every chunk border
+		for n := 1; n <= len(c.stream); n++ { // every chunk boundary
 			if got := parse(c.stream, n); got != want {
 				t.Errorf("%.60q in chunks of %d:\ngot  %q\nwant %q", c.stream, n, got, want)
 				break
@@ -68,7 +68,7 @@ func TestU02Events(t *testing.T) {
 	}
 }
 
-// FuzzEvents reads a stream whole and in two parts.
+// FuzzEvents parses a stream whole and in two parts.
 func FuzzEvents(f *testing.F) {
 	f.Add("event: message\r\nid: 1\ndata: {\"a\":\ndata: 1}\r\n\r\n: x\n\n", 7)
 	for _, n := range []int{maxField, maxValue, maxValue + 1} {
@@ -79,7 +79,7 @@ func FuzzEvents(f *testing.F) {
 		if at < 0 || at > len(stream) {
 			return
 		}
-		g := &gathered{}
+		g := &eventRecorder{}
 		g.p = newEventParser(g)
 		g.p.feed([]byte(stream[:at]))
 		g.p.feed([]byte(stream[at:]))
@@ -89,8 +89,8 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// Messages in events are whole however the stream is cut, and wherever what has been read is
-// overwritten.
+// Messages in events are complete however the stream is cut, and even if the reader reuses its
+// buffer.
 func TestEventsInPieces(t *testing.T) {
 	s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: bodies(nil)})
 	if err != nil {
@@ -102,13 +102,13 @@ func TestEventsInPieces(t *testing.T) {
 		stream := []byte(strings.ReplaceAll(`data: {"jsonrpc":"2.0","method":"a"}||data: {"jsonrpc":"2.0",|data: "method":"b"}||`, "|", end))
 		const want = `{"jsonrpc":"2.0","method":"a"}` + "\n" + `{"jsonrpc":"2.0", "method":"b"}` + "\n"
 		for n := 1; n <= len(stream); n++ {
-			taker := &eventReader{x: &exchange{s: s}}
-			taker.f.Out = s.out
-			parser := newEventParser(taker)
-			read := make([]byte, n)
+			reader := &eventReader{x: &exchange{s: s}}
+			reader.f.Out = s.out
+			parser := newEventParser(reader)
+			buf := make([]byte, n)
 			for part := range slices.Chunk(stream, n) {
-				parser.feed(read[:copy(read, part)])
-				clear(read)
+				parser.feed(buf[:copy(buf, part)])
+				clear(buf)
 			}
 			s.out.Write([]byte("end\n"), nil)
 			s.out.Flush()

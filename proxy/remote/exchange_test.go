@@ -14,34 +14,27 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// answers is a transport whose server answers with these bytes.
-type answers string
-
-func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	return refuses{200, string(a)}.RoundTrip(r)
-}
-
-// refuses is a transport whose server answers with that status.
-type refuses struct {
+// A fixedTransport answers each request with a status and a JSON body.
+type fixedTransport struct {
 	status int
 	answer string
 }
 
-func (a refuses) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a fixedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		io.Copy(io.Discard, r.Body)
 	}
 	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(a.answer))}, nil
 }
 
-// Nothing is kept of requests that are answered, whether they came alone or in an array.
-func TestNothingIsKept(t *testing.T) {
+// The memory of answered requests is released, whether they were sent alone or in an array.
+func TestAnsweredRequestsAreReleased(t *testing.T) {
 	for request, answer := range map[string]string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`:                                              `{"jsonrpc":"2.0","id":1,"result":{}}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"2","method":"ping"}]`: `[{"jsonrpc":"2.0","id":"2","result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]`,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1.5,"method":"ping"}]`: `[{"jsonrpc":"2.0","id":1.5,"result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]`,
 	} {
-		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: answers(answer)})
+		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: fixedTransport{200, answer}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,16 +44,16 @@ func TestNothingIsKept(t *testing.T) {
 		}
 		s.Stop()
 		for range s.open.All {
-			t.Errorf("something is kept of %s", request)
+			t.Errorf("%s is still open", request)
 		}
 		if s.ledger.sending != 0 || s.ledger.kept != 0 {
-			t.Errorf("%d and %d bytes are accounted for %s", s.ledger.sending, s.ledger.kept, request)
+			t.Errorf("%d bytes are being sent and %d are kept for %s", s.ledger.sending, s.ledger.kept, request)
 		}
 	}
 }
 
-// Only a request that every parser reads alike, and that has to wait for nothing, is taken with
-// what was read of it; its bytes are the caller's again, and the server gets them unchanged.
+// Take accepts only a request that is unambiguous and need not wait. The caller may then reuse its
+// bytes, and the server gets them unchanged.
 func TestTake(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
 	full := func(s *Server) { s.ledger.sending = s.ledger.limit }
@@ -71,18 +64,18 @@ func TestTake(t *testing.T) {
 	}{
 		{"a request", call, nil, true},
 		{"a request with a carriage return", call[:len(call)-1] + "\r\n", nil, true},
-		{"a request without a line end", call[:len(call)-1], nil, false},
-		{"a part of one", call[:20] + "\n", nil, false},
+		{"a request without a newline", call[:len(call)-1], nil, false},
+		{"a part of a request", call[:20] + "\n", nil, false},
 		{"an empty line", "\n", nil, false},
 		{"initialize", strings.Replace(call, "ping", "initialize", 1), nil, false},
 		{"a notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n", nil, false},
 		{"a reply", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", nil, false},
 		{"an array", "[" + call[:len(call)-1] + "]\n", nil, false},
-		{"a request that nobody can answer", strings.Replace(call, `"id":1`, `"id":1.5`, 1), nil, false},
+		{"a request with a fractional id", strings.Replace(call, `"id":1`, `"id":1.5`, 1), nil, false},
 		{"a request with two ids", strings.Replace(call, `"id":1`, `"id":1,"id":1`, 1), nil, false},
 		{"a request that parsers read differently", strings.Replace(call, `"id":1`, `"id":1,"Method":"pong"`, 1), nil, false},
-		{"a request behind others", call, func(s *Server) { s.queued.Add(1) }, false},
-		{"a request without room", call, full, false},
+		{"a request behind queued ones", call, func(s *Server) { s.queued.Add(1) }, false},
+		{"a request without room in the ledger", call, full, false},
 		{"a request over the limit", call, func(s *Server) { s.o.Hold = len(call) - 1 }, false},
 	} {
 		got := make(bodies, 1)
@@ -98,7 +91,7 @@ func TestTake(t *testing.T) {
 		m.Reset(wire.Client, line)
 		new(wire.Scanner).Look(&m)
 		if taken := (stdin{s}).Take(&m); taken != c.taken {
-			t.Errorf("%s: %t", c.name, taken)
+			t.Errorf("%s: Take returned %t", c.name, taken)
 		}
 		clear(line)
 		if c.taken {
@@ -110,7 +103,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// What was not taken is written, and what is taken behind it does not overtake it.
+// Messages that Take refuses are written, and later messages that it accepts do not overtake them.
 func TestTakenInOrder(t *testing.T) {
 	synctest.Test(t, testTakenInOrder)
 }
@@ -138,15 +131,15 @@ func testTakenInOrder(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	seen := []string{<-got, <-got, <-got, <-got}
-	at := func(i int) int { return slices.Index(seen, frames[i]) }
-	// A notification holds up what is behind it, and a request nothing.
+	received := []string{<-got, <-got, <-got, <-got}
+	at := func(i int) int { return slices.Index(received, frames[i]) }
+	// A notification blocks the messages behind it; a request does not.
 	if at(0) != 0 || at(1) < 0 || at(2) < 0 || at(3) < at(2) {
-		t.Errorf("the server got %q", seen)
+		t.Errorf("the server got %q", received)
 	}
 }
 
-// bodies is a transport whose server accepts everything and shows what it got.
+// bodies is a transport that accepts every request and sends the bodies of POSTs on the channel.
 type bodies chan string
 
 func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -161,32 +154,32 @@ func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{}, Body: http.NoBody}, nil
 }
 
-// A slowReader is a relay that takes lines when it is told to.
-type slowReader struct {
+// A slowSink is a relay that accepts no line until release is closed.
+type slowSink struct {
 	pipeSink
 	release chan struct{}
 }
 
 // Line implements wire.Sink.
-func (s slowReader) Line(m *wire.Message, more bool) error {
+func (s slowSink) Line(m *wire.Message, more bool) error {
 	<-s.release
 	return s.pipeSink.Line(m, more)
 }
 
-// The relay may take the answer to initialize no sooner than it has sent the next message.
-func TestAnswerIsHandedOverWhenNothingWaitsForIt(t *testing.T) {
+// A message after initialize can be sent before the relay accepts the answer to initialize.
+func TestAnswerDoesNotBlockSend(t *testing.T) {
 	const request, answer = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
 	for _, status := range []int{200, 500} {
-		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: refuses{status, answer}})
+		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: fixedTransport{status, answer}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		to := slowReader{pipeSink{mempipe.New(0)}, make(chan struct{})}
-		s.Push(to)
+		sink := slowSink{pipeSink{mempipe.New(0)}, make(chan struct{})}
+		s.Push(sink)
 		io.WriteString(s.Stdin(), request+"\n")
 		io.WriteString(s.Stdin(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-		close(to.release)
-		if line, err := to.ReadLine(time.Minute); err != nil || !strings.HasPrefix(string(line), `{"jsonrpc":"2.0","id":1,`) {
+		close(sink.release)
+		if line, err := sink.ReadLine(time.Minute); err != nil || !strings.HasPrefix(string(line), `{"jsonrpc":"2.0","id":1,`) {
 			t.Errorf("%d: read %q, %v", status, line, err)
 		}
 		s.Stop()

@@ -17,16 +17,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// longFrame is how long the frames are that must not be held, and mostMemory what they may
-// take.
 const (
-	longFrame  = 128 << 20
-	mostMemory = 40 << 20
+	longFrame = 128 << 20 // the size of frames that must not be held in memory
+	maxMemory = 40 << 20  // the memory that may be used for such a frame
 )
 
-// peak samples the memory in use until the function it returns is called, which returns
-// how much it has grown.
-func peak() func() uint64 {
+// measureMemory samples the memory in use until the returned function is called. That
+// function returns by how much the memory has grown at most.
+func measureMemory() func() uint64 {
 	use := func() uint64 {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -56,16 +54,16 @@ func peak() func() uint64 {
 	}
 }
 
-// letters writes n bytes of a string.
-func letters(w io.Writer, n int) {
+// writeLetters writes n letters.
+func writeLetters(w io.Writer, n int) {
 	part := bytes.Repeat([]byte("x"), 64<<10)
 	for ; n > 0; n -= len(part) {
 		w.Write(part[:min(n, len(part))])
 	}
 }
 
-// unread begins a session whose output the test reads itself.
-func unread(t *testing.T, handler http.HandlerFunc) (*remote.Server, io.Reader) {
+// startUnread starts a session whose output the test reads itself.
+func startUnread(t *testing.T, handler http.HandlerFunc) (*remote.Server, io.Reader) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -77,18 +75,18 @@ func unread(t *testing.T, handler http.HandlerFunc) (*remote.Server, io.Reader) 
 	return s, s.Stdout()
 }
 
-// TestLongAnswersAreNotHeld has the server answer with more than may be held.
+// TestLongAnswersAreNotHeld checks that an answer of longFrame bytes is not held in memory.
 func TestLongAnswersAreNotHeld(t *testing.T) {
 	const head, tail = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"`, `"}]}}`
 	for kind, around := range map[string][2]string{asJSON: {"", "\n"}, asEvents: {"event: message\ndata: ", "\n\n"}} {
 		t.Run(kind, func(t *testing.T) {
-			s, lines := unread(t, func(w http.ResponseWriter, _ *http.Request) {
+			s, lines := startUnread(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", kind)
 				io.WriteString(w, around[0]+head)
-				letters(w, longFrame)
+				writeLetters(w, longFrame)
 				io.WriteString(w, tail+around[1])
 			})
-			grown := peak()
+			grown := measureMemory()
 			io.WriteString(s.Stdin(), call+"\n")
 			n, last := int64(0), []byte(nil)
 			for part := make([]byte, 64<<10); !bytes.HasSuffix(last, []byte("\n")); {
@@ -99,21 +97,21 @@ func TestLongAnswersAreNotHeld(t *testing.T) {
 				n += int64(got)
 				last = append(last[:0], part[:got]...)
 			}
-			if most := grown(); most > mostMemory {
-				t.Errorf("it takes %d MiB", most>>20)
+			if most := grown(); most > maxMemory {
+				t.Errorf("the memory grew by %d MiB", most>>20)
 			}
 			if want := int64(len(head) + longFrame + len(tail) + 1); n != want {
 				t.Errorf("%d bytes, want %d", n, want)
 			}
 			s.Stop()
 			if rest, _ := io.ReadAll(lines); len(rest) > 0 {
-				t.Errorf("more came: %.200q", rest)
+				t.Errorf("unexpected output: %.200q", rest)
 			}
 		})
 	}
 }
 
-// TestLongMessagesAreNotHeld sends the server more than may be held. The id is at the end.
+// TestLongMessagesAreNotHeld checks the same for a request, whose id is at its end.
 func TestLongMessagesAreNotHeld(t *testing.T) {
 	const head, tail = `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"arguments":{"text":"`, `"}},"id":1}`
 	for _, c := range []struct {
@@ -121,7 +119,7 @@ func TestLongMessagesAreNotHeld(t *testing.T) {
 		handle func(w http.ResponseWriter, r *http.Request)
 		want   string
 	}{
-		{"taken", func(w http.ResponseWriter, r *http.Request) {
+		{"accepted", func(w http.ResponseWriter, r *http.Request) {
 			n, _ := io.Copy(io.Discard, r.Body)
 			w.Header().Set("Content-Type", asJSON)
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"result":{"bytes":%d,"headers":%q}}`, n, r.Header.Get("Mcp-Method")+" "+r.Header.Get("Mcp-Name")+" "+r.Header.Get("Mcp-Protocol-Version"))
@@ -136,34 +134,35 @@ func TestLongMessagesAreNotHeld(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := connect(t, c.handle)
-			grown := peak()
+			grown := measureMemory()
 			io.WriteString(cl.s.Stdin(), head)
-			letters(cl.s.Stdin(), longFrame)
-			cl.say(tail)
-			cl.wants(c.want)
-			if most := grown(); most > mostMemory {
-				t.Errorf("it takes %d MiB", most>>20)
+			writeLetters(cl.s.Stdin(), longFrame)
+			cl.send(tail)
+			cl.expect(c.want)
+			if most := grown(); most > maxMemory {
+				t.Errorf("the memory grew by %d MiB", most>>20)
 			}
-			cl.over()
+			cl.close()
 		})
 	}
 }
 
-// A long message that cannot be sent at all is answered all the same.
+// A long message that cannot be sent is answered with an error.
 func TestLongMessageNotSent(t *testing.T) {
 	c := connect(t, nil, func(o *remote.Options) { o.Hold, o.Credentials = 4<<10, noToken{} })
-	c.say(`{"jsonrpc":"2.0","method":"tools/call","params":{"x":"` + strings.Repeat("x", 1<<20) + `"},"id":1}`)
-	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"there is no token"…`)
-	c.over()
+	c.send(`{"jsonrpc":"2.0","method":"tools/call","params":{"x":"` + strings.Repeat("x", 1<<20) + `"},"id":1}`)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"there is no token"…`)
+	c.close()
 }
 
+// noToken is a credential that always fails.
 type noToken struct{}
 
 func (noToken) Set(context.Context, http.Header) error { return errors.New("there is no token") }
 
 func (noToken) Refused(context.Context, remote.Refusal) (bool, error) { return false, nil }
 
-// Many large messages that the server does not read do not pile up: the relay has to wait.
+// Large messages that the server does not read do not accumulate: they block the relay.
 func TestUnreadMessagesAreBounded(t *testing.T) {
 	const hold, n = 1 << 20, 20
 	release := make(chan struct{})
@@ -181,17 +180,16 @@ func TestUnreadMessagesAreBounded(t *testing.T) {
 		}
 	}()
 	if <-wrote; len(wrote) > 3 {
-		t.Errorf("%d messages were taken", len(wrote))
+		t.Errorf("%d messages were accepted", len(wrote))
 	}
 	close(release)
 	for range n {
-		c.hear()
+		c.receive()
 	}
-	c.over()
+	c.close()
 }
 
-// A long answer that breaks where it is being written already fails its own call and holds
-// up no other.
+// A long answer that breaks while it is being written fails its own call and blocks no other.
 func TestLongAnswerBreaks(t *testing.T) {
 	for _, kind := range []string{asJSON, asEvents} {
 		t.Run(kind, func(t *testing.T) {
@@ -206,15 +204,15 @@ func TestLongAnswerBreaks(t *testing.T) {
 					io.WriteString(w, "data: ")
 				}
 				io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"x":"`)
-				letters(w, 1<<20)
+				writeLetters(w, 1<<20)
 				panic(http.ErrAbortHandler)
 			}, func(o *remote.Options) { o.Hold = 64 << 10 })
-			c.say(call)
-			c.wants(`{"jsonrpc":"2.0","id":1,"result":{"x":"xxx…`)
-			c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the …`)
-			c.say(strings.Replace(call, `"id":1`, `"id":2`, 1))
-			c.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
-			c.over()
+			c.send(call)
+			c.expect(`{"jsonrpc":"2.0","id":1,"result":{"x":"xxx…`)
+			c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the …`)
+			c.send(strings.Replace(call, `"id":1`, `"id":2`, 1))
+			c.expect(strings.Replace(result, `"id":1`, `"id":2`, 1))
+			c.close()
 		})
 	}
 }

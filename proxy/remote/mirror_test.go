@@ -15,10 +15,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// modernMeta is what a request of 2026-07-28 has in _meta.
+// modernMeta is the _meta member of a request of revision 2026-07-28.
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// A modern server answers each request with its result, and keeps the headers.
+// A modern server answers each request with a result, and records the headers.
 type modern struct {
 	mu     sync.Mutex
 	tools  string // the result of tools/list
@@ -45,7 +45,7 @@ func (s *modern) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID(), result)
 }
 
-// mirrored returns the headers of the last request that mirror its body.
+// mirrored returns the headers in the last request that mirror its body.
 func (s *modern) mirrored() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,12 +59,12 @@ func (s *modern) mirrored() string {
 	return strings.Join(all, "\n")
 }
 
-// annotatedTools is a list with one tool whose arguments are mirrored.
+// annotatedTools is a list with one tool, whose arguments are mirrored in headers.
 const annotatedTools = `{"tools":[{"name":"t","inputSchema":{"type":"object","properties":{` +
 	`"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"b":{"type":"boolean","x-mcp-header":"B"},` +
 	`"deep":{"type":"object","properties":{"er":{"type":"string","x-mcp-header":"Deeper"}}},"plain":{"type":"string"}}}}]}`
 
-// U18 and U19: the headers mirror the body that leaves.
+// U18 and U19: the headers mirror the body that is sent.
 func TestU18U19Mirror(t *testing.T) {
 	for _, c := range []struct{ name, method, params, want string }{
 		{"list", "tools/list", ``, ``},
@@ -72,7 +72,7 @@ func TestU18U19Mirror(t *testing.T) {
 		{"read", "resources/read", `"uri":"file:///a",`, "Mcp-Name: file:///a"},
 		{"prompt", "prompts/get", `"name":"p",`, "Mcp-Name: p"},
 		{"task", "tasks/get", `"taskId":"9",`, "Mcp-Name: 9"},
-		{"name that is no ASCII", "tools/call", `"name":"café",`, "Mcp-Name: =?base64?Y2Fmw6k=?="},
+		{"name that is not ASCII", "tools/call", `"name":"café",`, "Mcp-Name: =?base64?Y2Fmw6k=?="},
 		{"escaped name", "tools/call", `"name":"a\u0062",`, "Mcp-Name: ab"},
 		{"text", "tools/call", `"name":"t","arguments":{"region":"eu west"},`, "Mcp-Name: t\nMcp-Param-Region: eu west"},
 		{"empty text", "tools/call", `"name":"t","arguments":{"region":""},`, "Mcp-Name: t\nMcp-Param-Region: =?base64??="},
@@ -90,16 +90,16 @@ func TestU18U19Mirror(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &modern{tools: annotatedTools}
 			cl := connect(t, s.ServeHTTP)
-			cl.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
-			cl.wants(`{"jsonrpc":"2.0","id":1,"result":` + annotatedTools + `}`)
-			cl.say(`{"jsonrpc":"2.0","id":2,"method":"` + c.method + `","params":{` + c.params + modernMeta + `}}`)
-			cl.wants(`{"jsonrpc":"2.0","id":2,…`)
+			cl.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
+			cl.expect(`{"jsonrpc":"2.0","id":1,"result":` + annotatedTools + `}`)
+			cl.send(`{"jsonrpc":"2.0","id":2,"method":"` + c.method + `","params":{` + c.params + modernMeta + `}}`)
+			cl.expect(`{"jsonrpc":"2.0","id":2,…`)
 			want := "Mcp-Method: " + c.method + "\n" + c.want + "\nMcp-Protocol-Version: 2026-07-28"
 			got := s.mirrored()
 			if sorted(got) != sorted(want) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
-			cl.over()
+			cl.close()
 		})
 	}
 }
@@ -110,30 +110,30 @@ func sorted(lines string) string {
 	return strings.Join(all, "\n")
 }
 
-// A tool whose annotations are not valid is not shown; the others stay as they are.
+// A tool with invalid annotations is removed from the list; other tools are unchanged.
 func TestU20Annotations(t *testing.T) {
 	good := `{"name":"good","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}`
 	for name, schema := range map[string]string{
-		"no token":          `{"properties":{"a":{"type":"string","x-mcp-header":"a b"}}}`,
+		"not a token":       `{"properties":{"a":{"type":"string","x-mcp-header":"a b"}}}`,
 		"empty":             `{"properties":{"a":{"type":"string","x-mcp-header":""}}}`,
-		"no text":           `{"properties":{"a":{"type":"string","x-mcp-header":1}}}`,
+		"not a string":      `{"properties":{"a":{"type":"string","x-mcp-header":1}}}`,
 		"number":            `{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`,
 		"array":             `{"properties":{"a":{"type":"array","x-mcp-header":"A"}}}`,
 		"twice":             `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}`,
 		"in items":          `{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}`,
 		"in oneOf":          `{"oneOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}`,
 		"in a definition":   `{"$defs":{"x":{"type":"string","x-mcp-header":"A"}}}`,
-		"of the whole":      `{"type":"string","x-mcp-header":"A"}`,
+		"on the schema":     `{"type":"string","x-mcp-header":"A"}`,
 		"line break inside": `{"properties":{"a":{"type":"string","x-mcp-header":"a\r\nB: c"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &modern{tools: `{"tools":[` + good + `, {"name":"bad","inputSchema":` + schema + `} ],"ttlMs":0}`}
 			c := connect(t, s.ServeHTTP)
-			c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
-			if got := c.hear(); strings.Contains(got, `"bad"`) || !strings.Contains(got, good) || !strings.Contains(got, `"ttlMs":0`) {
+			c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
+			if got := c.receive(); strings.Contains(got, `"bad"`) || !strings.Contains(got, good) || !strings.Contains(got, `"ttlMs":0`) {
 				t.Errorf("got %s", got)
 			}
-			c.over()
+			c.close()
 			if !strings.Contains(c.log.String(), "tools of the remote server are not shown") {
 				t.Errorf("logged %s", c.log)
 			}
@@ -141,18 +141,18 @@ func TestU20Annotations(t *testing.T) {
 	}
 }
 
-// A server that refuses the headers of a call is asked for its tools, and the call is
-// sent once more if that says something new.
+// If the server refuses the headers of a call, attache lists its tools, and sends the call once
+// more if the list has changed.
 func TestU21HeaderMismatch(t *testing.T) {
 	const refused = `{"jsonrpc":"2.0","id":2,"error":{"code":-32020,"message":"Header mismatch"}}`
 	for _, c := range []struct {
 		name, tools, want string
 		calls             int32
 	}{
-		{"learnt", annotatedTools, `{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete"}}`, 2},
-		{"nothing new", `{"tools":[]}`, refused, 1},
-		// The client has not asked for the list, and must not see a part of it.
-		{"too long to be kept", `{"tools":[],"x":"` + strings.Repeat("x", 1<<20) + `"}`, refused, 1},
+		{"tools changed", annotatedTools, `{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete"}}`, 2},
+		{"tools unchanged", `{"tools":[]}`, refused, 1},
+		// The client did not request the list, and must not see a part of it.
+		{"list too long", `{"tools":[],"x":"` + strings.Repeat("x", 1<<20) + `"}`, refused, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &modern{tools: c.tools}
@@ -170,9 +170,9 @@ func TestU21HeaderMismatch(t *testing.T) {
 				return true
 			}
 			cl := connect(t, s.ServeHTTP, func(o *remote.Options) { o.Hold = 128 << 10 })
-			cl.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"},` + modernMeta + `}}`)
-			cl.wants(c.want)
-			cl.over()
+			cl.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"},` + modernMeta + `}}`)
+			cl.expect(c.want)
+			cl.close()
 			if n := calls.Load(); n != c.calls {
 				t.Errorf("%d calls", n)
 			}
@@ -180,8 +180,8 @@ func TestU21HeaderMismatch(t *testing.T) {
 	}
 }
 
-// A modern request has nothing of a session, and its cancellation is the end of its stream
-// and no message.
+// A modern request has no session header, and is cancelled by closing its stream, not by a
+// message.
 func TestModernCancelled(t *testing.T) {
 	ended := make(chan struct{})
 	s := &modern{}
@@ -189,7 +189,7 @@ func TestModernCancelled(t *testing.T) {
 		if r.method != "subscriptions/listen" {
 			return false
 		}
-		events(w, `data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"}`+"\n\n")
+		writeEvents(w, `data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"}`+"\n\n")
 		<-ended
 		return true
 	}
@@ -204,13 +204,13 @@ func TestModernCancelled(t *testing.T) {
 		}()
 		s.ServeHTTP(w, r)
 	})
-	c.say(`{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{` + modernMeta + `}}`)
-	c.wants(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"}`)
-	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	c.send(`{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{` + modernMeta + `}}`)
+	c.expect(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"}`)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 	<-closed
-	c.say(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"x",` + modernMeta + `}}`)
-	c.wants(`{"jsonrpc":"2.0","id":8,…`)
-	c.over()
+	c.send(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"x",` + modernMeta + `}}`)
+	c.expect(`{"jsonrpc":"2.0","id":8,…`)
+	c.close()
 	for _, h := range s.sent {
 		if h.Get("Mcp-Session-Id") != "" || h.Get("Mcp-Method") == "notifications/cancelled" {
 			t.Errorf("sent %v", h)

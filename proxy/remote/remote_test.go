@@ -18,10 +18,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an expected message.
 const patience = 2 * time.Minute
 
-// A client is the relay's end of a session with a server that a test scripts.
+// A client is the relay's end of a session with a scripted server.
 type client struct {
 	t     *testing.T
 	o     remote.Options
@@ -29,50 +29,50 @@ type client struct {
 	in    io.Writer
 	stop  func()
 	lines chan string
-	log   *logged
+	log   *logBuffer
 
-	failed error // behind a relay, how the last session ended
+	failed error // behind a relay, the error of the last session
 }
 
-// logged is what a session has logged.
-type logged struct {
+// A logBuffer holds the log of a session.
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (l *logged) Write(b []byte) (int, error) {
+func (l *logBuffer) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(b)
 }
 
-func (l *logged) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// connect begins a session with a server that answers as the handler says.
+// connect starts a session with a server that has the given handler.
 func connect(t *testing.T, handler http.HandlerFunc, change ...func(*remote.Options)) *client {
 	t.Helper()
 	return connectTo(t, httptest.NewServer(handler), remote.NewTransport(remote.TransportOptions{}), change...)
 }
 
-// A memory is a network in memory. In a bubble of testing/synctest, with the clock of the
-// bubble, nothing depends on how fast the machine is.
-type memory struct {
+// A memoryNetwork is an in-memory network and its only listener. In a synctest bubble, tests that
+// use it do not depend on the speed of the machine.
+type memoryNetwork struct {
 	dialled chan net.Conn
 	closed  chan struct{}
 	close   func()
 }
 
-func newMemory() *memory {
-	m := &memory{dialled: make(chan net.Conn), closed: make(chan struct{})}
+func newMemoryNetwork() *memoryNetwork {
+	m := &memoryNetwork{dialled: make(chan net.Conn), closed: make(chan struct{})}
 	m.close = sync.OnceFunc(func() { close(m.closed) })
 	return m
 }
 
-func (m *memory) Accept() (net.Conn, error) {
+func (m *memoryNetwork) Accept() (net.Conn, error) {
 	select {
 	case conn := <-m.dialled:
 		return conn, nil
@@ -81,10 +81,10 @@ func (m *memory) Accept() (net.Conn, error) {
 	}
 }
 
-func (m *memory) Close() error   { m.close(); return nil }
-func (m *memory) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+func (m *memoryNetwork) Close() error   { m.close(); return nil }
+func (m *memoryNetwork) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
-func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
+func (m *memoryNetwork) dial(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case m.dialled <- theirs:
@@ -94,10 +94,10 @@ func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// connectInMemory is connect in a bubble.
+// connectInMemory is connect for a synctest bubble.
 func connectInMemory(t *testing.T, handler http.HandlerFunc, change ...func(*remote.Options)) *client {
 	t.Helper()
-	network := newMemory()
+	network := newMemoryNetwork()
 	transport := remote.NewTransport(remote.TransportOptions{})
 	transport.DialContext = network.dial
 	server := &httptest.Server{Listener: network, Config: &http.Server{Handler: handler}}
@@ -105,7 +105,7 @@ func connectInMemory(t *testing.T, handler http.HandlerFunc, change ...func(*rem
 	return connectTo(t, server, transport, change...)
 }
 
-// connectTo begins a session with a server that runs.
+// connectTo starts a session with a running server.
 func connectTo(t *testing.T, server *httptest.Server, transport *remote.Transport, change ...func(*remote.Options)) *client {
 	t.Helper()
 	c := newClient(t, server, transport, change...)
@@ -119,11 +119,11 @@ func connectTo(t *testing.T, server *httptest.Server, transport *remote.Transpor
 	return c
 }
 
-// newClient prepares a session with a server that runs.
+// newClient prepares a session with a running server.
 func newClient(t *testing.T, server *httptest.Server, transport *remote.Transport, change ...func(*remote.Options)) *client {
 	t.Helper()
 	t.Cleanup(server.Close)
-	c := &client{t: t, lines: make(chan string, 1000), log: &logged{}}
+	c := &client{t: t, lines: make(chan string, 1000), log: &logBuffer{}}
 	t.Cleanup(transport.CloseIdleConnections)
 	o := remote.Options{URL: server.URL + "/mcp", Transport: transport, Log: slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {
@@ -133,7 +133,7 @@ func newClient(t *testing.T, server *httptest.Server, transport *remote.Transpor
 	return c
 }
 
-// read takes the lines of the session until it is over.
+// read reads the lines of the session until it ends.
 func (c *client) read(from io.Reader) {
 	defer close(c.lines)
 	r := bufio.NewReaderSize(from, 1<<20)
@@ -148,49 +148,49 @@ func (c *client) read(from io.Reader) {
 	}
 }
 
-// say sends a line.
-func (c *client) say(line string) {
+// send sends a line.
+func (c *client) send(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// hear returns the next line, without its end.
-func (c *client) hear() string {
+// receive returns the next line, without its newline.
+func (c *client) receive() string {
 	c.t.Helper()
 	select {
 	case line, ok := <-c.lines:
 		if !ok {
-			c.t.Fatalf("the session is over\n%s", c.log)
+			c.t.Fatalf("the session has ended\n%s", c.log)
 		}
 		text, whole := strings.CutSuffix(line, "\n")
 		if !whole {
-			c.t.Fatalf("the line %q has no end", line)
+			c.t.Fatalf("the line %q has no newline", line)
 		}
 		return text
 	case <-time.After(patience):
-		c.t.Fatalf("nothing came\n%s", c.log)
+		c.t.Fatalf("received nothing\n%s", c.log)
 	}
 	return ""
 }
 
-// wants checks the next line. A text that ends in … is a beginning.
-func (c *client) wants(want string) {
+// expect checks the next line. A want that ends in … is a prefix.
+func (c *client) expect(want string) {
 	c.t.Helper()
-	got := c.hear()
+	got := c.receive()
 	if beginning, ok := strings.CutSuffix(want, "…"); ok && strings.HasPrefix(got, beginning) || got == want {
 		return
 	}
 	c.t.Errorf("got  %s\nwant %s", got, want)
 }
 
-// over checks that the session ends and that nothing more comes.
-func (c *client) over() {
+// close ends the session and checks that no more lines arrive.
+func (c *client) close() {
 	c.t.Helper()
 	c.stop()
 	for line := range c.lines {
-		c.t.Errorf("more came: %s", line)
+		c.t.Errorf("unexpected line: %s", line)
 	}
 }
 
@@ -202,23 +202,22 @@ const (
 	result      = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"}]}}`
 )
 
-// A request is what a server was sent.
+// A request is an HTTP request that a server received.
 type request struct {
 	http.Header
-	verb, method string // of HTTP, of the message
+	verb, method string // the methods of HTTP and of the message
 	body         string
 }
 
 func (r *request) session() string { return r.Get("Mcp-Session-Id") }
 
-// A legacy server keeps sessions: it opens one for each initialize, and hands all else to
-// its handler.
+// A legacy server has sessions: it opens one for each initialize, and passes all other requests
+// to its answer function.
 type legacy struct {
 	mu       sync.Mutex
 	opened   int
 	requests []request
-	// answer answers what belongs to a session. It reports false to leave that to the
-	// server, which knows no other methods.
+	// answer answers a request. If it returns false or is nil, the server answers with a default.
 	answer func(w http.ResponseWriter, r request) bool
 }
 
@@ -253,7 +252,7 @@ func (l *legacy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// seen returns the requests with the method, of HTTP or of the message.
+// seen returns the requests with the given HTTP or message method.
 func (l *legacy) seen(method string) (found []request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -265,23 +264,23 @@ func (l *legacy) seen(method string) (found []request) {
 	return found
 }
 
-// open begins a session with the server.
+// open starts and initializes a session with the server.
 func (l *legacy) open(t *testing.T, change ...func(*remote.Options)) *client {
 	t.Helper()
-	return connect(t, l.ServeHTTP, change...).begin()
+	return connect(t, l.ServeHTTP, change...).initialize()
 }
 
-// openInMemory is open in a bubble.
+// openInMemory is open for a synctest bubble.
 func (l *legacy) openInMemory(t *testing.T) *client {
 	t.Helper()
-	return connectInMemory(t, l.ServeHTTP).begin()
+	return connectInMemory(t, l.ServeHTTP).initialize()
 }
 
-// begin initialises a session.
-func (c *client) begin() *client {
+// initialize initializes the session.
+func (c *client) initialize() *client {
 	c.t.Helper()
-	c.say(initialize)
-	c.wants(agreed)
-	c.say(initialized)
+	c.send(initialize)
+	c.expect(agreed)
+	c.send(initialized)
 	return c
 }

@@ -26,20 +26,20 @@ import (
 // executed once at most.
 func TestU11ConnectionEnds(t *testing.T) { testConnectionEnds(t, nil) }
 
-// Also if the request has the header by which net/http takes it for one that can be
-// repeated, whoever has set it.
+// The same holds if the request has a header that makes net/http repeat it, whoever sets that
+// header.
 func TestU12IdempotencyKey(t *testing.T) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		t.Run(name, func(t *testing.T) {
 			testConnectionEnds(t, func(o *remote.Options) { o.Header = http.Header{name: {"x"}} })
 		})
-		t.Run(name+" of the credentials", func(t *testing.T) {
+		t.Run(name+" from the credentials", func(t *testing.T) {
 			testConnectionEnds(t, func(o *remote.Options) { o.Credentials = idempotent(name) })
 		})
 	}
 }
 
-// idempotent are credentials that set this header.
+// idempotent is a credential that sets the header with this name.
 type idempotent string
 
 func (c idempotent) Set(_ context.Context, h http.Header) error { h.Set(string(c), "x"); return nil }
@@ -52,7 +52,7 @@ func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
 	}
 	for _, c := range []struct {
 		name  string
-		write string // what the server says before it ends the connection
+		write string // sent by the server before it closes the connection
 		want  string
 	}{
 		{"before the answer", "", `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the server closed the connection before it answered; it may have executed the request"…`},
@@ -76,11 +76,11 @@ func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
 				io.WriteString(conn, c.write)
 				conn.Close()
 			}, change)
-			cl.say(call)
-			cl.wants(result)
-			cl.say(strings.Replace(call, `"id":1`, `"id":2`, 1)) // on the connection of before
-			cl.wants(c.want)
-			cl.over()
+			cl.send(call)
+			cl.expect(result)
+			cl.send(strings.Replace(call, `"id":1`, `"id":2`, 1)) // on the same connection
+			cl.expect(c.want)
+			cl.close()
 			if n := calls.Load(); n != 2 {
 				t.Errorf("%d requests", n)
 			}
@@ -88,7 +88,7 @@ func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
 	}
 }
 
-// What the server says of a time to wait reaches the client, and nothing is sent again.
+// The client gets the server's Retry-After in the error, and the call is not sent again.
 func TestU13RetryAfter(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		l := &legacy{}
@@ -100,16 +100,16 @@ func TestU13RetryAfter(t *testing.T) {
 			return r.method == "tools/call"
 		}
 		c := l.open(t, func(o *remote.Options) { o.Wait = patience })
-		c.say(call)
-		c.wants(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP %d %s; try again after 1: slow down"…`, status, http.StatusText(status)))
-		c.over()
+		c.send(call)
+		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP %d %s; try again after 1: slow down"…`, status, http.StatusText(status)))
+		c.close()
 		if n := len(l.seen("tools/call")); n != 1 {
 			t.Errorf("%d: %d requests", status, n)
 		}
 	}
 }
 
-// A redirect to another origin is not followed, whatever it is; nothing reaches it.
+// A redirect to another origin is not followed, whatever its status.
 func TestU14Redirects(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other origin got %s with %v", r.Method, r.Header)
@@ -120,9 +120,9 @@ func TestU14Redirects(t *testing.T) {
 			c := connect(t, func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, other.URL+"/mcp", status)
 			}, func(o *remote.Options) { o.Header = http.Header{"X-Api-Key": {"secret"}} })
-			c.say(call)
-			c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects to ` + other.URL + `, which is another origin and not followed…`)
-			c.over()
+			c.send(call)
+			c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects to ` + other.URL + `, which is another origin and not followed…`)
+			c.close()
 		})
 	}
 	for status, want := range map[int]string{
@@ -141,22 +141,22 @@ func TestU14Redirects(t *testing.T) {
 				w.Header().Set("Content-Type", asJSON)
 				io.WriteString(w, result)
 			})
-			c.say(call)
-			c.wants(want)
-			c.over()
+			c.send(call)
+			c.expect(want)
+			c.close()
 		})
 	}
 	t.Run("circle", func(t *testing.T) {
 		c := connect(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect)
 		})
-		c.say(call)
-		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects in a circle"…`)
-		c.over()
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects in a circle"…`)
+		c.close()
 	})
 }
 
-// token is a credential that is refused while it is old.
+// token is a credential that can be renewed once when it is refused.
 type token struct {
 	mu      sync.Mutex
 	value   string
@@ -183,8 +183,8 @@ func (c *token) Refused(_ context.Context, r remote.Refusal) (bool, error) {
 	return true, nil
 }
 
-// Credentials go with every request; the request that was refused is sent once more with
-// others, and not for ever.
+// Credentials are sent with every request. A refused request is sent once more, with renewed
+// credentials.
 func TestCredentials(t *testing.T) {
 	serve := func(calls *atomic.Int32) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -207,15 +207,15 @@ func TestCredentials(t *testing.T) {
 		{"accepted", &token{value: "new"}, result, 1},
 		{"renewed", &token{value: "old", renewed: "new"}, result, 2},
 		{"renewed in vain", &token{value: "old", renewed: "older"}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 401 Unauthorized: it wants a credential, or another one; see server.headers: no"…`, 2},
-		{"no other", &token{value: "old"}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 401 Unauthorized…`, 1},
-		{"a reason", &token{value: "old", err: errors.New("log in first")}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"log in first"…`, 1},
+		{"not renewed", &token{value: "old"}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 401 Unauthorized…`, 1},
+		{"with a reason", &token{value: "old", err: errors.New("log in first")}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"log in first"…`, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var calls atomic.Int32
 			cl := connect(t, serve(&calls), func(o *remote.Options) { o.Credentials = c.token })
-			cl.say(call)
-			cl.wants(c.want)
-			cl.over()
+			cl.send(call)
+			cl.expect(c.want)
+			cl.close()
 			if n := calls.Load(); n != c.calls {
 				t.Errorf("%d requests", n)
 			}
@@ -228,8 +228,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// What the transport does not send: an encoding, an origin; cookies go back to
-// the session that they were given to.
+// The transport sends no Accept-Encoding and no Origin. Cookies are sent back in the session that
+// got them.
 func TestU28WhatIsSent(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
@@ -239,9 +239,9 @@ func TestU28WhatIsSent(t *testing.T) {
 		return false
 	}
 	c := l.open(t)
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
-	c.over()
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+	c.close()
 	for _, r := range l.requests {
 		for _, name := range []string{"Accept-Encoding", "Origin", "Authorization", "Referer"} {
 			if r.Get(name) != "" {
@@ -254,7 +254,7 @@ func TestU28WhatIsSent(t *testing.T) {
 	}
 }
 
-// A proxy gets the requests, and the server's name need not be known here.
+// Requests are sent to the proxy, and the server's name is not resolved locally.
 func TestU29Proxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Host != "mcp.example.invalid" {
@@ -272,12 +272,12 @@ func TestU29Proxy(t *testing.T) {
 		o.URL = "http://mcp.example.invalid/mcp"
 		o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
 	})
-	c.say(call)
-	c.wants(result)
-	c.over()
+	c.send(call)
+	c.expect(result)
+	c.close()
 }
 
-// The server may be gone before a request, or not answer at all.
+// A server that cannot be reached fails each call, and is logged once, without the query.
 func TestUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -286,18 +286,18 @@ func TestUnreachable(t *testing.T) {
 	closed.Close()
 	c := connect(t, nil, func(o *remote.Options) { o.URL = "http://" + closed.Addr().String() + "/mcp?key=secret" })
 	for range 2 {
-		c.say(call)
-		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at ` + closed.Addr().String() + ` cannot be reached: …`)
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at ` + closed.Addr().String() + ` cannot be reached: …`)
 	}
-	c.over()
+	c.close()
 	log := c.log.String()
 	if strings.Contains(log, "secret") || strings.Count(log, "level=WARN") != 1 {
 		t.Errorf("the log has the secret, or not one warning:\n%s", log)
 	}
 }
 
-// A server has to begin its answer in time, if the user wants that; one that has begun may
-// take its time.
+// With FirstByte, a server must start its answer in time. An answer that has started is not
+// limited.
 func TestFirstByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connectInMemory(t, func(w http.ResponseWriter, r *http.Request) {
@@ -305,26 +305,26 @@ func TestFirstByte(t *testing.T) {
 				<-r.Context().Done()
 				return
 			}
-			events(w, ": ok\n\n")
+			writeEvents(w, ": ok\n\n")
 			time.Sleep(10 * time.Second)
-			events(w, "data: "+strings.Replace(result, `"id":1`, `"id":2`, 1)+"\n\n")
+			writeEvents(w, "data: "+strings.Replace(result, `"id":1`, `"id":2`, 1)+"\n\n")
 		}, func(o *remote.Options) { o.FirstByte = time.Second })
-		c.say(call)
-		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server did not begin to answer within 1s (server.timeouts.first_byte)…`)
-		c.say(strings.Replace(call, `"id":1`, `"id":2`, 1))
-		c.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
-		c.over()
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server did not begin to answer within 1s (server.timeouts.first_byte)…`)
+		c.send(strings.Replace(call, `"id":1`, `"id":2`, 1))
+		c.expect(strings.Replace(result, `"id":1`, `"id":2`, 1))
+		c.close()
 	})
 }
 
-// A server that is there and silent shows by the pings of HTTP/2 within 30 s.
+// The pings of HTTP/2 detect a server that no longer responds within 30 s.
 func TestU30Blackhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newMemory()
+		network := newMemoryNetwork()
 		var silent atomic.Bool
 		server := &httptest.Server{Listener: network, EnableHTTP2: true, Config: &http.Server{
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				events(w, ": ok\n\n")
+				writeEvents(w, ": ok\n\n")
 				silent.Store(true)
 				<-r.Context().Done()
 			}),
@@ -334,29 +334,29 @@ func TestU30Blackhole(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AddCert(server.Certificate())
 		transport := remote.NewTransport(remote.TransportOptions{TLS: &tls.Config{RootCAs: roots}})
-		var lost []net.Conn
+		var conns []net.Conn
 		transport.DialContext = func(ctx context.Context, kind, address string) (net.Conn, error) {
 			conn, err := network.dial(ctx, kind, address)
-			lost = append(lost, conn)
+			conns = append(conns, conn)
 			return &blackhole{Conn: conn, silent: &silent}, err
 		}
 		c := connectTo(t, server, transport)
 		t.Cleanup(func() {
-			for _, conn := range lost {
+			for _, conn := range conns {
 				conn.Close()
 			}
 		})
-		c.say(call)
+		c.send(call)
 		time.Sleep(30 * time.Second)
 		if len(c.lines) != 1 {
 			t.Fatalf("the call has no answer after 30 s:\n%s", c.log)
 		}
-		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: …`)
-		c.over()
+		c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: …`)
+		c.close()
 	})
 }
 
-// A blackhole is a connection on which nothing arrives any more once it is silent.
+// A blackhole is a connection that discards writes once silent is set.
 type blackhole struct {
 	net.Conn
 	silent *atomic.Bool
@@ -369,11 +369,11 @@ func (b *blackhole) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// A rotating credential is in one header first and in another one when that was refused.
-type rotating struct{ again atomic.Bool }
+// A headerSwitcher sets the credential in one header first, and in another one after a refusal.
+type headerSwitcher struct{ refused atomic.Bool }
 
-func (c *rotating) Set(_ context.Context, h http.Header) error {
-	if c.again.Load() {
+func (c *headerSwitcher) Set(_ context.Context, h http.Header) error {
+	if c.refused.Load() {
 		h.Set("Authorization", "new")
 	} else {
 		h.Set("X-Api-Key", "old")
@@ -381,11 +381,11 @@ func (c *rotating) Set(_ context.Context, h http.Header) error {
 	return nil
 }
 
-func (c *rotating) Refused(context.Context, remote.Refusal) (bool, error) {
-	return !c.again.Swap(true), nil
+func (c *headerSwitcher) Refused(context.Context, remote.Refusal) (bool, error) {
+	return !c.refused.Swap(true), nil
 }
 
-// Nothing of a credential that was refused goes with the next one.
+// No header of a refused credential is sent with the next one.
 func TestRefusedCredentialIsNotSentAgain(t *testing.T) {
 	cl := connect(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -397,8 +397,8 @@ func TestRefusedCredentialIsNotSentAgain(t *testing.T) {
 			w.Header().Set("Content-Type", asJSON)
 			io.WriteString(w, result)
 		}
-	}, func(o *remote.Options) { o.Credentials, o.Header = &rotating{}, http.Header{"X-Own": {"1"}} })
-	cl.say(call)
-	cl.wants(result)
-	cl.over()
+	}, func(o *remote.Options) { o.Credentials, o.Header = &headerSwitcher{}, http.Header{"X-Own": {"1"}} })
+	cl.send(call)
+	cl.expect(result)
+	cl.close()
 }

@@ -16,8 +16,8 @@ const (
 	changed   = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 )
 
-// goneAs are the ways in which servers say that they do not know a session.
-var goneAs = map[string]func(http.ResponseWriter){
+// sessionNotFound has the answers of different servers to an unknown session.
+var sessionNotFound = map[string]func(http.ResponseWriter){
 	"404": func(w http.ResponseWriter) { http.Error(w, "session not found", 404) },
 	"400 of server-everything": func(w http.ResponseWriter) {
 		w.WriteHeader(400)
@@ -29,8 +29,8 @@ var goneAs = map[string]func(http.ResponseWriter){
 	},
 }
 
-// loses makes the server lose its first session at the first tools/call.
-func (l *legacy) loses(gone func(http.ResponseWriter)) {
+// loseFirstSession makes the server lose its first session at the first tools/call.
+func (l *legacy) loseFirstSession(gone func(http.ResponseWriter)) {
 	var lost atomic.Bool
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		if r.method == "tools/call" {
@@ -44,19 +44,21 @@ func (l *legacy) loses(gone func(http.ResponseWriter)) {
 	}
 }
 
+// After the server lost the session, attache opens a new one, restores its state and sends the call
+// again.
 func TestU09SessionLost(t *testing.T) {
-	for name, gone := range goneAs {
+	for name, gone := range sessionNotFound {
 		t.Run(name, func(t *testing.T) {
 			l := &legacy{}
-			l.loses(gone)
+			l.loseFirstSession(gone)
 			c := l.openRelayed(t)
-			c.say(level)
-			c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
-			c.say(subscribe)
-			c.wants(`{"jsonrpc":"2.0","id":"s","result":{"session":"session-1"}}`)
-			c.say(call)
-			c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
-			c.over()
+			c.send(level)
+			c.expect(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
+			c.send(subscribe)
+			c.expect(`{"jsonrpc":"2.0","id":"s","result":{"session":"session-1"}}`)
+			c.send(call)
+			c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
+			c.close()
 			var replayed []string
 			for _, r := range l.requests {
 				if r.session() == "session-2" && r.verb == http.MethodPost {
@@ -68,7 +70,7 @@ func TestU09SessionLost(t *testing.T) {
 				t.Errorf("the new session got %q, want %q", replayed, want)
 			}
 			if n := len(l.seen("initialize")); n != 2 {
-				t.Errorf("%d times initialized", n)
+				t.Errorf("initialized %d times", n)
 			}
 			if last := l.seen(http.MethodDelete); len(last) != 1 || last[0].session() != "session-2" {
 				t.Errorf("ended: %v", last)
@@ -77,7 +79,7 @@ func TestU09SessionLost(t *testing.T) {
 	}
 }
 
-// A call that a second session does not take either is answered, and the session goes on.
+// A call that the second session refuses, too, gets an error, and a third session is opened.
 func TestU10SessionLostAgain(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
@@ -88,17 +90,17 @@ func TestU10SessionLostAgain(t *testing.T) {
 		return false
 	}
 	c := l.openRelayed(t)
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server has lost the session (HTTP 404 Not Found) and is not ready again; this call was not sent to it: try again later","data":{"source":"attache","reason":"session_lost",…`)
-	c.say(level)
-	c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-3"}}`)
-	c.over()
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server has lost the session (HTTP 404 Not Found) and is not ready again; this call was not sent to it: try again later","data":{"source":"attache","reason":"session_lost",…`)
+	c.send(level)
+	c.expect(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-3"}}`)
+	c.close()
 	if calls, opened := len(l.seen("tools/call")), len(l.seen("initialize")); calls != 2 || opened != 3 {
 		t.Errorf("%d calls, %d sessions", calls, opened)
 	}
 }
 
-// A 400 that is not about the session stays what it is.
+// A 400 that is not about the session does not count as a lost session.
 func TestOther400(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
@@ -109,18 +111,18 @@ func TestOther400(t *testing.T) {
 		return false
 	}
 	c := l.open(t)
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 400 Bad Request: bad arguments"…`)
-	c.over()
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 400 Bad Request: bad arguments"…`)
+	c.close()
 	if n := len(l.seen("initialize")); n != 1 {
-		t.Errorf("%d times initialized", n)
+		t.Errorf("initialized %d times", n)
 	}
 }
 
-// The session that begins again must be the one that the client knows.
+// A session is not restored on a server that answers initialize differently.
 func TestSessionOfAnotherServer(t *testing.T) {
 	l := &legacy{}
-	l.loses(goneAs["404"])
+	l.loseFirstSession(sessionNotFound["404"])
 	first := l.answer
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		if r.method == "initialize" && len(l.seen("initialize")) == 2 {
@@ -131,28 +133,28 @@ func TestSessionOfAnotherServer(t *testing.T) {
 		return first(w, r)
 	}
 	c := l.openRelayed(t)
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"error":…`)
-	for line := range c.lines { // to the end, which comes by itself
-		t.Errorf("more came: %s", line)
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":…`)
+	for line := range c.lines { // the session ends on its own
+		t.Errorf("unexpected line: %s", line)
 	}
 	if log := c.log.String(); !strings.Contains(log, "another one than the client knows") {
 		t.Errorf("logged:\n%s", log)
 	}
 }
 
-// Requests that find the session lost begin it again together.
+// Concurrent requests that find the session lost reopen it once.
 func TestF18OneInitializeForAll(t *testing.T) {
 	l := &legacy{}
-	l.loses(goneAs["404"])
+	l.loseFirstSession(sessionNotFound["404"])
 	c := l.openRelayed(t)
 	const n = 20
 	for i := range n {
-		c.say(strings.Replace(call, `"id":1`, fmt.Sprintf(`"id":%d`, i+1), 1))
+		c.send(strings.Replace(call, `"id":1`, fmt.Sprintf(`"id":%d`, i+1), 1))
 	}
 	var got, want []string
 	for i := range n {
-		got = append(got, c.hear())
+		got = append(got, c.receive())
 		want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"session":"session-2"}}`, i+1))
 	}
 	slices.Sort(got)
@@ -160,13 +162,13 @@ func TestF18OneInitializeForAll(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
-	c.over()
+	c.close()
 	if opened := len(l.seen("initialize")); opened != 2 {
-		t.Errorf("%d times initialized", opened)
+		t.Errorf("initialized %d times", opened)
 	}
 }
 
-// The id that the session has got first is its id.
+// The session keeps the id that it got first.
 func TestU17SessionID(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
@@ -177,14 +179,14 @@ func TestU17SessionID(t *testing.T) {
 	}
 	c := l.open(t)
 	for range 2 {
-		c.say(call)
-		c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
 	}
-	c.over()
+	c.close()
 }
 
-// A session that is lost after the client has left it is of no interest.
-func TestLeftSessionIsLost(t *testing.T) {
+// A session that is lost after the client has opened a new one is not restored.
+func TestReplacedSessionIsLost(t *testing.T) {
 	l := &legacy{}
 	called, release := make(chan struct{}), make(chan struct{})
 	l.answer = func(w http.ResponseWriter, r request) bool {
@@ -197,15 +199,15 @@ func TestLeftSessionIsLost(t *testing.T) {
 		return true
 	}
 	c := l.openRelayed(t)
-	c.say(call)
+	c.send(call)
 	<-called
-	c.say(strings.Replace(initialize, `"id":0`, `"id":9`, 1))
-	c.wants(strings.Replace(agreed, `"id":0`, `"id":9`, 1))
-	c.say(initialized)
+	c.send(strings.Replace(initialize, `"id":0`, `"id":9`, 1))
+	c.expect(strings.Replace(agreed, `"id":0`, `"id":9`, 1))
+	c.send(initialized)
 	close(release)
-	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
-	c.over()
+	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
+	c.close()
 	if n := len(l.seen("initialize")); n != 2 {
-		t.Errorf("%d times initialized", n)
+		t.Errorf("initialized %d times", n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stop ends a session whose server does not answer, and tells the server so.
+// Stop ends a session whose server does not answer, and sends it a DELETE.
 func TestStopEndsHangingCalls(t *testing.T) {
 	t.Parallel()
 	l := &legacy{}
@@ -23,9 +23,9 @@ func TestStopEndsHangingCalls(t *testing.T) {
 	}
 	c := l.open(t)
 	t.Cleanup(func() { close(release) })
-	c.say(call)
+	c.send(call)
 	<-called
-	c.over()
+	c.close()
 	if err := c.s.Wait(); err != nil {
 		t.Errorf("ended with %v", err)
 	}
@@ -34,7 +34,7 @@ func TestStopEndsHangingCalls(t *testing.T) {
 	}
 }
 
-// An answer that comes within the grace is delivered.
+// An answer that arrives within the grace period is delivered.
 func TestStopWaitsForLastAnswers(t *testing.T) {
 	l := &legacy{}
 	called := make(chan struct{})
@@ -47,7 +47,7 @@ func TestStopWaitsForLastAnswers(t *testing.T) {
 		return false
 	}
 	c := l.open(t)
-	c.say(call)
+	c.send(call)
 	<-called
 	done := make(chan struct{})
 	go func() {
@@ -56,7 +56,7 @@ func TestStopWaitsForLastAnswers(t *testing.T) {
 	}()
 	c.s.Stdin().Close()
 	close(stopping)
-	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
 	select {
 	case <-done:
 	case <-time.After(patience):
@@ -64,16 +64,16 @@ func TestStopWaitsForLastAnswers(t *testing.T) {
 	}
 }
 
-// A second initialize opens a new session and ends the one before.
+// A second initialize opens a new session and ends the first.
 func TestSecondInitialize(t *testing.T) {
 	l := &legacy{}
 	c := l.open(t)
-	c.say(initialize)
-	c.wants(agreed)
-	c.say(initialized)
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
-	c.over()
+	c.send(initialize)
+	c.expect(agreed)
+	c.send(initialized)
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
+	c.close()
 	for _, r := range l.seen("initialize") {
 		if r.session() != "" {
 			t.Errorf("initialize was sent in %s", r.session())
@@ -84,20 +84,20 @@ func TestSecondInitialize(t *testing.T) {
 	}
 }
 
-// Stop ends a session whose server does not even answer what the client begins with: the
-// messages behind it wait for that answer, and Stop must not.
+// Stop ends a session whose server does not even answer initialize: later messages wait for that
+// answer, and Stop must not.
 func TestStopEndsUnansweredInitialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connectInMemory(t, func(_ http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 		})
-		c.say(initialize)
-		c.say(initialized)
+		c.send(initialize)
+		c.send(initialized)
 		began := time.Now()
-		c.over()
+		c.close()
 		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Stop took %v", took)
 		}
 	})
 }

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// events writes a part of a stream at once.
-func events(w http.ResponseWriter, text string) {
+// writeEvents writes and flushes a part of an event stream.
+func writeEvents(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", asEvents)
 	io.WriteString(w, text)
 	http.NewResponseController(w).Flush()
 }
 
-// A stream that breaks with an id is taken up again by GET, or the call fails.
+// A broken stream that has an event id is resumed by GET, or the call fails.
 func TestU05Resume(t *testing.T) {
 	note := func(n int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}`, n)
@@ -29,29 +29,29 @@ func TestU05Resume(t *testing.T) {
 	status := func(code int) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) { w.WriteHeader(code) }
 	}
-	says := func(text string) func(http.ResponseWriter) {
-		return func(w http.ResponseWriter) { events(w, text) }
+	stream := func(text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { writeEvents(w, text) }
 	}
-	ends := says("id: 3\ndata:\n\n")
+	end := stream("id: 3\ndata:\n\n")
 	for _, c := range []struct {
 		name   string
 		resume []func(http.ResponseWriter)
 		want   []string
-		asked  string // the ids that were asked for
+		asked  string // the values of Last-Event-Id
 	}{
-		{"ok", []func(http.ResponseWriter){says("id: 3\ndata: " + note(2) + "\n\nid: 4\ndata: " + result + "\n\n")}, []string{note(1), note(2), result}, "2"},
-		{"ok at the second attempt", []func(http.ResponseWriter){status(503), says("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 2"},
-		{"the client polls", []func(http.ResponseWriter){ends, ends, ends, ends, ends, ends, ends, says("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 3 3 3 3 3 3 3"},
+		{"resumed", []func(http.ResponseWriter){stream("id: 3\ndata: " + note(2) + "\n\nid: 4\ndata: " + result + "\n\n")}, []string{note(1), note(2), result}, "2"},
+		{"resumed at the second attempt", []func(http.ResponseWriter){status(503), stream("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 2"},
+		{"the client polls", []func(http.ResponseWriter){end, end, end, end, end, end, end, stream("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 3 3 3 3 3 3 3"},
 		{"404", []func(http.ResponseWriter){status(404)}, []string{note(1), failed + "it could not be taken up again: the server answered HTTP 404…"}, "2"},
 		{"405", []func(http.ResponseWriter){status(405)}, []string{note(1), failed + "it could not be taken up again: the server answered HTTP 405…"}, "2"},
-		{"503 for ever", []func(http.ResponseWriter){status(503)}, []string{note(1), failed + "the server answered HTTP 503…"}, "2 2 2 2 2"},
-		{"others' answers are repeated", []func(http.ResponseWriter){
-			says(`data: {"jsonrpc":"2.0","id":0,"result":{}}` + "\n\nid: 4\ndata: " + result + "\n\n"),
+		{"503 forever", []func(http.ResponseWriter){status(503)}, []string{note(1), failed + "the server answered HTTP 503…"}, "2 2 2 2 2"},
+		{"answers to other requests are repeated", []func(http.ResponseWriter){
+			stream(`data: {"jsonrpc":"2.0","id":0,"result":{}}` + "\n\nid: 4\ndata: " + result + "\n\n"),
 		}, []string{note(1), result}, "2"},
-		{"questions are repeated", []func(http.ResponseWriter){
-			says("id: 3\ndata: " + ask("a") + "\n\n"),
-			says("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\n"),
-			says("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\nid: 5\ndata: " + result + "\n\n"),
+		{"server requests are repeated", []func(http.ResponseWriter){
+			stream("id: 3\ndata: " + ask("a") + "\n\n"),
+			stream("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\n"),
+			stream("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\nid: 5\ndata: " + result + "\n\n"),
 		}, []string{note(1), ask("a"), ask("b"), result}, "2 3 4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestU05Resume(t *testing.T) {
 				l.answer = func(w http.ResponseWriter, r request) bool {
 					switch {
 					case r.method == "tools/call":
-						events(w, "id: 1\nretry: 1\ndata:\n\nid: 2\ndata: "+note(1)+"\n\n")
+						writeEvents(w, "id: 1\nretry: 1\ndata:\n\nid: 2\ndata: "+note(1)+"\n\n")
 						return true
 					case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
 						mu.Lock()
@@ -74,13 +74,13 @@ func TestU05Resume(t *testing.T) {
 					return false
 				}
 				cl := l.openInMemory(t)
-				cl.say(call)
+				cl.send(call)
 				for _, want := range c.want {
-					cl.wants(want)
+					cl.expect(want)
 				}
-				cl.over()
+				cl.close()
 				if got := strings.Join(asked, " "); got != c.asked {
-					t.Errorf("asked for %v, want %v", got, c.asked)
+					t.Errorf("resumed from %v, want %v", got, c.asked)
 				}
 				if n := len(l.seen("tools/call")); n != 1 {
 					t.Errorf("%d calls", n)
@@ -90,8 +90,8 @@ func TestU05Resume(t *testing.T) {
 	}
 }
 
-// The server says how long to wait before the stream is taken up again, and one that
-// has said next to nothing is not asked without end.
+// The server sets the delay before a stream is resumed. If resumed streams bring no messages, the
+// delay grows.
 func TestU06Retry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
@@ -100,12 +100,12 @@ func TestU06Retry(t *testing.T) {
 		l.answer = func(w http.ResponseWriter, r request) bool {
 			switch {
 			case r.method == "tools/call":
-				events(w, "id: 1\nretry: 300\ndata:\n\n")
+				writeEvents(w, "id: 1\nretry: 300\ndata:\n\n")
 			case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
 				if waited = append(waited, time.Since(last)); len(waited) == 7 {
-					events(w, "id: 4\ndata: "+result+"\n\n")
+					writeEvents(w, "id: 4\ndata: "+result+"\n\n")
 				} else {
-					events(w, "")
+					writeEvents(w, "")
 				}
 			default:
 				return false
@@ -114,17 +114,17 @@ func TestU06Retry(t *testing.T) {
 			return true
 		}
 		c := l.openInMemory(t)
-		c.say(call)
-		c.wants(result)
-		c.over()
+		c.send(call)
+		c.expect(result)
+		c.close()
 		if got, want := fmt.Sprint(waited), "[300ms 300ms 300ms 300ms 300ms 1s 1s]"; got != want {
 			t.Errorf("waited %v, want %v", got, want)
 		}
 	})
 }
 
-// The stream of the server's own. What it says goes to the client, and the
-// client's answer goes back.
+// Requests on the server's own GET stream reach the client, and the client's answer reaches the
+// server.
 func TestU16ServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
@@ -134,7 +134,7 @@ func TestU16ServerAsks(t *testing.T) {
 		l.answer = func(w http.ResponseWriter, r request) bool {
 			switch {
 			case r.verb == http.MethodGet && len(l.seen(http.MethodGet)) == 1:
-				events(w, ": ok\n\nevent: message\ndata: "+ping+"\n\n")
+				writeEvents(w, ": ok\n\nevent: message\ndata: "+ping+"\n\n")
 				<-answered
 				return true
 			case strings.Contains(r.body, `"id":"p"`):
@@ -143,17 +143,16 @@ func TestU16ServerAsks(t *testing.T) {
 			return false
 		}
 		c := l.openInMemory(t)
-		c.wants(ping)
-		c.say(pong)
-		c.say(call)
-		c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		c.expect(ping)
+		c.send(pong)
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
 		<-answered
-		c.over()
+		c.close()
 	})
 }
 
-// A server drops what it asks on a stream that is not there yet, so no call overtakes
-// the request for the stream.
+// A server drops its requests while no GET stream is open, so no call is sent before the GET.
 func TestU16StreamBeforeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
@@ -161,11 +160,11 @@ func TestU16StreamBeforeCalls(t *testing.T) {
 		l.answer = func(w http.ResponseWriter, r request) bool {
 			switch {
 			case r.verb == http.MethodGet && len(l.seen(http.MethodGet)) == 1:
-				time.Sleep(time.Second) // in which a call would have come
+				time.Sleep(time.Second) // a call could be sent now
 				if len(l.seen("tools/call")) > 0 {
-					t.Error("the call came before the stream was opened")
+					t.Error("the call was sent before the stream was opened")
 				}
-				events(w, ": ok\n\n")
+				writeEvents(w, ": ok\n\n")
 				<-called
 				return true
 			case r.method == "tools/call":
@@ -174,21 +173,21 @@ func TestU16StreamBeforeCalls(t *testing.T) {
 			return false
 		}
 		c := l.openInMemory(t)
-		c.say(call)
-		c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
-		c.over()
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		c.close()
 	})
 }
 
-// A server that offers no stream of its own is asked once, one that fails ever more
-// rarely.
+// A GET stream that the server does not offer is requested once; one that fails is requested with
+// growing delays.
 func TestU15OwnStream(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
 		asked  int // in a minute
 	}{
-		{"405", 405, 1}, {"404", 404, 1}, {"400", 400, 1}, {"500", 500, 6}, {"it ends at once", 200, 6},
+		{"405", 405, 1}, {"404", 404, 1}, {"400", 400, 1}, {"500", 500, 6}, {"empty stream", 200, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -202,10 +201,10 @@ func TestU15OwnStream(t *testing.T) {
 					return true
 				}
 				cl := l.openInMemory(t)
-				cl.say(call)
-				cl.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+				cl.send(call)
+				cl.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
 				time.Sleep(time.Minute)
-				cl.over()
+				cl.close()
 				if n := len(l.seen(http.MethodGet)); n != c.asked {
 					t.Errorf("%d requests, want %d", n, c.asked)
 				}
@@ -228,22 +227,22 @@ func TestOwnStreamAfterRefusal(t *testing.T) {
 			}
 			switch len(l.seen(http.MethodGet)) {
 			case 1:
-				events(w, "")
+				writeEvents(w, "")
 			case 2, 3:
 				w.WriteHeader(http.StatusUnauthorized)
 			case 4:
-				events(w, "data: "+changed+"\n\n")
+				writeEvents(w, "data: "+changed+"\n\n")
 			}
 			return true
 		}
 		c := l.openInMemory(t)
-		c.wants(changed)
-		c.over()
+		c.expect(changed)
+		c.close()
 	})
 }
 
-// A server that restarts shows in the stream of its own: the session begins again though
-// the client says nothing.
+// A GET stream that ends because the server restarted reopens the session, even if the client sends
+// nothing.
 func TestSessionLostOnOwnStream(t *testing.T) {
 	t.Parallel()
 	l := &legacy{}
@@ -252,7 +251,7 @@ func TestSessionLostOnOwnStream(t *testing.T) {
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		switch {
 		case r.verb == http.MethodGet && r.session() == "session-1" && !restarted.Swap(true):
-			events(w, "retry: 1\ndata:\n\n")
+			writeEvents(w, "retry: 1\ndata:\n\n")
 			return true
 		case r.session() == "session-1" && restarted.Load() && r.verb == http.MethodGet:
 			w.WriteHeader(404)
@@ -264,29 +263,28 @@ func TestSessionLostOnOwnStream(t *testing.T) {
 	}
 	c := l.openRelayed(t)
 	<-again
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
-	c.over()
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
+	c.close()
 }
 
-// What belongs to a call comes before its answer, and nothing is held back.
-func TestNothingIsHeldBack(t *testing.T) {
+// Messages on the stream of a call are delivered immediately, before its answer.
+func TestMessagesBeforeAnswer(t *testing.T) {
 	const note = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
-	heard := make(chan struct{})
+	received := make(chan struct{})
 	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
-		events(w, "data: "+note+"\n\n")
-		<-heard
-		events(w, "data: "+result+"\n\n")
+		writeEvents(w, "data: "+note+"\n\n")
+		<-received
+		writeEvents(w, "data: "+result+"\n\n")
 	})
-	c.say(call)
-	c.wants(note)
-	close(heard)
-	c.wants(result)
-	c.over()
+	c.send(call)
+	c.expect(note)
+	close(received)
+	c.expect(result)
+	c.close()
 }
 
-// A cancellation reaches the server behind its request, and the answer may be
-// missing.
+// A cancellation is sent after its request, and the request need not be answered.
 func TestF27Cancelled(t *testing.T) {
 	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
 	l := &legacy{}
@@ -294,7 +292,7 @@ func TestF27Cancelled(t *testing.T) {
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		switch r.method {
 		case "tools/call":
-			events(w, ": ok\n\n")
+			writeEvents(w, ": ok\n\n")
 			close(called)
 			<-end
 			return true
@@ -304,47 +302,47 @@ func TestF27Cancelled(t *testing.T) {
 		return false
 	}
 	c := l.open(t)
-	c.say(call)
+	c.send(call)
 	<-called
-	c.say(cancelled)
-	c.say(level)
-	c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
-	c.over()
+	c.send(cancelled)
+	c.send(level)
+	c.expect(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
+	c.close()
 	if got := l.seen("notifications/cancelled"); len(got) != 1 || got[0].body != cancelled {
 		t.Errorf("cancelled: %v", got)
 	}
 }
 
-// A request that is cancelled before it has left is not sent, nor is its cancellation, and
-// nothing waits behind the two.
-func TestCancelledBeforeItHasLeft(t *testing.T) {
+// A request that is cancelled before it is sent is dropped with its cancellation, and neither
+// blocks later messages.
+func TestCancelledBeforeSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
-		c, a := openAway(t, l, 10*time.Second)
-		c.begin()
+		c, network := openFlaky(t, l, 10*time.Second)
+		c.initialize()
 		synctest.Wait()
-		a.away.Store(true)
-		c.say(call)
+		network.down.Store(true)
+		c.send(call)
 		synctest.Wait()
 		began := time.Now()
-		c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		c.say(level)
+		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		c.send(level)
 		synctest.Wait()
-		a.away.Store(false)
-		c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
+		network.down.Store(false)
+		c.expect(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("what follows took %v", took)
+			t.Errorf("the next message took %v", took)
 		}
-		c.over()
+		c.close()
 		if calls, cancelled := len(l.seen("tools/call")), len(l.seen("notifications/cancelled")); calls+cancelled != 0 {
 			t.Errorf("%d calls and %d cancellations reached the server", calls, cancelled)
 		}
 	})
 }
 
-// A cancellation waits for a request that is on its way to a server which does not read, and
-// nothing waits behind the cancellation.
-func TestCancelledOnItsWay(t *testing.T) {
+// A cancellation waits while its request is being written to a server that does not read. It does
+// not block later messages.
+func TestCancelledDuringSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
 		read := make(chan struct{})
@@ -353,24 +351,24 @@ func TestCancelledOnItsWay(t *testing.T) {
 				<-read
 			}
 			l.ServeHTTP(w, r)
-		}).begin()
+		}).initialize()
 		synctest.Wait()
-		c.say(strings.Replace(call, `"a"`, `"`+strings.Repeat("a", 1<<20)+`"`, 1))
+		c.send(strings.Replace(call, `"a"`, `"`+strings.Repeat("a", 1<<20)+`"`, 1))
 		synctest.Wait()
 		began := time.Now()
-		c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		c.say(level)
-		c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
+		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		c.send(level)
+		c.expect(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("what follows took %v", took)
+			t.Errorf("the next message took %v", took)
 		}
 		if n := len(l.seen("notifications/cancelled")); n != 0 {
-			t.Error("the cancellation came before its request")
+			t.Error("the cancellation was sent before its request")
 		}
 		close(read)
-		c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
 		synctest.Wait()
-		c.over()
+		c.close()
 		if n := len(l.seen("notifications/cancelled")); n != 1 {
 			t.Errorf("%d cancellations", n)
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A request whose id readers may read differently is nobody's to answer but the server's, and
-// its answer reaches the client, however it comes (row F11 of the cases of the transport).
+// Only the server can answer a request with an ambiguous id. Its answer reaches the client as JSON
+// and as an event (row F11 of the transport's list of cases).
 func TestF11UnreadIDs(t *testing.T) {
 	for _, id := range []string{`"id":1.0`, `"id":1.5`, `"id":1e2`, `"id":12.0`, `"id":7,"id":7`} {
 		for _, kind := range []string{asJSON, "text/event-stream"} {
@@ -30,11 +30,11 @@ func TestF11UnreadIDs(t *testing.T) {
 					return true
 				}
 				c := l.open(t)
-				c.say(`{"jsonrpc":"2.0",` + id + `,"method":"ping"}`)
-				c.wants(answer)
-				c.say(call)
-				c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
-				c.over()
+				c.send(`{"jsonrpc":"2.0",` + id + `,"method":"ping"}`)
+				c.expect(answer)
+				c.send(call)
+				c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+				c.close()
 				if strings.Contains(c.log.String(), "level=WARN") {
 					t.Errorf("logged:\n%s", c.log)
 				}
@@ -43,7 +43,7 @@ func TestF11UnreadIDs(t *testing.T) {
 	}
 }
 
-// The answer may take its time: only the stream of a notification is not waited for.
+// attache waits for a slow answer to such a request; it does not take it for a notification.
 func TestF11UnreadIDsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const answer = `{"jsonrpc":"2.0","id":1.5,"result":{}}`
@@ -59,13 +59,13 @@ func TestF11UnreadIDsSlowly(t *testing.T) {
 			return true
 		}
 		c := l.openInMemory(t)
-		c.say(`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`)
-		c.wants(answer)
-		c.over()
+		c.send(`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`)
+		c.expect(answer)
+		c.close()
 	})
 }
 
-// A server that gives no answer is logged, since attache can give none.
+// A missing answer is logged, since attache cannot answer such a request.
 func TestF11UnreadIDsUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
@@ -76,9 +76,9 @@ func TestF11UnreadIDsUnanswered(t *testing.T) {
 			return r.method == "ping"
 		}
 		c := l.openInMemory(t)
-		c.say(`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`)
+		c.send(`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`)
 		synctest.Wait()
-		c.over()
+		c.close()
 		if !strings.Contains(c.log.String(), "did not answer a message whose id cannot be read") {
 			t.Errorf("logged:\n%s", c.log)
 		}

@@ -1,4 +1,4 @@
-// Driver for the v1 line of the TypeScript SDK, which speaks only the legacy era.
+// Driver for v1 of the TypeScript SDK, which supports only the legacy era.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -42,7 +42,7 @@ const sdk = {
         } while (cursor !== undefined);
         return pages;
     },
-    /** A call as a task of revision 2025-11-25; its every event. */
+    /** Makes a call as a task of revision 2025-11-25, and reports each event. */
     async task(client, params, onEvent) {
         for await (const event of client.experimental.tasks.callToolStream(params, CallToolResultSchema, { task: { ttl: 60000 } })) {
             await onEvent(event);

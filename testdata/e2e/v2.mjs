@@ -1,6 +1,5 @@
-// Driver for the v2 line of the TypeScript SDK: --mode legacy (initialize only),
-// auto (probes with server/discover on a process of its own, then falls back),
-// or pin (2026-07-28 or nothing).
+// Driver for v2 of the TypeScript SDK: --mode legacy (initialize only), auto (probes
+// with server/discover in a separate process, then falls back) or pin (2026-07-28 only).
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { z } from 'zod';
@@ -28,7 +27,7 @@ const sdk = {
     era: client => client.getProtocolEra() ?? 'unknown',
     answer: (client, method, handler) => client.setRequestHandler(method, handler),
     call: (client, params, options) => client.callTool(params, options),
-    // A schema is wanted for methods the SDK does not know, and refused for others.
+    // The SDK requires a schema for methods that it does not know, and refuses one for others.
     request: (client, method, params) => client.request({ method, params }, ...(method.startsWith('acme/') ? [z.looseObject({})] : [])),
     list: (client, kind) => client[LISTS[kind]]()
 };

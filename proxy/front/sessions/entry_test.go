@@ -7,28 +7,28 @@ import (
 	"testing"
 )
 
-// A takenStore has sessions that other fronts have taken. Take returns for the session "slow" only
-// when the test allows it, and fails for the session "unknown".
-type takenStore struct {
+// In an elsewhereStore, other fronts own all sessions. Take blocks for the session "slow" until the
+// test closes release, and fails for the session "unknown".
+type elsewhereStore struct {
 	Store
-	may chan struct{}
+	release chan struct{}
 }
 
-var errAway = errors.New("the store is away")
+var errUnavailable = errors.New("the store is unavailable")
 
-func (s takenStore) Take(_ context.Context, k Key) (Session, error) {
+func (s elsewhereStore) Take(_ context.Context, k Key) (Session, error) {
 	switch k.ID {
 	case "slow":
-		<-s.may
+		<-s.release
 	case "unknown":
-		return Session{}, errAway
+		return Session{}, errUnavailable
 	}
 	return Session{}, ErrElsewhere
 }
 
-// A session for which the Store answers slowly does not delay others.
+// A slow answer of the Store for one session does not delay the others.
 func TestRecheck(t *testing.T) {
-	store := takenStore{may: make(chan struct{})}
+	store := elsewhereStore{release: make(chan struct{})}
 	k := NewKeeper(store, slog.New(slog.DiscardHandler))
 	var all []*Entry
 	for _, id := range []string{"slow", "unknown", "last"} {
@@ -39,39 +39,39 @@ func TestRecheck(t *testing.T) {
 	lost := make(chan string, len(all))
 	err := Recheck(t.Context(), all, func(s *Entry) {
 		if lost <- s.Key.ID; s.Key.ID == "last" {
-			close(store.may)
+			close(store.release)
 		}
 	})
 	if first, second := <-lost, <-lost; first != "last" || second != "slow" || len(lost) > 0 {
 		t.Errorf("lost %s, then %s, and %d more", first, second, len(lost))
 	}
-	if !errors.Is(err, errAway) {
+	if !errors.Is(err, errUnavailable) {
 		t.Error(err)
 	}
 }
 
-// A leftStore counts the calls of Take.
-type leftStore struct {
+// A countingStore counts the calls of Take.
+type countingStore struct {
 	Store
 	takes int
 }
 
-func (s *leftStore) Take(context.Context, Key) (Session, error) {
+func (s *countingStore) Take(context.Context, Key) (Session, error) {
 	s.takes++
 	return Session{}, nil
 }
 
-func (s *leftStore) Leave(context.Context, Key, bool) error { return nil }
+func (s *countingStore) Leave(context.Context, Key, bool) error { return nil }
 
-// A session that is left during Recheck is not taken back. Otherwise no front could have it until
+// A session that is left during Recheck is not taken again. Otherwise no front could own it until
 // this one ends.
 func TestRecheckLeftSession(t *testing.T) {
-	store := &leftStore{}
+	store := &countingStore{}
 	s := NewKeeper(store, slog.New(slog.DiscardHandler)).New(Key{ID: "left"})
 	s.Restore(Session{})
 	s.Part()
 	s.Leave(false)
-	err := Recheck(t.Context(), []*Entry{s}, func(*Entry) { t.Error("it counts as lost") })
+	err := Recheck(t.Context(), []*Entry{s}, func(*Entry) { t.Error("the session was reported as lost") })
 	if err != nil || store.takes > 0 {
 		t.Errorf("taken %d times, %v", store.takes, err)
 	}

@@ -2,9 +2,9 @@
 //
 //	behind FRONT... --- CLIENT... URL
 //
-// It replaces the word URL in FRONT, an attache serve that logs JSON, and starts it. Then
-// it runs CLIENT with the front's address as last argument. The conformance suite runs it as
-// the client under test.
+// FRONT is the command of an attache serve that logs JSON. Behind replaces the word URL in it,
+// starts it, and runs CLIENT with the front's address as the last argument. The conformance
+// suite runs Behind as the client under test.
 package main
 
 import (
@@ -67,7 +67,7 @@ func run(front, client []string) (int, error) {
 	return 0, err
 }
 
-// address reads a front's log up to its address.
+// address reads a front's log up to the front's address, and returns it.
 func address(stderr io.Reader) (string, error) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {

@@ -1,7 +1,6 @@
-// Goserver is the fixture server on the go-sdk, which speaks both eras: it asks a modern
-// client with an input_required result, and for a legacy client the SDK turns the same
-// result into requests. Its tools have the names of those of servers/dual.mjs, so the same
-// scenarios run with both.
+// Goserver is the fixture server based on the go-sdk. It supports both eras: a modern client gets
+// an input_required result, and for a legacy client the SDK turns the same result into requests.
+// Its tools have the same names as those of servers/dual.mjs, so the same scenarios run with both.
 //
 //lint:file-ignore SA1019 roots, sampling and logging are deprecated, and still what servers and clients send
 package main
@@ -44,8 +43,8 @@ func main() {
 	}
 }
 
-// run serves on stdio, or with -http on a port of the loopback interface. Then it prints the
-// address.
+// run serves on stdio, or with -http on a port of the loopback interface, whose address it
+// prints.
 func (f *fixture) run() error {
 	overHTTP := flag.Bool("http", false, "serve Streamable HTTP")
 	stateless := flag.Bool("stateless", false, "without sessions, which the modern era needs")
@@ -65,14 +64,14 @@ type fixture struct {
 	server *mcp.Server
 
 	cancelled    string        // why block ended; written before oneCancelled closes
-	oneCancelled chan struct{} // closed when block has been cancelled
+	oneCancelled chan struct{} // closed when block is cancelled
 	once         sync.Once
 }
 
 type none struct{}
 
-// text returns a result of one block. The tools that use it declare no output, so the SDK adds
-// no structuredContent.
+// text returns a result with one text block. The tools that use it declare no output schema, so
+// the SDK adds no structuredContent.
 func text(format string, args ...any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
 }
@@ -173,7 +172,7 @@ func (f *fixture) block(ctx context.Context, _ *mcp.CallToolRequest, _ none) (*m
 	return nil, nil, ctx.Err()
 }
 
-// confirm returns the form that the tools ask the client to fill in.
+// confirm returns the form that the tools send in elicitations.
 func confirm(question string) *mcp.ElicitParams {
 	return &mcp.ElicitParams{Message: question, RequestedSchema: json.RawMessage(
 		`{"type":"object","properties":{"confirm":{"type":"boolean","title":"Sure?"},"why":{"type":"string","default":"because"}},"required":["confirm"]}`)}
@@ -187,7 +186,7 @@ func sample(prompt string) *mcp.CreateMessageParams {
 }
 
 func (f *fixture) addToolsThatAsk() {
-	// asks returns the question, or the client's response if there is one.
+	// asks returns the elicitation, or the client's response if there is one.
 	asks := func(req *mcp.CallToolRequest, question mcp.InputRequest) (*mcp.CallToolResult, any, error) {
 		if got, ok := req.Params.InputResponses["it"]; ok {
 			return text("%s", inJSON(got)), nil, nil
@@ -210,8 +209,8 @@ func (f *fixture) addToolsThatAsk() {
 		func(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, any, error) {
 			return asks(req, &mcp.ListRootsParams{})
 		})
-	// Two rounds for every client. The SDK's bridge to legacy clients makes only one
-	// round, so the state distinguishes them.
+	// Every client gets two rounds. The SDK makes only one round for legacy clients, so the
+	// state distinguishes them.
 	mcp.AddTool(f.server, &mcp.Tool{Name: "rounds"},
 		func(_ context.Context, req *mcp.CallToolRequest, in struct {
 			Env string `json:"env"`

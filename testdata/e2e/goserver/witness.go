@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// addWitnesses adds the two tools of the test of hostile frames, which write each call to a
+// addWitnesses adds the two tools for the test of hostile frames. They write each call to a
 // file as a line of JSON.
 func (f *fixture) addWitnesses(file string) {
 	for _, name := range []string{"drop", "keep"} {

@@ -1,4 +1,4 @@
-// Preloaded into a server that would listen on every interface: it listens on loopback.
+// Preload this into a server that listens on every interface: it then listens on loopback only.
 import net from 'node:net';
 
 const { listen } = net.Server.prototype;

@@ -1,13 +1,13 @@
-// The command line both drivers share:
+// The command line that both drivers share:
 //
 //     node v1.mjs SCENARIO... -- SERVER ARG...
 //     node v2.mjs --mode legacy|auto|pin SCENARIO... -- SERVER ARG...
 //
-// Each scenario has a client and a server of its own. A URL in place of the server's
-// command is a server of Streamable HTTP.
+// Each scenario has its own client and server. A URL in place of the server's command
+// is the address of a server over Streamable HTTP.
 //
-// The transcripts go to stdout, one after the other, the server's stderr to stderr. The
-// exit status says whether all scenarios ran to their end, not what the server thought of them.
+// The transcripts are written to stdout, one after the other, and the server's stderr to
+// stderr. The exit status is 0 if all scenarios were completed, even if the server failed calls.
 import { Session } from './session.mjs';
 import { Transcript, record } from './transcript.mjs';
 
@@ -29,7 +29,7 @@ async function run(sdk, name, [command, ...args]) {
 
     const transcript = new Transcript();
     const session = new Session(sdk, transcript, scenario.settings?.() ?? {});
-    // Over HTTP messages come on several streams, whose order is nobody's promise.
+    // Over HTTP messages arrive on several streams, whose relative order is undefined.
     transcript.unordered = process.env.E2E_UNORDERED === '1';
     const inner = /^https?:/.test(command)
         ? sdk.http(new URL(command))
@@ -38,13 +38,13 @@ async function run(sdk, name, [command, ...args]) {
     try {
         const connected = (await session.connect(transport)) !== undefined;
         if (connected) await scenario(session);
-        else if (title !== 'handshake') process.exitCode = 1; // a handshake may end in a refusal
+        else if (title !== 'handshake') process.exitCode = 1; // a handshake may be refused
     } catch (error) {
         console.error(error);
         process.exitCode = 1;
     } finally {
-        // How the server left is part of the transcript. close() shoots after 2 s,
-        // which on a busy machine is a race; so the server gets longer first.
+        // The server's exit status is part of the transcript. close() kills the server
+        // after 2 s, which is too short on a busy machine, so wait longer before that.
         await transport.hangUp?.(20000);
         await transport.terminateSession?.();
         await session.client.close();

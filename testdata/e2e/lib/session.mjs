@@ -1,5 +1,5 @@
-// One way to drive either SDK: what a scenario may ask of a client, and the
-// answers the client gives to what a server asks of it.
+// A common interface to both SDKs: the actions of a client in a scenario, and
+// the client's answers to requests of a server.
 
 export const CAPABILITIES = {
     roots: { listChanged: true },
@@ -9,9 +9,9 @@ export const CAPABILITIES = {
 
 export class Session {
     /**
-     * @param sdk what differs between the SDKs, see v1.mjs and v2.mjs
-     * @param settings.capabilities what the client says it can do
-     * @param settings.roots the roots it has
+     * @param sdk the functions that differ between the SDKs, see v1.mjs and v2.mjs
+     * @param settings.capabilities the client's capabilities
+     * @param settings.roots the client's roots
      */
     constructor(sdk, transcript, settings) {
         this.sdk = sdk;
@@ -20,8 +20,8 @@ export class Session {
         this.elicitations = [];
         this.client = sdk.client(settings.capabilities ?? CAPABILITIES);
         this.client.onerror = error => {
-            // An SDK that reads a progress and its result in one chunk settles
-            // the call first. How bytes fall into chunks is nobody's promise.
+            // An SDK that reads a progress notification and the result in one chunk
+            // settles the call first, and how the bytes are chunked is undefined.
             if (!/^Received a progress notification for an unknown token/.test(error.message)) transcript.error(error);
         };
         this.client.fallbackNotificationHandler = async notification => transcript.heard(notification);
@@ -40,7 +40,7 @@ export class Session {
     step(name, work) {
         return this.transcript.step(name, work);
     }
-    /** Whether the client got as far as a session. */
+    /** Reports whether the client has a session. */
     connect(transport) {
         return this.step('connect', async () => {
             await this.client.connect(transport, { timeout: 120000 });
@@ -52,7 +52,7 @@ export class Session {
             };
         });
     }
-    /** All pages of one of tools, prompts, resources, resourceTemplates. */
+    /** Lists all pages of tools, prompts, resources or resourceTemplates. */
     list(kind) {
         return this.step(`list ${kind}`, () => this.sdk.list(this.client, kind));
     }
@@ -71,20 +71,20 @@ export class Session {
             this.client.complete({ ref, argument, ...(context && { context }) })
         );
     }
-    /** A request the SDK need not know. */
+    /** Sends a request that the SDK need not know. */
     request(method, params) {
         return this.step(`request ${method}`, () => this.sdk.request(this.client, method, params));
     }
-    /** Starts a call and returns when the server has begun it, with the outcome to come and the request's id. */
+    /** Starts a call, waits until the server has received it, and returns the promise of its outcome and its id. */
     async begin(name, args, options) {
         const outcome = this.call(name, args, options);
         const sent = () => this.transcript.last('tools/call')?.params.name === name;
-        while (!sent()) await new Promise(resolve => setImmediate(resolve)); // v2 looks the tool up first
+        while (!sent()) await new Promise(resolve => setImmediate(resolve)); // v2 first looks up the tool
         const { id } = this.transcript.last('tools/call');
         await this.barrier();
         return { outcome, id };
     }
-    /** When this has been answered, everything sent before it has reached the server. */
+    /** Waits until the server has received all messages sent before. */
     async barrier() {
         await (this.modern ? this.sdk.request(this.client, 'server/discover', {}) : this.client.ping());
     }
@@ -104,7 +104,7 @@ export class Session {
     }
 }
 
-/** The values a person in a hurry would give: defaults, first choices, and something of the type. */
+/** Returns values for a form: defaults, first choices, or any value of the type. */
 function fill({ properties = {}, required = [] }) {
     const content = {};
     for (const [name, property] of Object.entries(properties)) {

@@ -1,19 +1,19 @@
-// A transcript is everything one client saw and said in one scenario: each
-// step's outcome as the SDK's user sees it, then every message as it crossed
-// the transport, in order of arrival. Two runs of one scenario must give the
-// same transcript, whatever stands between client and server.
+// A transcript is everything that one client received and sent in a scenario:
+// the outcome of each step as the SDK's user sees it, then every message on the
+// transport, in order of arrival. Two runs of a scenario must give the same
+// transcript, whatever is between the client and the server.
 import { createHash } from 'node:crypto';
 import { constants } from 'node:os';
 
-// What is random in every run, and nothing else. Each distinct value keeps its
-// own name, numbered by first appearance, so that two ids which are equal in
-// one run have to be equal in the other.
+// Values that are random in every run. Each distinct value gets its own name,
+// numbered by first appearance, so two ids that are equal in one run have to be
+// equal in the other.
 const RANDOM = [
     ['uuid', /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g],
     ['hex32', /\b[0-9a-f]{32}\b/g]
 ];
-// Values that carry no identity: an instant, the time of day, a Date's own spelling, and
-// the message server-everything's simulated logging picks with Math.random.
+// Values whose identity does not matter: a timestamp, a time of day, a Date as text, and
+// the message that server-everything's simulated logging picks with Math.random.
 const VARYING = [
     ['<instant>', /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g],
     ['<time>', /\b\d{1,2}:\d\d:\d\d [AP]M\b/g],
@@ -29,13 +29,13 @@ export class Transcript {
     #counts = new Map();
     #hides = false;
     #hidden = new Set();
-    /** Set when the order of arrival is the server's scheduling and not the wire's. */
+    /** True if the order of arrival depends on the server's scheduling. */
     unordered = false;
-    /** Methods that depend on how often the client polls; left out of the wire's record. */
+    /** Methods whose number depends on the client's polling; they are not recorded. */
     polled = new Set();
     exit = undefined;
 
-    /** Runs one step and keeps how it ended. A failing step does not end the scenario. */
+    /** Runs one step and records its outcome. A step that fails does not end the scenario. */
     async step(name, work) {
         try {
             const result = await work();
@@ -60,13 +60,13 @@ export class Transcript {
         this.#lines.sent.push(message);
         if (this.#hides && message.id !== undefined) this.#hidden.add(message.id);
     }
-    /** Calls work until it returns true. Its requests are not in the transcript: their number depends on time. */
+    /** Calls work until it returns true. Its requests are not recorded, because their number depends on time. */
     async poll(work) {
         this.#hides = true;
         while (!(await work())) await new Promise(resolve => setTimeout(resolve, 20));
         this.#hides = false;
     }
-    /** Waits for a message of the server, past or to come, which the predicate accepts. */
+    /** Waits for a message from the server that the predicate accepts. It may already have arrived. */
     until(accepts, what = 'a message', ms = 120000) {
         if (this.#lines.recv.some(accepts)) return Promise.resolve();
         return new Promise((resolve, reject) => {
@@ -80,18 +80,18 @@ export class Transcript {
             this.#waiters.add(waiter);
         });
     }
-    /** The last request of a method the client sent. */
+    /** Returns the client's last request with a method. */
     last(method) {
         return this.#lines.sent.findLast(m => m.method === method);
     }
-    /** The transcript as JSON lines, with what is random in it named. */
+    /** Returns the transcript as JSON lines, with names for random values. */
     print(write) {
         const { step, heard, recv, sent, error } = this.#lines;
         const asks = m => m.method !== undefined && m.id !== undefined;
         const hidden = new Set([...this.#hidden, ...sent.filter(m => asks(m) && this.polled.has(m.method)).map(m => m.id)]);
         const keptSent = m => !(this.polled.has(m.method) || (asks(m) && hidden.has(m.id)));
         const keptRecv = m => !(this.polled.has(m.method) || (m.method === undefined && hidden.has(m.id)));
-        // The ids of later requests count those that are left out.
+        // The ids of later requests also count those that are not recorded.
         const numbers = new Map(sent.filter(m => asks(m) && keptSent(m)).map((m, i) => [m.id, i]));
         const renumber = m => (hidden.size > 0 && typeof m.id === 'number' && numbers.has(m.id) ? { ...m, id: numbers.get(m.id) } : m);
         const sorted = values => {
@@ -131,15 +131,16 @@ export class Transcript {
     }
 }
 
-/** What a user of the SDK can tell of an error: stack traces are the SDK's own business. */
+/** Returns the parts of an error that matter to a user of the SDK, without the stack trace. */
 function describe(error) {
     const { name, code, message, data } = error ?? {};
     return { name, code, message: message ?? String(error), data };
 }
 
 /**
- * Records what crosses a transport. The instance is patched and not subclassed:
- * the v2 client probes on a sibling process only for its own class exactly.
+ * Records the messages on a transport. It patches the instance instead of using
+ * a subclass, because the v2 client probes in a separate process only if the
+ * transport has exactly the SDK's class.
  */
 export function record(transport, transcript) {
     let deliver;
@@ -163,19 +164,19 @@ export function record(transport, transcript) {
     const start = transport.start.bind(transport);
     transport.start = async () => {
         await start();
-        const child = transport._process; // no public way to the exit status
-        if (child === undefined) return; // over HTTP there is none
+        const child = transport._process; // there is no public access to the exit status
+        if (child === undefined) return; // there is no process over HTTP
         transport.exited = new Promise(resolve => {
             child.once('exit', (code, signal) => {
-                // As a shell says it: a relay cannot die of its server's signal. A
-                // server that does not leave at the end of its stdin is shot, and
-                // with which signal depends on who loses patience first.
+                // Signals become statuses as in a shell, because a relay cannot exit
+                // with its server's signal. A server that does not exit at the end of
+                // its stdin is killed, and the signal depends on who kills it first.
                 const status = code ?? 128 + constants.signals[signal];
                 transcript.exit = status === 143 || status === 137 ? 'shot' : status;
                 resolve();
             });
         });
-        /** Ends the server's stdin and waits for it to leave, but no longer than this. */
+        /** Closes the server's stdin and waits up to ms milliseconds until the server exits. */
         transport.hangUp = ms => {
             child.stdin.end();
             return Promise.race([transport.exited, new Promise(resolve => setTimeout(resolve, ms).unref())]);

@@ -1,11 +1,11 @@
-// Person uses attache like a person with a client:
+// Person uses attache as a user with a client does:
 //
 //	person CONFIG ATTACHE URL
 //
-// It starts attache in front of the server at URL and calls a tool. If the answer asks for a
-// login, it logs in and starts again. "person browse ADDRESS" acts as the browser, which
-// approves everything. The conformance suite runs it as the client under test. CONFIG is JSON
-// for server.oauth, to which it adds the client that the suite has registered.
+// It starts attache in front of the server at URL and calls a tool. If the answer requires a
+// login, it logs in and starts again. "person browse ADDRESS" acts as a browser that approves
+// everything. CONFIG is JSON for server.oauth, to which Person adds the client that the suite
+// has registered. The conformance suite runs Person as the client under test.
 package main
 
 import (
@@ -80,11 +80,11 @@ func run(config, attache, url string) error {
 	return errors.New("attache asks for a login again and again")
 }
 
-// untrustedIssuer matches the authorization server to which attache does not send the client's
-// secret unless the user names it.
+// untrustedIssuer matches an authorization server that does not get the client's secret because
+// the user has not named it.
 var untrustedIssuer = regexp.MustCompile(`the client's secret is not sent to (\S+), which only the server names`)
 
-// trust names the authorization server in the configuration.
+// trust adds the authorization server to the configuration.
 func trust(config, issuer string) error {
 	text, err := os.ReadFile(config)
 	if err != nil {
@@ -149,7 +149,7 @@ func session(attache, url string, env []string) (answer string, err error) {
 	return answer, cmd.Wait()
 }
 
-// requests returns the messages of a session in the protocol version of the suite.
+// requests returns the messages of a session in the suite's protocol version.
 func requests() []string {
 	version := cmp.Or(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION"), "2025-11-25")
 	if version < "2026" {

@@ -1,6 +1,6 @@
-// What JavaScript makes of frames that attache let through: reads arrays of frames
-// from stdin, one a line, and answers each with the array of what would be called or
-// read in spite of ../../hostile/readers.yaml.
+// Shows how JavaScript reads frames that attache has forwarded. It reads arrays of frames
+// from stdin, one array a line, and answers each with an array of the calls and reads that
+// violate ../../hostile/readers.yaml.
 import path from 'node:path';
 import readline from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -11,14 +11,14 @@ const attempt = (f) => { try { return f() } catch { return undefined } };
 const decoded = (s) => attempt(() => decodeURIComponent(s)) ?? s;
 const cleaned = (k) => k.replace(/[\p{Cf}\p{Cc}]/gu, '').trim();
 
-// How servers compare names and methods: as they are, trimmed, cleaned, folded.
+// How servers compare names and methods: exactly, trimmed, cleaned or case-folded.
 const looseners = [
   (k) => k, (k) => k.trim(), cleaned, (k) => k.toLowerCase(), (k) => k.toUpperCase().toLowerCase(),
   (k) => k.toLocaleLowerCase('tr'), (k) => cleaned(k).toLowerCase(), (k) => cleaned(k).toUpperCase().toLowerCase(),
 ];
 
-// copy is how handlers merge options: __proto__ is a member to JSON.parse, and an
-// assignment to it sets what the copy inherits.
+// copy copies like a handler that merges options: to JSON.parse, __proto__ is a member, and
+// assigning it sets the prototype of the copy.
 function copy(v) {
   if (Array.isArray(v)) return v.map(copy);
   if (v === null || typeof v !== 'object') return v;
@@ -29,7 +29,7 @@ function copy(v) {
 
 const isObject = (v) => v !== null && typeof v === 'object';
 
-// found returns the values of the members that a server finds under a name.
+// found returns the values of the members that a server would find under a name.
 const found = (o, name, loose) => isObject(o) ? Object.keys(o).filter((k) => loose(k) === name).map((k) => o[k]) : [];
 
 function* loosely(message, loose) {
@@ -92,8 +92,7 @@ function hidden(url, p) {
   return false;
 }
 
-// The SDK's own server looks a resource up by its normalised URI, and then by
-// templates.
+// The SDK's server looks up a resource by its normalised URI first, and then by templates.
 let ran = [];
 const server = new McpServer({ name: 'reader', version: '1' });
 const answer = (uri) => ({ contents: [{ uri: uri.href, text: '' }] });

@@ -1,5 +1,5 @@
-# What Python makes of frames that attache let through: see reader.mjs, beside which
-# it does the same. equals_ignore_case is Java's.
+# Shows how Python reads frames that attache has forwarded, as reader.mjs does for
+# JavaScript. equals_ignore_case compares like Java's equalsIgnoreCase.
 import json
 import posixpath
 import sys

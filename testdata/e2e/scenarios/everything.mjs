@@ -1,9 +1,9 @@
-// server-everything, the reference server of the legacy era. It asks for the
-// client's roots 350 ms after the handshake and logs the answer, so each
-// scenario first waits for that line: what follows is then in a fixed order.
+// server-everything is the reference server of the legacy era. It requests the
+// client's roots 350 ms after the handshake and logs the answer. Each scenario
+// first waits for that log message, so that later messages have a fixed order.
 const settled = session => session.until('notifications/message', p => /^Roots updated/.test(p.data));
 
-/** Every host lists the tools before it calls one. */
+/** Lists the tools first, as every host does. */
 async function ready(session) {
     await settled(session);
     await session.list('tools');
@@ -111,8 +111,8 @@ export async function roots(session) {
 
 export async function progress(session) {
     await ready(session);
-    // The last progress and the result come in one read, and the SDK then drops
-    // the progress or does not: what arrived is in the wire's record.
+    // The last progress notification and the result may arrive in one read, and then the
+    // SDK may drop the notification, so check only the recorded messages.
     await session.call('trigger-long-running-operation', { duration: 0.8, steps: 4 }, { onprogress() {}, resetTimeoutOnProgress: true });
 }
 
@@ -125,8 +125,8 @@ export async function cancellation(session) {
     await session.call('echo', { message: 'still here' });
 }
 
-// The stages of the research tool last as long as the client's poll interval,
-// so how often it polls is left out and what it learns is not.
+// The stages of the research tool last as long as the client's poll interval, so the
+// number of polls is random. The polls are not recorded, but the events are.
 export async function tasks(session) {
     await ready(session);
     if (session.sdk.task === undefined) {
@@ -148,7 +148,7 @@ export async function tasks(session) {
     await session.step('unknown task', () => session.sdk.tasks(session.client).getTask('nothing'));
 }
 
-/** What the briefing test looks at: the first results of a session. */
+/** Makes the calls for the briefing test: the first calls of a session. */
 export async function briefing(session) {
     await settled(session);
     await session.list('tools');
@@ -156,7 +156,7 @@ export async function briefing(session) {
     await session.call('echo', { message: 'second' });
 }
 
-/** What the server's environment was. */
+/** Reads the server's environment. */
 export async function environment(session) {
     await settled(session);
     await session.call('get-env', {});

@@ -1,10 +1,10 @@
-// server-filesystem works in the directory the test names in E2E_DIR, which
-// holds the same files at the start of every run.
+// server-filesystem uses the directory in E2E_DIR, which has the same files at
+// the start of every run.
 import { pathToFileURL } from 'node:url';
 
 const dir = process.env.E2E_DIR;
 
-/** Without roots, or the server would take its directories from the client. */
+/** Without roots: otherwise the server would use the client's directories. */
 survey.settings = () => ({ capabilities: { sampling: {} } });
 export async function survey(session) {
     await session.list('tools');
@@ -23,12 +23,12 @@ export async function survey(session) {
     await session.call('read_multiple_files', { paths: [`${dir}/moved.txt`, `${dir}/none.txt`] });
 }
 
-/** With roots: the server asks for them and works there. */
+/** With roots: the server requests them and uses their directories. */
 roots.settings = () => ({ roots: [{ uri: pathToFileURL(`${dir}/notes`).href, name: 'notes' }] });
 export async function roots(session) {
     await session.transcript.until(m => m.method === 'roots/list', 'the roots request');
     await session.list('tools');
-    // The server looks at the directories of its answer before it works there.
+    // The server checks the directories in the client's answer before it uses them.
     const allowed = () => session.sdk.call(session.client, { name: 'list_allowed_directories', arguments: {} }, {});
     await session.transcript.poll(async () => JSON.stringify(await allowed()).includes('/notes'));
     await session.call('list_allowed_directories', {});
@@ -36,7 +36,7 @@ export async function roots(session) {
     await session.call('list_directory', { path: dir }, { label: 'above the root' });
 }
 
-/** Every tool once, each in a conversation of its own, so that each result is the first. */
+/** Calls every tool once, each in its own conversation, so that each result is the first. */
 export async function structured(session) {
     await session.list('tools');
     const at = name => `${process.env.E2E_DIR}/${name}`;

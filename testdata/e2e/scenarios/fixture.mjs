@@ -1,10 +1,9 @@
-// The servers of this directory: servers/dual.mjs on the v2 server package,
-// servers/legacy.mjs on the v1 one, goserver on the go-sdk. They offer the same
-// tools under the same names; what one of them lacks is an error in the direct
-// run too.
+// The fixture servers: servers/dual.mjs uses the v2 server package, servers/legacy.mjs
+// the v1 SDK, and goserver the go-sdk. They offer the same tools under the same names.
+// If one of them lacks something, the direct run has the same error.
 const isGo = session => session.client.getServerVersion()?.name === 'attache-go';
 
-/** The go-sdk's server handles requests side by side: what it writes first is its scheduler's choice. */
+/** The go-sdk's server handles requests concurrently, so the order of its messages is random. */
 function concurrent(session) {
     session.transcript.unordered ||= isGo(session);
 }
@@ -30,7 +29,7 @@ export async function tools(session) {
     await session.call('no-such-tool', {});
 }
 
-/** A call before any list. Every host lists first, so this is the only scenario that does not. */
+/** Makes a call before any list. All other scenarios list first, as every host does. */
 export async function callfirst(session) {
     await session.call('echo', { text: 'first' });
     await session.call('echo', undefined, { label: 'echo without arguments' });
@@ -50,7 +49,7 @@ export async function content(session) {
     await session.complete({ type: 'ref/resource', uri: 'fixture://item/{id}' }, { name: 'id', value: '4' });
 }
 
-/** What a server asks of the client: requests in the legacy era, input_required rounds in the modern one. */
+/** Server requests: messages in the legacy era, input_required rounds in the modern era. */
 export async function ask(session) {
     await session.list('tools');
     await session.call('sample', { prompt: 'a line' });
@@ -62,7 +61,7 @@ export async function ask(session) {
     await session.read('fixture://ask');
 }
 
-/** A client that can do nothing for a server. */
+/** A client without capabilities. */
 refuse.settings = () => ({ capabilities: {} });
 export async function refuse(session) {
     await session.list('tools');
@@ -73,7 +72,7 @@ export async function refuse(session) {
 
 export async function progress(session) {
     await session.list('tools');
-    // What arrived is in the wire's record: see the note in session.mjs.
+    // Check only the recorded messages: see the comment in session.mjs.
     for (const steps of [5, 0]) await session.call('progress', { steps }, { label: `progress of ${steps}`, onprogress() {} });
     await session.call('progress', { steps: 2 }, { label: 'progress nobody asked for' });
 }
@@ -86,7 +85,7 @@ export async function cancellation(session) {
     controller.abort('no longer wanted');
     await outcome;
     await session.call('cancelled', {});
-    // The go-sdk answers a cancelled call all the same.
+    // The go-sdk answers even a cancelled call.
     if (isGo(session)) await session.transcript.until(m => m.id === id && m.method === undefined, 'the answer to the cancelled call');
 }
 
@@ -101,7 +100,7 @@ export async function logging(session) {
     await session.call('log', {}, { label: 'log at warning' });
 }
 
-/** Change notifications: unsolicited in the legacy era, over subscriptions/listen in the modern one. */
+/** Change notifications: unsolicited in the legacy era, over subscriptions/listen in the modern era. */
 export async function changes(session) {
     await session.list('tools');
     concurrent(session);
@@ -134,7 +133,7 @@ export async function changes(session) {
     await session.barrier();
 }
 
-/** Frames around every buffer's edge; the SDKs themselves stop at 10 MiB. */
+/** Frames around the sizes of buffers; the SDKs have a limit of 10 MiB. */
 export async function large(session) {
     await session.list('tools');
     for (const bytes of [4095, 65536, 1 << 20, 9 << 20]) {
@@ -143,7 +142,7 @@ export async function large(session) {
     }
 }
 
-/** Many calls in flight at once. */
+/** Many concurrent calls. */
 export async function burst(session) {
     await session.list('tools');
     session.transcript.unordered = true;
@@ -154,7 +153,7 @@ export async function burst(session) {
     });
 }
 
-/** What no SDK defines must arrive all the same. */
+/** Methods that no SDK defines must be forwarded, too. */
 export async function vendor(session) {
     await session.list('tools');
     await session.request('acme/unknown', { x: 1 });
@@ -162,15 +161,15 @@ export async function vendor(session) {
     await session.call('heard', {});
 }
 
-/** What the briefing test looks at: the first results of a session. */
+/** Makes the calls for the briefing test: the first calls of a session. */
 export async function briefing(session) {
     await session.list('tools');
     await session.call('echo', { text: 'first' });
     await session.call('echo', { text: 'second' });
 }
 
-// Tasks of revision 2025-11-25, which only the v1 SDK speaks. The task ends
-// when it is released, so the poll that finds it working is certain.
+// Tasks of revision 2025-11-25, which only the v1 SDK supports. The task ends
+// when it is released, so at least one poll finds it running.
 export async function tasks(session) {
     if (session.sdk.task === undefined) {
         await session.list('tools');
@@ -201,7 +200,7 @@ export async function tasks(session) {
     await session.step('unknown task', () => tasks.getTask('nothing'));
 }
 
-/** The server leaves in the middle of a call. */
+/** The server exits during a call. */
 export async function death(session) {
     await session.list('tools');
     await session.call('exit', { status: 7 });

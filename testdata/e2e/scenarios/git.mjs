@@ -11,16 +11,16 @@ export async function survey(session) {
     await session.call('git_status', { path: `${repo}/none` }, { label: 'git_status of nothing' });
 }
 
-/** What the fill test looks at: a call that leaves the path to attache. */
+/** Makes the calls for the fill test: attache fills in a missing path. */
 export async function fill(session) {
     await session.list('tools');
     await session.call('git_status', {});
     await session.call('git_status', { path: repo }, { label: 'git_status with the path' });
-    // Its schema allows no other argument: a path filled in here is refused.
+    // The tool's schema allows no other argument, so a filled path would be refused.
     await session.call('git_wrapup_instructions', { acknowledgement: 'Y' }, { label: 'a tool that has no path' });
 }
 
-/** Many tools once, each in a conversation of its own, so that each result is the first. */
+/** Calls many tools once, each in its own conversation, so that each result is the first. */
 export async function structured(session) {
     await session.list('tools');
     const call = (name, args, label = name) => session.call(name, { path: repo, ...args }, { label, meta: { threadId: `git-${label}` } });

@@ -1,4 +1,4 @@
-// server-memory keeps its graph in the file MEMORY_FILE_PATH names.
+// server-memory stores its graph in the file that MEMORY_FILE_PATH names.
 export async function survey(session) {
     await session.list('tools');
     await session.call('create_entities', {
@@ -18,7 +18,7 @@ export async function survey(session) {
     await session.list('resources');
 }
 
-/** Every tool once, each in a conversation of its own, so that each result is the first. */
+/** Calls every tool once, each in its own conversation, so that each result is the first. */
 export async function structured(session) {
     await session.list('tools');
     const call = (name, args) => session.call(name, args, { meta: { threadId: `memory-${name}` } });

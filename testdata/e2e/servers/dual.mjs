@@ -1,6 +1,6 @@
-// The fixture server on the v2 server package: one factory, both eras. In the
-// modern era what it wants to know of the client is an input_required result;
-// for a legacy client the SDK turns the same result into requests.
+// The fixture server based on the v2 server package. One factory serves both eras:
+// a modern client gets an input_required result, and for a legacy client the SDK
+// turns the same result into requests.
 import { McpServer, ResourceTemplate, completable, createRequestStateCodec, inputRequired, inputResponse } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
@@ -97,7 +97,7 @@ function tools(server) {
         if (got.kind === 'roots') return text(got.roots);
         return inputRequired({ inputRequests: { roots: inputRequired.listRoots() } });
     });
-    // Three rounds: two questions at once, a third that depends on them, the end.
+    // Three rounds: two requests at once, a third one that depends on them, the result.
     server.registerTool('rounds', { inputSchema: schema({ env: z.string() }) }, async ({ env }, ctx) => {
         const round = ctx.mcpReq.requestState()?.round ?? 0;
         const confirm = question => inputRequired.elicit({ message: question, requestedSchema: form });
@@ -117,7 +117,7 @@ function tools(server) {
     });
 
     server.registerTool('touch', { inputSchema: schema({ uri: z.string() }) }, async ({ uri }, ctx) => {
-        // A modern connection's listen filter is the SDK's; a legacy one's is ours.
+        // The SDK filters subscriptions of modern clients; this server filters those of legacy clients.
         if (ctx.mcpReq.envelope !== undefined || subscribed.has(uri)) await server.server.sendResourceUpdated({ uri });
         return text(`touched ${uri}`);
     });

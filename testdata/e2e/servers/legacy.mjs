@@ -1,5 +1,5 @@
-// The fixture server on the v1 SDK's low-level Server: pages its lists, runs
-// tools as tasks of revision 2025-11-25, asks the client in requests of its own.
+// The fixture server based on the v1 SDK's low-level Server. It pages its lists, runs
+// tools as tasks of revision 2025-11-25, and sends requests to the client.
 import { InMemoryTaskMessageQueue, InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
@@ -46,7 +46,7 @@ const elicit = (message, extra) =>
     extra.sendRequest({ method: 'elicitation/create', params: { mode: 'form', message, requestedSchema: form } }, types.ElicitResultSchema);
 const roots = extra => extra.sendRequest({ method: 'roots/list' }, types.ListRootsResultSchema);
 
-// Each tool: what tools/list says of it, and what it does.
+// The tools: each has its entry for tools/list and its handler.
 const tools = {
     echo: [
         { title: 'Echo', description: 'Says it again', inputSchema: object({ text: string }), annotations: { readOnlyHint: true }, _meta: { 'com.example/ui': { a: 1 } } },

@@ -1,5 +1,5 @@
-// A server that answers initialize and then ignores everything that should make
-// it leave: the end of its stdin, and every signal it can.
+// A server that answers initialize and then does not exit: it ignores the end of its
+// stdin and every signal that can be ignored.
 import { createInterface } from 'node:readline';
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPIPE']) process.on(signal, () => {});

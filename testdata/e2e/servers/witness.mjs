@@ -1,5 +1,5 @@
-// What the two tools of the test of hostile frames do: write to a file what they
-// were asked to run, a line of JSON a call.
+// The two tools for the test of hostile frames. They write each call to a file as a
+// line of JSON.
 import { appendFileSync } from 'node:fs';
 
 export const witnesses = process.env.E2E_RAN ? ['drop', 'keep'] : [];

@@ -1,10 +1,10 @@
-// Tee starts a command, passes everything through, and writes a copy of each direction
-// to DIR/NAME-*.in and DIR/NAME-*.out:
+// Tee runs a command, copies its stdin and stdout to DIR/NAME-*.in and DIR/NAME-*.out, and
+// otherwise passes them through:
 //
 //	tee DIR NAME COMMAND [ARG...]
 //
-// Copies before and behind a proxy show whether it changed a byte. Tee exits with the
-// command's exit status, and passes signals on to the command.
+// Copies in front of and behind a proxy show whether the proxy changed a byte. Tee forwards
+// signals to the command, and exits with the command's exit status.
 package main
 
 import (
@@ -58,11 +58,11 @@ func run(dir, name, command string, args []string) (int, error) {
 	}
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // it may have ended already
+			_ = cmd.Process.Signal(s) // it may have exited
 		}
 	}()
 	go func() {
-		_, _ = io.Copy(stdin, io.TeeReader(os.Stdin, in)) // an error means that the command has ended
+		_, _ = io.Copy(stdin, io.TeeReader(os.Stdin, in)) // an error means that the command has exited
 		_ = stdin.Close()
 	}()
 	if _, err := io.Copy(os.Stdout, io.TeeReader(stdout, out)); err != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A configuration that can refuse calls has the access layers in their places, and its relay refuses
-// frames that parsers read differently. Any other configuration has neither.
+// A configuration that can refuse calls has the access layers in their order, and its relay refuses
+// frames that parsers read differently. Other configurations have neither.
 func TestAccessEnforces(t *testing.T) {
-
 	for text, want := range map[string]string{
 		"":                                     "trace capture arguments catalog",
 		"access: {default: allow, hide: true}": "trace capture arguments catalog",

@@ -14,14 +14,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// The record of a frame that bypasses the rules names the front's client that sent it, even if it is
-// the client's first. If the client is not known, the record has no level of trust.
-func TestAsideOfAFrontsClient(t *testing.T) {
+// The record of a frame that bypasses the rules names the client of the front that sent it, even if
+// it is the client's first frame. If the client is unknown, the record has no level of trust.
+func TestAsideRecordOfClient(t *testing.T) {
 	ada := &sessionstate.Principal{User: "ada", Trust: "sandboxed"}
 	for credential, want := range map[string]string{"key": "ada sandboxed", "": " "} {
 		record := recordAside(t, &Client{Latest: func() (string, *sessionstate.Principal) { return credential, ada }})
 		if got := record.Get("user").Text() + " " + record.Get("trust").Text(); got != want {
-			t.Errorf("%q: it is recorded as a frame of %q, want %q: %s", credential, got, want, record.Raw)
+			t.Errorf("%q: the record names %q, want %q: %s", credential, got, want, record.Raw)
 		}
 	}
 }
@@ -74,6 +74,6 @@ func recordAside(t *testing.T, client *Client) wire.Value {
 			return v
 		}
 	}
-	t.Fatalf("no frame is recorded: %s", records)
+	t.Fatalf("no frame was recorded: %s", records)
 	return wire.Value{}
 }

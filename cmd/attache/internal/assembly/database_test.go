@@ -11,12 +11,12 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// The address of the database, which contains a password, reaches neither a server nor a text.
+// The address of the database, which contains a password, is hidden from servers, errors and recordings.
 func TestDatabaseAddressIsSecret(t *testing.T) {
 	s := config.DefaultSettings("")
 	s.Store.URL = setting.Secret{Env: "STORE"}
 	if !slices.Contains(OwnVariables(s), "STORE") {
-		t.Error("the variable reaches the server")
+		t.Error("the variable is passed to the server")
 	}
 	for value, ok := range map[string]bool{"postgres://attache:hunter2@h/d": true, "mysql://attache:hunter2@h/d": false, "": false} {
 		p := cli.Process{Env: []string{"STORE=" + value}}
@@ -25,7 +25,7 @@ func TestDatabaseAddressIsSecret(t *testing.T) {
 			t.Errorf("%q: %v, %v", value, db, err)
 		}
 		if ok && !slices.Contains(config.Secrets(p, s, nil).Values, value) {
-			t.Errorf("%q reaches a recording", value)
+			t.Errorf("%q is not removed from recordings", value)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// keysAway returns the keys in a database that does not answer.
-func keysAway(t *testing.T) *sharedKeys {
+// unreachableKeys returns the keys of a database that cannot be reached.
+func unreachableKeys(t *testing.T) *sharedKeys {
 	t.Helper()
 	server, err := database.Connect(database.ServerOptions{URL: "postgres://attache@127.0.0.1:1/none"})
 	if err != nil {
@@ -27,7 +27,7 @@ func keysAway(t *testing.T) *sharedKeys {
 
 // If the database does not answer, clients need a key, and one warning is logged.
 func TestUnknownKeysWarnOnce(t *testing.T) {
-	keys := keysAway(t)
+	keys := unreachableKeys(t)
 	var log bytes.Buffer
 	for range 3 {
 		if !keys.required(slog.New(slog.NewTextHandler(&log, nil))) {
@@ -35,7 +35,7 @@ func TestUnknownKeysWarnOnce(t *testing.T) {
 		}
 	}
 	if n := strings.Count(log.String(), "it is not known whether"); n != 1 {
-		t.Errorf("it is told %d times:\n%s", n, log.String())
+		t.Errorf("the warning was logged %d times:\n%s", n, log.String())
 	}
 }
 
@@ -44,17 +44,17 @@ func TestUnknownKeysWarnOnce(t *testing.T) {
 func TestUnansweredFailures(t *testing.T) {
 	var o capture.Options
 	(&Authenticator{}).configure(&o, config.DefaultSettings(""), slog.New(slog.DiscardHandler))
-	_, away := keysAway(t).Resolve(t.Context(), "atk_abcdefgh_12345678901234567890123456789012")
-	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	_, unreachable := unreachableKeys(t).Resolve(t.Context(), "atk_abcdefgh_12345678901234567890123456789012")
+	expired, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
-	_, tooLate := keysAway(t).Resolve(late, "atk_abcdefgh_12345678901234567890123456789012")
+	_, timedOut := unreachableKeys(t).Resolve(expired, "atk_abcdefgh_12345678901234567890123456789012")
 	for err, want := range map[error]bool{
-		away: true, tooLate: true,
+		unreachable: true, timedOut: true,
 		identity.ErrTokenExpired: false, identity.ErrTokenKey: false, identity.ErrKeySet: false, identity.ErrTokenFile: false,
 		identity.ErrSessionFile: false, identity.ErrUnknownKey: false,
 	} {
 		if o.Unanswered(err) != want || want && !o.Passing(err) {
-			t.Errorf("%v: no answer: %t, passes: %t; want %t", err, o.Unanswered(err), o.Passing(err), want)
+			t.Errorf("%v: Unanswered %t, Passing %t; want %t", err, o.Unanswered(err), o.Passing(err), want)
 		}
 	}
 }

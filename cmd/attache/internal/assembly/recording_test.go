@@ -11,7 +11,7 @@ import (
 
 // A replay uses only the facts in a recording that identify the session: anybody may have written
 // the file, and the environment contains the user's key.
-func TestStartOfARecording(t *testing.T) {
+func TestRecordedProcess(t *testing.T) {
 	s := config.DefaultSettings(t.TempDir())
 	s.Session.EnvPrefixes = []string{"ORBIT"}
 	p := RecordedProcess(cli.Process{Env: []string{"ATTACHE_API_KEY=k"}}, record.Header{Start: map[string]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// With some rules the relay refuses frames that parsers read differently, in arguments that are set
-// and arguments that are filled.
+// With rules that enforce something, the relay refuses frames whose set or filled arguments parsers
+// read differently.
 func TestRewriteEnforces(t *testing.T) {
 	for _, test := range []struct {
 		rule    string

@@ -16,10 +16,8 @@ import (
 
 const (
 	sessionCount = 1000
-	// connHeap bounds what a Conn holds, sessionHeap what a session holds that was used:
-	// its relay and the peers that the test plays included, and stacks not.
-	connHeap    = 8 << 10
-	sessionHeap = 64 << 10
+	connHeap     = 8 << 10  // the most heap that a Conn may use
+	sessionHeap  = 64 << 10 // the same for a used session, with its relay and the test's peers
 )
 
 const sessionsConfig = `
@@ -55,18 +53,18 @@ func TestThousandSessions(t *testing.T) {
 		all[i] = &playedSession{conn: shared.Connect(ConnOptions{Control: new(proxy.Control)}), n: i}
 	}
 	if used := (heap() - before) / sessionCount; used > connHeap {
-		t.Errorf("a connection holds %d bytes, want at most %d", used, connHeap)
+		t.Errorf("a connection uses %d bytes, want at most %d", used, connHeap)
 	}
 	for _, s := range all {
 		s.start(t)
 	}
 	callAll(t, all, `{"user":"user-%[1]d","workspace":"/src/%[1]d"}`)
 	if used := (heap() - before) / sessionCount; used > sessionHeap {
-		t.Errorf("a session that was used holds %d bytes, want at most %d", used, sessionHeap)
+		t.Errorf("a used session uses %d bytes, want at most %d", used, sessionHeap)
 	}
 
 	changed := *settings
-	changed.Arguments = settings.Arguments[:1] // the workspace is not filled any more
+	changed.Arguments = settings.Arguments[:1] // the workspace is no longer filled
 	if _, err := shared.Reload(&changed); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +73,7 @@ func TestThousandSessions(t *testing.T) {
 		s.conn.Close()
 	}
 	if n := len(shared.connections()); n > 0 {
-		t.Errorf("%d connections are left", n)
+		t.Errorf("%d connections are open", n)
 	}
 }
 
@@ -83,7 +81,7 @@ func TestThousandSessions(t *testing.T) {
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools hold goes with the second
+	runtime.GC() // the second collection frees pooled objects
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }

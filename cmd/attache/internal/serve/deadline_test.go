@@ -17,7 +17,7 @@ type oneListener struct {
 
 func (l oneListener) Accept() (net.Conn, error) { return l.end, nil }
 
-// The last deadline that was set is exact, even though moving a deadline does not reset its timer.
+// The last deadline is exact, even though moving a deadline does not reset its timer.
 func TestDeadlines(t *testing.T) {
 	const never = 0
 	for _, c := range []struct {
@@ -25,14 +25,14 @@ func TestDeadlines(t *testing.T) {
 		move []time.Duration // from now; never clears the deadline
 		want time.Duration   // when a read fails; never if it does not
 	}{
-		{"one", []time.Duration{time.Second}, time.Second},
+		{"single", []time.Duration{time.Second}, time.Second},
 		{"later", []time.Duration{time.Second, time.Minute}, time.Minute},
 		{"earlier", []time.Duration{time.Minute, time.Second}, time.Second},
 		{"cleared", []time.Duration{time.Second, never}, never},
 		{"cleared and set again", []time.Duration{time.Second, never, time.Minute}, time.Minute},
 		{"later, then earlier", []time.Duration{time.Minute, time.Hour, time.Second}, time.Second},
-		{"over at once", []time.Duration{-100 * 365 * 24 * time.Hour}, time.Nanosecond},
-		{"over, then cleared", []time.Duration{-100 * 365 * 24 * time.Hour, never}, never},
+		{"in the past", []time.Duration{-100 * 365 * 24 * time.Hour}, time.Nanosecond},
+		{"in the past, then cleared", []time.Duration{-100 * 365 * 24 * time.Hour, never}, never},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDeadlines(t *testing.T) {
 					t.Errorf("after %v: %v", took, err)
 				}
 				if c.want != never && took != c.want && c.want != time.Nanosecond {
-					t.Errorf("it failed after %v", took)
+					t.Errorf("the read failed after %v", took)
 				}
 			})
 		})

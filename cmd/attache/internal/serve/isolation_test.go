@@ -50,9 +50,9 @@ serve: {limits: {sessions: 2000, per_principal: 1000, children: 2000}}
 type member struct{ user, tenant, credential string }
 
 // TestSessionsAreApart makes random calls in many sessions of several principals, in both eras, with
-// ids that collide. Each answer must have the workspace, principal and server of its session, and
-// each session is briefed once, with its own policies. With the variable CI it uses more sessions,
-// which takes two minutes of CPU time with -race.
+// colliding ids. Each answer must have the workspace, principal and server of its session, and each
+// session is briefed once, with its own policies. If the variable CI is set, there are more sessions,
+// which costs two minutes of CPU time with -race.
 func TestSessionsAreApart(t *testing.T) {
 	t.Parallel()
 	calls, members, sessions := 2000, 10, 40
@@ -69,14 +69,14 @@ func TestSessionsAreApart(t *testing.T) {
 		case 1:
 			v.modern = true
 		case 2:
-			v.modern, v.conversation = true, "c-"+strconv.Itoa(nth) // of each principal
+			v.modern, v.conversation = true, "c-"+strconv.Itoa(nth) // shared by all principals
 		}
 		wait.Go(func() { v.visit(calls / sessions) })
 	}
 	wait.Wait()
 }
 
-// newCrowd starts a service in front of echo servers in memory and creates its principals.
+// newCrowd starts a service in front of in-memory echo servers and creates its principals.
 func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *sync.Map) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -181,8 +181,8 @@ type visitor struct {
 	url          string
 	member       member
 	name         string
-	modern       bool   // each request of revision 2026-07-28
-	conversation string // that they name, "" for none
+	modern       bool   // requests are of revision 2026-07-28
+	conversation string // named in each request; "" for none
 	servers      *sync.Map
 	client       *http.Client
 
@@ -213,11 +213,11 @@ func (v *visitor) visit(n int) {
 		v.Errorf("session %s was briefed %d times", v.name, got)
 	}
 	if got := v.limited.Load(); got > 2 {
-		v.Errorf("session %s was let through %d times", v.name, got)
+		v.Errorf("session %s exceeded its rate limit: %d calls", v.name, got)
 	}
 }
 
-// frame returns a request. In the modern era it names the workspace, and so the session.
+// frame returns a request. A modern one names the workspace, and thereby the session.
 func (v *visitor) frame(id int, method, tool, mine string) string {
 	params := ""
 	if tool != "" {
@@ -272,7 +272,7 @@ func (v *visitor) post(body string) wire.Value {
 	return wire.Value{Raw: b}
 }
 
-// read returns the last text of a result, and counts a briefing in front of it.
+// read returns the last text of a result, and counts a briefing before it.
 func (v *visitor) read(reply wire.Value) (text string) {
 	for block := range reply.Get("result", "content").Elements() {
 		text = block.Get("text").Text()

@@ -18,7 +18,7 @@ func TestQuietTimer(t *testing.T) {
 				timer.request()
 				time.Sleep(quietTime / 2)
 				if n := calls.Load(); n != burst {
-					t.Fatalf("%d calls while requests come, want %d", n, burst)
+					t.Fatalf("%d calls during the requests, want %d", n, burst)
 				}
 			}
 			time.Sleep(10 * quietTime)
@@ -51,11 +51,11 @@ func TestMemoryReturner(t *testing.T) {
 		runtime.ReadMemStats(&s)
 		return s.NumForcedGC
 	}
-	giveBack := newMemoryReturner()
-	giveBack()
+	returnMemory := newMemoryReturner()
+	returnMemory()
 	before, used := collections(), make([]byte, 2*leastAllocated)
-	if giveBack(); collections() == before {
-		t.Error("no memory was given back")
+	if returnMemory(); collections() == before {
+		t.Error("no memory was returned")
 	}
 	runtime.KeepAlive(used)
 }

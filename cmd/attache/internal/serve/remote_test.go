@@ -18,11 +18,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// remoteUpstream is a minimal MCP server over HTTP. calls handles the calls of tools.
+// A remoteUpstream is a minimal MCP server over HTTP. calls handles tool calls.
 type remoteUpstream struct {
 	calls func(w http.ResponseWriter, r *http.Request, id string)
 	gets  func(w http.ResponseWriter, r *http.Request)
-	// arrays, if not nil, gets arrays of messages, which the revision of the session has then.
+	// arrays, if not nil, handles arrays of messages, and the session's revision allows them.
 	arrays func(w http.ResponseWriter)
 }
 
@@ -88,9 +88,9 @@ func startRemote(t *testing.T, u *remoteUpstream, configuration ...string) *runn
 	return &runningService{s, web.URL + "/mcp"}
 }
 
-// F29 and F30: if a server closes the stream of an answer so that its client reconnects, attache
-// reconnects and the client's stream continues. The event without a message is not relayed, because
-// attache's streams have no ids.
+// F29 and F30: if a server closes the stream of an answer and expects its client to reconnect,
+// attache reconnects and the client's stream continues. The event without a message is not relayed,
+// because attache's streams have no ids.
 func TestF29F30PolledServer(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{
 		calls: func(w http.ResponseWriter, _ *http.Request, _ string) {
@@ -109,10 +109,10 @@ func TestF29F30PolledServer(t *testing.T) {
 	}
 }
 
-// F01, U08 and U13: the front relays a status of the server that asks the client to retry, with the
-// time to wait and whatever the body, and a JSON-RPC error unchanged. It does not relay a status
-// about the credential or session of attache, because a client would apply it to its own. The next
-// call works in all cases, with and without layers.
+// F01, U08 and U13: the front relays a status that asks the client to retry, with its Retry-After,
+// whatever the body, and a JSON-RPC error unchanged. It does not relay a status about attache's own
+// credential or session, because the client would apply it to its own. The next call always works,
+// with and without layers.
 func TestRelayedStatus(t *testing.T) {
 	const object = `{"code":-32603,"message":"no","data":{"source":"attache","status":500,"retryAfter":"9"}}`
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func TestRelayedStatus(t *testing.T) {
 	}
 	for name, configuration := range map[string][]string{"no layers": nil, "layers": {fmt.Sprintf(relayedLayers, dir)}} {
 		t.Run(name, func(t *testing.T) {
-			refusals := map[string]refused{}
+			refusals := map[string]refusal{}
 			call := startRefusing(t, refusals, configuration...)
 			briefed := false
 			defer func() {
@@ -135,14 +135,14 @@ func TestRelayedStatus(t *testing.T) {
 			} {
 				for form, body := range []string{"go away", "", `{"error":` + object + `,"id":ID,"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","error":` + object + `,"id":null}`} {
 					id := fmt.Sprintf("%d%d", status, form)
-					refusals[id] = refused{status, strings.Replace(body, "ID", id, 1)}
+					refusals[id] = refusal{status, strings.Replace(body, "ID", id, 1)}
 					resp, got := call(id)
 					after := resp.Header.Get("Retry-After")
 					if resp.StatusCode != want || (after == "7") != (want != 200) || resp.Header.Get("Attache-Executed") != "" {
 						t.Errorf("%d %q: %s, Retry-After %q", status, body, resp.Status, after)
 					}
 					failure := wire.Value{Raw: []byte(got)}.Get("error")
-					own := form < 2 || status == http.StatusUnauthorized // then what holds the credential says what to do
+					own := form < 2 || status == http.StatusUnauthorized // for 401, the error is the credential's
 					switch {
 					case own && (string(failure.Get("data").Raw) != `{"source":"attache"}` || !strings.HasPrefix(failure.Get("message").Text(), "the server ")):
 						t.Errorf("%d: %s", status, got)
@@ -159,7 +159,7 @@ func TestRelayedStatus(t *testing.T) {
 	}
 }
 
-// relayedLayers has a layer that puts a briefing into results and one that reads every reply.
+// relayedLayers configures a layer that adds a briefing to results and one that reads every reply.
 const relayedLayers = `
 policy: {dir: %q, scope: acme}
 briefing: {channels: [response]}
@@ -167,21 +167,21 @@ arguments: [{tools: ["*"], argument: a, value: '"b"', mode: pin}]
 access: {rules: [{tools: [hidden], deny: true}]}
 `
 
-// A refused call gets a status with a Retry-After and a body.
-type refused struct {
+// A refusal is the answer to a refused call. It also has a Retry-After.
+type refusal struct {
 	status int
 	body   string
 }
 
 // startRefusing starts a service in front of a server that refuses calls with some ids. It returns a
 // function that makes a call in a session.
-func startRefusing(t *testing.T, refusals map[string]refused, configuration ...string) (call func(id string, headers ...string) (*http.Response, string)) {
+func startRefusing(t *testing.T, refusals map[string]refusal, configuration ...string) (call func(id string, headers ...string) (*http.Response, string)) {
 	r := startRemote(t, &remoteUpstream{
 		calls: func(w http.ResponseWriter, _ *http.Request, id string) {
-			if refusal, ok := refusals[id]; ok {
+			if answer, ok := refusals[id]; ok {
 				w.Header().Set("Retry-After", "7")
-				w.WriteHeader(refusal.status)
-				io.WriteString(w, refusal.body)
+				w.WriteHeader(answer.status)
+				io.WriteString(w, answer.body)
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
@@ -196,11 +196,11 @@ func startRefusing(t *testing.T, refusals map[string]refused, configuration ...s
 	}
 }
 
-// A client that accepts only events gets the error as an event, because the status comes too late.
+// A client that accepts only events gets the error as an event, because 200 is already sent.
 func TestRelayedStatusOfEvents(t *testing.T) {
 	const failure = `{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"slow down"}}`
 	for _, body := range []string{failure, strings.Replace(failure, `"id":2`, `"id":null`, 1)} {
-		call := startRefusing(t, map[string]refused{"2": {http.StatusTooManyRequests, body}})
+		call := startRefusing(t, map[string]refusal{"2": {http.StatusTooManyRequests, body}})
 		resp, got := call("2", "Accept", "text/event-stream")
 		if resp.StatusCode != http.StatusOK || resp.Header.Get("Retry-After") != "" || !strings.Contains(got, "data: "+failure+"\n") {
 			t.Errorf("%s %v %q", resp.Status, resp.Header, got)
@@ -208,8 +208,8 @@ func TestRelayedStatusOfEvents(t *testing.T) {
 	}
 }
 
-// A status is relayed only if one reply is the whole answer. Each request of an array that was
-// refused gets an error.
+// A status is relayed only if the answer is a single reply. Each request of a refused array gets an
+// error.
 func TestRelayedStatusOfArray(t *testing.T) {
 	const request, object = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, `{"code":-32000,"message":"slow down"}`
 	failure := `{"jsonrpc":"2.0","id":%d,"error":` + object + `}`
@@ -231,7 +231,7 @@ func TestRelayedStatusOfArray(t *testing.T) {
 }
 
 // A session ends for the client even if the server does not accept DELETE.
-func TestF15DeleteNotTaken(t *testing.T) {
+func TestF15DeleteNotAccepted(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{})
 	resp, _ := r.post(t, http.DefaultClient, initialize)
 	session := resp.Header.Get("Mcp-Session-Id")
@@ -254,15 +254,15 @@ func TestF15DeleteNotTaken(t *testing.T) {
 
 const modernCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 
-// When a client of revision 2026-07-28 leaves, the request to the server ends.
-func TestF28ClientLeaves(t *testing.T) {
-	arrived, left := make(chan struct{}), make(chan struct{})
+// When a client of revision 2026-07-28 disconnects, the request to the server is cancelled.
+func TestF28ClientDisconnects(t *testing.T) {
+	arrived, cancelled := make(chan struct{}), make(chan struct{})
 	r := startRemote(t, &remoteUpstream{calls: func(_ http.ResponseWriter, r *http.Request, _ string) {
 		close(arrived)
 		<-r.Context().Done()
-		close(left)
+		close(cancelled)
 	}})
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, strings.NewReader(modernCall))
 	if err != nil {
 		t.Fatal(err)
@@ -270,17 +270,17 @@ func TestF28ClientLeaves(t *testing.T) {
 	q.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"x"}}
 	go func() {
 		<-arrived
-		leave()
+		disconnect()
 	}()
 	if resp, err := http.DefaultClient.Do(q); err == nil {
 		resp.Body.Close()
 		t.Error("the client was answered")
 	}
-	<-left
+	<-cancelled
 }
 
-// A header for an argument that the tool does not have is forwarded. For an argument that it has, the
-// header has the value in the outgoing body, even if a rule pins and hides the argument and the
+// A header for an argument that the tool does not have is forwarded. For an argument of the tool,
+// the header has the value of the outgoing body, even if a rule pins and hides the argument and the
 // client sent another header or none.
 func TestF44UnknownParam(t *testing.T) {
 	const pinned = `arguments: [{tools: ["*"], argument: region, value: '"eu"', mode: pin}]`

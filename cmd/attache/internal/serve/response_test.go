@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// A logHandler passes on the log records of requests with one method.
+// A logHandler sends the attributes of log records about requests with one method on a channel.
 type logHandler struct {
 	slog.Handler
-	method string
-	to     chan map[string]slog.Value
+	method  string
+	records chan map[string]slog.Value
 }
 
 func (h logHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -24,14 +24,13 @@ func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	all := map[string]slog.Value{}
 	r.Attrs(func(a slog.Attr) bool { all[a.Key] = a.Value; return true })
 	if r.Message == "request" && all["method"].String() == h.method {
-		h.to <- all
+		h.records <- all
 	}
 	return nil
 }
 
-// In the log and the metrics, a GET lasts as long as its stream, although its handler returns
-// immediately.
-func TestGetIsNotedAtItsEnd(t *testing.T) {
+// A GET is logged and counted when its stream ends, although its handler returns immediately.
+func TestGetIsLoggedAtItsEnd(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		config := ""
 		if encrypted {
@@ -40,8 +39,8 @@ func TestGetIsNotedAtItsEnd(t *testing.T) {
 			config = "serve: {tls: {cert: " + cert + ", key: " + key + "}}\n"
 		}
 		r := start(t, config)
-		noted := make(chan map[string]slog.Value, 1)
-		r.Log = slog.New(logHandler{slog.DiscardHandler, http.MethodGet, noted})
+		logged := make(chan map[string]slog.Value, 1)
+		r.Log = slog.New(logHandler{slog.DiscardHandler, http.MethodGet, logged})
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // without HTTP/2
 		resp, _ := r.post(t, c, initialize)
 		session := resp.Header.Get("Mcp-Session-Id")
@@ -57,17 +56,17 @@ func TestGetIsNotedAtItsEnd(t *testing.T) {
 		if rest, err := io.ReadAll(body); string(rest) != "\n" || err != nil {
 			t.Errorf("the stream ends with %q (%v)", rest, err)
 		}
-		line := <-noted
+		line := <-logged
 		if line["status"].Int64() != 200 || line["path"].String() != "/mcp" || line["bytes"].Int64() < 100 {
-			t.Errorf("it was logged as %v", line)
+			t.Errorf("the GET was logged as %v", line)
 		}
 		if n := r.counts.of(http.MethodGet, 200); n != 1 {
-			t.Errorf("it was counted %d times", n)
+			t.Errorf("the GET was counted %d times", n)
 		}
 	}
 }
 
-// of returns the number of requests with an outcome.
+// of returns the number of requests with a method and a status.
 func (c *counts) of(method string, status int) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,20 +39,20 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// A runningService listens on the loopback interface.
+// A runningService is a service that accepts requests.
 type runningService struct {
 	*service
 	url string // of the endpoint
 }
 
-// start starts a service with this configuration in front of echo servers, at path if one is given.
+// start starts a service with a configuration in front of echo servers, at path if one is given.
 func start(t *testing.T, config string, path ...string) *runningService {
 	t.Helper()
 	return startLogging(t, slog.New(slog.DiscardHandler), config, path...)
 }
 
-// No server that a front starts gets the variables for remote servers, of any entry, unless the
-// operator sets them for the server.
+// A server that a front starts does not get the variables for remote servers of any entry, unless
+// the operator sets them for that server.
 func TestRemoteVariablesAreKept(t *testing.T) {
 	p := attachetest.WriteConfig(t, `
 server: {env: {REMOTE_CLIENT: own}}
@@ -132,7 +132,7 @@ func (r *runningService) post(t *testing.T, c *http.Client, body string, headers
 	return resp, string(b)
 }
 
-// TestF57Metadata requests the documents by which clients find the issuer, and other addresses.
+// TestF57Metadata requests the documents that name the issuer, and other paths.
 func TestF57Metadata(t *testing.T) {
 	r := start(t, `
 identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}
@@ -176,7 +176,7 @@ type fakeListener struct {
 
 func (l fakeListener) Addr() net.Addr { return l.address }
 
-// Other machines need credentials, whoever opened the socket.
+// On an inherited socket that other machines can reach, credentials are required.
 func TestInheritedAddresses(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	for _, test := range []struct {
@@ -217,13 +217,13 @@ func TestKeys(t *testing.T) {
 		return resp.StatusCode
 	}
 	if got := call(keys[1]); got != 200 {
-		t.Error("its own key:", got)
+		t.Error("the session's key:", got)
 	}
 	if got := call(keys[0]); got != 404 {
 		t.Error("another key:", got)
 	}
 	if got := call("atk_no"); got != 401 {
-		t.Error("no key:", got)
+		t.Error("an unknown key:", got)
 	}
 	if err := identity.Revoke(file, last.ID, time.Now()); err != nil {
 		t.Fatal(err)
@@ -234,20 +234,21 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A leavingClient leaves while its request is checked.
-type leavingClient struct {
+// A canceledContext returns err from its first call of Err, and context.Canceled from later ones.
+type canceledContext struct {
 	context.Context
 	err error
 }
 
-func (c *leavingClient) Err() error {
+func (c *canceledContext) Err() error {
 	err := c.err
 	c.err = context.Canceled
 	return err
 }
 
-// The error has the cause, whenever the client leaves.
-func TestClientLeavesWhileItsKeyIsChecked(t *testing.T) {
+// If the client disconnects before its key is checked, the error has the cause; a later disconnect
+// is ignored.
+func TestClientDisconnectsWhileKeyIsChecked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	key, _, err := identity.Create(file, identity.Attributes{User: "ada"}, "", 0, time.Now())
 	if err != nil {
@@ -255,12 +256,12 @@ func TestClientLeavesWhileItsKeyIsChecked(t *testing.T) {
 	}
 	e := start(t, "identity: {keys_file: "+file+"}\n").endpoints[0]
 	for _, before := range []error{context.Canceled, nil} {
-		who, err := e.authenticate(&leavingClient{t.Context(), before}, key)
+		who, err := e.authenticate(&canceledContext{t.Context(), before}, key)
 		switch {
 		case before == nil && (err != nil || who.ID == ""):
-			t.Errorf("after it was checked: %+v, %v", who, err)
+			t.Errorf("after the check: %+v, %v", who, err)
 		case before != nil && (!errors.Is(err, front.ErrUnavailable) || !errors.Is(err, context.Canceled)):
-			t.Errorf("before: %v", err)
+			t.Errorf("before the check: %v", err)
 		}
 	}
 }
@@ -289,7 +290,7 @@ func TestLogNamesClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !want.Match(got) || bytes.Contains(got, []byte(session)) {
-			t.Errorf("the log has not %v, or a whole id:\n%s", want, got)
+			t.Errorf("the log lacks %v or has a complete session id:\n%s", want, got)
 		}
 	}
 }
@@ -331,7 +332,7 @@ func TestLogNamesServers(t *testing.T) {
 		`a call was refused server=git client=[0-9a-f]{8} user=ada tool=scrubbed`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got) {
-			t.Errorf("no line has %s", want)
+			t.Errorf("no log line matches %s", want)
 		}
 	}
 	if t.Failed() || strings.Contains(got, "-of-two-secrets") {
@@ -363,7 +364,7 @@ func startServers(t *testing.T, out io.Writer, file string, names ...string) *se
 	return s
 }
 
-// A server that crashes is started again, and the session of its client continues.
+// A server that crashes is restarted, and the session of its client continues.
 func TestServerRestarts(t *testing.T) {
 	r := start(t, "")
 	var last atomic.Pointer[mempipe.Server]
@@ -405,10 +406,10 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 		status    int
 		challenge string
 	}{
-		{"good", map[string]any{"sub": "ada", "permissions": "mcp:use other"}, 200, ""},
+		{"valid", map[string]any{"sub": "ada", "permissions": "mcp:use other"}, 200, ""},
 		{"too few rights", map[string]any{"sub": "ada", "permissions": "other"}, 403, metadata + `, error="insufficient_scope", error_description="the credential has too few rights for this server"`},
 		{"expired", map[string]any{"sub": "ada", "permissions": "mcp:use", "exp": time.Now().Add(-time.Hour).Unix()}, 401, metadata + `, error="invalid_token", error_description="the credential is unknown, expired or revoked"`},
-		{"of another audience", map[string]any{"sub": "ada", "permissions": "mcp:use", "aud": "other"}, 401, metadata + `, error="invalid_token", error_description="the credential is unknown, expired or revoked"`},
+		{"another audience", map[string]any{"sub": "ada", "permissions": "mcp:use", "aud": "other"}, 401, metadata + `, error="invalid_token", error_description="the credential is unknown, expired or revoked"`},
 	} {
 		resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+attachetest.Token(test.claims))
 		if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != test.status || got != test.challenge {
@@ -425,8 +426,8 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 	}
 }
 
-// Calls that come at once in one session, with tokens of one user, are each judged by the permissions of
-// their own token, with a session file too.
+// Concurrent calls in one session, with different tokens of one user, are each judged by the
+// permissions of their own token, with and without a session file.
 func TestTokensOfOneSession(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{"jwks.json": attachetest.KeySet(), "session.yaml": []byte("plan: pro\n")} {
@@ -494,7 +495,7 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// The answer to a message for an unknown path has the id of the request, and differs from that for a
+// The answer to a request for an unknown path has the id of the request, and differs from that for a
 // session that has ended.
 func TestUnservedPath(t *testing.T) {
 	r := start(t, "{}\n")
@@ -626,7 +627,7 @@ func TestTLS(t *testing.T) {
 	}
 	c.checked = time.Time{}
 	if kept, err := c.get(); err != nil || kept != next {
-		t.Error("a file that is half written takes the certificate away:", err)
+		t.Error("after an invalid certificate file, the old certificate is not used:", err)
 	}
 }
 
@@ -688,7 +689,7 @@ func TestAdmin(t *testing.T) {
 			t.Errorf("%s: %s", path, w.String())
 		}
 		w = &responseRecorder{header: http.Header{}}
-		q.Host = "evil.example" // a page whose name was made to point to loopback
+		q.Host = "evil.example" // a page whose host name resolves to the loopback address
 		r.adminHandler().ServeHTTP(w, q)
 		if !strings.Contains(w.String(), "serve.admin is for this machine") {
 			t.Errorf("%s for another host: %s", path, w.String())
@@ -714,7 +715,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// A responseRecorder keeps the body of a response.
+// A responseRecorder records the body of a response.
 type responseRecorder struct {
 	strings.Builder
 	header http.Header
@@ -723,9 +724,8 @@ type responseRecorder struct {
 func (w *responseRecorder) Header() http.Header { return w.header }
 func (w *responseRecorder) WriteHeader(int)     {}
 
-// If a profile cannot be written, no second answer is sent, which net/http would log as a superfluous
-// header.
-func TestProfileOfClientThatLeaves(t *testing.T) {
+// If a profile cannot be written, no error is sent, which net/http would log as a superfluous header.
+func TestProfileToClosedConnection(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/goroutine", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -734,11 +734,11 @@ func TestProfileOfClientThatLeaves(t *testing.T) {
 	var w brokenWriter
 	profile(&w, r)
 	if w.writes == 0 || w.statuses != 0 {
-		t.Errorf("%d writes and then %d headers, want none of these", w.writes, w.statuses)
+		t.Errorf("%d writes and %d headers, want at least one write and no header", w.writes, w.statuses)
 	}
 }
 
-// A brokenWriter is the response to a client that has left.
+// A brokenWriter is the response to a client that has disconnected.
 type brokenWriter struct {
 	header           http.Header
 	writes, statuses int

@@ -38,7 +38,7 @@ func (s spanRecord) attribute(key string) any {
 }
 
 // Each HTTP request is a span in the trace of its headers. It is the parent of the call in its body,
-// unless the call names a parent: then the call has a link to it.
+// unless the call names its own parent: then the call links to the request.
 func TestSpans(t *testing.T) {
 	var out bytes.Buffer
 	p := cli.Process{Env: []string{"OTEL_TRACES_EXPORTER=console"}, Stderr: &lineWriter{to: &out}}
@@ -56,7 +56,7 @@ func TestSpans(t *testing.T) {
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"linked","_meta":{"traceparent":"`+inner+`"}}}`, "Mcp-Session-Id", session, "Traceparent", outer)
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", "unknown", "Traceparent", outer)
 	web.Close()
-	s.close() // sends what is left
+	s.close() // exports the remaining spans
 
 	calls, requests := map[string]spanRecord{}, map[string]spanRecord{}
 	for d := json.NewDecoder(&out); ; {
@@ -83,7 +83,7 @@ func TestSpans(t *testing.T) {
 		}
 	}
 	if carried.attribute("network.transport") != "tcp" {
-		t.Error("a call over HTTP came by a pipe")
+		t.Error("the transport of a call over HTTP is not tcp")
 	}
 	if linked.Parent.SpanID != inner[36:52] || len(linked.Links) != 1 || requests[linked.Links[0].SpanContext.SpanID].Parent.SpanID != outer[36:52] {
 		t.Errorf("%+v", linked)

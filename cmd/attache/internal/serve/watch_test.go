@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A connListener accepts the connections that it receives.
+// A connListener accepts the connections sent on it.
 type connListener chan net.Conn
 
 func (l connListener) Accept() (net.Conn, error) {
@@ -29,7 +29,7 @@ func (l connListener) Close() error { close(l); return nil }
 
 func (l connListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A countedConn counts the reads of one byte.
+// A countedConn counts one-byte reads.
 type countedConn struct {
 	net.Conn
 	single *atomic.Int64
@@ -43,7 +43,7 @@ func (c countedConn) Read(b []byte) (int, error) {
 }
 
 // dialHandler serves a handler as a service does, on one connection. It returns the client's end of
-// the connection, and the number of reads of one byte by the server.
+// the connection, and the number of one-byte reads by the server.
 func dialHandler(t *testing.T, h http.HandlerFunc) (client net.Conn, single *atomic.Int64) {
 	s := &service{Options: Options{Log: slog.New(slog.DiscardHandler)}, quiet: quietTimer{quiet: func() {}}}
 	server := &http.Server{Handler: s.logRequests(h)}
@@ -60,39 +60,39 @@ func dialHandler(t *testing.T, h http.HandlerFunc) (client net.Conn, single *ato
 	return theirs, single
 }
 
-const short = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
+const shortRequest = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
 
-// The context of a request ends when its client leaves, but not before watchAfter, because the
+// The context of a request ends when its client disconnects, but not before watchAfter, because the
 // connection is not read until then.
 func TestWatch(t *testing.T) {
-	for _, c := range []struct{ leaves, learns time.Duration }{
+	for _, c := range []struct{ disconnect, detected time.Duration }{
 		{0, watchAfter},
 		{watchAfter / 2, watchAfter},
 		{4 * watchAfter, 4 * watchAfter},
 		{time.Hour, time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			learnt := make(chan time.Duration, 1)
+			detected := make(chan time.Duration, 1)
 			client, _ := dialHandler(t, func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.ReadAll(r.Body)
 				began := time.Now()
 				<-r.Context().Done()
-				learnt <- time.Since(began)
+				detected <- time.Since(began)
 			})
-			fmt.Fprint(client, short)
+			fmt.Fprint(client, shortRequest)
 			synctest.Wait()
-			time.Sleep(c.leaves)
+			time.Sleep(c.disconnect)
 			client.Close()
-			if took := <-learnt; took != c.learns {
-				t.Errorf("a client left after %v, and the handler learnt it after %v", c.leaves, took)
+			if took := <-detected; took != c.detected {
+				t.Errorf("a client disconnected after %v, and its context ended after %v", c.disconnect, took)
 			}
 		})
 	}
 }
 
 // Requests on one connection are answered in order and completely, even if the next one arrives while
-// one is handled. While a short request is handled, the connection is not read.
-func TestRequestsBesideWatch(t *testing.T) {
+// one is handled. While a short request is handled, the connection is not watched.
+func TestRequestsDuringWatch(t *testing.T) {
 	for _, takes := range []time.Duration{0, watchAfter / 2, 5 * watchAfter} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
@@ -105,7 +105,7 @@ func TestRequestsBesideWatch(t *testing.T) {
 			const all = 4
 			go func() {
 				for range all {
-					fmt.Fprint(client, short)
+					fmt.Fprint(client, shortRequest)
 				}
 			}()
 			in := bufio.NewReader(client)
@@ -119,15 +119,15 @@ func TestRequestsBesideWatch(t *testing.T) {
 				}
 			}
 			if watched := single.Load() > 0; takes > 0 && watched != (takes > watchAfter) {
-				t.Errorf("with requests that took %v the server read one byte %d times", takes, single.Load())
+				t.Errorf("with requests that took %v, the server made %d one-byte reads", takes, single.Load())
 			}
 		})
 	}
 }
 
 // Two requests arrive together. A third that arrives while the first is watched is read completely,
-// although the HTTP server has the second already and does not read in between.
-func TestPipelinedBesideWatch(t *testing.T) {
+// although the HTTP server has already buffered the second and does not read in between.
+func TestPipelinedDuringWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -135,16 +135,16 @@ func TestPipelinedBesideWatch(t *testing.T) {
 			fmt.Fprintf(w, "%s %s %v", r.Method, body, err)
 		})
 		go func() {
-			fmt.Fprint(client, short+short)
+			fmt.Fprint(client, shortRequest+shortRequest)
 			time.Sleep(watchAfter + watchAfter/2)
-			fmt.Fprint(client, short)
+			fmt.Fprint(client, shortRequest)
 		}()
-		answered(t, client, "POST {} <nil>", 3)
+		expectAnswers(t, client, "POST {} <nil>", 3)
 	})
 }
 
 // The HTTP server's buffer may have room for only the last byte of a trailer. The watch must not
-// replace that read.
+// take that read for a background read.
 func TestTrailerIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
@@ -159,12 +159,12 @@ func TestTrailerIsRead(t *testing.T) {
 			synctest.Wait()
 			fmt.Fprint(client, trailer[4095:])
 		}()
-		answered(t, client, "POST {} <nil>", 1)
+		expectAnswers(t, client, "POST {} <nil>", 1)
 	})
 }
 
-// answered reads n answers.
-func answered(t *testing.T, client net.Conn, want string, n int) {
+// expectAnswers reads n answers and checks their bodies.
+func expectAnswers(t *testing.T, client net.Conn, want string, n int) {
 	t.Helper()
 	in := bufio.NewReader(client)
 	for i := range n {
@@ -181,18 +181,18 @@ func answered(t *testing.T, client net.Conn, want string, n int) {
 // Closing the server ends the context of a request that is not watched yet.
 func TestCloseEndsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		left := make(chan struct{})
-		var own context.CancelFunc
+		ended := make(chan struct{})
+		var closeConn context.CancelFunc
 		client, _ := dialHandler(t, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body)
 			one := r.Context().Value(arrivalKey{}).(*arrival)
-			own = func() { one.watch.c.Close() }
+			closeConn = func() { one.watch.c.Close() }
 			<-r.Context().Done()
-			close(left)
+			close(ended)
 		})
-		fmt.Fprint(client, short)
+		fmt.Fprint(client, shortRequest)
 		synctest.Wait()
-		own()
-		<-left
+		closeConn()
+		<-ended
 	})
 }

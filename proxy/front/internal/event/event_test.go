@@ -2,7 +2,7 @@ package event
 
 import "testing"
 
-// An event has the size that Size returns, and each carriage return begins a line of data.
+// An event has the size that Size returns, and each carriage return starts a data line.
 func TestAppend(t *testing.T) {
 	for frame, want := range map[string]string{
 		`{}`:          "event: message\ndata: {}\n\n",

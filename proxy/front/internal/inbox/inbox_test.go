@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A slowRelay takes its first line when it is told to, and the others at once.
+// A slowRelay takes no line until release is closed.
 type slowRelay struct{ release chan struct{} }
 
 func (r slowRelay) Try(*wire.Message) bool       { <-r.release; return true }
@@ -18,8 +18,7 @@ func (slowRelay) Line(*wire.Message, bool) error { return nil }
 func (slowRelay) Lines([]byte, io.Reader) error  { return nil }
 func (slowRelay) End()                           {}
 
-// Who waits for room goes on when the line that the relay took by Try was what made the inbox
-// full.
+// A blocked Put resumes when the relay, which got the first line by Try, has taken all lines.
 func TestRoomAfterTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := New()
@@ -39,12 +38,12 @@ func TestRoomAfterTry(t *testing.T) {
 			synctest.Wait()
 		}
 		if n := put.Load(); n != int64(room/size) {
-			t.Fatalf("%d lines were put while the relay took none", n)
+			t.Fatalf("%d lines were put before the relay took any", n)
 		}
 		close(relay.release)
 		synctest.Wait()
 		if n := put.Load(); n != int64(room/size+2) {
-			t.Errorf("%d lines were put when the relay had taken all", n)
+			t.Errorf("%d lines were put after the relay took all", n)
 		}
 	})
 }

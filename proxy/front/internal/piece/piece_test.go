@@ -21,7 +21,7 @@ func TestCut(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(got, whole) {
-			t.Errorf("%d bytes were cut into others", size)
+			t.Errorf("the pieces of %d bytes differ from their source", size)
 		}
 	}
 }
@@ -31,6 +31,6 @@ func TestCutCopies(t *testing.T) {
 	p, _ := Cut(b)
 	b[0] = 'x'
 	if string(p) != "abc" {
-		t.Errorf("the piece is %q after its source has changed", p)
+		t.Errorf("the piece is %q after its source changed", p)
 	}
 }

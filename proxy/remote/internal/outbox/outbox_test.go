@@ -15,12 +15,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A recorder is a relay that records its lines. It accepts a line when take allows it.
+// A recorder is a relay that records its lines. If take is set, its error refuses a line.
 type recorder struct {
 	take func(line string) error
 
 	mu    sync.Mutex
-	in    bool // within a call
+	in    bool // a call is running
 	lines []string
 	more  []bool
 	ended int
@@ -30,7 +30,7 @@ func (r *recorder) enter() func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.in || r.ended > 0 {
-		panic("two goroutines hand over at once, or behind the end")
+		panic("two concurrent calls, or a call after End")
 	}
 	r.in = true
 	return func() {
@@ -44,7 +44,7 @@ func (r *recorder) Line(m *wire.Message, more bool) error {
 	defer r.enter()()
 	line := string(m.Line())
 	if m.Kind() != wire.Unreadable {
-		if err := wrongReading(m); err != nil {
+		if err := checkScan(m); err != nil {
 			panic(err)
 		}
 	}
@@ -75,9 +75,9 @@ func (r *recorder) End() {
 	r.ended++
 }
 
-// wrongReading returns an error if a message was scanned with another result than a new scan of
+// checkScan returns an error if the scan of a message has another result than a new scan of
 // its bytes.
-func wrongReading(m *wire.Message) error {
+func checkScan(m *wire.Message) error {
 	var fresh wire.Message
 	fresh.Reset(wire.Server, m.Line())
 	if m.Looked() {
@@ -85,11 +85,11 @@ func wrongReading(m *wire.Message) error {
 	} else {
 		fresh.LookEnvelope()
 	}
-	reading := func(m *wire.Message) string {
+	describe := func(m *wire.Message) string {
 		return fmt.Sprintf("%q %q %v %v %q %q %q %q %q", m.Frame(), m.LineEnd(), m.Kind(), m.Ambiguity(), m.ID(), m.Method(), m.Params().Raw, m.Result().Raw, m.ErrorObject().Raw)
 	}
-	if got, want := reading(m), reading(&fresh); got != want || m.Looked() && !m.Plain() {
-		return fmt.Errorf("read %s, want %s", got, want)
+	if got, want := describe(m), describe(&fresh); got != want || m.Looked() && !m.Plain() {
+		return fmt.Errorf("scanned %s, want %s", got, want)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func TestManyAnswers(t *testing.T) {
 		for _, line := range r.lines {
 			var a, n int
 			if _, err := fmt.Sscanf(line, `{"jsonrpc":"2.0","method":"%d/%d"`, &a, &n); err != nil || next[a] != n || !strings.HasSuffix(line, "\"}\n") {
-				t.Fatalf("%d/%d where %d was due, %v", a, n, next[a], err)
+				t.Fatalf("got message %d/%d, want number %d, %v", a, n, next[a], err)
 			}
 			next[a]++
 		}
@@ -245,9 +245,9 @@ func TestReadBody(t *testing.T) {
 	const limit = 2 * firstRoom
 	text := "\r\n\n{\"jsonrpc\":\n\"2.0\",\r\n \"method\":\"a\",\"params\":\"" + strings.Repeat("x", 200) + "\"\n\r\n}\r\n"
 	for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader, func(r io.Reader) io.Reader { return r }} {
-		for from := range len(text) - 200 { // so that each break comes first
+		for from := range len(text) - 200 { // each line break is once at the start
 			o := New(limit)
-			o.Push(refusing{})
+			o.Push(refusingRelay{})
 			want, got := &Frame{Out: o}, &Frame{Out: o}
 			want.Add([]byte(text[from:]))
 			body := read(strings.NewReader(text[from:]))
@@ -280,19 +280,19 @@ func TestReadBodyFails(t *testing.T) {
 	}
 }
 
-// A refusing relay accepts no lines.
-type refusing struct{}
+// A refusingRelay accepts no lines.
+type refusingRelay struct{}
 
-func (refusing) Line(*wire.Message, bool) error { return io.ErrClosedPipe }
-func (refusing) Lines([]byte, io.Reader) error  { return io.ErrClosedPipe }
-func (refusing) End()                           {}
+func (refusingRelay) Line(*wire.Message, bool) error { return io.ErrClosedPipe }
+func (refusingRelay) Lines([]byte, io.Reader) error  { return io.ErrClosedPipe }
+func (refusingRelay) End()                           {}
 
-// The room of a long message may be released as soon as the relay has it. The race detector
+// The buffer of a long message may be released as soon as the relay has it. The race detector
 // reports any later use.
 func TestRoomOfLongMessage(t *testing.T) {
 	for range 100 {
 		o := New(firstRoom)
-		o.Push(refusing{})
+		o.Push(refusingRelay{})
 		f := &Frame{Out: o}
 		f.Put([]byte(`{"a":"`))
 		f.Put(make([]byte, 2*firstRoom))

@@ -37,7 +37,7 @@ func TestResponses(t *testing.T) {
 		answer  func(w http.ResponseWriter)
 		status  int
 		body    string
-		streams bool // the next GET is also sent on a connection of its own
+		streams bool // the next GET also gets its own connection
 	}{
 		{"a stream", func(w http.ResponseWriter) {
 			for range 3 {
@@ -47,7 +47,7 @@ func TestResponses(t *testing.T) {
 		}, 200, strings.Repeat("x", 4500), true},
 		{"a known length", func(w http.ResponseWriter) { _, _ = io.WriteString(w, "all") }, 200, "all", false},
 		{"a refusal", func(w http.ResponseWriter) { w.WriteHeader(http.StatusMethodNotAllowed) }, 405, "", false},
-		{"hints before", func(w http.ResponseWriter) {
+		{"early hints", func(w http.ResponseWriter) {
 			w.WriteHeader(http.StatusEarlyHints)
 			_ = http.NewResponseController(w).Flush()
 		}, 200, "", true},
@@ -71,7 +71,7 @@ func TestResponses(t *testing.T) {
 				t.Errorf("%d with %d bytes (%v), sent %d times", resp.StatusCode, len(b), err, wrote)
 			}
 			if resp.Body.Close() != nil || transport.streams.Load() != test.streams {
-				t.Errorf("the next GET has a connection of its own: %v", transport.streams.Load())
+				t.Errorf("the next GET gets its own connection: %v", transport.streams.Load())
 			}
 		})
 	}
@@ -101,11 +101,11 @@ func TestCancel(t *testing.T) {
 	}
 	cancel()
 	if _, err := in.ReadString('\n'); !errors.Is(err, context.Canceled) {
-		t.Errorf("a read after the end: %v", err)
+		t.Errorf("a read after the cancellation: %v", err)
 	}
 	resp.Body.Close()
 	if _, err := get(t, ctx, transport, server.URL+"/late"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a request after the end: %v", err)
+		t.Errorf("a request after the cancellation: %v", err)
 	}
 }
 

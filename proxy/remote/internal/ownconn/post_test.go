@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A poster posts to a server, which counts its connections.
+// A poster posts messages to a server and counts the connections.
 type poster struct {
 	t         *testing.T
 	transport *Transport
@@ -84,7 +84,7 @@ func TestPosts(t *testing.T) {
 		kept   bool
 	}{
 		{"a short answer", func(w http.ResponseWriter) { _, _ = io.WriteString(w, "all") }, 200, "all", true},
-		{"a long one", func(w http.ResponseWriter) {
+		{"a long answer", func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(long)))
 			_, _ = io.WriteString(w, long)
 		}, 200, long, true},
@@ -94,9 +94,9 @@ func TestPosts(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 			}
 		}, 200, "part part part ", true},
-		{"none", func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }, 202, "", true},
+		{"no body", func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }, 202, "", true},
 		{"a refusal", func(w http.ResponseWriter) { http.Error(w, "no", http.StatusNotFound) }, 404, "no\n", true},
-		{"hints before", func(w http.ResponseWriter) {
+		{"early hints", func(w http.ResponseWriter) {
 			w.WriteHeader(http.StatusEarlyHints)
 			_, _ = io.WriteString(w, "all")
 		}, 200, "all", true},
@@ -145,7 +145,7 @@ func TestUnreadAnswer(t *testing.T) {
 	}
 }
 
-// A message is not sent on an idle connection that the server has closed, or has sent data on.
+// A message is not sent on an idle connection that the server has closed or written to.
 func TestStaleConnection(t *testing.T) {
 	for name, spoil := range map[string]func(net.Conn){
 		"closed":  func(c net.Conn) { c.Close() },
@@ -213,14 +213,14 @@ func TestNotSentTwice(t *testing.T) {
 	}
 }
 
-// A deafConn is a connection whose writes fail when the test demands it.
-type deafConn struct {
+// A brokenConn is a connection whose writes fail once broken is set.
+type brokenConn struct {
 	*net.TCPConn
-	deaf atomic.Bool
+	broken atomic.Bool
 }
 
-func (c *deafConn) Write(b []byte) (int, error) {
-	if c.deaf.Load() {
+func (c *brokenConn) Write(b []byte) (int, error) {
+	if c.broken.Load() {
 		return 0, syscall.EPIPE
 	}
 	return c.TCPConn.Write(b)
@@ -229,23 +229,23 @@ func (c *deafConn) Write(b []byte) (int, error) {
 // If nothing of a message could be written to an idle connection, it is sent on another one.
 func TestFailedFirstWrite(t *testing.T) {
 	p := newPoster(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	var last *deafConn
+	var last *brokenConn
 	p.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err == nil {
-			last = &deafConn{TCPConn: c.(*net.TCPConn)}
+			last = &brokenConn{TCPConn: c.(*net.TCPConn)}
 			c = last
 		}
 		return c, err
 	}
 	p.post("first")
-	last.deaf.Store(true)
+	last.broken.Store(true)
 	if status, body := p.post("second"); status != 200 || body != "second" || p.opened.Load() != 2 {
 		t.Errorf("%d %s on %d connections", status, body, p.opened.Load())
 	}
 }
 
-// The context of a request ends it, before the answer and during its body.
+// Cancelling its context ends a request, before the answer and during its body.
 func TestPostCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -272,7 +272,7 @@ func TestPostCancel(t *testing.T) {
 	}
 	cancel()
 	if _, err := resp.Body.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Errorf("a read after the end: %v", err)
+		t.Errorf("a read after the cancellation: %v", err)
 	}
 	resp.Body.Close()
 	if p.transport.idle.pop(strings.TrimPrefix(p.server.URL, "http://")) != nil {
@@ -289,16 +289,16 @@ func TestTakesPost(t *testing.T) {
 	}{
 		{"a message", func(*http.Request) {}, checksIdle},
 		{"with headers", func(r *http.Request) { r.Header = http.Header{"Mcp-Session-Id": {"1"}, "X-Text": {"caf\xc3\xa9"}} }, checksIdle},
-		{"a long one", func(r *http.Request) { r.ContentLength = maxPosted + 1 }, false},
-		{"of unknown length", func(r *http.Request) { r.ContentLength = -1 }, false},
-		{"without a body", func(r *http.Request) { r.ContentLength = 0 }, false},
-		{"that cannot be read again", func(r *http.Request) { r.GetBody = nil }, false},
+		{"a long message", func(r *http.Request) { r.ContentLength = maxPosted + 1 }, false},
+		{"unknown length", func(r *http.Request) { r.ContentLength = -1 }, false},
+		{"no body", func(r *http.Request) { r.ContentLength = 0 }, false},
+		{"a body that cannot be read again", func(r *http.Request) { r.GetBody = nil }, false},
 		{"a GET", func(r *http.Request) { r.Method = http.MethodGet }, false},
 		{"TLS", func(r *http.Request) { r.URL.Scheme = "https" }, false},
-		{"a line end in a header", func(r *http.Request) { r.Header = http.Header{"X-Text": {"a\r\nb: c"}} }, false},
-		{"a bad name of one", func(r *http.Request) { r.Header = http.Header{"X Text": {"a"}} }, false},
-		{"the server is asked first", func(r *http.Request) { r.Header = http.Header{"Expect": {"100-continue"}} }, false},
-		{"the connection is closed", func(r *http.Request) { r.Header = http.Header{"Connection": {"close"}} }, false},
+		{"a newline in a header", func(r *http.Request) { r.Header = http.Header{"X-Text": {"a\r\nb: c"}} }, false},
+		{"an invalid header name", func(r *http.Request) { r.Header = http.Header{"X Text": {"a"}} }, false},
+		{"Expect: 100-continue", func(r *http.Request) { r.Header = http.Header{"Expect": {"100-continue"}} }, false},
+		{"Connection: close", func(r *http.Request) { r.Header = http.Header{"Connection": {"close"}} }, false},
 	} {
 		r, err := http.NewRequest(http.MethodPost, "http://host/mcp", strings.NewReader("{}"))
 		if err != nil {
@@ -337,9 +337,9 @@ func TestIdle(t *testing.T) {
 		put()
 		time.Sleep(time.Second)
 		second := put()
-		check("two", 0)
+		check("after the second", 0)
 		put()
-		check("one too many", 1)
+		check("after the third", 1)
 		if pool.take("host") != second || pool.take("elsewhere") != nil {
 			t.Error("take did not return the connection that was used last")
 		}
@@ -354,7 +354,7 @@ func TestIdle(t *testing.T) {
 		if pool.take("host") != nil {
 			t.Error("there is another connection")
 		}
-		time.Sleep(time.Minute) // the timer has ended
+		time.Sleep(time.Minute) // let the timer end
 	})
 }
 
