@@ -84,7 +84,7 @@ func compileCEL(src string, want Type) (*Program, error) {
 	}
 	p := &Program{source: src, want: want}
 	var loops bool
-	p.uses, p.arguments, loops = analyse(checked.NativeRep())
+	p.uses, p.arguments, p.texts, loops = analyse(checked.NativeRep())
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if loops {
 		options = append(options, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
@@ -178,12 +178,16 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// analyse returns the inputs and arguments that an expression reads, and whether its evaluation
-// needs limits, because it has a loop or matches a pattern.
-func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
+// analyse returns the inputs and arguments that an expression reads, its string literals, and whether
+// its evaluation needs limits, because it has a loop or matches a pattern.
+func analyse(checked *ast.AST) (u uses, arguments [][]string, texts []string, loops bool) {
 	read := chains{}
 	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
+		case ast.LiteralKind:
+			if text, ok := e.AsLiteral().(types.String); ok && text != "" {
+				texts = append(texts, string(text))
+			}
 		case ast.IdentKind:
 			read[e.ID()] = chain{[]string{e.AsIdent()}, loopOver(e.(ast.NavigableExpr))}
 		case ast.SelectKind:
@@ -204,7 +208,7 @@ func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
 			arguments = append(arguments, path[1:])
 		}
 	}
-	return u, arguments, loops
+	return u, arguments, texts, loops
 }
 
 func (e *engine) eval(in *Inputs, want Type) (Value, error) {
