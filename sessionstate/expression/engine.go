@@ -50,6 +50,7 @@ func newLanguage() (*language, error) {
 		cel.Variable("tool", l.types[objTool]),
 		cel.Variable("server", l.types[objServer]),
 		cel.Variable("arguments", cel.MapType(cel.StringType, cel.DynType)),
+		cel.EnableErrorOnBadPresenceTest(true), // else has() of a member of a text is false, and a server may decode the text
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), patterns{}),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),

@@ -223,6 +223,8 @@ func TestEvalErrors(t *testing.T) {
 		{`arguments.x.startsWith("a")`, `{"x":1}`, ErrType},
 		{`int(arguments.x) == 1`, `{"x":"secret"}`, ErrType},
 		{`arguments.x[5] == 1`, `{"x":[1]}`, ErrMissing},
+		{`has(arguments.x.y)`, `{"x":"{\"y\":true}"}`, ErrMissing},
+		{`has(arguments.x.y)`, `{"x":null}`, ErrMissing},
 		{`1 / arguments.x == 1`, `{"x":0}`, ErrEvaluation},
 		{`arguments.x == 1`, `{"x":1e999}`, ErrArguments},
 		{`arguments.x == 1`, `[1]`, ErrArguments},
