@@ -104,7 +104,7 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 
 // forbid returns the refusal of a forbid rule, nil if the call is allowed. If the path to the
 // argument leads through a string or a list, which some servers decode, the call is refused
-// unless the tool has no such argument.
+// unless the tool takes no object there.
 func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	if callValue.Exists() {
 		return r.refusal("the call has the argument, which is forbidden",
@@ -113,7 +113,7 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	if _, _, err := r.memberToSet(tc.m.Arguments(), nil); err == nil {
 		return nil
 	}
-	if c.lookUp(tc); tc.known && tc.plan.place(r).state == absent {
+	if c.lookUp(tc); tc.known && tc.plan.place(r).state == absent && !tc.plan.mayDecode(r, tc.m.Arguments()) {
 		return nil
 	}
 	return r.refusal("the value around the argument, which is forbidden, is not an object",
@@ -193,13 +193,13 @@ func (c *Conn) keepOwn(tc *toolCall, in *intent) {
 }
 
 // filterKnown removes the intents that the tool's schema does not allow. It removes a pin only if
-// neither the schema nor the call has the argument.
+// neither the schema nor the call has the argument, not even in a string or a list.
 func (c *Conn) filterKnown(tc *toolCall, intents []intent) []intent {
 	allowed := intents[:0]
 	for i := range intents {
 		in := &intents[i]
 		p := tc.plan.place(in.rule)
-		if in.rule.Mode != Pin || p.state == absent && !in.callValue.Exists() {
+		if in.rule.Mode != Pin || p.state == absent && !in.callValue.Exists() && !tc.plan.mayDecode(in.rule, tc.m.Arguments()) {
 			if why := p.unfillable(tc.m.Arguments(), &in.value); why != "" {
 				c.explainUnfilled(tc, p, in, why)
 				continue

@@ -43,6 +43,38 @@ func (p *plan) place(r *rule) *place {
 	return &place{rule: r}
 }
 
+// mayDecode reports whether a call has a string or a list where the tool may take an object around
+// the rule's argument. Some servers, among them those of the Python SDK, decode such a string,
+// and find the argument in it even if their schema does not declare it.
+func (p *plan) mayDecode(r *rule, args wire.Value) bool {
+	schema := wire.Value{Raw: p.tool.InputSchema}
+	for _, key := range r.Argument[:len(r.Argument)-1] {
+		schema, args = schema.Get("properties", key), args.Get(key)
+		if args.Exists() && !args.IsNull() && !args.IsObject() {
+			return mayBeObject(schema, true)
+		}
+	}
+	return false
+}
+
+// mayBeObject reports whether a schema may accept an object. Alternatives are followed only if
+// outer is set.
+func mayBeObject(schema wire.Value, outer bool) bool {
+	if typesOf(schema)&objects == 0 {
+		return false
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if alternatives := schema.Get(key); outer && alternatives.IsArray() {
+			accepted := false
+			for e := range alternatives.Elements() {
+				accepted = accepted || mayBeObject(e, false)
+			}
+			return accepted
+		}
+	}
+	return true
+}
+
 // A place describes the argument of a rule in a tool's schema.
 type place struct {
 	rule            *rule

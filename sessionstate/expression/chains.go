@@ -40,8 +40,11 @@ func isFilter(loop ast.ComprehensionExpr) bool {
 	return len(appended) == 1 && appended[0].Kind() == ast.IdentKind && appended[0].AsIdent() == loop.IterVar()
 }
 
-// element stands in a path for all elements of a list, or for members with computed names.
-const element = "[]"
+// element stands in a path for all elements of a list, and member for members with computed names.
+const (
+	element = "[]"
+	member  = "{}"
+)
 
 // A chain is an identifier followed by the names of nested fields.
 type chain struct {
@@ -59,7 +62,11 @@ func (c chains) path(of chain) []string {
 	if !known {
 		return of.names
 	}
-	return slices.Concat(c.path(over), []string{element}, of.names[1:])
+	outer, inner := c.path(over), element
+	if len(outer) == 1 {
+		inner = member // a loop over an input, not over a part of it, is over the names of its members
+	}
+	return slices.Concat(outer, []string{inner}, of.names[1:])
 }
 
 // field records that e is the field name of operand.
@@ -84,9 +91,12 @@ func (c chains) call(e ast.Expr) {
 	default:
 		return
 	}
-	if name, ok := key.AsLiteral().(types.String); ok {
+	switch name := key.AsLiteral().(type) {
+	case types.String:
 		c.field(e, of, string(name))
-	} else if e.AsCall().FunctionName() == operators.Index {
+	case nil:
+		c.field(e, of, member)
+	default:
 		c.field(e, of, element)
 	}
 }

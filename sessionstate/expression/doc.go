@@ -27,10 +27,10 @@
 // systems. A server can declare anything, so use annotations to forbid and never to allow.
 //
 // The client chooses the arguments, so a member may be missing or of any type. Reading
-// a missing member is an error: test for it with has() or in. Comparisons of integers are
-// exact up to 64 bits. A JavaScript server rounds integers beyond 2^53, so a rule should
-// not depend on their last digits. Other numbers are IEEE doubles; a number outside
-// their range is an error.
+// a missing member is an error: test for it with has() or in. Both are errors themselves for a
+// member of a text, a number or null. Comparisons of integers are exact up to 64 bits. A
+// JavaScript server rounds integers beyond 2^53, so a rule should not depend on their last
+// digits. Other numbers are IEEE doubles; a number outside their range is an error.
 //
 // # What it costs
 //

@@ -54,6 +54,7 @@ func newLanguage() (*language, error) {
 		cel.Variable("tool", l.types[objTool]),
 		cel.Variable("server", l.types[objServer]),
 		cel.Variable("arguments", cel.MapType(cel.StringType, cel.DynType)),
+		cel.EnableErrorOnBadPresenceTest(true), // else has() of a member of a text is false, and a server may decode the text
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), patterns{}),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),
@@ -87,8 +88,7 @@ func compileCEL(src string, want Type) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{source: src, want: want}
-	var loops bool
-	p.uses, p.arguments, p.facts, loops = analyse(checked.NativeRep())
+	loops := p.analyse(checked.NativeRep())
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if loops {
 		options = append(options, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
@@ -182,13 +182,17 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// analyse returns the inputs, arguments and facts that an expression reads, and whether its
-// evaluation needs limits, because it has a loop or matches a pattern. Facts that it tests with
-// has() or a comparison are left out.
-func analyse(checked *ast.AST) (u uses, arguments [][]string, facts []string, loops bool) {
+// analyse sets what p uses and reads: inputs, arguments, string literals, and facts except those that
+// it tests with has() or a comparison. It reports whether evaluation needs limits, because p has a loop
+// or matches a pattern.
+func (p *Program) analyse(checked *ast.AST) (loops bool) {
 	read, tests := chains{}, map[int64]bool{}
 	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
+		case ast.LiteralKind:
+			if text, ok := e.AsLiteral().(types.String); ok && text != "" {
+				p.texts = append(p.texts, string(text))
+			}
 		case ast.IdentKind:
 			read[e.ID()] = chain{[]string{e.AsIdent()}, loopOver(e.(ast.NavigableExpr))}
 		case ast.SelectKind:
@@ -213,20 +217,20 @@ func analyse(checked *ast.AST) (u uses, arguments [][]string, facts []string, lo
 	var tested []string
 	for id, c := range read {
 		path := strings.Join(c.names, ".")
-		u |= usesOf(path)
+		p.uses |= usesOf(path)
 		if tests[id] {
 			tested = append(tested, path+".")
 		} else if sessionstate.KnownPath(path) {
-			facts = append(facts, path)
+			p.facts = append(p.facts, path)
 		}
 		if path := read.path(c); path[0] == "arguments" {
-			arguments = append(arguments, path[1:])
+			p.arguments = append(p.arguments, path[1:])
 		}
 	}
-	facts = slices.DeleteFunc(facts, func(path string) bool {
+	p.facts = slices.DeleteFunc(p.facts, func(path string) bool {
 		return slices.ContainsFunc(tested, func(test string) bool { return strings.HasPrefix(path+".", test) })
 	})
-	return u, arguments, facts, loops
+	return loops
 }
 
 func (e *engine) eval(in *Inputs, want Type) (Value, error) {

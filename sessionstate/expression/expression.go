@@ -80,6 +80,7 @@ type Program struct {
 
 	arguments [][]string // the paths that it reads; an empty path is all arguments
 	facts     []string   // the facts that it reads without a test whether they are known
+	texts     []string   // its string literals, which may be the computed names in these paths
 
 	guards []guard // conditions that may decide the result without the engine
 }
@@ -198,20 +199,27 @@ func (p *Program) UsesArguments() bool { return p.uses&usesArguments != 0 }
 func (p *Program) ReadsArgument(path []string) bool {
 	return slices.ContainsFunc(p.arguments, func(read []string) bool {
 		n := min(len(read), len(path))
-		return slices.EqualFunc(read[:n], path[:n], func(a, b string) bool { return a == b || a == element })
+		return slices.EqualFunc(read[:n], path[:n], func(a, b string) bool { return a == b || a == element || a == member })
 	})
 }
 
 // ArgumentNames returns the names of the arguments that the program reads, by depth below
-// "arguments". "[]" stands for the elements of a list, which have their own depth.
+// "arguments". "[]" stands for the elements of a list, which have their own depth. A computed name
+// may be any text in the program.
 func (p *Program) ArgumentNames() (names [][]string) {
 	for _, path := range p.arguments {
 		for depth, name := range path {
 			if depth == len(names) {
 				names = append(names, nil)
 			}
-			if !slices.Contains(names[depth], name) {
-				names[depth] = append(names[depth], name)
+			all := []string{name}
+			if name == member {
+				all = slices.Concat(p.texts, []string{element})
+			}
+			for _, name := range all {
+				if !slices.Contains(names[depth], name) {
+					names[depth] = append(names[depth], name)
+				}
 			}
 		}
 	}

@@ -223,6 +223,8 @@ func TestEvalErrors(t *testing.T) {
 		{`arguments.x.startsWith("a")`, `{"x":1}`, ErrType},
 		{`int(arguments.x) == 1`, `{"x":"secret"}`, ErrType},
 		{`arguments.x[5] == 1`, `{"x":[1]}`, ErrMissing},
+		{`has(arguments.x.y)`, `{"x":"{\"y\":true}"}`, ErrMissing},
+		{`has(arguments.x.y)`, `{"x":null}`, ErrMissing},
 		{`1 / arguments.x == 1`, `{"x":0}`, ErrEvaluation},
 		{`arguments.x == 1`, `{"x":1e999}`, ErrArguments},
 		{`arguments.x == 1`, `[1]`, ErrArguments},
@@ -336,6 +338,11 @@ func TestArgumentNames(t *testing.T) {
 		`arguments["a"][0].b == "x"`: "[[a] [[]] [b]]",
 		`arguments.a.exists(x, has(x.b) && x.c.all(y, y.d[0].e == "" && session.id != x.f))`: "[[a] [[]] [b c f] [[]] [d] [[]] [e]]",
 		`arguments.a.exists(k, k == "b")`: "[[a] [[]]]",
+		// A computed name may be any text of the expression.
+		`["b", "c"].exists(f, f in arguments)`:                            "[[[] b c]]",
+		`["b", "c"].exists(f, f in arguments.a && arguments.a[f].d == 1)`: "[[a] [[] b c] [d]]",
+		`arguments.exists(k, k == "b")`:                                   "[[[] b]]",
+		`arguments[session.id] == 1`:                                      "[[[]]]",
 		// A variable belongs to the innermost loop that defines its name.
 		`arguments.a.all(x, x.b.all(x, x.c == 1) && x.b.all(x, x.c == 2) && x.b.all(x, x.c == 3) && x.b.all(x, x.c == 4))`: "[[a] [[]] [b] [[]] [c]]",
 		`arguments.a.all(x, x.b == 1) && arguments.c.all(x, x.d.e == 1)`:                                                   "[[a c] [[]] [b d] [e]]",
