@@ -8,5 +8,5 @@ import (
 
 // TestScripts plays testdata/*.txtar. A new one needs no Go.
 func TestScripts(t *testing.T) {
-	proxytest.Player{Named: named}.Play(t, "testdata/*.txtar")
+	proxytest.Player{Named: scriptLayers}.Play(t, "testdata/*.txtar")
 }
