@@ -330,7 +330,7 @@ func TestEndWithAClientThatDoesNotRead(t *testing.T) {
 	s.Client.Close()
 	s.Wait()
 	if d := time.Since(begin); d > time.Minute {
-		t.Errorf("the end took %v", d)
+		t.Errorf("the session ended after %v", d)
 	}
 }
 

@@ -119,8 +119,8 @@ func (w *cutWriter) Write(b []byte) (int, error) {
 // handshakeOut is the size of the server's output for its handshake.
 const handshakeOut = len(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}` + "\n")
 
-// After whatever byte of its output a server ends, every request gets exactly one answer, no
-// tools/call reaches a server twice, and the servers' answers pass unchanged (rules R7 to R9 of
+// A server may end after any byte of its output: every request gets exactly one answer, no tools/call
+// reaches a server twice, and the servers' answers pass unchanged (rules R7 to R9 of
 // docs/restart.md).
 func TestServerDiesAfterAnyOutput(t *testing.T) {
 	const requests = 12

@@ -365,7 +365,7 @@ func TestStartErrors(t *testing.T) {
 		status int
 		texts  []string
 	}{
-		{"nothing given", Options{}, nil, 127, []string{`""`, "name the program"}},
+		{"no command", Options{}, nil, 127, []string{`""`, "name the program"}},
 		{"empty name", Options{Argv: []string{""}}, nil, 127, []string{"name the program"}},
 		{"not in PATH", Options{Argv: []string{"nosuch"}, Env: []string{"PATH=/bin:" + dir}}, syscall.ENOENT, 127,
 			[]string{`"nosuch"`, "/bin:" + dir, "install it"}},

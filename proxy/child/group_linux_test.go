@@ -132,7 +132,7 @@ func TestZombiesAreNotWaitedFor(t *testing.T) {
 	readAll(t, r)
 	p.Wait()
 	if took := time.Since(began); took > long/2 {
-		t.Errorf("waited %v", took)
+		t.Errorf("Wait took %v", took)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestScrub(t *testing.T) {
 		{"_meta", `{"_meta":{"io.github.attache-mcp/apiKey":"anything"}}`, `{"_meta":{"io.github.attache-mcp/apiKey":"scrubbed"}}`, "credential"},
 		{"_meta with a key", `{"_meta":{"io.github.attache-mcp/apiKey":"` + theKey + `"}}`, `{"_meta":{"io.github.attache-mcp/apiKey":"` + key1 + `"}}`, "api-key,credential"},
 		{"header", `{"Authorization": "Bearer abc.def-ghi"}`, `{"Authorization": "Bearer scrubbed"}`, "credential,token"},
-		{"header of odd form", `{"authorization":["Digest x", "Bearer abcdefgh, and more"]}`, `{"authorization":["scrubbed", "scrubbed"]}`, "credential"},
+		{"header of unusual form", `{"authorization":["Digest x", "Bearer abcdefgh, and more"]}`, `{"authorization":["scrubbed", "scrubbed"]}`, "credential"},
 		{"names", `{"API_KEY":"a","client-secret":"b","password":12345,"token":"c","Set-Cookie":"d"}`, `{"API_KEY":"scrubbed","client-secret":"scrubbed","password":0,"token":"scrubbed","Set-Cookie":"scrubbed"}`, "credential"},
 		{"names with prefixes", `{"GITHUB_TOKEN":"a","OPENAI_API_KEY":"b","myPassword":"c"}`, `{"GITHUB_TOKEN":"scrubbed","OPENAI_API_KEY":"scrubbed","myPassword":"scrubbed"}`, "credential"},
 		{"an environment as text", `{"text":"{\n  \"GITHUB_TOKEN\": \"abcdef\",\n  \"HOME\": \"/home/alice\"}"}`, `{"text":"{\n  \"GITHUB_TOKEN\": \"scrubbed\",\n  \"HOME\": \"/home/user\"}"}`, "credential,home"},

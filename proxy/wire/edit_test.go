@@ -161,7 +161,7 @@ func TestApply(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		splices []Splice
-		want    string // "" for refused
+		want    string // "" if Apply must fail
 	}{
 		{"none", nil, callFrame},
 		{"any order", []Splice{{a, 1, []byte("22")}, {name, 3, []byte(`"yy"`)}}, strings.Replace(strings.Replace(callFrame, `"x"`, `"yy"`, 1), "1}}}", "22}}}", 1)},
@@ -177,8 +177,8 @@ func TestApply(t *testing.T) {
 		{"into the line end", []Splice{{len(callFrame), 1, nil}}, ""},
 		{"negative length", []Splice{{a, -1, nil}}, ""},
 		{"overflow", []Splice{{a, int(^uint(0) >> 1), nil}}, ""},
-		{"AddMember of no object", []Splice{AddMember(Value{[]byte("[]"), 5}, "a", []byte("1"))}, ""},
-		{"AddMember of nothing", []Splice{AddMember(Value{}, "a", []byte("1"))}, ""},
+		{"AddMember of an array", []Splice{AddMember(Value{[]byte("[]"), 5}, "a", []byte("1"))}, ""},
+		{"AddMember of no value", []Splice{AddMember(Value{}, "a", []byte("1"))}, ""},
 	} {
 		m := look([]byte(callFrame + "\n"))
 		err := m.Apply(row.splices...)

@@ -83,7 +83,7 @@ func TestLinear(t *testing.T) {
 				rest = rest[n:]
 			}
 			if took := time.Since(start); took > 5*time.Minute { // with -race and other tests at the same time
-				t.Errorf("took %v", took)
+				t.Errorf("the scans took %v", took)
 			}
 		})
 	}
