@@ -36,7 +36,7 @@ func TestAside(t *testing.T) {
 					Hold:   64 << 10,
 					Aside: func(a proxy.Aside) {
 						if (a.Code != 0) != enforce {
-							t.Errorf("code %d", a.Code)
+							t.Errorf("Code is %d, enforce %t", a.Code, enforce)
 						}
 						got = append(got, a.Message.Kind().String()+": "+a.Why)
 					},

@@ -179,7 +179,7 @@ func TestLongIDsGiveRoomBack(t *testing.T) {
 	})
 }
 
-// Lines over the hold limit pass without being held, both ways.
+// Lines over the hold limit pass without being held, in both directions.
 func TestLongLinesAreNotHeld(t *testing.T) {
 	const size = 64 << 20
 	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20}}.Start(t)

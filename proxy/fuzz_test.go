@@ -86,7 +86,7 @@ func FuzzRelay(f *testing.F) {
 func checkWellFormed(t *testing.T, own []byte) {
 	for line := range bytes.Lines(own) {
 		if line[0] == '{' && (!utf8.Valid(line) || !json.Valid(line)) {
-			t.Fatalf("attache wrote %q", line)
+			t.Fatalf("attache wrote invalid JSON: %q", line)
 		}
 	}
 }
@@ -164,8 +164,8 @@ func checkUnambiguous(t *testing.T, server []byte, hold int) {
 	}
 }
 
-// distinctKeys reads a value and returns an error if an object in it has two
-// members of one name.
+// distinctKeys reads a value and returns an error if an object in it has two members with the same
+// name.
 func distinctKeys(d *json.Decoder) error {
 	tok, err := d.Token()
 	if err != nil {

@@ -85,7 +85,7 @@ func noteEditError(s *proxytest.Session, err error) {
 	}
 }
 
-// answerLayer answers the calls of one tool, or any request with that method.
+// answerLayer answers calls of the tool arg and requests with the method arg.
 func answerLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	return layer("answer", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.From == wire.Client && m.Kind() == wire.Request && (m.Name().Equals(arg) || m.MethodIs(arg)) {

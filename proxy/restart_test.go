@@ -205,7 +205,7 @@ func checkRestarts(t *testing.T, requests int, d *dyingServer) {
 		t.Error(err)
 	}
 	if rest, _ := clientOut.ReadLine(0); len(rest) > 0 {
-		t.Errorf("one more answer: %s", rest)
+		t.Errorf("an answer too many: %s", rest)
 	}
 	for id, n := range answers {
 		if n != 1 {

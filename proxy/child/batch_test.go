@@ -62,7 +62,7 @@ func TestBatchLineRefuses(t *testing.T) {
 		t.Errorf("the longest line: %d bytes, %v", len(line), err)
 	}
 	if _, err := batchLine("x.cmd", []string{strings.Repeat("x", maxBatchLine-around+1)}); !errors.Is(err, errBatchTooLong) {
-		t.Errorf("longer: %v", err)
+		t.Errorf("a longer line: %v", err)
 	}
 }
 

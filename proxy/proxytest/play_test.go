@@ -59,7 +59,7 @@ func TestScriptErrors(t *testing.T) {
 	}
 }
 
-// The line numbers of a script in an archive are those of the file.
+// The line numbers in the errors of a script in an archive are those of the file.
 func TestLineNumbers(t *testing.T) {
 	_, err := readScripts("testdata/broken.txtar")
 	if err == nil || !strings.Contains(err.Error(), "broken.txtar:6: unknown line") {

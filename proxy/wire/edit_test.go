@@ -477,17 +477,17 @@ func TestValues(t *testing.T) {
 		t.Errorf("elements: %s", got)
 	}
 	for range v.Elements() {
-		t.Error("an object has no elements")
+		t.Error("Elements yields an element of an object")
 	}
 	for range v.Get("a", "b").Members() {
-		t.Error("an array has no members")
+		t.Error("Members yields a member of an array")
 	}
 	for range v.Members() {
 		break // the iterator stops
 	}
 	text := Value{Raw: []byte(`"a\n\u00e9\ud83d\ude00\ud83d\/"`)}
 	if (Value{Raw: []byte(`"é/"`)}).View() != "é/" || text.View() != text.Text() || (Value{Raw: []byte(`""`)}).View() != "" || (Value{Raw: []byte("5")}).View() != "" || (Value{}).View() != "" {
-		t.Error("View is not Text")
+		t.Error("View differs from Text")
 	}
 	if got := text.Text(); got != "a\né😀�/" || !text.Equals(got) || text.Equals("a") || text.Equals(got+"x") {
 		t.Errorf("Text: %q", got)

@@ -13,7 +13,7 @@ func TestLookEnvelope(t *testing.T) {
 			var m Message
 			m.Reset(Server, line(t, row[4]))
 			if ok := m.LookEnvelope(); ok != (row[0] != "noise") {
-				t.Errorf("can be a message: %v", ok)
+				t.Errorf("LookEnvelope: %v", ok)
 			}
 			if row[0] != "noise" && m.Ambiguity() != verdict(t, row[0]) {
 				t.Errorf("Ambiguity: %v", m.Ambiguity())
@@ -129,7 +129,7 @@ func TestEnvelopeTooLongToKeep(t *testing.T) {
 				t.Errorf("%s, %d bytes at a time: %v %.20s %.20q", row.name, step, m.Kind(), idText(m.ID()), m.Method())
 			}
 			if m.MethodIs("tools/call") || m.MethodIs("") {
-				t.Errorf("%s, %d bytes at a time: MethodIs", row.name, step)
+				t.Errorf("%s, %d bytes at a time: MethodIs matches", row.name, step)
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func TestOversizeHasNoBytes(t *testing.T) {
 			t.Errorf("%v %s %s", m.Kind(), m.ID(), m.Method())
 		}
 		if m.Frame() != nil || len(m.Line()) != 0 || len(m.LineEnd()) != 0 {
-			t.Errorf("bytes: %q %q %q", m.Frame(), m.Line(), m.LineEnd())
+			t.Errorf("an oversize message has bytes: %q %q %q", m.Frame(), m.Line(), m.LineEnd())
 		}
 		for _, v := range []Value{m.Root(), m.Get(), m.Get("a"), m.Get("params"), m.Get("params", "name"), m.Get("result"), m.Params(), m.Result(), m.ErrorObject(), m.Name(), m.Arguments(), m.Meta()} {
 			if v.Exists() {

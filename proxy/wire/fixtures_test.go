@@ -32,7 +32,7 @@ func table(t testing.TB, name string, columns int) [][]string {
 
 var repeated = regexp.MustCompile(`<<(\d+)\*(.*?)>>`)
 
-// expand replaces <<n*text>> by n times text.
+// expand replaces each <<n*text>> by n times text.
 func expand(s string) string {
 	return repeated.ReplaceAllStringFunc(s, func(r string) string {
 		m := repeated.FindStringSubmatch(r)

@@ -225,7 +225,7 @@ func (l *longLine) Read(b []byte) (int, error) {
 
 // A line over the hold limit is streamed in chunks and takes no more memory than the limit.
 func TestReaderStreamsInBoundedMemory(t *testing.T) {
-	const n = 1 << 27 // 16 times what may be held
+	const n = 1 << 27 // 16 times the hold limit
 	r := NewReader(&longLine{n}, 0)
 	var w Writer
 	w.dst = io.Discard

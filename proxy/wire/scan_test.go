@@ -98,7 +98,7 @@ func TestNothingAfterTheLineIsRead(t *testing.T) {
 			e.Feed(exact)
 			m, want := look(exact), Oversize(Server, &e)
 			if m.Plain() && !json.Valid(m.Frame()) {
-				t.Errorf("%q is not plain", exact)
+				t.Errorf("%q is plain, but not valid JSON", exact)
 			}
 			var l Message
 			l.Reset(Server, exact)
