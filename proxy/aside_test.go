@@ -11,7 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// What the layers do not see is told of, whether it is refused or goes on.
+// Messages that the layers do not see are reported to Options.Aside, whether the relay refuses
+// them or sends them on.
 func TestAside(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a"}}`
 	twin := strings.Replace(call, `"name":"a"`, `"name":"a","Name":"b"`, 1)
@@ -19,23 +20,23 @@ func TestAside(t *testing.T) {
 	tests := []struct{ name, line, why string }{
 		{"plain", call, ""},
 		{"a reply", `{"jsonrpc":"2.0","id":7,"result":{},"error":{}}`, ""},
-		{"a reply that is a request to some", `{"jsonrpc":"2.0","id":7,"result":{},"Method":"tools/call"}`, "result: a name differs from one that matters only in letter case, blanks or invisible characters"},
+		{"a reply that some parsers read as a request", `{"jsonrpc":"2.0","id":7,"result":{},"Method":"tools/call"}`, "result: a name differs from one that matters only in letter case, blanks or invisible characters"},
 		{"ambiguous", twin, "request: a name differs from one that matters only in letter case, blanks or invisible characters"},
 		{"unreadable", `{"jsonrpc"`, "unreadable: not one JSON value"},
 		{"long", long, "request: longer than the hold limit"},
 		{"in a batch", `[` + twin + `]`, "request: a name differs from one that matters only in letter case, blanks or invisible characters"},
-		{"a crowded batch", `[{}` + strings.Repeat(",{}", 1000) + `]`, "batch: an array of more members than the proxy takes apart"},
+		{"a batch with too many members", `[{}` + strings.Repeat(",{}", 1000) + `]`, "batch: an array of more members than the proxy takes apart"},
 	}
 	for _, enforce := range []bool{false, true} {
 		for _, test := range tests {
 			t.Run(fmt.Sprintf("%s, enforce %t", test.name, enforce), testInBubble(func(t *testing.T) {
 				var got []string
 				s := proxytest.Setup{Options: proxy.Options{
-					Layers: []middleware.Layer{{Name: "enforces", Enforces: enforce}},
+					Layers: []middleware.Layer{{Name: "enforce", Enforces: enforce}},
 					Hold:   64 << 10,
 					Aside: func(a proxy.Aside) {
 						if (a.Code != 0) != enforce {
-							t.Errorf("code %d", a.Code)
+							t.Errorf("Code is %d, enforce %t", a.Code, enforce)
 						}
 						got = append(got, a.Message.Kind().String()+": "+a.Why)
 					},
@@ -45,15 +46,15 @@ func TestAside(t *testing.T) {
 				s.Server.Close()
 				s.Wait()
 				if text := strings.Join(got, "; "); text != test.why {
-					t.Errorf("told %q, want %q", text, test.why)
+					t.Errorf("reported %q, want %q", text, test.why)
 				}
 			}))
 		}
 	}
 }
 
-// testInBubble returns a test that runs in a bubble of testing/synctest, where what the end of a
-// session waits for costs no time.
+// testInBubble returns a test that runs in a bubble of testing/synctest, where the time-outs at the
+// end of a session cost no time.
 func testInBubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// A reply is taken to its call however many members the server's array has: what
-// a client sent alone may be answered in an array too. The rest passes as it is.
-func TestReplyInACrowdedArray(t *testing.T) {
+// A reply is matched to its call even in an array with thousands of members, and even if the
+// client did not send the call in an array. The other members pass unchanged.
+func TestReplyInALargeArray(t *testing.T) {
 	s := proxytest.Start(t, editLayer(nil, "a"))
 	rest := strings.Repeat(`,{"jsonrpc":"2.0","method":"notifications/x"} ,1`, 3000)
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
@@ -23,8 +23,8 @@ func TestReplyInACrowdedArray(t *testing.T) {
 	s.Client.Expect(`[{}` + rest + `]`)
 }
 
-// What an array of millions of members takes is not much more than its bytes.
-func TestCrowdedArrayIsNotBlownUp(t *testing.T) {
+// An array of many members takes only a little more memory than its bytes.
+func TestLargeArrayMemory(t *testing.T) {
 	const size = 2 << 20
 	s := proxytest.Start(t, editLayer(nil, "a"))
 	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)

@@ -14,49 +14,49 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// besides are what stood beside the replies that a client was sent, by their ids.
-type besides struct {
+// A besideRecorder is a client that records the Beside of each reply by the id of the reply.
+type besideRecorder struct {
 	io.Writer
-	of   map[string]any
-	left chan struct{} // closed when all have been sent
-	most int
+	got  map[string]any
+	done chan struct{} // closed after want replies
+	want int
 }
 
 // Take implements wire.MessageTaker.
-func (b *besides) Take(m *wire.Message) bool {
-	if b.of[string(m.ID())] = m.Beside; len(b.of) == b.most {
-		close(b.left)
+func (b *besideRecorder) Take(m *wire.Message) bool {
+	if b.got[string(m.ID())] = m.Beside; len(b.got) == b.want {
+		close(b.done)
 	}
 	return true
 }
 
-// A refuser is a server that hands over its replies when all calls have come.
-type refuser struct {
-	*tape
-	came    chan string
+// An errorServer sends the messages of replies, which answer the calls with errors.
+type errorServer struct {
+	*recordedServer
+	calls   chan string // their ids
 	replies func(to wire.Sink)
 }
 
-func (u refuser) Stdin() io.WriteCloser { return u }
+func (u errorServer) Stdin() io.WriteCloser { return u }
 
 // Take implements wire.MessageTaker.
-func (u refuser) Take(m *wire.Message) bool {
-	u.came <- string(m.ID())
+func (u errorServer) Take(m *wire.Message) bool {
+	u.calls <- string(m.ID())
 	return true
 }
 
 // Push implements wire.Pusher.
-func (u refuser) Push(to wire.Sink) {
+func (u errorServer) Push(to wire.Sink) {
 	go func() {
 		u.replies(to)
 		<-u.closed
 		to.End()
-		close(u.over)
+		close(u.ended)
 	}()
 }
 
-// The Beside of a server's reply reaches the client, also if a layer edits the reply or holds it
-// back. A message that replaces the reply does not have it.
+// The Beside of a server's reply reaches the client, also if a layer edits the reply or suspends
+// it. A message that replaces the reply has no Beside.
 func TestBesideReplies(t *testing.T) {
 	ready := make(chan struct{})
 	close(ready)
@@ -69,7 +69,7 @@ func TestBesideReplies(t *testing.T) {
 			return edit(m)
 		},
 		"4": func(_ context.Context, m *wire.Message) error {
-			*m = *wire.ErrorReply(bytes.Clone(m.ID()), wire.CodeInternalError, "another")
+			*m = *wire.ErrorReply(bytes.Clone(m.ID()), wire.CodeInternalError, "replaced")
 			return nil
 		},
 		"5": func(context.Context, *wire.Message) error { panic("a layer fails") },
@@ -83,11 +83,11 @@ func TestBesideReplies(t *testing.T) {
 			return next(ctx, m)
 		}
 	}}
-	client := &besides{Writer: io.Discard, of: map[string]any{}, left: make(chan struct{}), most: len(want)}
-	server := refuser{tape: newTape(nil), came: make(chan string, len(want))}
+	client := &besideRecorder{Writer: io.Discard, got: map[string]any{}, done: make(chan struct{}), want: len(want)}
+	server := errorServer{recordedServer: newRecordedServer(nil), calls: make(chan string, len(want))}
 	server.replies = func(to wire.Sink) {
 		for range want {
-			id := <-server.came
+			id := <-server.calls
 			var m wire.Message
 			m.Reset(wire.Server, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"no"}}`+"\n", id))
 			m.Beside = id
@@ -103,12 +103,12 @@ func TestBesideReplies(t *testing.T) {
 			for id := range want {
 				var m wire.Message
 				m.Reset(wire.Client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"x"}}`+"\n", id))
-				hand(t, to, &m)
+				deliver(t, to, &m)
 			}
-			<-client.left
+			<-client.done
 		}),
 	})
-	if err != nil || !maps.Equal(client.of, want) {
-		t.Errorf("%v: beside the replies stood %v", err, client.of)
+	if err != nil || !maps.Equal(client.got, want) {
+		t.Errorf("%v: the replies have Beside %v, want %v", err, client.got, want)
 	}
 }

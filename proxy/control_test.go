@@ -12,11 +12,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Rules that are replaced hold for the frames to come; a call in flight keeps
-// the hooks it has.
+// Replaced rules apply to later frames. A call in flight keeps the hooks that it has.
 func TestControlReplace(t *testing.T) {
 	var control proxy.Control
-	control.Notify(wire.NewNotification(wire.Server, "notifications/x", nil)) // reaches nobody
+	control.Notify(wire.NewNotification(wire.Server, "notifications/x", nil)) // no session uses control yet
 	s := proxytest.Setup{Options: proxy.Options{Control: &control}}.Start(t)
 	edits := func(arg string) proxy.Rules {
 		return proxy.Rules{Layers: []middleware.Layer{editLayer(s, arg)}}
@@ -52,17 +51,17 @@ func TestControlReplace(t *testing.T) {
 	s.Client.Expect(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 }
 
-// Frames that wait while the rules are replaced are looked at again: they go
-// through the layers of the new rules, which name other arguments.
-func TestControlReplaceLooksAgain(t *testing.T) {
+// Frames that wait while the rules are replaced are scanned again and pass through the new layers,
+// which name other arguments.
+func TestControlReplaceScansWaitingFrames(t *testing.T) {
 	const (
 		first  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold"}}`
 		second = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"Organization":"evil","organization":"acme"}}}`
 	)
 	pins := middleware.Layer{Name: "pins", Enforces: true, ArgumentNames: [][]string{{"organization"}}}
 	for name, o := range map[string]proxy.Options{
-		"behind a frame that is held back": {},
-		"for calls in flight":              {InFlight: 1},
+		"behind a suspended frame": {},
+		"for calls in flight":      {InFlight: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,8 +95,7 @@ func TestControlReplaceLooksAgain(t *testing.T) {
 	}
 }
 
-// Rules that are replaced when the options of a relay have been made, and it does not run yet, hold
-// from its beginning.
+// Rules that are replaced after the options were made and before Run apply from the first frame.
 func TestControlReplaceBeforeRun(t *testing.T) {
 	var control proxy.Control
 	s := new(proxytest.Session)
@@ -109,17 +107,17 @@ func TestControlReplaceBeforeRun(t *testing.T) {
 	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"new":true}}}`)
 }
 
-// Rules that are replaced are not kept in memory.
+// Replaced rules are not kept in memory.
 func TestControlReplaceFrees(t *testing.T) {
 	var control proxy.Control
 	freed := make(chan struct{})
 	func() {
 		layer := editLayer(new(proxytest.Session), "old")
-		kept := new([1 << 10]byte)
-		runtime.AddCleanup(kept, func(int) { close(freed) }, 0)
+		memory := new([1 << 10]byte)
+		runtime.AddCleanup(memory, func(int) { close(freed) }, 0)
 		wrap := layer.Wrap
 		layer.Wrap = func(next middleware.Handler) middleware.Handler {
-			runtime.KeepAlive(kept)
+			runtime.KeepAlive(memory)
 			return wrap(next)
 		}
 		control.Replace(proxy.Rules{Layers: []middleware.Layer{layer}})
@@ -137,7 +135,7 @@ func TestControlReplaceFrees(t *testing.T) {
 		case <-freed:
 			return
 		default:
-			runtime.GC() // without end while the rules are kept
+			runtime.GC() // if the rules are never freed, until the time-out of the test
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A layer that answers a call at once and also later has answered it at once: what it says later is
-// not taken for the answer to the request that the call stands for by then.
-func TestDeferredAndAnswered(t *testing.T) {
+// If a layer answers a call both at once and with Defer, only the first answer counts. The deferred
+// one must not answer a later request that reuses the Call.
+func TestDeferAndAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := make(chan struct{})
 		both := layer("both", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A program puts a layer of its own in the chain: it refuses one tool, marks the
-// results of all others, and leaves everything else alone. The server is in memory.
+// A program adds its own layer, which refuses one tool, marks the results of all other tools,
+// and passes everything else on unchanged. The server runs in memory.
 func Example_layer() {
 	client := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"format_disk"}}
@@ -35,7 +35,7 @@ func Example_layer() {
 	// {"jsonrpc":"2.0","id":1,"result":{"content":[],"_meta":{"example.com/careful":true}}}
 }
 
-// careful is a middleware: given the handler behind it, it returns its own.
+// careful is a middleware: it returns a handler that calls next.
 func careful(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if m.From != wire.Client || !m.MethodIs("tools/call") {

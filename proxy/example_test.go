@@ -20,7 +20,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// script is a server of one tool, whose results say what was in the call.
+// script is a server with one tool, whose result is the arguments of the call.
 const script = `while read -r line; do
 	id=$(printf %s "$line" | sed 's/.*"id":\([^,]*\),.*/\1/')
 	case $line in
@@ -30,7 +30,7 @@ const script = `while read -r line; do
 	printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
 done`
 
-// policies are the same for everybody.
+// policies is a source that returns the same policies for every query.
 type policies []policy.Policy
 
 // Effective implements policy.Source.
@@ -38,8 +38,8 @@ func (p policies) Effective(context.Context, policy.Query) (policy.Effective, er
 	return policy.Effective{Policies: p}, nil
 }
 
-// A program wraps a server that is a process of its own: it refuses one tool, fills
-// an argument that a call lacks, and puts a policy in front of the first result.
+// A program wraps a server that runs as a child process: it refuses one tool, fills in an
+// argument that a call lacks, and puts a policy in front of the first result.
 func Example() {
 	facts, err := capture.Compile(capture.Options{})
 	check(err)
@@ -49,8 +49,8 @@ func Example() {
 	check(err)
 	brief := briefing.Compile(briefing.Options{Source: policies{{Name: "tests", Text: "All changes need tests."}}, Scope: "acme"})
 
-	// One connection of a client. A program that serves many compiles once, and
-	// connects and runs for each.
+	// This is one client connection. A program with many clients compiles once, and calls
+	// Connect and Run for each of them.
 	catalog := new(middleware.Catalog)
 	session := facts.Connect(capture.ConnOptions{Base: &sessionstate.Context{
 		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.Operator, From: "the program"},

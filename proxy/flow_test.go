@@ -22,7 +22,7 @@ import (
 
 const pipeSize = 64 << 10
 
-// answerAll answers every request of the client's that is not a ping.
+// answerAll answers every request from the client except ping.
 func answerAll() middleware.Layer {
 	return layer("answer all", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.Kind() == wire.Request && !m.MethodIs("ping") {
@@ -32,7 +32,7 @@ func answerAll() middleware.Layer {
 	})
 }
 
-// flood writes lines until told to stop, and counts them.
+// flood writes a line again and again until a write fails. written returns the number of bytes.
 func flood(out io.Writer, line string) (written func() int, done <-chan struct{}) {
 	var mu sync.Mutex
 	n := 0
@@ -55,8 +55,8 @@ func flood(out io.Writer, line string) (written func() int, done <-chan struct{}
 	}, over
 }
 
-// A client that does not read slows the server down; its own direction lives,
-// and memory is bounded.
+// A client that does not read slows the server down. Its own messages still pass, and memory
+// is bounded.
 func TestClientStopsReading(t *testing.T) {
 	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
 	const first = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
@@ -71,13 +71,13 @@ func TestClientStopsReading(t *testing.T) {
 		s.Server.Expect(line)
 	}
 	if n := written(); n > 8*pipeSize {
-		t.Errorf("the relay took %d bytes from the server that the client did not read", n)
+		t.Errorf("the relay read %d bytes from the server while the client did not read", n)
 	}
 	s.Server.Close()
 	<-done
 }
 
-// A server that does not read slows the client down; its own direction lives.
+// A server that does not read slows the client down. Its own messages still pass.
 func TestServerStopsReading(t *testing.T) {
 	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
 	_, out := s.Client.Raw()
@@ -89,14 +89,14 @@ func TestServerStopsReading(t *testing.T) {
 		s.Client.Expect(line)
 	}
 	if n := written(); n > 8*pipeSize {
-		t.Errorf("the relay took %d bytes from the client that the server did not read", n)
+		t.Errorf("the relay read %d bytes from the client while the server did not read", n)
 	}
 	s.Client.Close()
 	<-done
 }
 
-// Answers of attache's own do not block the client that does not read them, as
-// long as they are few.
+// The answers of attache itself do not block a client that does not read them, as long as they
+// are few.
 func TestOwnAnswersDoNotBlock(t *testing.T) {
 	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Layers: []middleware.Layer{answerAll()}}}.Start(t)
 	const calls = 10_000 // their answers are far more than a pipe holds
@@ -111,8 +111,7 @@ func TestOwnAnswersDoNotBlock(t *testing.T) {
 	}
 }
 
-// A client that makes attache answer and never reads is not listened to for
-// ever.
+// attache stops reading from a client that causes many answers and reads none of them.
 func TestOwnAnswersAreBounded(t *testing.T) {
 	for name, line := range map[string]string{
 		"answers":  `{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 500) + `","method":"x"}`,
@@ -120,14 +119,14 @@ func TestOwnAnswersAreBounded(t *testing.T) {
 		"batches":  `[{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 500) + `","method":"x"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := proxy.Options{Layers: []middleware.Layer{answerAll(), enforces}, Hold: pipeSize}
+			o := proxy.Options{Layers: []middleware.Layer{answerAll(), enforceLayer}, Hold: pipeSize}
 			s := proxytest.Setup{PipeSize: pipeSize, Options: o}.Start(t)
 			_, out := s.Client.Raw()
 			written, done := flood(out, line)
 			s.Client.AwaitFull()
 			awaitStuck(t, written)
 			if n := written(); n > 16*pipeSize {
-				t.Errorf("the relay took %d bytes from a client that reads no answers", n)
+				t.Errorf("the relay read %d bytes from a client that reads no answers", n)
 			}
 			s.Client.Close()
 			<-done
@@ -135,12 +134,12 @@ func TestOwnAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// awaitStuck returns when a flood does not get on any more.
+// awaitStuck returns when the number of written bytes no longer grows.
 func awaitStuck(t *testing.T, written func() int) {
 	t.Helper()
 	last := -1
 	for same := 0; same < 20; {
-		time.Sleep(5 * time.Millisecond) // there is nothing to wait for: the pump waits in a select of its own
+		time.Sleep(5 * time.Millisecond) // polls, because no event reports that the relay waits
 		if n := written(); n != last {
 			last, same = n, 0
 			continue
@@ -149,7 +148,7 @@ func awaitStuck(t *testing.T, written func() int) {
 	}
 }
 
-// Ids that are not kept inline count against the table.
+// Ids that are too long to be kept inline count against the limit for calls in flight.
 func TestLongIDsAreBounded(t *testing.T) {
 	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: pipeSize}}.Start(t)
 	in, _ := s.Server.Raw()
@@ -164,11 +163,12 @@ func TestLongIDsAreBounded(t *testing.T) {
 	<-done
 }
 
-// Ids that are not kept inline count no longer when their calls are answered, however they are spelled.
+// Ids that are too long to be kept inline stop counting when their calls are answered, also if
+// they contain escapes.
 func TestLongIDsGiveRoomBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := proxytest.Setup{Options: proxy.Options{Hold: pipeSize}}.Start(t)
-		for i := range 1200 { // of 1 KiB, where 1 MiB may be in flight
+		for i := range 1200 { // 1 KiB each; at most 1 MiB may be in flight
 			id := fmt.Sprintf(`"\u0069%d%s"`, i, strings.Repeat("i", 1000))
 			call, reply := `{"jsonrpc":"2.0","id":`+id+`,"method":"x"}`, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`
 			s.Client.Send(call)
@@ -179,7 +179,7 @@ func TestLongIDsGiveRoomBack(t *testing.T) {
 	})
 }
 
-// Lines over the hold limit pass without being held, both ways.
+// Lines over the hold limit pass without being held, in both directions.
 func TestLongLinesAreNotHeld(t *testing.T) {
 	const size = 64 << 20
 	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20}}.Start(t)
@@ -194,13 +194,13 @@ func TestLongLinesAreNotHeld(t *testing.T) {
 	if grown := totalAlloc() - before; grown > 8<<20 {
 		t.Errorf("two lines of %d MiB made the process allocate %d MiB", size>>20, grown>>20)
 	}
-	// The call was known, and so is its reply: nothing is in flight.
+	// The relay recognized the call and its reply, so nothing is in flight.
 	s.Exit(errors.New("exit status 1"))
 	if err := s.Wait(); err != nil {
 		t.Error(err)
 	}
 	if n := s.Client.Pending(); n != 0 {
-		t.Errorf("%d bytes more reached the client: %q", n, s.Client.Next())
+		t.Errorf("%d more bytes reached the client: %q", n, s.Client.Next())
 	}
 }
 
@@ -210,7 +210,7 @@ func totalAlloc() uint64 {
 	return m.TotalAlloc
 }
 
-// passLong sends a line through the relay and looks at each byte.
+// passLong sends a line through the relay and compares each byte.
 func passLong(t *testing.T, out io.Writer, in io.Reader, head, tail string, size int) {
 	t.Helper()
 	chunk := bytes.Repeat([]byte("0123456789abcdef"), 4096)
@@ -224,20 +224,20 @@ func passLong(t *testing.T, out io.Writer, in io.Reader, head, tail string, size
 	want := func(w []byte) {
 		got := make([]byte, len(w))
 		if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, w) {
-			t.Fatalf("%q came for %q (%v)", got[:min(100, len(got))], w[:min(100, len(w))], err)
+			t.Fatalf("received %q, want %q (%v)", got[:min(100, len(got))], w[:min(100, len(w))], err)
 		}
 	}
 	want([]byte(head))
 	got := make([]byte, len(chunk))
 	for n := 0; n < size; n += len(chunk) {
 		if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, chunk) {
-			t.Fatalf("other bytes behind %d (%v)", n, err)
+			t.Fatalf("other bytes after offset %d (%v)", n, err)
 		}
 	}
 	want([]byte(tail))
 }
 
-// A long reply that must not stream by is read and forgotten.
+// A long reply that must not be streamed is read and discarded.
 func TestWithheldLongRepliesAreNotHeld(t *testing.T) {
 	const size = 64 << 20
 	holds := middleware.Layer{Name: "holds", Wrap: func(next middleware.Handler) middleware.Handler {
@@ -263,10 +263,10 @@ func TestWithheldLongRepliesAreNotHeld(t *testing.T) {
 	}
 }
 
-// A refused long line is read and forgotten.
+// A refused long line is read and discarded.
 func TestRefusedLongLinesAreNotHeld(t *testing.T) {
 	const size = 64 << 20
-	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Layers: []middleware.Layer{enforces}}}.Start(t)
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Layers: []middleware.Layer{enforceLayer}}}.Start(t)
 	before := totalAlloc()
 	_, out := s.Client.Raw()
 	io.WriteString(out, `{"jsonrpc":"2.0","params":"`)
@@ -281,12 +281,13 @@ func TestRefusedLongLinesAreNotHeld(t *testing.T) {
 	}
 }
 
-// An array with more members than anybody means is not taken apart.
-func TestCrowdedBatch(t *testing.T) {
+// An array with more members than the relay takes apart passes unchanged, or is refused if a
+// layer enforces.
+func TestTooManyBatchMembers(t *testing.T) {
 	line := "[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"x"},`, 5000) + `{"jsonrpc":"2.0","id":2,"method":"x"}]`
 	const hello = `{"jsonrpc":"2.0","id":0,"method":"x"}`
 	t.Run("passes", func(t *testing.T) {
-		s := proxytest.Start(t, hooked())
+		s := proxytest.Start(t, hookLayer())
 		s.Client.Send(line)
 		s.Server.Expect(line)
 		reply := strings.ReplaceAll(line, `"method":"x"`, `"result":{}`)
@@ -294,7 +295,7 @@ func TestCrowdedBatch(t *testing.T) {
 		s.Client.Expect(reply)
 	})
 	t.Run("refused", func(t *testing.T) {
-		s := proxytest.Start(t, enforces)
+		s := proxytest.Start(t, enforceLayer)
 		s.Client.Send(line)
 		s.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: the array has more members than the proxy takes apart","data":{"source":"attache"}}}`)
 		s.Client.Send(hello)
@@ -302,9 +303,9 @@ func TestCrowdedBatch(t *testing.T) {
 	})
 }
 
-// Nesting that some readers give up on is refused, at any depth.
+// Messages nested so deep that some parsers fail are refused.
 func TestTooDeep(t *testing.T) {
-	s := proxytest.Start(t, enforces)
+	s := proxytest.Start(t, enforceLayer)
 	for _, depth := range []int{600, 1_000_000} {
 		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x","params":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)
 		s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"refused: nested deeper than 512","data":{"source":"attache"}}}`)
@@ -314,7 +315,7 @@ func TestTooDeep(t *testing.T) {
 	s.Server.Expect(fine)
 }
 
-// The end comes in bounded time, whoever does not read.
+// The session ends in bounded time even if the client does not read.
 func TestEndWithAClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
@@ -329,13 +330,13 @@ func TestEndWithAClientThatDoesNotRead(t *testing.T) {
 	s.Client.Close()
 	s.Wait()
 	if d := time.Since(begin); d > time.Minute {
-		t.Errorf("the end took %v", d)
+		t.Errorf("the session ended after %v", d)
 	}
 }
 
-// A client that has closed its end waits for its answers no longer than a minute where nothing
-// tells whether it reads.
-func TestUnseenClient(t *testing.T) {
+// If the system cannot report whether a client that has closed its end still reads, the session
+// waits at most a minute for its answers.
+func TestClientReadsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in, out, server := mempipe.New(0), mempipe.New(0), mempipe.NewServer(0)
@@ -356,7 +357,8 @@ func TestUnseenClient(t *testing.T) {
 	})
 }
 
-// What a layer holds back for longer than a stall may take is not lost when the client hangs up.
+// Frames that a layer suspends for longer than the stall time-out are not lost when the client
+// hangs up.
 func TestClientGoneWhileAFrameIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -384,6 +386,7 @@ func TestClientGoneWhileAFrameIsHeld(t *testing.T) {
 	})
 }
 
+// The session ends even if the server does not read.
 func TestEndWithAServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
@@ -397,17 +400,17 @@ func TestEndWithAServerThatDoesNotRead(t *testing.T) {
 	<-done
 }
 
-// A client that has hung up ends a session that is stuck in a server that does
-// not read; as long as the server reads, what the client said is delivered.
+// When the client has hung up and the server does not read, the session ends. As long as the
+// server reads, the client's messages are delivered.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const reads, pause = 8, time.Second // of the server, which pauses for less than the relay's 1.5 s
+		const reads, pause = 8, time.Second // of the server; the pause is shorter than the relay's 1.5 s
 		gone := make(chan struct{})
 		s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{ClientGone: gone}}.Start(t)
 		in, _ := s.Server.Raw()
 		_, out := s.Client.Raw()
-		// Twice what the server reads: a client without end would leave the clock no time to pass.
+		// Twice as much as the server reads. If the client wrote forever, the fake clock would not advance.
 		line := `{"jsonrpc":"2.0","method":"notifications/x"}` + "\n"
 		done := make(chan struct{})
 		go func() {
@@ -429,7 +432,7 @@ func TestClientGone(t *testing.T) {
 		if err := s.Wait(); !errors.Is(err, proxy.ErrClientGone) {
 			t.Errorf("Run returned %v", err)
 		}
-		// Two ticks of 1.5 s, and as long for the server, which does not see the end of its input.
+		// Two ticks of 1.5 s, and 1.5 s for the server, which does not see the end of its input.
 		if d := time.Since(begun); d > 4500*time.Millisecond {
 			t.Errorf("the session ended %v after the server read for the last time", d)
 		}
@@ -438,7 +441,7 @@ func TestClientGone(t *testing.T) {
 	})
 }
 
-// brokenReader fails once it has been read.
+// brokenReader returns err in place of io.EOF.
 type brokenReader struct {
 	io.Reader
 	err error
@@ -452,7 +455,7 @@ func (r *brokenReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A client whose pipe breaks is no client that said goodbye.
+// A read error is not taken for the end of the client's input.
 func TestClientReadError(t *testing.T) {
 	broken := errors.New("input/output error")
 	var out bytes.Buffer
@@ -473,7 +476,7 @@ func TestClientReadError(t *testing.T) {
 	}
 }
 
-// fixedUpstream is a server that says what it has to say and ends.
+// fixedUpstream is a server that writes a fixed output and ends.
 type fixedUpstream struct {
 	stdin  closedBuffer
 	stdout io.Reader

@@ -23,16 +23,16 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// How FuzzRelay sets the relay up, as bits.
+// Flags that select the options of FuzzRelay.
 const (
 	fuzzEnforce = 1 << iota
 	fuzzLayers
 	fuzzNoise
 )
 
-// FuzzRelay sends two streams through the relay three times: in one piece, in pieces, and as messages
-// that the peers have read already. The output is the same each time. Without layers and rules it is
-// the input without noise. With a rule that enforces, it has no ambiguous message.
+// FuzzRelay sends two streams through the relay three times: in one piece, in chunks, and as messages
+// that the peers have already parsed. The output is the same each time. Without layers it is the input
+// without noise. If a layer enforces, it contains no ambiguous message.
 func FuzzRelay(f *testing.F) {
 	for _, s := range fuzzSeeds(f) {
 		for _, flags := range []byte{0, fuzzEnforce, fuzzLayers, fuzzNoise, fuzzEnforce | fuzzLayers} {
@@ -54,48 +54,49 @@ func FuzzRelay(f *testing.F) {
 		o := proxy.Options{
 			Hold: 16 + int(hold), ForwardNoise: flags&fuzzNoise != 0,
 			IDPrefix: "own-",
-			Layers:   []middleware.Layer{{Name: "enforces", Enforces: flags&fuzzEnforce != 0}},
+			Layers:   []middleware.Layer{{Name: "enforce", Enforces: flags&fuzzEnforce != 0}},
 		}
 		if flags&fuzzLayers != 0 {
-			o.Layers = append(o.Layers, idle(), hooked())
+			o.Layers = append(o.Layers, idleLayer(), hookLayer())
 		}
-		whole := relayStreams(t, o, &pieces{rest: client, max: 1 << 20}, &pieces{rest: server, max: 1 << 20})
-		parts := relayStreams(t, o, &pieces{rest: client, cut: cut, max: 9}, &pieces{rest: server, cut: ^cut, max: 9})
-		same(t, "the server's input", whole.server, parts.server)
-		same(t, "the client's output", whole.client, parts.client)
-		same(t, "attache's own answers", whole.own, parts.own)
+		whole := relayStreams(t, o, &chunkReader{rest: client, max: 1 << 20}, &chunkReader{rest: server, max: 1 << 20})
+		parts := relayStreams(t, o, &chunkReader{rest: client, cut: cut, max: 9}, &chunkReader{rest: server, cut: ^cut, max: 9})
+		checkEqual(t, "the server's input", whole.server, parts.server)
+		checkEqual(t, "the client's output", whole.client, parts.client)
+		checkEqual(t, "attache's own answers", whole.own, parts.own)
 		pushed := pushStreams(t, o, client, server)
-		same(t, "the server's input, as messages", whole.server, pushed.server)
-		same(t, "the client's output, as messages", whole.client, pushed.client)
-		same(t, "attache's own answers, as messages", whole.own, pushed.own)
+		checkEqual(t, "the server's input, as messages", whole.server, pushed.server)
+		checkEqual(t, "the client's output, as messages", whole.client, pushed.client)
+		checkEqual(t, "attache's own answers, as messages", whole.own, pushed.own)
 		if !bytes.Contains(slices.Concat(client, server), []byte(ownMark)) {
-			wellFormed(t, whole.own)
+			checkWellFormed(t, whole.own)
 		}
 		switch {
 		case flags&fuzzEnforce != 0:
-			nothingAmbiguous(t, whole.server, o.Hold)
+			checkUnambiguous(t, whole.server, o.Hold)
 		case !bytes.Contains(client, []byte("own-")):
-			same(t, "the server's input, against the client's output", client, whole.server)
+			checkEqual(t, "the server's input, against the client's output", client, whole.server)
 		}
-		serverAlone(t, o, server)
+		checkServerOutput(t, o, server)
 	})
 }
 
-// wellFormed looks at the answers of attache's own that stand alone: in an array
-// there may be replies of the server's.
-func wellFormed(t *testing.T, own []byte) {
+// checkWellFormed checks that attache's own answers are valid JSON. It skips arrays, which may
+// also contain replies from the server.
+func checkWellFormed(t *testing.T, own []byte) {
 	for line := range bytes.Lines(own) {
 		if line[0] == '{' && (!utf8.Valid(line) || !json.Valid(line)) {
-			t.Fatalf("attache wrote %q", line)
+			t.Fatalf("attache wrote invalid JSON: %q", line)
 		}
 	}
 }
 
-// serverAlone relays the server's stream with no call in flight.
-func serverAlone(t *testing.T, o proxy.Options, server []byte) {
+// checkServerOutput relays the server's stream with no call in flight. All its messages reach the
+// client unchanged.
+func checkServerOutput(t *testing.T, o proxy.Options, server []byte) {
 	hello := []byte(`{"jsonrpc":"2.0","method":"a"}` + "\n")
 	o.Hold = max(o.Hold, len(hello))
-	out := relayStreams(t, o, &pieces{rest: hello, max: 100}, &pieces{rest: server, max: 100})
+	out := relayStreams(t, o, &chunkReader{rest: hello, max: 100}, &chunkReader{rest: server, max: 100})
 	if bytes.Contains(server, []byte("own-")) {
 		return
 	}
@@ -108,16 +109,16 @@ func serverAlone(t *testing.T, o proxy.Options, server []byte) {
 		if bytes.HasPrefix(rest, want) {
 			rest = rest[len(want):]
 		} else if o.ForwardNoise || isMessage(line, o.Hold) {
-			t.Fatalf("the line %q of the server's did not reach the client, which has %q next", line, rest)
+			t.Fatalf("the server's line %q did not reach the client, which got %q next", line, rest)
 		}
 	}
 	if len(rest) > 0 {
-		t.Fatalf("the client got what the server did not send: %q", rest)
+		t.Fatalf("the client got lines that the server did not send: %q", rest)
 	}
 }
 
-// isMessage reports whether a line is a message by anybody's reading. One that begins with more
-// white space than can be held is none.
+// isMessage reports whether any parser reads a line as a message. A line that begins with more
+// white space than the hold limit is not one.
 func isMessage(line []byte, hold int) bool {
 	var m map[string]json.RawMessage
 	if len(bytes.TrimLeft(line[:min(hold, len(line))], " \t\r\n")) == 0 || json.Unmarshal(line, &m) != nil || string(m["jsonrpc"]) != `"2.0"` || bytes.Contains(line, []byte(ownMark)) {
@@ -128,17 +129,19 @@ func isMessage(line []byte, hold int) bool {
 	return form.LookEnvelope() && form.HasForm()
 }
 
+// ownMark is part of every error that attache itself sends.
 const ownMark = `"data":{"source":"attache"}`
 
-func same(t *testing.T, what string, want, got []byte) {
+func checkEqual(t *testing.T, what string, want, got []byte) {
 	t.Helper()
 	if !bytes.Equal(want, got) {
 		t.Fatalf("%s differs:\n%q\n%q", what, want, got)
 	}
 }
 
-// nothingAmbiguous holds what reached the server against encoding/json.
-func nothingAmbiguous(t *testing.T, server []byte, hold int) {
+// checkUnambiguous checks with encoding/json that the lines that reached the server are not
+// ambiguous.
+func checkUnambiguous(t *testing.T, server []byte, hold int) {
 	t.Helper()
 	for line := range bytes.Lines(server) {
 		if len(bytes.TrimRight(line, "\r\n")) == 0 {
@@ -148,7 +151,7 @@ func nothingAmbiguous(t *testing.T, server []byte, hold int) {
 			t.Fatalf("a line of %d bytes reached the server", len(line))
 		}
 		if bytes.ContainsRune(bytes.TrimSuffix(line, []byte("\r\n")), '\r') || !utf8.Valid(line) {
-			t.Fatalf("%q reached the server, which is no text or two lines for some", line)
+			t.Fatalf("%q reached the server, which is not UTF-8, or which some readers split into two lines", line)
 		}
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.UseNumber()
@@ -156,13 +159,13 @@ func nothingAmbiguous(t *testing.T, server []byte, hold int) {
 			t.Fatalf("%q reached the server: %v", line, err)
 		}
 		if _, err := d.Token(); err != io.EOF {
-			t.Fatalf("%q reached the server, with something behind its value", line)
+			t.Fatalf("%q reached the server, with trailing data after its value", line)
 		}
 	}
 }
 
-// distinctKeys reads a value and returns an error if an object in it has two
-// members of one name.
+// distinctKeys reads a value and returns an error if an object in it has two members with the same
+// name.
 func distinctKeys(d *json.Decoder) error {
 	tok, err := d.Token()
 	if err != nil {
@@ -192,26 +195,28 @@ func distinctKeys(d *json.Decoder) error {
 	return err
 }
 
-// A streams is what came out of a relay.
-type streams struct{ server, client, own []byte }
+// A relayOutput is the output of a relay: the server's input, the client's output, and attache's
+// own answers to the client.
+type relayOutput struct{ server, client, own []byte }
 
-// relayStreams relays the client's stream and then the server's.
-func relayStreams(t *testing.T, o proxy.Options, client, server io.Reader) streams {
+// relayStreams relays the client's stream and then the server's stream.
+func relayStreams(t *testing.T, o proxy.Options, client, server io.Reader) relayOutput {
 	t.Helper()
 	o.ClientIn = client
-	up := newTape(server)
-	return relayTape(t, o, up, up)
+	up := newRecordedServer(server)
+	return relayWith(t, o, up, up)
 }
 
-// pushStreams is relayStreams for peers that hand over messages, as those that speak HTTP do.
-func pushStreams(t *testing.T, o proxy.Options, client, server []byte) streams {
+// pushStreams is relayStreams for peers that push messages, as HTTP peers do.
+func pushStreams(t *testing.T, o proxy.Options, client, server []byte) relayOutput {
 	t.Helper()
-	o.ClientLines = pusher{wire.Client, client}
-	up := newTape(nil)
-	return relayTape(t, o, pushingTape{up, pusher{wire.Server, server}}, up)
+	o.ClientLines = linePusher{wire.Client, client}
+	up := newRecordedServer(nil)
+	return relayWith(t, o, pushingServer{up, linePusher{wire.Server, server}}, up)
 }
 
-func relayTape(t *testing.T, o proxy.Options, server proxy.Upstream, up *tape) streams {
+// relayWith runs the relay with the server, of which up is the recording part.
+func relayWith(t *testing.T, o proxy.Options, server proxy.Upstream, up *recordedServer) relayOutput {
 	t.Helper()
 	var out lockedBuffer
 	o.ClientOut = &out
@@ -225,9 +230,9 @@ func relayTape(t *testing.T, o proxy.Options, server proxy.Upstream, up *tape) s
 	if err := proxy.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	s := streams{server: up.in.Bytes()}
+	s := relayOutput{server: up.in.Bytes()}
 	for line := range bytes.Lines(out.Bytes()) {
-		// Answers of attache's own may overtake each other's company.
+		// attache's own answers may overtake lines from the server.
 		if bytes.Contains(line, []byte(ownMark)) {
 			s.own = append(s.own, line...)
 		} else {
@@ -237,36 +242,36 @@ func relayTape(t *testing.T, o proxy.Options, server proxy.Upstream, up *tape) s
 	return s
 }
 
-// A tape is a server that speaks when its input has ended.
-type tape struct {
-	in     lockedBuffer
-	out    io.Reader
-	once   sync.Once
-	closed chan struct{}
-	played sync.Once
-	over   chan struct{}
+// A recordedServer records its input, and sends out when its input has ended.
+type recordedServer struct {
+	in        lockedBuffer
+	out       io.Reader
+	closeOnce sync.Once
+	closed    chan struct{} // closed when the input has ended
+	endOnce   sync.Once
+	ended     chan struct{} // closed when out was sent
 }
 
-func newTape(out io.Reader) *tape {
-	return &tape{out: out, closed: make(chan struct{}), over: make(chan struct{})}
+func newRecordedServer(out io.Reader) *recordedServer {
+	return &recordedServer{out: out, closed: make(chan struct{}), ended: make(chan struct{})}
 }
 
-func (u *tape) Stdin() io.WriteCloser       { return u }
-func (u *tape) Stdout() io.Reader           { return tapeOut{u} }
-func (u *tape) Stop()                       { u.Close(); <-u.over }
-func (u *tape) Wait() error                 { return nil }
-func (u *tape) Write(b []byte) (int, error) { return u.in.Write(b) }
-func (u *tape) Close() error                { u.once.Do(func() { close(u.closed) }); return nil }
+func (u *recordedServer) Stdin() io.WriteCloser       { return u }
+func (u *recordedServer) Stdout() io.Reader           { return recordedOutput{u} }
+func (u *recordedServer) Stop()                       { u.Close(); <-u.ended }
+func (u *recordedServer) Wait() error                 { return nil }
+func (u *recordedServer) Write(b []byte) (int, error) { return u.in.Write(b) }
+func (u *recordedServer) Close() error                { u.closeOnce.Do(func() { close(u.closed) }); return nil }
 
-// A pusher hands over the lines of a stream as messages that it has looked at.
-type pusher struct {
+// A linePusher pushes the lines of a stream as messages that it has scanned.
+type linePusher struct {
 	from wire.Peer
 	text []byte
 }
 
-func (p pusher) Push(to wire.Sink) { go p.push(to) }
+func (p linePusher) Push(to wire.Sink) { go p.push(to) }
 
-func (p pusher) push(to wire.Sink) {
+func (p linePusher) push(to wire.Sink) {
 	defer to.End()
 	try, _ := to.(wire.Trier)
 	for line := range bytes.Lines(p.text) {
@@ -290,29 +295,30 @@ func (p pusher) push(to wire.Sink) {
 			return
 		}
 		for i := range line {
-			line[i] = '!' // the bytes are the pusher's again
+			line[i] = '!' // the relay must not keep these bytes
 		}
 	}
 }
 
-// A pushingTape is a tape that hands over its lines as messages, and takes some of the client's.
-type pushingTape struct {
-	*tape
-	pusher pusher
+// A pushingServer is a recordedServer that pushes its lines as messages, and accepts some of the
+// client's messages with Take.
+type pushingServer struct {
+	*recordedServer
+	pusher linePusher
 }
 
-func (u pushingTape) Stdin() io.WriteCloser { return u }
+func (u pushingServer) Stdin() io.WriteCloser { return u }
 
-func (u pushingTape) Push(to wire.Sink) {
+func (u pushingServer) Push(to wire.Sink) {
 	go func() {
 		<-u.closed
-		defer u.played.Do(func() { close(u.over) })
+		defer u.endOnce.Do(func() { close(u.ended) })
 		u.pusher.push(to)
 	}()
 }
 
 // Take implements wire.MessageTaker.
-func (u pushingTape) Take(m *wire.Message) bool {
+func (u pushingServer) Take(m *wire.Message) bool {
 	if !m.Plain() || m.Kind() != wire.Request {
 		return false
 	}
@@ -320,13 +326,13 @@ func (u pushingTape) Take(m *wire.Message) bool {
 	return true
 }
 
-type tapeOut struct{ u *tape }
+type recordedOutput struct{ u *recordedServer }
 
-func (o tapeOut) Read(b []byte) (int, error) {
+func (o recordedOutput) Read(b []byte) (int, error) {
 	<-o.u.closed
 	n, err := o.u.out.Read(b)
 	if err != nil {
-		o.u.played.Do(func() { close(o.u.over) })
+		o.u.endOnce.Do(func() { close(o.u.ended) })
 	}
 	return n, err
 }
@@ -348,14 +354,14 @@ func (l *lockedBuffer) Bytes() []byte {
 	return bytes.Clone(l.buf.Bytes())
 }
 
-// pieces reads a stream in pieces of one to max bytes, as the bits of cut say.
-type pieces struct {
+// chunkReader reads a stream in chunks of one to max bytes. cut is the seed for their sizes.
+type chunkReader struct {
 	rest []byte
 	cut  uint64
 	max  int
 }
 
-func (p *pieces) Read(b []byte) (int, error) {
+func (p *chunkReader) Read(b []byte) (int, error) {
 	if len(p.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -367,7 +373,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 type fuzzSeed struct{ client, server []byte }
 
-// fuzzSeeds makes a seed of each script: all that either peer sends.
+// fuzzSeeds makes one seed from each script: everything that each peer sends.
 func fuzzSeeds(f *testing.F) []fuzzSeed {
 	files, _ := filepath.Glob("testdata/*.txtar")
 	if len(files) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A pushFunc hands over the messages of a client.
+// A pushFunc is a client that pushes messages.
 type pushFunc func(to wire.Sink)
 
 func (f pushFunc) Push(to wire.Sink) {
@@ -23,8 +23,8 @@ func (f pushFunc) Push(to wire.Sink) {
 	}()
 }
 
-// hand hands over a message by Try where the relay can take it so, else by Line.
-func hand(t *testing.T, to wire.Sink, m *wire.Message) {
+// deliver passes a message to the relay with Try, or with Line if Try does not accept it.
+func deliver(t *testing.T, to wire.Sink, m *wire.Message) {
 	if try, ok := to.(wire.Trier); ok && try.Try(m) {
 		return
 	}
@@ -33,29 +33,29 @@ func hand(t *testing.T, to wire.Sink, m *wire.Message) {
 	}
 }
 
-// A keepingTape is a tape that takes messages and keeps their lines.
-type keepingTape struct {
-	*tape
+// A keepingServer is a recordedServer that accepts messages with Take and keeps their lines.
+type keepingServer struct {
+	*recordedServer
 	kept *[][]byte
 }
 
-func (u keepingTape) Stdin() io.WriteCloser { return u }
+func (u keepingServer) Stdin() io.WriteCloser { return u }
 
 // Take implements wire.MessageTaker.
-func (u keepingTape) Take(m *wire.Message) bool {
+func (u keepingServer) Take(m *wire.Message) bool {
 	line, _ := m.KeepLine()
 	*u.kept = append(*u.kept, line)
 	return true
 }
 
-// runPushed runs a relay for a client that pushes, and returns the lines that its server has kept,
-// and what the client was sent.
+// runPushed runs a relay for a client that pushes. It returns the lines that the server kept and
+// the client's output.
 func runPushed(t *testing.T, o proxy.Options, push pushFunc) (kept [][]byte, client string) {
 	t.Helper()
 	var out lockedBuffer
 	o.ClientLines, o.ClientOut = push, &out
 	o.Start = func(context.Context) (proxy.Upstream, error) {
-		return keepingTape{newTape(bytes.NewReader(nil)), &kept}, nil
+		return keepingServer{newRecordedServer(bytes.NewReader(nil)), &kept}, nil
 	}
 	if err := proxy.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -63,8 +63,8 @@ func runPushed(t *testing.T, o proxy.Options, push pushFunc) (kept [][]byte, cli
 	return kept, string(out.Bytes())
 }
 
-// A server keeps a line itself if nobody writes to its bytes again. It keeps a copy if a layer has
-// edited the line, or if the client uses the bytes for its next one.
+// KeepLine returns the line itself if its bytes do not change any more. It returns a copy if a layer
+// has edited the line, or if the client reuses the bytes for its next line.
 func TestKeptLines(t *testing.T) {
 	const messages = 30
 	edits := middleware.Layer{Name: "edits", Wrap: func(next middleware.Handler) middleware.Handler {
@@ -92,7 +92,7 @@ func TestKeptLines(t *testing.T) {
 			m.Reset(wire.Client, line)
 			new(wire.Scanner).Look(&m)
 			m.Fixed = n%3 != 2
-			hand(t, to, &m)
+			deliver(t, to, &m)
 			if !m.Fixed {
 				clear(line)
 			}
@@ -110,14 +110,14 @@ func TestKeptLines(t *testing.T) {
 			t.Errorf("kept %.300q, want %.300q", line, want[n])
 		}
 		if shared := &line[0] == &lines[n][0]; shared != (n%3 == 0) {
-			t.Errorf("line %d is the client's own: %t", n, shared)
+			t.Errorf("line %d shares the client's bytes: %t", n, shared)
 		}
 	}
 }
 
-// A message is looked at again if that was done for other rules than those that it meets: also a
-// message that was handed over before they were replaced.
-func TestLookedAtForOtherRules(t *testing.T) {
+// A message that was scanned for other rules is scanned again, also if it was scanned before the
+// rules were replaced.
+func TestScannedForOtherRules(t *testing.T) {
 	const text = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"t","arguments":{"Path":1,"Place":2}}}` + "\n"
 	needs := func(names ...string) proxy.Rules {
 		return proxy.Rules{Layers: []middleware.Layer{{Name: "needs", Enforces: true, ArgumentNames: [][]string{names}}}}
@@ -132,15 +132,15 @@ func TestLookedAtForOtherRules(t *testing.T) {
 	var control proxy.Control
 	o := proxy.Options{Control: &control, Layers: needs("other").Layers}
 	kept, client := runPushed(t, o, func(to wire.Sink) {
-		hand(t, to, message(1))          // looked at for no rules
-		hand(t, to, message(2, "path"))  // ambiguous for other rules
-		hand(t, to, message(3, "other")) // for these
+		deliver(t, to, message(1))          // scanned without rules
+		deliver(t, to, message(2, "path"))  // ambiguous for other rules
+		deliver(t, to, message(3, "other")) // scanned for the current rules
 		again := message(4, "other")
 		control.Replace(needs("other", "place"))
-		hand(t, to, again)
-		hand(t, to, message(5, "other", "place"))
+		deliver(t, to, again)
+		deliver(t, to, message(5, "other", "place"))
 		control.Replace(needs("other"))
-		hand(t, to, message(6, "other", "place"))
+		deliver(t, to, message(6, "other", "place"))
 	})
 	var want string
 	for _, id := range []int{1, 2, 3, 6} {

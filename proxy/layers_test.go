@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// named are the layers that the scripts in testdata use.
-var named = map[string]func(s *proxytest.Session, arg string) middleware.Layer{
+// scriptLayers are the layers that the scripts in testdata can use.
+var scriptLayers = map[string]func(s *proxytest.Session, arg string) middleware.Layer{
 	"see":        seeLayer,
 	"edit":       editLayer,
 	"answer":     answerLayer,
@@ -27,10 +27,10 @@ var named = map[string]func(s *proxytest.Session, arg string) middleware.Layer{
 	"later":      laterLayer,
 }
 
-// enforces is a layer that has the relay refuse what parsers read differently.
-var enforces = middleware.Layer{Name: "enforces", Enforces: true}
+// enforceLayer makes the relay refuse messages that parsers read differently.
+var enforceLayer = middleware.Layer{Name: "enforce", Enforces: true}
 
-// layer makes a layer of a function that gets each message with its call.
+// layer returns a layer that calls h with each message and its call.
 func layer(name string, h func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error) middleware.Layer {
 	return middleware.Layer{Name: name, Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -39,19 +39,19 @@ func layer(name string, h func(ctx context.Context, call *middleware.Call, m *wi
 	}}
 }
 
-// seeLayer notes what passes it.
+// seeLayer notes each message and each reply.
 func seeLayer(s *proxytest.Session, arg string) middleware.Layer {
 	return layer("see", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
-		s.Note("%s %s %s %s", arg, m.From, what(m), m.ID())
+		s.Note("%s %s %s %s", arg, m.From, describe(m), m.ID())
 		call.OnReply(func(_ context.Context, reply *wire.Message) error {
-			s.Note("%s reply %s %s", arg, what(reply), reply.ID())
+			s.Note("%s reply %s %s", arg, describe(reply), reply.ID())
 			return nil
 		})
 		return next(ctx, m)
 	})
 }
 
-func what(m *wire.Message) string {
+func describe(m *wire.Message) string {
 	text := m.Kind().String()
 	if m.Method() != "" {
 		text += " " + m.Method()
@@ -67,11 +67,11 @@ func what(m *wire.Message) string {
 func editLayer(s *proxytest.Session, arg string) middleware.Layer {
 	return layer("edit", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.MethodIs("tools/call") {
-			note(s, m.Set([]byte("true"), "params", "arguments", arg))
+			noteEditError(s, m.Set([]byte("true"), "params", "arguments", arg))
 		}
 		call.OnReply(func(_ context.Context, reply *wire.Message) error {
 			if reply.Kind() == wire.Result {
-				note(s, reply.Set([]byte("true"), "result", arg))
+				noteEditError(s, reply.Set([]byte("true"), "result", arg))
 			}
 			return nil
 		})
@@ -79,13 +79,13 @@ func editLayer(s *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-func note(s *proxytest.Session, err error) {
+func noteEditError(s *proxytest.Session, err error) {
 	if err != nil {
 		s.Note("edit: %v", err)
 	}
 }
 
-// answerLayer answers the calls of one tool, or any request with that method.
+// answerLayer answers calls of the tool arg and requests with the method arg.
 func answerLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	return layer("answer", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.From == wire.Client && m.Kind() == wire.Request && (m.Name().Equals(arg) || m.MethodIs(arg)) {
@@ -95,7 +95,7 @@ func answerLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-// dropLayer drops what has that method, requests too, which it must not.
+// dropLayer drops messages with one method. It also drops requests, which breaks the contract.
 func dropLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	return layer("drop", func(ctx context.Context, _ *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.MethodIs(arg) {
@@ -105,8 +105,8 @@ func dropLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-// holdLayer holds calls of the tool "hold" back for a time, as often as the
-// argument, a duration, has commas between its parts.
+// holdLayer suspends calls of the tool "hold" once for each duration in arg, which are separated
+// by commas.
 func holdLayer(s *proxytest.Session, arg string) middleware.Layer {
 	return layer("hold", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if !m.Name().Equals("hold") {
@@ -128,7 +128,7 @@ func holdLayer(s *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-// holdReplyLayer holds the replies to calls of the tool "hold" back for a time.
+// holdReplyLayer suspends the replies to calls of the tool "hold" once for each duration in arg.
 func holdReplyLayer(s *proxytest.Session, arg string) middleware.Layer {
 	return layer("hold-reply", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if !m.Name().Equals("hold") {
@@ -138,7 +138,7 @@ func holdReplyLayer(s *proxytest.Session, arg string) middleware.Layer {
 		var hook middleware.ReplyHook
 		hook = func(_ context.Context, reply *wire.Message) error {
 			if len(times) == 0 {
-				note(s, reply.Set([]byte("true"), "result", "held"))
+				noteEditError(s, reply.Set([]byte("true"), "result", "held"))
 				return nil
 			}
 			limit, _ := time.ParseDuration(times[0])
@@ -154,9 +154,8 @@ func holdReplyLayer(s *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-// askLayer asks a peer ("client" or "server") on behalf of calls of the tool
-// "ask", and holds the call back until the answer is there. With "-nowait"
-// behind the peer it does not hold it back.
+// askLayer sends a request to a peer ("client" or "server") for each call of the tool "ask", and
+// suspends the call until the peer answers. With "-nowait" after the peer it does not suspend it.
 func askLayer(s *proxytest.Session, arg string) middleware.Layer {
 	arg, nowait := strings.CutSuffix(arg, "-nowait")
 	to := wire.Server
@@ -184,7 +183,7 @@ func askLayer(s *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-// rudeLayer breaks the contract: it returns an error for a tool of that name.
+// rudeLayer breaks the contract: it returns an error for calls of one tool.
 func rudeLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	return layer("rude", func(ctx context.Context, _ *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.Name().Equals(arg) {
@@ -194,13 +193,13 @@ func rudeLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-// mustHoldLayer has the replies to requests of one method held, and notes them.
+// mustHoldLayer calls MustHold for requests with one method, and notes the replies.
 func mustHoldLayer(s *proxytest.Session, arg string) middleware.Layer {
 	return layer("must-hold", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.MethodIs(arg) {
 			call.MustHold()
 			call.OnReply(func(_ context.Context, reply *wire.Message) error {
-				s.Note("held reply %s %s", what(reply), reply.ID())
+				s.Note("held reply %s %s", describe(reply), reply.ID())
 				return nil
 			})
 		}
@@ -208,9 +207,8 @@ func mustHoldLayer(s *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
-// panicLayer panics where the name of the tool or method says: in the handler
-// before or behind next, in a hook, or when a call or reply that was held back goes
-// on.
+// panicLayer panics at the place that the name of the tool or method chooses: in the handler before
+// or after next, in a hook, or when a suspended call or reply is resumed.
 func panicLayer(*proxytest.Session, string) middleware.Layer {
 	return layer("panic", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		broken := func(context.Context, *wire.Message) error { panic("broken layer") }
@@ -238,7 +236,7 @@ func panicLayer(*proxytest.Session, string) middleware.Layer {
 	})
 }
 
-// twiceLayer answers a call that it has let go on as well, or answers it twice.
+// twiceLayer answers a call twice, or sends it on and answers it too.
 func twiceLayer(*proxytest.Session, string) middleware.Layer {
 	return layer("twice", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		answer := func(text string) error { return call.Answer(ctx, wire.ResultReply(m.ID(), wire.Quote(text))) }
@@ -252,8 +250,8 @@ func twiceLayer(*proxytest.Session, string) middleware.Layer {
 	})
 }
 
-// laterLayer answers the calls of the tool "later" after a time, or as soon as
-// nobody waits any more. It notes when a reply was sent, and to what.
+// laterLayer answers calls of the tool "later" with Defer after a time, or at once when the context
+// of the work ends. It notes each reply that was sent.
 func laterLayer(s *proxytest.Session, arg string) middleware.Layer {
 	limit, _ := time.ParseDuration(arg)
 	return layer("later", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
-// The dimensions of the matrix of restarts: which revision the client speaks, when the server
-// ends, how, and what comes next.
+// The dimensions of the restart matrix: the client's protocol revision, when and how the server
+// ends, and what the next server does.
 var (
 	restartEras    = []string{"2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28"}
 	restartMoments = []string{
@@ -30,8 +30,8 @@ var (
 	restartNext = []string{"same", "other list", "other version", "never ready", "dies at once", "dies at initialize", "cannot be executed"}
 )
 
-// pairwise returns rows of indices such that for any two columns each pair of values is in a
-// row. sizes are how many values the columns have.
+// pairwise returns rows of indices that contain, for any two columns, every pair of values.
+// sizes are the numbers of values of the columns.
 func pairwise(sizes ...int) (rows [][]int) {
 	type pair struct{ a, b, x, y int }
 	open := map[pair]bool{}
@@ -44,7 +44,7 @@ func pairwise(sizes ...int) (rows [][]int) {
 			}
 		}
 	}
-	news := func(row []int) (n int) {
+	uncovered := func(row []int) (n int) {
 		for a := range row {
 			for b := a + 1; b < len(row); b++ {
 				if open[pair{a, b, row[a], row[b]}] {
@@ -56,8 +56,8 @@ func pairwise(sizes ...int) (rows [][]int) {
 	}
 	for len(open) > 0 {
 		var best []int
-		every(sizes, func(row []int) {
-			if best == nil || news(row) > news(best) {
+		eachRow(sizes, func(row []int) {
+			if best == nil || uncovered(row) > uncovered(best) {
 				best = append([]int(nil), row...)
 			}
 		})
@@ -71,8 +71,8 @@ func pairwise(sizes ...int) (rows [][]int) {
 	return rows
 }
 
-// every calls f with each row of indices.
-func every(sizes []int, f func(row []int)) {
+// eachRow calls f with every row of indices.
+func eachRow(sizes []int, f func(row []int)) {
 	row := make([]int, len(sizes))
 	for {
 		f(row)
@@ -89,14 +89,14 @@ func every(sizes []int, f func(row []int)) {
 	}
 }
 
-// A restartCase is one row of the matrix, and its servers.
+// A restartCase is one row of the matrix, and the servers of its session.
 type restartCase struct {
 	era, moment, end, next string
 
-	t     *testing.T
-	mu    sync.Mutex
-	lives []*mempipe.Server
-	calls map[string]int // of tools, by the argument of the call
+	t       *testing.T
+	mu      sync.Mutex
+	servers []*mempipe.Server
+	calls   map[string]int // of tools, by the argument of the call
 }
 
 func TestRestartMatrix(t *testing.T) {
@@ -113,19 +113,19 @@ func TestRestartMatrix(t *testing.T) {
 
 func (c *restartCase) modern() bool { return c.era == "2026-07-28" }
 
-// start starts a life of the server.
+// start starts the first server, or the next one after a restart.
 func (c *restartCase) start(context.Context) (proxy.Upstream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	life := len(c.lives)
-	if life == 1 && c.next == "cannot be executed" {
-		c.lives = append(c.lives, nil)
+	n := len(c.servers)
+	if n == 1 && c.next == "cannot be executed" {
+		c.servers = append(c.servers, nil)
 		return nil, errors.New("no such file")
 	}
 	s := mempipe.NewServer(0)
-	c.lives = append(c.lives, s)
+	c.servers = append(c.servers, s)
 	go func() {
-		err := c.serve(s, life)
+		err := c.serve(s, n)
 		if err == nil {
 			<-s.Stopping()
 		}
@@ -134,10 +134,10 @@ func (c *restartCase) start(context.Context) (proxy.Upstream, error) {
 	return s, nil
 }
 
-// serve answers what it is asked, but for calls of the tool "hang". It returns nil at the end
-// of its input.
-func (c *restartCase) serve(s *mempipe.Server, life int) error {
-	if life == 1 && c.next == "dies at once" {
+// serve is server number n. It answers all requests except calls of the tool "hang", and returns
+// nil at the end of its input.
+func (c *restartCase) serve(s *mempipe.Server, n int) error {
+	if n == 1 && c.next == "dies at once" {
 		return errCrash
 	}
 	lines := bufio.NewScanner(s.In)
@@ -148,7 +148,7 @@ func (c *restartCase) serve(s *mempipe.Server, life int) error {
 			all = []json.RawMessage{bytes.Clone(lines.Bytes())}
 		}
 		for _, line := range all {
-			if err := c.answer(s, life, line); err != nil {
+			if err := c.answer(s, n, line); err != nil {
 				return err
 			}
 		}
@@ -156,7 +156,7 @@ func (c *restartCase) serve(s *mempipe.Server, life int) error {
 	return nil
 }
 
-func (c *restartCase) answer(s *mempipe.Server, life int, line []byte) error {
+func (c *restartCase) answer(s *mempipe.Server, n int, line []byte) error {
 	var m struct {
 		ID     json.RawMessage
 		Method string
@@ -172,15 +172,15 @@ func (c *restartCase) answer(s *mempipe.Server, life int, line []byte) error {
 	result := `{"content":[]}`
 	switch m.Method {
 	case "":
-		return nil // an answer of the client's
+		return nil // the client's reply
 	case "initialize":
 		version := c.era
 		switch {
-		case life == 1 && c.next == "dies at initialize":
+		case n == 1 && c.next == "dies at initialize":
 			return errCrash
-		case life == 1 && c.next == "never ready":
+		case n == 1 && c.next == "never ready":
 			return nil
-		case life > 0 && c.next == "other version":
+		case n > 0 && c.next == "other version":
 			version = "1999-01-01"
 		}
 		result = fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}`, version)
@@ -193,14 +193,14 @@ func (c *restartCase) answer(s *mempipe.Server, life int, line []byte) error {
 		}
 	case "tools/list":
 		name, next := "a", ""
-		if life > 0 && c.next == "other list" {
+		if n > 0 && c.next == "other list" {
 			name = "b"
 		}
 		switch {
 		case c.moment == "page 2 of 3" && m.Params.Cursor == "":
 			next = `,"nextCursor":"2"`
-		case c.moment == "page 2 of 3" && m.Params.Cursor == "2" && life == 0:
-			return nil // the death comes before the answer
+		case c.moment == "page 2 of 3" && m.Params.Cursor == "2" && n == 0:
+			return nil // the server ends before it answers
 		case m.Params.Cursor == "2":
 			next = `,"nextCursor":"3"`
 		}
@@ -215,10 +215,10 @@ func (c *restartCase) answer(s *mempipe.Server, life int, line []byte) error {
 	return nil
 }
 
-// kill ends the first life.
+// kill ends the first server.
 func (c *restartCase) kill() {
 	c.mu.Lock()
-	s := c.lives[0]
+	s := c.servers[0]
 	c.mu.Unlock()
 	switch c.end {
 	case "exit 0":
@@ -227,13 +227,13 @@ func (c *restartCase) kill() {
 		s.Exit(errCrash)
 	case "stdout is closed":
 		s.Out.CloseWrite()
-	case "stdin is closed": // and it ends a little later
+	case "stdin is closed": // the server ends a little later
 		s.In.CloseRead()
 		time.AfterFunc(3*time.Second, func() { s.Exit(errCrash) })
 	}
 }
 
-// A restartClient is the client of a row: it counts the answers to what it asks.
+// A restartClient is the client of a row. It counts the answers to its requests.
 type restartClient struct {
 	c       *restartCase
 	in, out *mempipe.Pipe
@@ -251,7 +251,7 @@ func (k *restartClient) meta() string {
 	return ""
 }
 
-// request returns a request with params, of which a first member may follow.
+// request returns a request. params are the members of its params.
 func (k *restartClient) request(method, params string) string {
 	k.n++
 	k.asked = append(k.asked, fmt.Sprint(k.n))
@@ -263,7 +263,7 @@ func (k *restartClient) call(tool string) string {
 	return k.request("tools/call", fmt.Sprintf(`"name":%q,"arguments":{"n":"%d"}`, tool, k.n+1))
 }
 
-// read takes what has come.
+// read reads and counts the messages that have arrived.
 func (k *restartClient) read() {
 	synctest.Wait()
 	for k.out.Len() > 0 {
@@ -290,8 +290,9 @@ func (k *restartClient) read() {
 	}
 }
 
-// shakeHands does the handshake of the revision, as far as the moment wants it.
-func (k *restartClient) shakeHands() (armed bool) {
+// handshake does the handshake of the revision up to the moment at which the server ends. It reports
+// whether the server can be restarted from then on.
+func (k *restartClient) handshake() (restartable bool) {
 	switch {
 	case k.c.modern() && k.c.moment == "before the handshake":
 		k.write(k.request("server/discover", ""))
@@ -315,9 +316,9 @@ func (k *restartClient) shakeHands() (armed bool) {
 	return true
 }
 
-// act brings the session to the moment at which the server ends. standing are requests that
-// have no answer while the session goes on.
-func (k *restartClient) act() (standing int) {
+// reachMoment brings the session to the moment at which the server ends. It returns the number of
+// requests that stay unanswered while the session continues.
+func (k *restartClient) reachMoment() (open int) {
 	c := k.c
 	switch c.moment {
 	case "a call runs":
@@ -336,11 +337,11 @@ func (k *restartClient) act() (standing int) {
 	case "a line is half written":
 		k.write(k.call("hang"))
 		synctest.Wait()
-		io.WriteString(c.lives[0].Out, `{"jsonrpc":"2.0","id":1`)
+		io.WriteString(c.servers[0].Out, `{"jsonrpc":"2.0","id":1`)
 	case "page 2 of 3":
 		k.write(k.request("tools/list", `"cursor":"2"`))
 	case "the server asks":
-		io.WriteString(c.lives[0].Out, `{"jsonrpc":"2.0","id":"q","method":"ping"}`+"\n")
+		io.WriteString(c.servers[0].Out, `{"jsonrpc":"2.0","id":"q","method":"ping"}`+"\n")
 	case "subscribed":
 		if c.modern() {
 			k.write(k.request("subscriptions/listen", `"notifications":{"toolsListChanged":true}`))
@@ -358,9 +359,9 @@ func (k *restartClient) act() (standing int) {
 	return 0
 }
 
-// goesOn reports whether the session outlives the death of the first server.
-func (c *restartCase) goesOn(armed bool) bool {
-	return armed && c.moment != "the client leaves" && (c.next != "other version" || c.modern())
+// survives reports whether the session continues after the first server has ended.
+func (c *restartCase) survives(restartable bool) bool {
+	return restartable && c.moment != "the client leaves" && (c.next != "other version" || c.modern())
 }
 
 func (c *restartCase) run() {
@@ -371,15 +372,15 @@ func (c *restartCase) run() {
 		k.out.CloseWrite()
 		over <- err
 	}()
-	armed := k.shakeHands()
+	restartable := k.handshake()
 	synctest.Wait()
-	standing := k.act()
+	open := k.reachMoment()
 	c.kill()
 	if c.moment != "the client leaves" {
-		time.Sleep(5 * time.Minute) // of the bubble
+		time.Sleep(5 * time.Minute) // of fake time
 	}
-	if c.goesOn(armed) {
-		c.checkGoesOn(k, standing)
+	if c.survives(restartable) {
+		c.checkSurvives(k, open)
 	}
 	k.in.CloseWrite()
 	if err := <-over; err != nil {
@@ -395,19 +396,19 @@ func (c *restartCase) run() {
 			c.t.Errorf("request %s has %d answers", id, n)
 		}
 	}
-	if unanswered > standing && c.moment != "the client leaves" {
+	if unanswered > open && c.moment != "the client leaves" {
 		c.t.Errorf("%d requests have no answer", unanswered)
 	}
 	for n, times := range c.calls {
 		if times > 1 {
-			c.t.Errorf("the call %s was read %d times", n, times)
+			c.t.Errorf("the server read call %s %d times", n, times)
 		}
 	}
 }
 
-// checkGoesOn wants a call to work once servers have had time to start, and each request to be
-// answered by then. A server that has left by itself is started by the first of two calls.
-func (c *restartCase) checkGoesOn(k *restartClient, standing int) {
+// checkSurvives checks that a call works after the servers had time to start, and that each request
+// has an answer by then. A server that has exited with status 0 is started by the first of two calls.
+func (c *restartCase) checkSurvives(k *restartClient, open int) {
 	for range 2 {
 		k.write(k.call("echo"))
 		time.Sleep(5 * time.Minute)
@@ -416,7 +417,7 @@ func (c *restartCase) checkGoesOn(k *restartClient, standing int) {
 	if k.read(); k.answers[last] != 1 || c.calls[last] != 1 {
 		c.t.Errorf("the call after the restart has %d answers and was read %d times", k.answers[last], c.calls[last])
 	}
-	if got := len(k.answers); got != len(k.asked)-standing {
-		c.t.Errorf("%d of %d requests are answered", got, len(k.asked)-standing)
+	if got := len(k.answers); got != len(k.asked)-open {
+		c.t.Errorf("%d of %d requests are answered", got, len(k.asked)-open)
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
-// A dyingServer serves every life of a server, each of which ends where the test says, and
-// counts what reaches them.
+// A dyingServer is a server and its restarts. Each run ends at a point that the test sets. It
+// counts the calls that reach any run.
 type dyingServer struct {
-	cut   []int // after how many bytes of output a life ends; 0 stands for never
-	lines []int // before which line of its input a life ends, unanswered; 0 stands for never
-	leave bool  // with status 0, in place of a crash
+	cut   []int // for each run, the bytes of output after which it ends; 0 for never
+	lines []int // for each run, the input line before which it ends; 0 for never
+	leave bool  // exit with status 0 in place of a crash
 
 	mu     sync.Mutex
-	life   int
+	runs   int
 	calls  map[string]int // of tools, by name
 	faults []string
 }
@@ -35,13 +35,13 @@ func (d *dyingServer) start(context.Context) (proxy.Upstream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cut, lines := 0, 0
-	if d.life < len(d.cut) {
-		cut = d.cut[d.life]
+	if d.runs < len(d.cut) {
+		cut = d.cut[d.runs]
 	}
-	if d.life < len(d.lines) {
-		lines = d.lines[d.life]
+	if d.runs < len(d.lines) {
+		lines = d.lines[d.runs]
 	}
-	d.life++
+	d.runs++
 	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
 		err := d.serve(in, &cutWriter{out, cut}, lines)
 		if d.leave {
@@ -51,7 +51,7 @@ func (d *dyingServer) start(context.Context) (proxy.Upstream, error) {
 	}), nil
 }
 
-// serve answers every request. It reads ahead of what it answers, as servers do.
+// serve answers every request until it ends before line last.
 func (d *dyingServer) serve(in io.Reader, out io.Writer, last int) error {
 	ready := false
 	lines := bufio.NewScanner(in)
@@ -98,7 +98,7 @@ func (d *dyingServer) fault(format string, args ...any) {
 	d.faults = append(d.faults, fmt.Sprintf(format, args...))
 }
 
-// A cutWriter fails after so many bytes.
+// A cutWriter fails after left bytes, or never if left is 0.
 type cutWriter struct {
 	to   io.Writer
 	left int
@@ -116,32 +116,32 @@ func (w *cutWriter) Write(b []byte) (int, error) {
 	return 0, errCrash
 }
 
-// handshakeOut is what the server writes for its handshake.
+// handshakeOut is the size of the server's output for its handshake.
 const handshakeOut = len(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}` + "\n")
 
-// Whenever a server ends, every request has exactly one answer, no server reads a
-// tools/call twice, and what a life answers is passed on as it is (rules R7 to R9 of
+// A server may end after any byte of its output: every request gets exactly one answer, no tools/call
+// reaches a server twice, and the servers' answers pass unchanged (rules R7 to R9 of
 // docs/restart.md).
-func TestAnyTimeOfDeath(t *testing.T) {
+func TestServerDiesAfterAnyOutput(t *testing.T) {
 	const requests = 12
 	first := handshakeOut + len(`"i"`) - len("0")
 	for _, second := range []int{0, 10, handshakeOut + 30, handshakeOut + 200} {
 		for cut := first + 1; cut < first+requests*55; cut += 7 {
 			t.Run(fmt.Sprint(cut, " ", second), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { dieAt(t, requests, cut, second) })
+				synctest.Test(t, func(t *testing.T) { checkRestarts(t, requests, &dyingServer{cut: []int{cut, second}}) })
 			})
 		}
 	}
 }
 
-// The same, where the servers end before they answer what they have got.
-func TestAnyLineOfDeath(t *testing.T) {
+// The same for servers that end before a line of their input.
+func TestServerDiesBeforeAnyInput(t *testing.T) {
 	for first := 3; first < 15; first++ {
 		for second := range 8 {
 			for _, third := range []int{0, 1, 3} {
 				t.Run(fmt.Sprint(first, " ", second, " ", third), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						dieIn(t, 12, &dyingServer{lines: []int{first, second, third}})
+						checkRestarts(t, 12, &dyingServer{lines: []int{first, second, third}})
 					})
 				})
 			}
@@ -149,9 +149,9 @@ func TestAnyLineOfDeath(t *testing.T) {
 	}
 }
 
-// FuzzRestart looks for a time of death at which a request has no answer or two, or a server
-// reads a call twice: after so many bytes of output, or before a line of input, in each of
-// three lives, whether it crashes or leaves.
+// FuzzRestart varies the byte of output and the line of input at which each of three runs of a
+// server ends, and whether it crashes or exits. Every request gets exactly one answer, and no call
+// reaches a server twice.
 func FuzzRestart(f *testing.F) {
 	f.Add(uint8(12), uint16(5), uint16(0), uint16(0), uint8(0), uint8(0), uint8(0), false)
 	f.Add(uint8(1), uint16(0), uint16(10), uint16(100), uint8(3), uint8(0), uint8(1), true)
@@ -162,21 +162,18 @@ func FuzzRestart(f *testing.F) {
 			lines: []int{0, int(line2), int(line3)},
 			leave: leave,
 		}
-		if cut1 > 0 { // behind the handshake: before it a death ends the session
+		if cut1 > 0 { // after the handshake; before it the session would end
 			d.cut[0] = handshakeOut + len(`"i"`) - len("0") + int(cut1)
 		}
 		if line1 > 0 {
 			d.lines[0] = 2 + int(line1)
 		}
-		synctest.Test(t, func(t *testing.T) { dieIn(t, int(requests)%50, d) })
+		synctest.Test(t, func(t *testing.T) { checkRestarts(t, int(requests)%50, d) })
 	})
 }
 
-func dieAt(t *testing.T, requests int, cuts ...int) {
-	dieIn(t, requests, &dyingServer{cut: cuts})
-}
-
-func dieIn(t *testing.T, requests int, d *dyingServer) {
+// checkRestarts runs a session in which the client sends requests while d ends and is restarted.
+func checkRestarts(t *testing.T, requests int, d *dyingServer) {
 	d.calls = map[string]int{}
 	clientIn, clientOut := mempipe.New(0), mempipe.New(0)
 	over := make(chan error)
@@ -199,7 +196,7 @@ func dieIn(t *testing.T, requests int, d *dyingServer) {
 	for range requests + 1 {
 		line, err := clientOut.ReadLine(time.Minute)
 		if err != nil {
-			t.Fatalf("%d answers, then %v", len(answers), err)
+			t.Fatalf("after %d answers: %v", len(answers), err)
 		}
 		checkAnswer(t, line, answers)
 	}
@@ -208,16 +205,16 @@ func dieIn(t *testing.T, requests int, d *dyingServer) {
 		t.Error(err)
 	}
 	if rest, _ := clientOut.ReadLine(0); len(rest) > 0 {
-		t.Errorf("one more answer: %s", rest)
+		t.Errorf("an answer too many: %s", rest)
 	}
 	for id, n := range answers {
 		if n != 1 {
-			t.Errorf("%s has %d answers", id, n)
+			t.Errorf("request %s has %d answers", id, n)
 		}
 	}
 	for name, n := range d.calls {
 		if n > 1 {
-			t.Errorf("the server reads the call of %s %d times", name, n)
+			t.Errorf("the call of %s reached the server %d times", name, n)
 		}
 	}
 	for _, fault := range d.faults {
@@ -239,8 +236,8 @@ func checkAnswer(t *testing.T, line []byte, answers map[string]int) {
 	answers[id]++
 	switch {
 	case m.Error != nil && m.Error.Data.Reason != "server_ended":
-		t.Errorf("another error: %s", line)
+		t.Errorf("wrong error: %s", line)
 	case m.Error == nil && id != `"i"` && m.Result.Name != "n"+id:
-		t.Errorf("%s has the answer of another: %s", id, line)
+		t.Errorf("request %s has the answer to another request: %s", id, line)
 	}
 }

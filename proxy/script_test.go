@@ -6,7 +6,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestScripts plays testdata/*.txtar. A new one needs no Go.
+// TestScripts plays testdata/*.txtar. A new script needs no Go code.
 func TestScripts(t *testing.T) {
-	proxytest.Player{Named: named}.Play(t, "testdata/*.txtar")
+	proxytest.Player{Named: scriptLayers}.Play(t, "testdata/*.txtar")
 }

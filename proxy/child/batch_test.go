@@ -22,8 +22,8 @@ func TestIsBatchFile(t *testing.T) {
 	}
 }
 
-// Arguments are quoted as by the standard library of Rust since CVE-2024-24576, which was
-// tested on Windows.
+// Arguments are quoted as the standard library of Rust quotes them since CVE-2024-24576. Its
+// quoting was tested on Windows.
 func TestBatchLine(t *testing.T) {
 	for _, tt := range []struct{ arg, want string }{
 		{"plain", "plain"},
@@ -62,11 +62,11 @@ func TestBatchLineRefuses(t *testing.T) {
 		t.Errorf("the longest line: %d bytes, %v", len(line), err)
 	}
 	if _, err := batchLine("x.cmd", []string{strings.Repeat("x", maxBatchLine-around+1)}); !errors.Is(err, errBatchTooLong) {
-		t.Errorf("longer: %v", err)
+		t.Errorf("a longer line: %v", err)
 	}
 }
 
-// No argument puts a special character of cmd.exe outside of quotes, as cmd.exe counts them.
+// No argument puts a special character of cmd.exe outside of quotes, as cmd.exe reads them.
 func FuzzBatchLine(f *testing.F) {
 	for _, seed := range []string{"a&b", `"&x`, `\"|`, "%PATH%", `""^`, `a\\" > b`} {
 		f.Add(seed)

@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// long is a duration that no test waits for: a test with this grace passes only if it
-// does not need the grace.
+// long is a grace that no test should use up.
 const long = time.Minute
 
 // sh returns the options of a shell script. Its graces are long.
@@ -101,7 +100,7 @@ func TestEnvironmentAndDirectory(t *testing.T) {
 	}
 }
 
-// The last output is not lost if Wait returns before the reader has read it.
+// The last output is not lost if Wait returns before it was read.
 func TestLastLinesOfStdout(t *testing.T) {
 	for _, size := range []int{1, 60_000, 1 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -114,7 +113,7 @@ func TestLastLinesOfStdout(t *testing.T) {
 	}
 }
 
-// A reader that starts after the cut still gets what was written before it.
+// A reader that starts after the cut still gets the output from before it.
 func TestReaderAfterTheCut(t *testing.T) {
 	o := sh("head -c 60000 /dev/zero | tr '\\0' x")
 	o.Drain = -1
@@ -152,7 +151,7 @@ func TestStdinReachesTheProcess(t *testing.T) {
 		expect(t, r, line)
 	}
 	if exit := p.Stop(t.Context()); exit != (Exit{}) {
-		t.Errorf("a process that ends with its stdin: %+v", exit)
+		t.Errorf("Stop() = %+v", exit)
 	}
 	if _, err := p.Stdin().Write([]byte("late\n")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("write after the end: %v", err)
@@ -168,7 +167,7 @@ func TestCloseStdinUnblocksWrite(t *testing.T) {
 		_, err := p.Stdin().Write(make([]byte, 1<<20))
 		failed <- err
 	}()
-	// One byte more than fits: the write is blocked or about to block.
+	// The data is more than a pipe holds, so the write blocks or is about to block.
 	p.CloseStdin()
 	if err := <-failed; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("blocked write: %v", err)
@@ -183,9 +182,9 @@ func TestStdinClosedByTheProcess(t *testing.T) {
 	}
 }
 
-// reading ends a script that only runs its traps. It starts no process: between fork and
-// exec, a child of the shell would lose the signals that have a trap.
-const reading = "while :; do read x; done"
+// readForever is the end of a script that only runs its traps. It starts no process, because
+// between fork and exec a child of the shell would lose the signals that have a trap.
+const readForever = "while :; do read x; done"
 
 func TestLadder(t *testing.T) {
 	const ignoring = "trap '' TERM INT HUP; echo ready; sleep 1000"
@@ -198,11 +197,11 @@ func TestLadder(t *testing.T) {
 		rest      string // of stdout
 	}{
 		{"ends with stdin", "echo ready; cat; echo bye", long, long, Exit{}, "bye\n"},
-		{"ends with stdin, its own status", "echo ready; cat; exit 9", long, long, Exit{Code: 9}, ""},
+		{"ends with stdin and a status", "echo ready; cat; exit 9", long, long, Exit{Code: 9}, ""},
 		{"ends by SIGTERM", "echo ready; exec sleep 1000", -1, long, Exit{Code: -1, Signal: syscall.SIGTERM}, ""},
-		{"handles SIGTERM", "trap 'echo bye; exit 7' TERM; echo ready; " + reading, -1, long, Exit{Code: 7}, "bye\n"},
+		{"handles SIGTERM", "trap 'echo bye; exit 7' TERM; echo ready; " + readForever, -1, long, Exit{Code: 7}, "bye\n"},
 		{"ignores SIGTERM", ignoring, -1, 10 * time.Millisecond, Exit{Code: -1, Signal: syscall.SIGKILL}, ""},
-		{"no patience", ignoring, -1, -1, Exit{Code: -1, Signal: syscall.SIGKILL}, ""},
+		{"no grace", ignoring, -1, -1, Exit{Code: -1, Signal: syscall.SIGKILL}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := sh(tt.script)
@@ -211,12 +210,12 @@ func TestLadder(t *testing.T) {
 			r := lines(p)
 			expect(t, r, "ready")
 			exit := p.Stop(t.Context())
-			exit.Leftover = false // the shell's sleep may outlive it by a moment
+			exit.Leftover = false // the sleep may end a moment after the shell
 			if exit != tt.want {
 				t.Errorf("Stop() = %+v, want %+v", exit, tt.want)
 			}
 			if rest := readAll(t, r); rest != tt.rest {
-				t.Errorf("then wrote %q, want %q", rest, tt.rest)
+				t.Errorf("the process then wrote %q, want %q", rest, tt.rest)
 			}
 		})
 	}
@@ -267,7 +266,7 @@ func TestStartContext(t *testing.T) {
 func TestSignal(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
-			p := start(t, sh("for s in TERM INT HUP; do trap \"echo $s; exit 4\" $s; done; echo ready; "+reading))
+			p := start(t, sh("for s in TERM INT HUP; do trap \"echo $s; exit 4\" $s; done; echo ready; "+readForever))
 			r := lines(p)
 			expect(t, r, "ready")
 			p.Signal(sig)
@@ -279,7 +278,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// A server that ignores the signal gets the further steps of the ladder.
+// For a server that ignores the signal, the ladder continues.
 func TestSignalIgnored(t *testing.T) {
 	o := sh("trap '' TERM; echo ready; sleep 1000")
 	o.Grace, o.TermGrace = 10*time.Millisecond, 10*time.Millisecond
@@ -292,7 +291,7 @@ func TestSignalIgnored(t *testing.T) {
 }
 
 func TestSecondSignalKills(t *testing.T) {
-	p := start(t, sh("trap 'echo got it' TERM; echo ready; "+reading))
+	p := start(t, sh("trap 'echo got it' TERM; echo ready; "+readForever))
 	r := lines(p)
 	expect(t, r, "ready")
 	p.Signal(syscall.SIGTERM)
@@ -304,10 +303,10 @@ func TestSecondSignalKills(t *testing.T) {
 	p.Signal(syscall.SIGTERM) // does nothing after the end
 }
 
-// With a launcher, Ctrl-C comes twice, from the terminal and from the launcher. The server
+// With a launcher, Ctrl-C arrives twice, from the terminal and from the launcher. The server
 // still gets its grace.
 func TestRepeatedSignal(t *testing.T) {
-	p := start(t, sh("trap 'echo got it; read line; exit 4' INT; echo ready; "+reading))
+	p := start(t, sh("trap 'echo got it; read line; exit 4' INT; echo ready; "+readForever))
 	r := lines(p)
 	expect(t, r, "ready")
 	p.Signal(syscall.SIGINT)
@@ -318,8 +317,8 @@ func TestRepeatedSignal(t *testing.T) {
 	}
 }
 
-// Stop returns even if the process is stuck in the kernel. Here the process was never
-// started, so nobody reaps it.
+// Stop returns even if the process is blocked in the kernel. This test simulates that with a
+// process that was never started, so nobody reaps it.
 func TestStuckProcess(t *testing.T) {
 	t.Parallel()
 	pipes, err := openPipes()
@@ -366,11 +365,11 @@ func TestStartErrors(t *testing.T) {
 		status int
 		texts  []string
 	}{
-		{"nothing given", Options{}, nil, 127, []string{`""`, "name the program"}},
+		{"no command", Options{}, nil, 127, []string{`""`, "name the program"}},
 		{"empty name", Options{Argv: []string{""}}, nil, 127, []string{"name the program"}},
 		{"not in PATH", Options{Argv: []string{"nosuch"}, Env: []string{"PATH=/bin:" + dir}}, syscall.ENOENT, 127,
 			[]string{`"nosuch"`, "/bin:" + dir, "install it"}},
-		{"all in one word", Options{Argv: []string{"npx -y server"}, Env: []string{"PATH=/bin"}}, syscall.ENOENT, 127,
+		{"command line in one argument", Options{Argv: []string{"npx -y server"}, Env: []string{"PATH=/bin"}}, syscall.ENOENT, 127,
 			[]string{"as a separate argument"}},
 		{"no PATH", Options{Argv: []string{"sh"}}, syscall.ENOENT, 127, []string{"PATH is empty"}},
 		{"in PATH, not executable", Options{Argv: []string{"plain"}, Env: []string{"PATH=" + dir}}, syscall.EACCES, 126,
@@ -384,9 +383,9 @@ func TestStartErrors(t *testing.T) {
 		{"not executable", Options{Argv: []string{plain}}, syscall.EACCES, 126, []string{"permission denied", "chmod +x"}},
 		{"script not executable", Options{Argv: []string{script}}, syscall.EACCES, 126, []string{"chmod +x", "/bin/sh"}},
 		{"a directory", Options{Argv: []string{dir}}, syscall.EACCES, 126, []string{"is a directory"}},
-		{"interpreter", Options{Argv: []string{noInterpreter}}, syscall.ENOENT, 127, []string{`"/no/such/interpreter"`}},
-		{"interpreter, Windows line", Options{Argv: []string{windowsLines}}, syscall.ENOENT, 127, []string{`"/bin/sh\r"`}},
-		{"no format", Options{Argv: []string{garbage}}, syscall.ENOEXEC, 126, []string{"exec format error", "#! line"}},
+		{"interpreter does not exist", Options{Argv: []string{noInterpreter}}, syscall.ENOENT, 127, []string{`"/no/such/interpreter"`}},
+		{"interpreter with a carriage return", Options{Argv: []string{windowsLines}}, syscall.ENOENT, 127, []string{`"/bin/sh\r"`}},
+		{"unknown format", Options{Argv: []string{garbage}}, syscall.ENOEXEC, 126, []string{"exec format error", "#! line"}},
 		{"busy", Options{Argv: []string{busy}}, syscall.ETXTBSY, 126, []string{"text file busy", "try again"}},
 		{"not a directory", Options{Argv: []string{plain + "/x"}}, syscall.ENOTDIR, 126, []string{"not a directory"}},
 		{"NUL", Options{Argv: []string{"/bin/sh", "a\x00b"}}, syscall.EINVAL, 126, []string{"NUL byte"}},
@@ -411,7 +410,7 @@ func TestStartErrors(t *testing.T) {
 			}
 			for _, text := range tt.texts {
 				if !strings.Contains(err.Error(), text) {
-					t.Errorf("%q does not say %q", err, text)
+					t.Errorf("%q does not contain %q", err, text)
 				}
 			}
 		})
@@ -451,7 +450,7 @@ func TestFind(t *testing.T) {
 		}
 		_, want := Start(t.Context(), tt.o)
 		if want == nil || err == nil || err.Error() != want.Error() {
-			t.Errorf("Find(%q) = %q, %v, and Start says %v", tt.o.Argv, got, err, want)
+			t.Errorf("Find(%q) = %q, %v, want the error of Start, %v", tt.o.Argv, got, err, want)
 		}
 	}
 }
@@ -471,7 +470,7 @@ func TestPathFromEnv(t *testing.T) {
 	}
 }
 
-// BenchmarkStart compares starting and waiting with os/exec.
+// BenchmarkStart compares Start and Wait with os/exec.
 func BenchmarkStart(b *testing.B) {
 	b.Run("child", func(b *testing.B) {
 		for b.Loop() {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestForker starts processes on one thread. Each goes on when another ends.
+// TestForker starts processes on one thread. A process keeps running when another one ends.
 func TestForker(t *testing.T) {
 	f := NewForker()
 	defer f.Close()
@@ -36,7 +36,7 @@ func TestForker(t *testing.T) {
 func TestForkerClosed(t *testing.T) {
 	f := NewForker()
 	if onFirstThread(t, f) {
-		defer f.Close() // until then it keeps the next Forker from using that thread
+		defer f.Close() // until closed, it keeps that thread from the next Forker
 		f = NewForker()
 	}
 	o := sh("echo begun; exec sleep 1000")

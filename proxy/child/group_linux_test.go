@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A watch waits for the end of a process that need not be a child of the test. It opens
-// a pidfd while the process runs, so another process with the same id is not mistaken for
-// it, and a zombie counts as ended.
+// A watch waits for the end of a process, which need not be a child of the test. It opens a
+// pidfd while the process runs, so it does not confuse another process with the same id. A zombie
+// counts as ended.
 type watch struct{ pid, fd int }
 
 func watchProcess(t testing.TB, pid int) watch {
@@ -53,7 +53,7 @@ func watchAll(t testing.TB, r *bufio.Reader) []watch {
 	for {
 		line, err := r.ReadString('\n')
 		if err != nil {
-			t.Fatalf("before ready: %v", err)
+			t.Fatalf("no line \"ready\": %v", err)
 		}
 		if line == "ready\n" {
 			return all
@@ -73,13 +73,13 @@ func expectEnded(t testing.TB, all []watch) {
 	}
 	for _, w := range all {
 		if !w.ended(5 * time.Second) {
-			t.Errorf("process %d lives on", w.pid)
+			t.Errorf("process %d still runs", w.pid)
 		}
 	}
 }
 
-// trees are launchers and the processes that they start. Each prints the ids of all
-// processes and then "ready".
+// trees are scripts that start further processes. Each prints the ids of all processes and then
+// "ready".
 var trees = []struct{ name, script string }{
 	{"background", "sleep 1000 & echo $!; sleep 1000 & echo $!; echo $$; echo ready; "},
 	{"ignoring TERM and HUP", "trap '' TERM HUP INT; sleep 1000 & echo $!; sleep 1000 & echo $!; echo $$; echo ready; "},
@@ -100,7 +100,7 @@ func TestNothingLeftAfterStop(t *testing.T) {
 	}
 }
 
-// When a launcher ends and leaves the server, the server is ended too.
+// When a launcher ends before the server that it started, the server is ended too.
 func TestNothingLeftAfterTheProcess(t *testing.T) {
 	for _, tree := range trees {
 		t.Run(tree.name, func(t *testing.T) {
@@ -119,10 +119,10 @@ func TestNothingLeftAfterTheProcess(t *testing.T) {
 	}
 }
 
-// Zombies that nobody reaps, as in a container whose first process does not reap, are not
-// waited for: the grace ends when no process runs any more.
+// Wait does not wait for zombies that nobody reaps, as in a container whose first process does not
+// reap: the grace ends when no process runs any more.
 func TestZombiesAreNotWaitedFor(t *testing.T) {
-	o := sh(fmt.Sprintf("%s=bystander %q & read x", roleEnv, os.Args[0])) // its TermGrace is a minute
+	o := sh(fmt.Sprintf("%s=bystander %q & read x", roleEnv, os.Args[0])) // TermGrace is a minute
 	o.Drain = time.Millisecond
 	p := start(t, o)
 	r := lines(p)
@@ -132,11 +132,11 @@ func TestZombiesAreNotWaitedFor(t *testing.T) {
 	readAll(t, r)
 	p.Wait()
 	if took := time.Since(began); took > long/2 {
-		t.Errorf("waited %v", took)
+		t.Errorf("Wait took %v", took)
 	}
 }
 
-// A process that has left the group is neither ended nor waited for.
+// Wait neither ends nor waits for a process that has left the group.
 func TestStdoutHeldByADaemon(t *testing.T) {
 	o := sh("setsid sh -c 'echo $$; echo ready; exec sleep 1000' & read x")
 	o.Drain = 20 * time.Millisecond
@@ -145,7 +145,7 @@ func TestStdoutHeldByADaemon(t *testing.T) {
 	daemon := watchAll(t, r)
 	p.CloseStdin()
 	if rest := readAll(t, r); rest != "" {
-		t.Errorf("then wrote %q", rest)
+		t.Errorf("the process then wrote %q", rest)
 	}
 	p.Wait()
 	if daemon[0].ended(0) {
@@ -153,7 +153,7 @@ func TestStdoutHeldByADaemon(t *testing.T) {
 	}
 }
 
-// A daemon that writes without end does not keep the reader busy for ever.
+// A daemon that never stops writing does not keep the reader busy forever.
 func TestStdoutFloodedByADaemon(t *testing.T) {
 	o := sh("setsid sh -c 'echo $$; echo ready; exec yes' & read x")
 	o.Drain = 20 * time.Millisecond
@@ -165,7 +165,7 @@ func TestStdoutFloodedByADaemon(t *testing.T) {
 	p.Wait()
 }
 
-// However this process ends, all processes that it started end.
+// However this process ends, all processes that it started end too.
 func TestNothingLeftAfterUs(t *testing.T) {
 	for _, end := range []string{"is killed", "exits", "panics"} {
 		for _, tree := range trees {
@@ -196,12 +196,12 @@ func TestNothingRunsUnguarded(t *testing.T) {
 	cmd.Env = append(os.Environ(), roleEnv+"=unguarded", "GORACE=atexit_sleep_ms=0")
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
-	said, _ := cmd.StderrPipe()
+	stderr, _ := cmd.StderrPipe()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var pid int
-	if _, err := fmt.Fscan(said, &pid); err != nil {
+	if _, err := fmt.Fscan(stderr, &pid); err != nil {
 		t.Fatal(err)
 	}
 	server := watchProcess(t, pid)
@@ -209,14 +209,14 @@ func TestNothingRunsUnguarded(t *testing.T) {
 		t.Errorf("before its guard is armed the server is in state %q, want t", state)
 	}
 	fmt.Fprintln(in, "now")
-	if text := readAll(t, out); text != "" { // to the end, so no process holds stdout
+	if text := readAll(t, out); text != "" { // returns when no process holds stdout
 		t.Errorf("the server ran: %q", text)
 	}
 	cmd.Wait()
 	expectEnded(t, []watch{server})
 }
 
-// A program whose file gives it privileges would not get them if it was traced.
+// A program whose file has privileges would not get them while traced.
 func TestPrivilegedFileIsNotTraced(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "server")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -276,7 +276,7 @@ func TestGuard(t *testing.T) {
 			unix.Close(*fd)
 			*fd = -1
 			if !w.ended(long) {
-				t.Error("closing the descriptor ended nobody")
+				t.Error("closing the descriptor did not end the process")
 			}
 			cmd.Process.Kill()
 			cmd.Wait()
@@ -285,7 +285,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A process that a member forks while the kernel signals the members one by one ends too.
+// A process that a member of the group forks, while the kernel signals the members one by one,
+// ends too.
 func TestForkingGroupEndsWithUs(t *testing.T) {
 	t.Parallel()
 	for i := range 60 { // one after another, as each may have hundreds of processes
@@ -319,7 +320,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	want := strings.SplitAfterN(string(direct), "\n", 2)
 	pid := regexp.MustCompile(`/proc/\d+`)
 	if g, w := pid.ReplaceAllString(got[0], ""), pid.ReplaceAllString(want[0], ""); g != w {
-		t.Errorf("descriptors %q, started without us %q", g, w)
+		t.Errorf("descriptors %q, want %q as with os/exec", g, w)
 	}
 	for line := range strings.Lines(got[1]) {
 		var flags int
@@ -327,12 +328,13 @@ func TestInheritedDescriptors(t *testing.T) {
 			t.Fatalf("flags: %q", line)
 		}
 		if flags&unix.O_NONBLOCK != 0 {
-			t.Errorf("non-blocking: %q", got[1])
+			t.Errorf("a descriptor is non-blocking: %q", got[1])
 		}
 	}
 }
 
-// The ends of this process are polled: a deadline works, and Stdin's descriptor is non-blocking.
+// This process polls its ends of the pipes: deadlines work, and the descriptor of stdout is
+// non-blocking.
 func TestPipesArePolled(t *testing.T) {
 	p := start(t, sh("exec cat"))
 	if err := p.Stdin().SetWriteDeadline(time.Now().Add(long)); err != nil {
@@ -361,7 +363,7 @@ func TestNoThreadWaitsForTheProcess(t *testing.T) {
 	for _, task := range tasks {
 		now, _ := os.ReadFile(task) // a thread may have ended
 		if call, _, _ := strings.Cut(string(now), " "); call == strconv.Itoa(unix.SYS_WAIT4) {
-			t.Errorf("%s: wait4", task)
+			t.Errorf("%s: a thread is in wait4", task)
 		}
 	}
 }
@@ -380,7 +382,7 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		for _, o := range []Options{{}, {Argv: []string{"/no/such/file"}}} {
 			if _, err := Start(t.Context(), o); err == nil {
-				t.Fatal("started")
+				t.Fatal("Start succeeded")
 			}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// roleEnv makes the test binary play a role in one of its tests.
+// roleEnv is a variable that makes the test binary play a role in one of its own tests.
 const roleEnv = "ATTACHE_CHILD_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -65,7 +65,7 @@ func role(name string, args ...string) Options {
 	}
 }
 
-// launch starts a process that need not be waited for.
+// launch starts a process and does not wait for it.
 func launch(name string) (pid int) {
 	o := role(name)
 	cmd := exec.Command(o.Argv[0])
@@ -77,9 +77,9 @@ func launch(name string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// watch reads the ids of two processes and opens them. While they are open, their ids are
-// not reused.
-func watch(t *testing.T, r io.Reader) (all []windows.Handle) {
+// watchAll reads the ids of two processes and opens the processes. While a process is open, its id
+// is not reused.
+func watchAll(t *testing.T, r io.Reader) (all []windows.Handle) {
 	t.Helper()
 	lines := bufio.NewReader(r)
 	for range 2 {
@@ -107,7 +107,7 @@ func expectEnded(t *testing.T, all []windows.Handle) {
 	t.Helper()
 	for i, h := range all {
 		if event, err := windows.WaitForSingleObject(h, 5000); event != windows.WAIT_OBJECT_0 {
-			t.Errorf("process %d lives on: %v", i, err)
+			t.Errorf("process %d still runs: %v", i, err)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestEndsWithItsStdin(t *testing.T) {
 	}
 }
 
-// A blocked read and a blocked write return when this end is closed.
+// Closing this end of a pipe unblocks a read and a write.
 func TestCloseUnblocksReadAndWrite(t *testing.T) {
 	p := start(t, role("sleeper"))
 	failed := make(chan error, 2)
@@ -152,12 +152,12 @@ func TestCloseUnblocksReadAndWrite(t *testing.T) {
 		_, err := p.Stdout().Read(make([]byte, 1))
 		failed <- err
 	}()
-	// One byte more than fits, and nothing to read: both block, or are about to.
+	// The data is more than a pipe holds, and there is nothing to read: both block or are about to.
 	p.CloseStdin()
 	p.Stdout().Close()
 	for range 2 {
 		if err := <-failed; err == nil {
-			t.Error("no error")
+			t.Error("a blocked read or write returned no error")
 		}
 	}
 }
@@ -167,27 +167,27 @@ func TestNothingLeftAfterStop(t *testing.T) {
 	o.Grace = time.Millisecond
 	p := start(t, o)
 	if err := p.GuardErr(); err != nil {
-		t.Errorf("in no job: %v", err)
+		t.Errorf("the process is in no job: %v", err)
 	}
-	all := watch(t, p.Stdout())
+	all := watchAll(t, p.Stdout())
 	if exit, want := p.Stop(t.Context()), (Exit{Code: killedStatus}); exit != want {
 		t.Errorf("%+v, want %+v", exit, want)
 	}
 	expectEnded(t, all)
 }
 
-// A process that is started at once by the first one is in the job too, and ends with the
-// job when the first one has ended.
+// A process that the first process starts immediately is in the job too. It ends with the job when
+// the first process has ended.
 func TestNothingLeftAfterTheProcess(t *testing.T) {
 	for range 10 {
 		p := start(t, role("launcher", "leaves"))
-		all := watch(t, p.Stdout())
+		all := watchAll(t, p.Stdout())
 		p.Wait()
 		expectEnded(t, all)
 	}
 }
 
-// However this process ends, all processes that it started end.
+// However this process ends, all processes that it started end too.
 func TestNothingLeftAfterUs(t *testing.T) {
 	o := role("wrapper")
 	cmd := exec.Command(o.Argv[0])
@@ -199,13 +199,13 @@ func TestNothingLeftAfterUs(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	all := watch(t, out)
+	all := watchAll(t, out)
 	if err := cmd.Process.Kill(); err != nil { // TerminateProcess: no more code of it runs
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	if len(all) != 2 {
-		t.Errorf("watched %d", len(all))
+		t.Errorf("%d processes were watched, want 2", len(all))
 	}
 	expectEnded(t, all)
 }
@@ -242,20 +242,21 @@ func copyTo(t *testing.T, path string) {
 	}
 }
 
-// odd are arguments with a special meaning in a command line or a batch file.
-var odd = []string{
+// specialArguments have a special meaning in a command line or a batch file.
+var specialArguments = []string{
 	"plain", "", "two words", `C:\dir\`, `C:\Program Files\`, `a"b`, `\"`, `\\"x y\\`, "tab\there",
 	"a&b", "a|b", "<in", ">out", "^", "(x)", "x&calc.exe", `"&calc.exe`, "!x!", "ünïcode – ✓", "a;b,c=d",
 }
 
-// inWine reports whether this is Wine, whose cmd.exe does not support parts of variables.
+// inWine reports whether the test runs in Wine, whose cmd.exe does not support substrings of
+// variables.
 func inWine() bool {
 	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 }
 
-// Every argument arrives unchanged, also through a batch file, which an argument can neither
-// end nor extend. Through a batch file, quotes arrive only at programs that read "" in quotes as
-// the C library does since 2008, such as Node; Go has the older rule.
+// Every argument arrives unchanged, also through a batch file, whose command line an argument can
+// neither end nor extend. Through a batch file, only programs that read "" in quotes as the C
+// library does since 2008, such as Node, get the quotes. Go uses the older rule.
 func TestArguments(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "npx.cmd")
@@ -263,10 +264,10 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{os.Args[0], script} {
-		for _, arg := range append([]string{"%PATH%", "100%"}, odd...) {
+		for _, arg := range append([]string{"%PATH%", "100%"}, specialArguments...) {
 			t.Run(filepath.Base(command)+"/"+arg, func(t *testing.T) {
 				if command == script && (strings.Contains(arg, `"`) || inWine() && strings.Contains(arg, "%")) {
-					t.Skip("this cannot be seen here")
+					t.Skip("this program or Wine reads the argument differently")
 				}
 				o := role("arguments", "before", arg, "after")
 				o.Argv[0] = command

@@ -28,7 +28,7 @@ func TestTryWrite(t *testing.T) {
 		n++
 	}
 	if written, err := input.TryWrite(make([]byte, atomicWrite+1)); written || err != nil {
-		t.Errorf("more than PIPE_BUF: %v, %v", written, err)
+		t.Errorf("TryWrite of more than PIPE_BUF: %v, %v", written, err)
 	}
 	got := make(chan []byte)
 	go func() {
@@ -40,7 +40,7 @@ func TestTryWrite(t *testing.T) {
 	}
 	p.CloseStdin()
 	if want := append(bytes.Repeat(line, n-1), "end\n"...); !bytes.Equal(<-got, want) {
-		t.Errorf("%d lines were written, but other lines arrived", n)
+		t.Errorf("the process did not read the %d lines that were written", n)
 	}
 	if _, err := input.TryWrite(line); err == nil {
 		t.Error("a write to a closed input succeeded")

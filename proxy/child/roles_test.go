@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// roleEnv makes the test binary play a role in one of its tests.
+// roleEnv is a variable that makes the test binary play a role in one of its own tests.
 const roleEnv = "ATTACHE_CHILD_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	default:
 		for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 			if signal.Ignored(sig) {
-				// The signal may be ignored, as under nohup or in the background of a script, and
-				// children would ignore it too. A signal that is handled here has its default there.
+				// Under nohup or in a background job the signal is ignored, and children would
+				// ignore it too. If this process handles it, children get the default action.
 				signal.Notify(make(chan os.Signal, 1), sig)
 			}
 		}
@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// wrapper plays attache: it runs the script in its first argument, copies its stdout, and
-// ends as its second argument defines when it reads a line.
+// wrapper plays attache: it runs the script in its first argument and copies the script's stdout.
+// When it reads a line, it ends as its second argument says.
 func wrapper() {
 	o := sh(os.Args[1])
 	o.Stderr = os.Stderr
@@ -69,7 +69,7 @@ func endAs(end string) {
 	}
 }
 
-// watched is a wrapper with a watcher, and without help of the kernel.
+// watched is a wrapper that uses a watcher and no guard of the kernel.
 func watched() {
 	cmd := exec.Command("/bin/sh", "-c", os.Args[1])
 	cmd.Stdout = os.Stdout
@@ -83,7 +83,7 @@ func watched() {
 	endAs(os.Args[2])
 }
 
-// unguarded plays attache between the fork of a server and the arming of its guard.
+// unguarded plays attache after it has forked a server and before it arms the guard.
 func unguarded() {
 	runtime.LockOSThread()
 	o := sh(os.Args[1])

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// A gate is a sink that blocks until it is opened.
-type gate struct {
-	entered chan int      // receives the length of each Write
-	open    chan struct{} // closed when Write no longer blocks
+// A blockedSink blocks its writes until open is closed.
+type blockedSink struct {
+	entered chan int // receives the length of each Write
+	open    chan struct{}
 	mu      sync.Mutex
 	got     bytes.Buffer
 }
 
-func newGate() *gate {
-	return &gate{entered: make(chan int, 1000), open: make(chan struct{})}
+func newBlockedSink() *blockedSink {
+	return &blockedSink{entered: make(chan int, 1000), open: make(chan struct{})}
 }
 
-func (g *gate) Write(b []byte) (int, error) {
+func (g *blockedSink) Write(b []byte) (int, error) {
 	g.entered <- len(b)
 	<-g.open
 	g.mu.Lock()
@@ -34,7 +34,7 @@ func (g *gate) Write(b []byte) (int, error) {
 	return g.got.Write(b)
 }
 
-func (g *gate) String() string {
+func (g *blockedSink) String() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.got.String()
@@ -55,7 +55,7 @@ func TestStderrPassesUnchanged(t *testing.T) {
 	}
 	p.Stop(t.Context())
 	if p.Dropped() == 0 && !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%d bytes, not those written", got.Len())
+		t.Errorf("got %d bytes, which differ from those written", got.Len())
 	}
 	if p.Dropped() > 0 {
 		t.Logf("the sink did not keep up: %d bytes dropped", p.Dropped())
@@ -82,15 +82,15 @@ func TestStderrToAFile(t *testing.T) {
 
 // A client that does not read attache's stderr blocks neither the server nor attache.
 func TestStderrFloodWithABlockedSink(t *testing.T) {
-	sink := newGate()
+	sink := newBlockedSink()
 	defer close(sink.open)
 	o := sh("seq 1 300000 >&2; echo done; read x; exit 6")
 	o.Stderr, o.Drain = sink, 20*time.Millisecond
 	p := start(t, o)
-	expect(t, lines(p), "done") // it wrote 2 MB without blocking
+	expect(t, lines(p), "done") // the server wrote 2 MB without blocking
 	p.stderr.mu.Lock()
 	if n := cap(p.stderr.queue); n > 2*queueSize {
-		t.Errorf("a queue of %d bytes", n)
+		t.Errorf("the queue has %d bytes", n)
 	}
 	p.stderr.mu.Unlock()
 	if exit := p.Stop(t.Context()); exit.Code != 6 {
@@ -104,10 +104,10 @@ func TestStderrFloodWithABlockedSink(t *testing.T) {
 	}
 }
 
-// After a block, the copy continues at the beginning of a line, and Dropped is correct.
-func TestStderrAfterABlock(t *testing.T) {
+// After a blocked write, the copy continues at the beginning of a line, and Dropped is correct.
+func TestStderrAfterABlockedWrite(t *testing.T) {
 	const flood = 300000
-	sink := newGate()
+	sink := newBlockedSink()
 	o := sh(fmt.Sprintf("echo 1 >&2; read x; seq 2 %d >&2; echo done; read x; echo last >&2", flood))
 	o.Stderr = sink
 	p := start(t, o)
@@ -125,7 +125,7 @@ func TestStderrAfterABlock(t *testing.T) {
 		t.Errorf("%d bytes of %d, ending in %q", len(got), total, got[max(len(got)-40, 0):])
 	}
 	if cut := cutLines(strings.TrimSuffix(got, "last\n")); cut > 2 {
-		t.Errorf("%d lines are not whole", cut)
+		t.Errorf("%d lines are incomplete", cut)
 	}
 	written := len("last\n")
 	for i := 1; i <= flood; i++ {
@@ -154,10 +154,10 @@ func TestStderrSinkFails(t *testing.T) {
 
 // Lines stay complete for any sizes of the reads and any speed of the sink. The seeds are
 // fixed, so that a failure can be repeated.
-func TestStderrKeepsLinesWhole(t *testing.T) {
+func TestStderrKeepsLinesComplete(t *testing.T) {
 	for seed := range uint64(5) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		c := newStderrCopy(nil, newGate())
+		c := newStderrCopy(nil, newBlockedSink())
 		c.writing = true // the test empties the queue itself
 		var in, out bytes.Buffer
 		for i := range 40_000 {
@@ -167,7 +167,7 @@ func TestStderrKeepsLinesWhole(t *testing.T) {
 		for in.Len() > 0 {
 			c.add(in.Next(1 + rnd.IntN(largeRead)))
 			if len(c.queue) > queueSize+1 {
-				t.Fatalf("seed %d: a queue of %d", seed, len(c.queue))
+				t.Fatalf("seed %d: the queue has %d bytes", seed, len(c.queue))
 			}
 			if len(c.queue) > 0 && rnd.IntN(10) == 0 {
 				out.Write(c.next(nil))
@@ -187,8 +187,8 @@ func TestStderrKeepsLinesWhole(t *testing.T) {
 	}
 }
 
-// cutLines counts the lines with only the beginning of a number: its rest did not fit and
-// was replaced by a line end. Such a number is smaller than the one before it, because
+// cutLines counts the lines that have only the beginning of a number, because the rest did not
+// fit and was replaced by a line end. Such a number is smaller than the one before it, as
 // nothing is dropped before the numbers have five digits.
 func cutLines(out string) (cut int) {
 	before := 0
@@ -234,7 +234,7 @@ func TestTail(t *testing.T) {
 		{"invalid UTF-8", []string{"a\xffb\n"}, []string{"a\uFFFDb"}},
 		{"a line too long", []string{"first\n" + full + "y\n"}, []string{full[2:] + "y"}},
 		{"a long line before", []string{full, "\nlast\n"}, []string{"last"}},
-		{"more than is kept, in pieces", []string{full[:5000] + "\n", full[:5000] + "\n", full[:5000] + "\n", "last\n"},
+		{"more than the tail keeps, in several writes", []string{full[:5000] + "\n", full[:5000] + "\n", full[:5000] + "\n", "last\n"},
 			[]string{full[:5000], "last"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -247,14 +247,14 @@ func TestTail(t *testing.T) {
 				t.Errorf("lines() = %.200q, want %.200q", got, tt.want)
 			}
 			if len(tail.buf) > 2*tailBytes {
-				t.Errorf("kept %d bytes", len(tail.buf))
+				t.Errorf("the tail keeps %d bytes", len(tail.buf))
 			}
 		})
 	}
 }
 
 // The tail is the same for any sizes of the reads.
-func TestTailInPieces(t *testing.T) {
+func TestTailInSeveralWrites(t *testing.T) {
 	var in bytes.Buffer
 	for i := range 5000 {
 		fmt.Fprintf(&in, "%d %s\n", i, strings.Repeat("x", i%700))
@@ -263,13 +263,13 @@ func TestTailInPieces(t *testing.T) {
 	whole.add(in.Bytes())
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		var pieces tail
+		var split tail
 		for b := in.Bytes(); len(b) > 0; {
 			n := min(1+rnd.IntN(12_000), len(b))
-			pieces.add(b[:n])
+			split.add(b[:n])
 			b = b[n:]
 		}
-		if got, want := fmt.Sprint(pieces.lines()), fmt.Sprint(whole.lines()); got != want {
+		if got, want := fmt.Sprint(split.lines()), fmt.Sprint(whole.lines()); got != want {
 			t.Errorf("seed %d: %.300s\nwant %.300s", seed, got, want)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// family starts a shell with two child processes in a group of their own. It returns a
-// reader that ends when all three are gone: each holds the write end.
-func family(t *testing.T) (pgid int, held io.Reader) {
+// startGroup starts a shell with two child processes in a new process group. It returns a reader
+// that reaches its end when all three have ended, because each holds the write end.
+func startGroup(t *testing.T) (pgid int, held io.Reader) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM HUP; sleep 1000 & sleep 1000 & echo ready; wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -40,7 +40,7 @@ func family(t *testing.T) (pgid int, held io.Reader) {
 
 // A watcher kills the group when the write end of its pipe is closed.
 func TestWatcher(t *testing.T) {
-	pgid, held := family(t)
+	pgid, held := startGroup(t)
 	w, err := watchGroup(pgid)
 	if err != nil {
 		t.Fatal(err)
@@ -54,9 +54,9 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// A watcher that is dismissed kills nothing, and is gone when dismiss returns.
+// A dismissed watcher kills nothing, and has ended when dismiss returns.
 func TestWatcherDismissed(t *testing.T) {
-	pgid, held := family(t)
+	pgid, held := startGroup(t)
 	w, err := watchGroup(pgid)
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ func TestWatcherDismissed(t *testing.T) {
 	(*watcher)(nil).dismiss()
 }
 
-// On every Unix the group ends however this process ends, both with the means of the system
-// and with a watcher.
+// On every Unix the group ends however this process ends, with the guard of the system and with a
+// watcher.
 func TestGroupEndsWithUs(t *testing.T) {
 	for _, role := range []string{"wrapper", "watched"} {
 		for _, end := range []string{"is killed", "exits", "panics"} {
@@ -86,8 +86,8 @@ func TestGroupEndsWithUs(t *testing.T) {
 	}
 }
 
-// endsWithUs starts a process in a role, which runs a script and ends. No process of the script
-// may be left.
+// endsWithUs starts the test binary in a role, in which it runs a script and ends. No process of
+// the script may still run.
 func endsWithUs(t *testing.T, role, end, script string) {
 	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "held")
@@ -100,7 +100,7 @@ func endsWithUs(t *testing.T, role, end, script string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	held, err := os.Open(fifo) // returns when the script has opened it
+	held, err := os.Open(fifo) // blocks until the script has opened it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func endsWithUs(t *testing.T, role, end, script string) {
 	_ = held.SetReadDeadline(time.Now().Add(long))
 	pgid, err := io.ReadAll(held) // ends when no process is left
 	if err != nil {
-		t.Errorf("processes of group %s are left: %v", bytes.TrimSpace(pgid), err)
+		t.Errorf("processes of group %s still run: %v", bytes.TrimSpace(pgid), err)
 		if id, err := strconv.Atoi(string(bytes.TrimSpace(pgid))); err == nil && id > 1 {
 			_ = syscall.Kill(-id, syscall.SIGKILL)
 		}

@@ -31,7 +31,7 @@ func TestReadLine(t *testing.T) {
 		for _, want := range []string{"one\r\n", "two", ""} {
 			if want == "two" {
 				if _, err := p.ReadLine(time.Second); !errors.Is(err, ErrLate) {
-					t.Errorf("half a line: err = %v, want ErrLate", err)
+					t.Errorf("incomplete line: err = %v, want ErrLate", err)
 				}
 				p.CloseWrite()
 			}

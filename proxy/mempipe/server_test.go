@@ -11,7 +11,7 @@ func TestServer(t *testing.T) {
 	failed := errors.New("exit status 3")
 	for _, c := range []struct {
 		name   string
-		ends   bool // when its input ends
+		ends   bool // ends when its input ends
 		output string
 		err    error
 	}{
@@ -34,10 +34,10 @@ func TestServer(t *testing.T) {
 				s.Stop()
 				<-s.Stopping()
 				if err := s.Wait(); err != c.err {
-					t.Errorf("it ended with %v, want %v", err, c.err)
+					t.Errorf("the server ended with %v, want %v", err, c.err)
 				}
 				if output, err := io.ReadAll(s.Stdout()); string(output) != c.output || err != nil {
-					t.Errorf("it wrote %q, %v, want %q", output, err, c.output)
+					t.Errorf("the server wrote %q, %v, want %q", output, err, c.output)
 				}
 				if _, err := io.WriteString(s.Stdin(), "more"); err == nil {
 					t.Error("a write after the end succeeded")

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Careful is a layer of some project. It refuses one tool.
+// Careful is the layer of some project. It refuses one tool.
 var Careful = middleware.Layer{Name: "careful", Wrap: func(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if m.MethodIs("tools/call") && m.Name().Equals("format_disk") {
@@ -27,15 +27,15 @@ func TestRecorded(t *testing.T) {
 	proxytest.Replay(t, "testdata/*.jsonl", Careful)
 }
 
-// TestScripted plays sessions that were written by hand.
+// TestScripted plays scripts that were written by hand.
 func TestScripted(t *testing.T) {
 	proxytest.Play(t, "testdata/*.txt", Careful)
 }
 
-// A test of your own layer has one line: see TestRecorded and TestScripted.
+// A test of your own layer needs one line: see TestRecorded and TestScripted.
 func Example() {
-	var t *testing.T // of the test
+	var t *testing.T // the parameter of your test
 
-	proxytest.Replay(t, "testdata/*.jsonl", Careful) // sessions that were recorded
-	proxytest.Play(t, "testdata/*.txt", Careful)     // sessions that were written by hand
+	proxytest.Replay(t, "testdata/*.jsonl", Careful) // recorded sessions
+	proxytest.Play(t, "testdata/*.txt", Careful)     // scripts
 }

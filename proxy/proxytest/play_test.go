@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 )
 
-// The error of a script that fails has the line, and what came instead.
+// The error of a failed script names the line of the script and shows what the relay sent instead.
 func TestPlayFailures(t *testing.T) {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	for name, c := range map[string]struct{ script, want string }{
-		"nothing came": {"# one\nclient< x", "f:2: client<: nothing has reached the client:\n  want x"},
+		"no line":      {"# one\nclient< x", "f:2: client<: nothing has reached the client:\n  want x"},
 		"another line": {"client> " + ping + "\nserver< {}", "f:2: server<: another line has reached the server:\n  want {}"},
 		"left over":    {"client> " + ping, "at the end of the script: a line has reached the server that nobody expected"},
 		"not quiet":    {"client> " + ping + "\nquiet", "f:2: quiet: a line has reached the server"},
@@ -59,7 +59,7 @@ func TestScriptErrors(t *testing.T) {
 	}
 }
 
-// The line numbers of a script in an archive are those of the file.
+// The line numbers in the errors of a script in an archive are those of the file.
 func TestLineNumbers(t *testing.T) {
 	_, err := readScripts("testdata/broken.txtar")
 	if err == nil || !strings.Contains(err.Error(), "broken.txtar:6: unknown line") {

@@ -13,7 +13,7 @@ func TestDiff(t *testing.T) {
 		{"shorter", "ab", "a", "  want ab\n  got  a\n        ^ byte 1 of 2 and 1"},
 		{"inside a rune", "xé", "xè", "  want xé\n  got  xè\n        ^ byte 1 of 3 and 3"},
 		{"not UTF-8", "x\xff", "x\xfe", "  want x\\xff\n  got  x\\xfe\n        ^ byte 1 of 2 and 2"},
-		{"nothing came", "x", "", "  want x\n  got  \n       ^ byte 0 of 1 and 0"},
+		{"nothing", "x", "", "  want x\n  got  \n       ^ byte 0 of 1 and 0"},
 	} {
 		if got := Diff([]byte(c.want), []byte(c.got)); got != c.text {
 			t.Errorf("%s:\n%s\nwant:\n%s", c.name, got, c.text)

@@ -77,22 +77,22 @@ func TestScrub(t *testing.T) {
 		{"_meta", `{"_meta":{"io.github.attache-mcp/apiKey":"anything"}}`, `{"_meta":{"io.github.attache-mcp/apiKey":"scrubbed"}}`, "credential"},
 		{"_meta with a key", `{"_meta":{"io.github.attache-mcp/apiKey":"` + theKey + `"}}`, `{"_meta":{"io.github.attache-mcp/apiKey":"` + key1 + `"}}`, "api-key,credential"},
 		{"header", `{"Authorization": "Bearer abc.def-ghi"}`, `{"Authorization": "Bearer scrubbed"}`, "credential,token"},
-		{"header of odd form", `{"authorization":["Digest x", "Bearer abcdefgh, and more"]}`, `{"authorization":["scrubbed", "scrubbed"]}`, "credential"},
+		{"header of unusual form", `{"authorization":["Digest x", "Bearer abcdefgh, and more"]}`, `{"authorization":["scrubbed", "scrubbed"]}`, "credential"},
 		{"names", `{"API_KEY":"a","client-secret":"b","password":12345,"token":"c","Set-Cookie":"d"}`, `{"API_KEY":"scrubbed","client-secret":"scrubbed","password":0,"token":"scrubbed","Set-Cookie":"scrubbed"}`, "credential"},
 		{"names with prefixes", `{"GITHUB_TOKEN":"a","OPENAI_API_KEY":"b","myPassword":"c"}`, `{"GITHUB_TOKEN":"scrubbed","OPENAI_API_KEY":"scrubbed","myPassword":"scrubbed"}`, "credential"},
 		{"an environment as text", `{"text":"{\n  \"GITHUB_TOKEN\": \"abcdef\",\n  \"HOME\": \"/home/alice\"}"}`, `{"text":"{\n  \"GITHUB_TOKEN\": \"scrubbed\",\n  \"HOME\": \"/home/user\"}"}`, "credential,home"},
 		{"not names", `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"]}`, `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"]}`, ""},
-		{"a schema stays one", `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, ""},
+		{"a schema is unchanged", `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, ""},
 		{"empty, null, true", `{"apiKey":"","password":null,"token":true}`, `{"apiKey":"","password":null,"token":true}`, ""},
 		{"escaped name", `{"api\u004bey":"x"}`, `{"api\u004bey":"scrubbed"}`, "credential"},
 		{"listed", `{"x":"hunter2-is-long!"}`, `{"x":"scrubbed-secret-2!"}`, "secret"},
-		{"listed, behind escapes", `{"x":"hunter2\u002dis-long\n"}`, `{"x":"scrubbed-secret-2\n"}`, "secret"},
+		{"listed, with escapes", `{"x":"hunter2\u002dis-long\n"}`, `{"x":"scrubbed-secret-2\n"}`, "secret"},
 		{"listed, with quotes", `{"x":"quote\"and\\slash"}`, `{"x":"scrubbed-secret-3"}`, "secret"},
 		{"listed, in JSON in a string", `{"x":"{\"y\":\"quote\\\"and\\\\slash\"}"}`, `{"x":"{\"y\":\"scrubbed-secret-3\"}"}`, "secret"},
 		{"credential in JSON in a string", `{"x":"{\"apiKey\":\"abcdef\",\"n\":1}"}`, `{"x":"{\"apiKey\":\"scrubbed\",\"n\":1}"}`, "credential"},
 		{"key in JSON in a string, escaped", `{"x":"{\"y\":\"\\u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345\"}"}`, `{"x":"{\"y\":\"` + key1 + `\"}"}`, "api-key"},
-		{"and once more", `{"x":"[\"{\\\"y\\\":\\\"\\\\u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345\\\"}\"]"}`, `{"x":"[\"{\\\"y\\\":\\\"` + key1 + `\\\"}\"]"}`, "api-key"},
-		{"listed, escaped in a part of JSON in a string", `{"x":"log: {\"y\":\"hunter2\\u002dis-long\""}`, `{"x":"log: {\"y\":\"scrubbed-secret-2\""}`, "secret"},
+		{"key in JSON in a string in JSON in a string, escaped", `{"x":"[\"{\\\"y\\\":\\\"\\\\u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345\\\"}\"]"}`, `{"x":"[\"{\\\"y\\\":\\\"` + key1 + `\\\"}\"]"}`, "api-key"},
+		{"listed, escaped in a string with incomplete JSON", `{"x":"log: {\"y\":\"hunter2\\u002dis-long\""}`, `{"x":"log: {\"y\":\"scrubbed-secret-2\""}`, "secret"},
 		{"name escaped in JSON in a string", `{"x":"{\"api\\u004bey\":\"ab\"}"}`, `{"x":"{\"api\\u004bey\":\"scrubbed\"}"}`, "credential"},
 		{"noise with an escaped key", `got \u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345`, `got ` + key1, "api-key"},
 		{"environment in a string", `{"x":"A=1\nAPI_KEY=abcdef\nB=2"}`, `{"x":"A=1\nAPI_KEY=scrubbed\nB=2"}`, "credential"},
@@ -103,9 +103,9 @@ func TestScrub(t *testing.T) {
 		{"home in text", `{"x":"a\n/home/alice/y\tb"}`, `{"x":"a\n/home/user/y\tb"}`, "home"},
 		{"home, twice in a row", `"/home/alice/home/alice"`, `"/home/user/home/alice"`, "home"},
 		{"host", `{"x":"on alices-laptop.local, not malices-laptop"}`, `{"x":"on host.local, not malices-laptop"}`, "host"},
-		{"a name that tells", `{"/home/alice/x":1}`, `{"/home/user/x":1}`, "home"},
+		{"home in a name", `{"/home/alice/x":1}`, `{"/home/user/x":1}`, "home"},
 		{"noise", "listening, key " + theKey + " in /home/alice", "listening, key " + key1 + " in /home/user", "api-key,home"},
-		{"JSON but for a secret", "{\"apiKey\":\"\x00abcd\",\"password\":[1]}", `{"apiKey":"scrubbed","password":[0]}`, "credential"},
+		{"JSON that is invalid only in a secret", "{\"apiKey\":\"\x00abcd\",\"password\":[1]}", `{"apiKey":"scrubbed","password":[0]}`, "credential"},
 		{"noise, not UTF-8", "\xff password=abcdef", "\xff password=scrubbed", "credential"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// attache's own messages name files and keys of the configuration. The problem that they describe is
-// not a secret.
+// In attache's own messages, the text after the name of a file or of a configuration key describes a
+// problem and is not a secret.
 func TestScrubProse(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"--api-key-file: /run/secrets/attache-token: there is no such file", ""},
@@ -223,7 +223,7 @@ func FuzzScrub(f *testing.F) {
 		var v any
 		if json.Unmarshal(got, &v) == nil {
 			if text, _ := json.Marshal(v); bytes.Contains(text, []byte(theKey)) {
-				t.Fatalf("a secret hides in %q", got)
+				t.Fatalf("a secret is left in %q, escaped", got)
 			}
 		}
 	})
@@ -267,7 +267,7 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// A fullDisk fails after room writes, and counts all writes.
+// A fullDisk fails after room writes. It counts all writes.
 type fullDisk struct{ room, tries int }
 
 func (d *fullDisk) Write(b []byte) (int, error) {
@@ -290,13 +290,13 @@ func TestRecorderOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A write to a stuckDisk blocks until the channel is closed.
-type stuckDisk chan struct{}
+// A blockedDisk blocks its writes until the channel is closed.
+type blockedDisk chan struct{}
 
-func (d stuckDisk) Write(b []byte) (int, error) { <-d; return len(b), nil }
+func (d blockedDisk) Write(b []byte) (int, error) { <-d; return len(b), nil }
 
-func TestRecorderOnAStuckDisk(t *testing.T) {
-	disk := make(stuckDisk)
+func TestRecorderOnABlockedDisk(t *testing.T) {
+	disk := make(blockedDisk)
 	r := newRecorder(disk, Options{}, 1<<20)
 	chunk := make([]byte, 1<<10)
 	for range 3000 {
@@ -308,7 +308,7 @@ func TestRecorderOnAStuckDisk(t *testing.T) {
 	}
 }
 
-// A secret that becomes known later is scrubbed from then on, and earlier ones too.
+// A secret that becomes known later is scrubbed from then on, together with the earlier secrets.
 func TestLaterSecrets(t *testing.T) {
 	var later []string
 	for _, s := range []*Scrubber{

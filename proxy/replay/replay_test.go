@@ -13,8 +13,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// tape returns a recording of lines "AT LINE".
-func tape(lines ...string) *record.Session {
+// recording returns a recording of lines "AT LINE".
+func recording(lines ...string) *record.Session {
 	s := &record.Session{Header: record.Header{Version: 1, Era: "legacy", IDPrefix: "own-", Scrubbed: []string{}}}
 	for i, l := range lines {
 		at, frame, _ := strings.Cut(l, " ")
@@ -23,7 +23,8 @@ func tape(lines ...string) *record.Session {
 	return s
 }
 
-func playIn(t *testing.T, s *record.Session, layers ...middleware.Layer) *Result {
+// playRecording plays a recording through the layers.
+func playRecording(t *testing.T, s *record.Session, layers ...middleware.Layer) *Result {
 	t.Helper()
 	r, err := Play(t.Context(), s, Options{Proxy: proxy.Options{Layers: layers}, Patience: grace})
 	if err != nil {
@@ -39,7 +40,7 @@ const (
 	pong  = `{"jsonrpc":"2.0","id":2,"result":{}}`
 )
 
-var plain = tape("client-in "+call, "server-in "+call, "client-in "+ping, "server-in "+ping,
+var plainSession = recording("client-in "+call, "server-in "+call, "client-in "+ping, "server-in "+ping,
 	"server-out "+pong, "client-out "+pong, "server-out "+reply, "client-out "+reply)
 
 // edit is a layer that edits calls of tools.
@@ -56,7 +57,7 @@ func edit() middleware.Layer {
 	}}
 }
 
-// refuse answers calls of tools.
+// refuse is a layer that answers calls of tools.
 func refuse() middleware.Layer {
 	return middleware.Layer{Name: "refuse", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -69,12 +70,12 @@ func refuse() middleware.Layer {
 }
 
 func TestNoDifferences(t *testing.T) {
-	r := playIn(t, plain)
+	r := playRecording(t, plainSession)
 	if len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
 	}
-	if !reflect.DeepEqual(r.Session, plain) {
-		t.Errorf("played today:\n%s\nrecorded:\n%s", text(r.Session), text(plain))
+	if !reflect.DeepEqual(r.Session, plainSession) {
+		t.Errorf("played:\n%s\nrecorded:\n%s", text(r.Session), text(plainSession))
 	}
 }
 
@@ -87,7 +88,7 @@ func TestDifferences(t *testing.T) {
 		"refused": {refuse(), []string{"server-in: a line that did not come\n  want " + call, "client-out: a line that was not recorded\n  got  " + strings.Replace(reply, "{}", `"no"`, 1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := playIn(t, plain, c.layer)
+			r := playRecording(t, plainSession, c.layer)
 			if len(r.Differences) != len(c.want) {
 				t.Fatalf("%d differences, want %d: %v", len(r.Differences), len(c.want), r.Differences)
 			}
@@ -96,8 +97,8 @@ func TestDifferences(t *testing.T) {
 					t.Errorf("difference %d:\n%s\nwant\n%s", i, d, c.want[i])
 				}
 			}
-			// The result of a replay plays without a difference.
-			if again := playIn(t, r.Session, c.layer); len(again.Differences) > 0 {
+			// The recording of the replay has no differences when it is played.
+			if again := playRecording(t, r.Session, c.layer); len(again.Differences) > 0 {
 				t.Errorf("played again: %v\n%s", again.Differences, text(r.Session))
 			}
 		})
@@ -125,31 +126,31 @@ func ask() middleware.Layer {
 	}}
 }
 
-// Requests of attache's own have the recorded ids.
+// attache's own requests get the recorded ids.
 func TestOwnRequests(t *testing.T) {
-	s := tape("client-in "+call,
+	s := recording("client-in "+call,
 		`server-in {"jsonrpc":"2.0","id":"own-1","method":"tools/list"}`,
 		`server-out {"jsonrpc":"2.0","id":"own-1","result":{}}`,
 		"server-in "+call, "server-out "+reply, "client-out "+reply)
-	if r := playIn(t, s, ask()); len(r.Differences) > 0 {
+	if r := playRecording(t, s, ask()); len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
 	}
 }
 
-// Only lines that were on their way at the same time may come in another order.
-func TestSwapped(t *testing.T) {
-	together := tape("client-in "+call, "client-in "+ping, "server-in "+ping, "server-in "+call)
-	if r := playIn(t, together); len(r.Differences) > 0 {
+// Only lines that were in flight at the same time may arrive in another order.
+func TestOrder(t *testing.T) {
+	together := recording("client-in "+call, "client-in "+ping, "server-in "+ping, "server-in "+call)
+	if r := playRecording(t, together); len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
 	}
-	apart := tape("client-in "+call, "server-in "+ping, "client-in "+ping, "server-in "+call)
-	if r := playIn(t, apart); len(r.Differences) == 0 {
-		t.Error("no difference where one line came too late")
+	apart := recording("client-in "+call, "server-in "+ping, "client-in "+ping, "server-in "+call)
+	if r := playRecording(t, apart); len(r.Differences) == 0 {
+		t.Error("no difference, although one line arrived too late")
 	}
 }
 
 func TestScrubbed(t *testing.T) {
-	s := tape(`client-in {"jsonrpc":"2.0","id":1,"method":"a","params":"/home/user"}`, `server-in {"jsonrpc":"2.0","id":1,"method":"a","params":"/home/user"}`)
+	s := recording(`client-in {"jsonrpc":"2.0","id":1,"method":"a","params":"/home/user"}`, `server-in {"jsonrpc":"2.0","id":1,"method":"a","params":"/home/user"}`)
 	sc := record.NewScrubber(record.Secrets{Home: "/home/alice"})
 	r, err := Play(t.Context(), s, Options{Scrub: sc.Line})
 	if err != nil || len(r.Differences) > 0 {
@@ -158,35 +159,35 @@ func TestScrubbed(t *testing.T) {
 }
 
 func TestOversize(t *testing.T) {
-	s := tape("client-in " + call)
+	s := recording("client-in " + call)
 	s.Events[0].Line = nil
 	if _, err := Play(t.Context(), s, Options{}); err != ErrOversize {
 		t.Errorf("err = %v", err)
 	}
 }
 
-// A recording without its last answers can be played: they are additional lines.
-func TestCutShort(t *testing.T) {
-	s := tape("client-in "+call, "server-in "+call, "server-out "+reply)
-	r := playIn(t, s)
+// A recording without its last answers can be played. The answers are reported as additional lines.
+func TestIncompleteRecording(t *testing.T) {
+	s := recording("client-in "+call, "server-in "+call, "server-out "+reply)
+	r := playRecording(t, s)
 	if len(r.Differences) != 1 || r.Differences[0].Want != nil || r.Differences[0].At != record.ClientOut {
 		t.Errorf("differences: %v", r.Differences)
 	}
 }
 
 func TestEmptyRecording(t *testing.T) {
-	if r := playIn(t, tape()); len(r.Differences) > 0 {
+	if r := playRecording(t, recording()); len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
 	}
 }
 
-// A recording may contain an incomplete last line, CRLF, and bytes that are not text.
-func TestOddBytes(t *testing.T) {
-	s := tape("client-in "+call+"\r", "server-in "+call+"\r", "server-out "+reply+"\r", "client-out "+reply+"\r")
+// A recording may contain an incomplete last line, CRLF, and bytes that are not UTF-8.
+func TestUnusualBytes(t *testing.T) {
+	s := recording("client-in "+call+"\r", "server-in "+call+"\r", "server-out "+reply+"\r", "client-out "+reply+"\r")
 	s.Events = append(s.Events,
 		record.Event{At: record.ClientIn, Line: []byte("\xff\xfe\n")}, record.Event{At: record.ServerIn, Line: []byte("\xff\xfe\n")},
 		record.Event{At: record.ClientIn, Line: []byte(`{"half`)}, record.Event{At: record.ServerIn, Line: []byte(`{"half`)})
-	if r := playIn(t, s); len(r.Differences) > 0 {
+	if r := playRecording(t, s); len(r.Differences) > 0 {
 		t.Errorf("differences: %v", r.Differences)
 	}
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// A frailServer is one run of a server. It ends at a call of "die". At a call of "lose" it is a
-// remote server that has lost the session before it read the call.
-type frailServer struct {
+// A failingServer is one run of a server. It ends at a call of "die". At a call of "lose" the second
+// run acts like a remote server that lost the session before it read the call.
+type failingServer struct {
 	*mempipe.Server
-	life     int
+	run      int // 1 for the first
 	returned []byte
 }
 
-func (f *frailServer) Returned() []byte { return f.returned }
+func (f *failingServer) Returned() []byte { return f.returned }
 
-func (f *frailServer) serve() {
+func (f *failingServer) serve() {
 	lines := bufio.NewScanner(f.In)
 	for lines.Scan() {
 		var m struct {
@@ -36,21 +36,21 @@ func (f *frailServer) serve() {
 			Params struct{ Name string }
 		}
 		_ = json.Unmarshal(lines.Bytes(), &m)
-		result := fmt.Sprintf(`{"content":[{"type":"text","text":"life %d"}]}`, f.life)
+		result := fmt.Sprintf(`{"content":[{"type":"text","text":"run %d"}]}`, f.run)
 		switch {
 		case m.ID == nil:
 			continue
 		case m.Method == "initialize":
 			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`
 		case m.Method == "tools/list":
-			result = fmt.Sprintf(`{"tools":[{"name":"t%d"}]}`, f.life)
-		case m.Method == "prompts/list" && f.life == 3:
+			result = fmt.Sprintf(`{"tools":[{"name":"t%d"}]}`, f.run)
+		case m.Method == "prompts/list" && f.run == 3:
 			f.Exit(nil)
 			return
 		case m.Params.Name == "die":
 			f.Exit(errors.New(`exit status 3; its last words on stderr: <"boom">`))
 			return
-		case m.Params.Name == "lose" && f.life == 2:
+		case m.Params.Name == "lose" && f.run == 2:
 			f.returned = append(bytes.Clone(lines.Bytes()), '\n')
 			f.Exit(sessionLost{errors.New("404 Not Found")})
 			return
@@ -60,17 +60,17 @@ func (f *frailServer) serve() {
 	f.Exit(nil)
 }
 
-// change is a step that waits until the lists of two servers were compared. Otherwise the session
-// could end during the comparison, of which the recording would have only a part.
-const change = "change"
+// awaitChange is a step that waits until the lists of two runs were compared. Otherwise the session
+// could end during the comparison, and the recording would contain only a part of it.
+const awaitChange = "await change"
 
-// recordFrail records a session with frailServers.
-func recordFrail(t *testing.T, policy *proxy.Restart, requests ...string) *record.Session {
+// recordSession records a session with failingServers.
+func recordSession(t *testing.T, policy *proxy.Restart, requests ...string) *record.Session {
 	t.Helper()
 	in, out := mempipe.New(0), mempipe.New(0)
 	var file bytes.Buffer
 	r := record.NewRecorder(&file, record.Options{IDPrefix: "own-"})
-	life, changed := 0, make(chan struct{}, 1)
+	runs, changed := 0, make(chan struct{}, 1)
 	if policy != nil {
 		p := *policy
 		p.Changed = func(string, string, string) { changed <- struct{}{} }
@@ -82,8 +82,8 @@ func recordFrail(t *testing.T, policy *proxy.Restart, requests ...string) *recor
 			ClientIn: in, ClientOut: out, Restart: policy, IDPrefix: "own-",
 			Watch: func(at proxy.Point, line []byte) { r.Watch(at.String(), line) },
 			Start: func(context.Context) (proxy.Upstream, error) {
-				life++
-				s := &frailServer{Server: mempipe.NewServer(0), life: life}
+				runs++
+				s := &failingServer{Server: mempipe.NewServer(0), run: runs}
 				go s.serve()
 				return s, nil
 			},
@@ -93,7 +93,7 @@ func recordFrail(t *testing.T, policy *proxy.Restart, requests ...string) *recor
 	awaitReply(t, out, 0)
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	for i, request := range requests {
-		if request == change {
+		if request == awaitChange {
 			<-changed
 			continue
 		}
@@ -129,25 +129,25 @@ func toolCall(name string) string {
 	return `"method":"tools/call","params":{"name":"` + name + `"}`
 }
 
-// A server that ended and was started again does the same in the replay.
+// The replay ends and restarts the server as in the recording.
 func TestServerEnds(t *testing.T) {
 	const list, prompts = `"method":"tools/list"`, `"method":"prompts/list"`
-	policy := &proxy.Restart{Name: "frail", Notice: true}
+	policy := &proxy.Restart{Name: "failing", Notice: true}
 	for name, c := range map[string]struct {
 		policy   *proxy.Restart
 		requests []string
 		starts   int
-		want     string // in what the client got
+		want     string // part of the recording
 	}{
-		"crash":        {policy, []string{toolCall("live"), toolCall("die"), toolCall("live")}, 1, "the server frail was restarted at"},
-		"other list":   {policy, []string{list, toolCall("die"), toolCall("live"), change}, 1, "life 2"},
-		"lost session": {policy, []string{toolCall("die"), toolCall("lose"), toolCall("live")}, 2, "frail has lost the session"},
-		"sent again":   {policy, []string{toolCall("die"), toolCall("lose"), prompts, toolCall("live")}, 3, "life 4"},
+		"crash":        {policy, []string{toolCall("live"), toolCall("die"), toolCall("live")}, 1, "the server failing was restarted at"},
+		"other list":   {policy, []string{list, toolCall("die"), toolCall("live"), awaitChange}, 1, "run 2"},
+		"lost session": {policy, []string{toolCall("die"), toolCall("lose"), toolCall("live")}, 2, "failing has lost the session"},
+		"sent again":   {policy, []string{toolCall("die"), toolCall("lose"), prompts, toolCall("live")}, 3, "run 4"},
 		"never":        {nil, []string{toolCall("live"), toolCall("die")}, 0, "the server ended before it answered: exit status 3; its last words"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := recordFrail(t, c.policy, c.requests...)
+			s := recordSession(t, c.policy, c.requests...)
 			if n := strings.Count(text(s), `"at":"server-start"`); n != c.starts {
 				t.Errorf("%d starts were recorded, want %d", n, c.starts)
 			}

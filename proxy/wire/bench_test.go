@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// payloads are JSON values of about n bytes, one for each way a frame can be
-// large. The scans treat them differently, so each has its own figure.
+// payloads make JSON values of about n bytes, one for each kind of large frame. The scanners have
+// a different speed for each.
 var payloads = []struct {
 	name string
 	make func(n int) string
@@ -49,7 +49,7 @@ func toolsCall(payload string) string {
 	return `{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"git_status","arguments":{"workspace":"main","x":` + payload + `}}}`
 }
 
-// The orders the two SDKs write a reply in.
+// replyGo and replyTS return a reply in the member order of the Go and the TypeScript SDK.
 func replyGo(payload string) string {
 	return `{"jsonrpc":"2.0","id":17,"result":{"content":[{"type":"text","text":` + payload + `}]}}`
 }
@@ -58,9 +58,8 @@ func replyTS(payload string) string {
 	return `{"result":{"content":[{"type":"text","text":` + payload + `}]},"jsonrpc":"2.0","id":17}`
 }
 
-// each runs bench for every kind and size of payload; overhead is what the
-// frame adds to it.
-func each(b *testing.B, frame func(string) string, bench func(b *testing.B, frame []byte)) {
+// eachPayload runs bench for every kind and size of payload.
+func eachPayload(b *testing.B, frame func(string) string, bench func(b *testing.B, frame []byte)) {
 	overhead := len(frame(""))
 	for _, size := range sizes {
 		for _, p := range payloads {
@@ -78,7 +77,7 @@ func each(b *testing.B, frame func(string) string, bench func(b *testing.B, fram
 }
 
 func BenchmarkLook(b *testing.B) {
-	each(b, toolsCall, func(b *testing.B, frame []byte) {
+	eachPayload(b, toolsCall, func(b *testing.B, frame []byte) {
 		var s Scanner
 		var m Message
 		for b.Loop() {
@@ -97,7 +96,7 @@ func BenchmarkLookEnvelope(b *testing.B) {
 		frame func(string) string
 	}{{"go", replyGo}, {"ts", replyTS}} {
 		b.Run(order.name, func(b *testing.B) {
-			each(b, order.frame, func(b *testing.B, frame []byte) {
+			eachPayload(b, order.frame, func(b *testing.B, frame []byte) {
 				var m Message
 				for b.Loop() {
 					m.Reset(Server, frame)
@@ -111,7 +110,7 @@ func BenchmarkLookEnvelope(b *testing.B) {
 }
 
 func BenchmarkEnvelope(b *testing.B) {
-	each(b, replyTS, func(b *testing.B, frame []byte) {
+	eachPayload(b, replyTS, func(b *testing.B, frame []byte) {
 		for b.Loop() {
 			var e Envelope
 			for rest := frame; len(rest) > 0; {
@@ -127,7 +126,7 @@ func BenchmarkEnvelope(b *testing.B) {
 }
 
 func BenchmarkSet(b *testing.B) {
-	each(b, toolsCall, func(b *testing.B, frame []byte) {
+	eachPayload(b, toolsCall, func(b *testing.B, frame []byte) {
 		var s Scanner
 		var m Message
 		m.Reset(Client, frame)
@@ -146,7 +145,7 @@ func BenchmarkSet(b *testing.B) {
 
 func BenchmarkPrepend(b *testing.B) {
 	block := []byte(`{"type":"text","text":"` + strings.Repeat("policy ", 60) + `"}`)
-	each(b, replyGo, func(b *testing.B, frame []byte) {
+	eachPayload(b, replyGo, func(b *testing.B, frame []byte) {
 		var m Message
 		for b.Loop() {
 			m.Reset(Server, frame)
@@ -158,7 +157,7 @@ func BenchmarkPrepend(b *testing.B) {
 	})
 }
 
-// stream gives out one frame for ever, in reads as large as a pipe's.
+// stream returns data again and again, in reads of the size of a pipe.
 type stream struct {
 	data []byte
 	at   int

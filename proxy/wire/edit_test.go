@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An edit case is one of edits.txt.
+// An editCase is a case of edits.txt.
 type editCase struct {
 	name          string
 	ops           []string
@@ -40,7 +40,7 @@ func editCases(t *testing.T) (cases []editCase) {
 	return cases
 }
 
-// editLine takes the peer and the written line end off a line.
+// editLine parses the peer and the escaped line end of a line.
 func editLine(s string) (Peer, string) {
 	s, server := strings.CutPrefix(s, "server ")
 	for written, end := range map[string]string{`}\n`: "}\n", ` \n`: " \n", `\r\n`: "\r\n"} {
@@ -55,7 +55,7 @@ func editLine(s string) (Peer, string) {
 	return Client, s
 }
 
-// edit does what one operation of edits.txt says.
+// edit performs one operation of edits.txt.
 func edit(t *testing.T, m *Message, op string) error {
 	verb, rest, _ := strings.Cut(op, " ")
 	d := json.NewDecoder(strings.NewReader(rest))
@@ -132,7 +132,7 @@ func TestEdits(t *testing.T) {
 					t.Errorf("%s: refused, but the line is %s", op, m.Line())
 				}
 				fresh := lookAs(c.peer, m.Line())
-				wantPlaces(t, "after "+op, m, places(fresh))
+				checkPlaces(t, "after "+op, m, places(fresh))
 				if m.Kind() != kind || fresh.Kind() != kind || string(m.LineEnd()) != eol {
 					t.Errorf("%s: %v, %q", op, m.Kind(), m.LineEnd())
 				}
@@ -147,7 +147,7 @@ func TestEdits(t *testing.T) {
 				t.Errorf("Edited: %v", m.Edited())
 			}
 			if string(line) != c.before {
-				t.Errorf("the bytes that came in were changed to %s", line)
+				t.Errorf("the original bytes were changed to %s", line)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestApply(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		splices []Splice
-		want    string // "" for refused
+		want    string // "" if Apply must fail
 	}{
 		{"none", nil, callFrame},
 		{"any order", []Splice{{a, 1, []byte("22")}, {name, 3, []byte(`"yy"`)}}, strings.Replace(strings.Replace(callFrame, `"x"`, `"yy"`, 1), "1}}}", "22}}}", 1)},
@@ -171,14 +171,14 @@ func TestApply(t *testing.T) {
 		{"at the ends", []Splice{{0, 0, []byte(" ")}, {len(callFrame), 0, []byte(" ")}}, " " + callFrame + " "},
 		{"overlap", []Splice{{a, 1, []byte("2")}, {a - 1, 2, nil}}, ""},
 		{"the same twice", []Splice{{a, 1, []byte("2")}, {a, 1, []byte("3")}}, ""},
-		{"insert inside of what is replaced", []Splice{{name, 3, []byte(`"y"`)}, {name + 1, 0, []byte("z")}}, ""},
+		{"insert inside a replaced value", []Splice{{name, 3, []byte(`"y"`)}, {name + 1, 0, []byte("z")}}, ""},
 		{"before the frame", []Splice{{-1, 1, nil}}, ""},
-		{"behind the frame", []Splice{{len(callFrame) + 1, 0, nil}}, ""},
+		{"after the frame", []Splice{{len(callFrame) + 1, 0, nil}}, ""},
 		{"into the line end", []Splice{{len(callFrame), 1, nil}}, ""},
 		{"negative length", []Splice{{a, -1, nil}}, ""},
 		{"overflow", []Splice{{a, int(^uint(0) >> 1), nil}}, ""},
-		{"AddMember of no object", []Splice{AddMember(Value{[]byte("[]"), 5}, "a", []byte("1"))}, ""},
-		{"AddMember of nothing", []Splice{AddMember(Value{}, "a", []byte("1"))}, ""},
+		{"AddMember of an array", []Splice{AddMember(Value{[]byte("[]"), 5}, "a", []byte("1"))}, ""},
+		{"AddMember of no value", []Splice{AddMember(Value{}, "a", []byte("1"))}, ""},
 	} {
 		m := look([]byte(callFrame + "\n"))
 		err := m.Apply(row.splices...)
@@ -191,12 +191,12 @@ func TestApply(t *testing.T) {
 		if err != nil || string(m.Line()) != row.want+"\n" || m.Edited() != (len(row.splices) > 0) {
 			t.Errorf("%s: %v, %s", row.name, err, m.Line())
 		}
-		wantPlaces(t, row.name, m, places(look(m.Line())))
+		checkPlaces(t, row.name, m, places(look(m.Line())))
 	}
 }
 
-// White space around a value is not its part: encoders end in a newline, and
-// the place of a value is that of its first byte. Found by FuzzEdit.
+// White space around a new value is trimmed: encoders end in a newline, and the place of a value is
+// its first byte. Found by FuzzEdit.
 func TestValuesAreTrimmed(t *testing.T) {
 	m := look([]byte(strings.Replace(callFrame, "tools/call", "x", 1)))
 	for _, step := range []struct {
@@ -212,7 +212,7 @@ func TestValuesAreTrimmed(t *testing.T) {
 		if err := step.edit(); err != nil || !strings.HasSuffix(string(m.Frame()), step.want) {
 			t.Errorf("%v: %s, want %s", err, m.Frame(), step.want)
 		}
-		wantPlaces(t, step.want, m, places(look(m.Line())))
+		checkPlaces(t, step.want, m, places(look(m.Line())))
 	}
 	if err := m.Set([]byte("1"), "params", "arguments", "b"); err != ErrShape {
 		t.Error(err)
@@ -246,21 +246,20 @@ func TestMaxEdited(t *testing.T) {
 	}
 	longer := look(frame(MaxEdited + 100))
 	if err := longer.Set([]byte(`"yy"`), "params", "name"); err != ErrTooLarge {
-		t.Errorf("a line that was longer, made longer: %v", err)
+		t.Errorf("a line over the limit, made longer: %v", err)
 	}
 	for _, name := range []string{`""`, `"y"`} {
 		err := longer.Set([]byte(name), "params", "name")
 		if shorter := name == `""`; shorter != (err == nil) {
-			t.Errorf("a line that was longer, with the name %s: %v", name, err)
+			t.Errorf("a line over the limit, with the name %s: %v", name, err)
 		}
 	}
 	if err := longer.Set([]byte(`1`), "params", "arguments", "a"); err != nil {
-		t.Errorf("a line that was longer, made much shorter: %v", err)
+		t.Errorf("a line over the limit, made much shorter: %v", err)
 	}
 }
 
-// What a layer took from a message reads the same however often the message is
-// edited afterwards, until the next frame.
+// Values from a message do not change when the message is edited, until the next Reset.
 func TestValuesOutliveEdits(t *testing.T) {
 	m := look([]byte(callFrame))
 	var held []Value
@@ -275,7 +274,7 @@ func TestValuesOutliveEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := m.Get("params", "arguments", "old"); string(got.Raw) != was[i/2] {
-			t.Fatalf("set to %s, is %s", was[i/2], got.Raw)
+			t.Fatalf("Set %s, but the value is %s", was[i/2], got.Raw)
 		}
 	}
 	for i, v := range held {
@@ -285,7 +284,7 @@ func TestValuesOutliveEdits(t *testing.T) {
 	}
 }
 
-// Appending to a slice of a message must not write into the message.
+// Appending to a slice of a message does not write into the message.
 func TestAppendToParts(t *testing.T) {
 	buffer := []byte(callFrame + "\r\n" + `{"next":"line"}`)
 	m := look(buffer[:len(callFrame)+2])
@@ -326,7 +325,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// A message used for one frame after another keeps nothing of those before.
+// A message that is reused keeps nothing from the frames before.
 func TestMessagesAreReused(t *testing.T) {
 	var m Message
 	var s Scanner
@@ -337,7 +336,7 @@ func TestMessagesAreReused(t *testing.T) {
 		t.Fatal(err)
 	}
 	edited := string(m.Line())
-	kept := m.Clone()
+	clone := m.Clone()
 	second := []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"second","arguments":{}}}` + "\n")
 	was := string(second)
 	m.Reset(Client, second)
@@ -350,32 +349,31 @@ func TestMessagesAreReused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if string(kept.Line()) != edited || !kept.Name().Equals("edited") || !kept.Edited() || string(kept.ID()) != "1" {
-		t.Errorf("the clone became %s", kept.Line())
+	if string(clone.Line()) != edited || !clone.Name().Equals("edited") || !clone.Edited() || string(clone.ID()) != "1" {
+		t.Errorf("the clone became %s", clone.Line())
 	}
 	line := string(m.Line())
-	if err := kept.Set(Quote(strings.Repeat("x", 500)), "params", "arguments", "b"); err != nil || string(m.Line()) != line {
+	if err := clone.Set(Quote(strings.Repeat("x", 500)), "params", "arguments", "b"); err != nil || string(m.Line()) != line {
 		t.Errorf("editing the clone: %v; the other is %s", err, m.Line())
 	}
 	if string(first) != callFrame+"\n" || string(second) != was {
-		t.Error("bytes that came in were changed")
+		t.Error("the original bytes were changed")
 	}
 }
 
-// Room for edits of one large frame is given back with the next frame.
-func TestRoomIsGivenBack(t *testing.T) {
+// The memory for edits of a large frame is freed with the next frame.
+func TestLargeRoomIsFreed(t *testing.T) {
 	m := look([]byte(strings.Replace(callFrame, "1}}}", `"`+strings.Repeat("x", 2*keepRoom)+`"}}}`, 1)))
 	if err := m.Set([]byte(`"y"`), "params", "name"); err != nil {
 		t.Fatal(err)
 	}
 	m.Reset(Client, []byte(callFrame))
 	if cap(m.room) > keepRoom {
-		t.Errorf("%d bytes kept", cap(m.room))
+		t.Errorf("%d bytes are kept", cap(m.room))
 	}
 }
 
-// Edits of frames use the same room again. It grows as long as all edits of a frame do not
-// fit into it.
+// Edits reuse the memory of earlier frames, which grows until all edits of a frame fit into it.
 func TestEditsReuseRoom(t *testing.T) {
 	for _, size := range []int{1, 3000, 100_000} {
 		var m Message
@@ -400,7 +398,7 @@ func TestEditsReuseRoom(t *testing.T) {
 	}
 }
 
-func TestRepliesOfOurOwn(t *testing.T) {
+func TestNewMessages(t *testing.T) {
 	for _, row := range []struct {
 		m    *Message
 		want string
@@ -421,9 +419,9 @@ func TestRepliesOfOurOwn(t *testing.T) {
 		}
 		fresh := look(row.m.Line())
 		if row.m.From == Client {
-			wantPlaces(t, row.want, row.m, places(fresh))
+			checkPlaces(t, row.want, row.m, places(fresh))
 		}
-		// Editing it again leaves the bytes alone that were handed over to be sent.
+		// Another edit does not change the bytes that were already passed on.
 		line := row.m.Line()
 		if err := row.m.Apply(Splice{0, 0, []byte(" ")}); err != nil || string(line) != row.want+"\n" {
 			t.Errorf("editing %s: %v", line, err)
@@ -432,7 +430,7 @@ func TestRepliesOfOurOwn(t *testing.T) {
 		row.m.LookEnvelope()
 		row.m.Set([]byte("1"), "params", "b")
 		if string(line) != row.want+"\n" {
-			t.Errorf("reused, and the line became %s", line)
+			t.Errorf("after a reset, the line became %s", line)
 		}
 	}
 }
@@ -452,7 +450,7 @@ func TestQuote(t *testing.T) {
 		}
 		var back string
 		if err := json.Unmarshal(q, &back); err != nil || back != strings.ToValidUTF8(s, "�") || (Value{Raw: q}).Text() != back {
-			t.Errorf("%q comes back as %q, %v", s, back, err)
+			t.Errorf("%q is decoded as %q, %v", s, back, err)
 		}
 	}
 }
@@ -479,17 +477,17 @@ func TestValues(t *testing.T) {
 		t.Errorf("elements: %s", got)
 	}
 	for range v.Elements() {
-		t.Error("an object has no elements")
+		t.Error("Elements yields an element of an object")
 	}
 	for range v.Get("a", "b").Members() {
-		t.Error("an array has no members")
+		t.Error("Members yields a member of an array")
 	}
 	for range v.Members() {
 		break // the iterator stops
 	}
 	text := Value{Raw: []byte(`"a\n\u00e9\ud83d\ude00\ud83d\/"`)}
 	if (Value{Raw: []byte(`"é/"`)}).View() != "é/" || text.View() != text.Text() || (Value{Raw: []byte(`""`)}).View() != "" || (Value{Raw: []byte("5")}).View() != "" || (Value{}).View() != "" {
-		t.Error("View is not Text")
+		t.Error("View differs from Text")
 	}
 	if got := text.Text(); got != "a\né😀�/" || !text.Equals(got) || text.Equals("a") || text.Equals(got+"x") {
 		t.Errorf("Text: %q", got)
@@ -498,11 +496,11 @@ func TestValues(t *testing.T) {
 		t.Errorf("lone surrogates: %q", got)
 	}
 	if (Value{Raw: []byte("5")}).Text() != "" || (Value{Raw: []byte("5")}).Equals("") || (Value{Raw: []byte(`"`)}).IsString() {
-		t.Error("what is no string has no text")
+		t.Error("a value that is not a string has a text")
 	}
 }
 
-// On text no scanner has accepted the methods stop early and stay inside.
+// On text that no scanner has accepted, the methods of Value do not panic or loop.
 func TestValuesOfGarbage(t *testing.T) {
 	for _, line := range seeds(t) {
 		for n := range min(len(line), 200) {
@@ -520,7 +518,7 @@ func TestValuesOfGarbage(t *testing.T) {
 	}
 }
 
-// After any splices a message has the places that a look at the new frame finds.
+// After any splices, a message has the places that a new scan of the frame finds.
 func TestPlacesAfterSplices(t *testing.T) {
 	texts := []string{"", " ", "3", " 4", "5 ", `"d":6,`, `,"e":7`, `{"f":8}`}
 	compared := 0
@@ -530,10 +528,10 @@ func TestPlacesAfterSplices(t *testing.T) {
 			return // they overlap
 		}
 		if fresh := look(m.Line()); fresh.Plain() && fresh.Kind() == m.Kind() {
-			wantFresh(t, m)
+			checkRescan(t, m)
 			compared++
 		} else if fresh.Plain() {
-			t.Errorf("%s: %v, looked at anew %v", m.Frame(), m.Kind(), fresh.Kind())
+			t.Errorf("%s: %v, after a new scan %v", m.Frame(), m.Kind(), fresh.Kind())
 		}
 	}
 	for _, c := range []struct {
@@ -552,7 +550,7 @@ func TestPlacesAfterSplices(t *testing.T) {
 				}
 			}
 		}
-		var values []Splice // each replaces a value, or stands before or behind one
+		var values []Splice // each replaces a value, or inserts near the start or end of one
 		for _, v := range places(lookAs(c.peer, []byte(c.frame+"\n"))) {
 			for _, text := range texts[:4] {
 				values = append(values, Splice{v.Off, len(v.Raw), []byte(text)}, Splice{v.Off + 1, 0, []byte(text)}, Splice{v.Off + len(v.Raw) - 1, 0, []byte(text)})
@@ -565,6 +563,6 @@ func TestPlacesAfterSplices(t *testing.T) {
 		}
 	}
 	if compared < 500 {
-		t.Errorf("only %d edits gave a message", compared)
+		t.Errorf("only %d edits resulted in a plain message", compared)
 	}
 }

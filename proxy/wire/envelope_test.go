@@ -13,7 +13,7 @@ func TestLookEnvelope(t *testing.T) {
 			var m Message
 			m.Reset(Server, line(t, row[4]))
 			if ok := m.LookEnvelope(); ok != (row[0] != "noise") {
-				t.Errorf("can be a message: %v", ok)
+				t.Errorf("LookEnvelope: %v", ok)
 			}
 			if row[0] != "noise" && m.Ambiguity() != verdict(t, row[0]) {
 				t.Errorf("Ambiguity: %v", m.Ambiguity())
@@ -33,9 +33,9 @@ func TestLookEnvelope(t *testing.T) {
 
 // locate accepts the objects that encoding/json accepts.
 func TestEnvelopeIsAnObject(t *testing.T) {
-	every(`{}":, 1`, 6, func(line string) {
+	everyText(`{}":, 1`, 6, func(line string) {
 		if line == "" || strings.Count(line, "{") > 1 {
-			return // nested values are not looked at
+			return // locate does not check nested values
 		}
 		var m Message
 		m.Reset(Server, []byte(line))
@@ -46,8 +46,8 @@ func TestEnvelopeIsAnObject(t *testing.T) {
 	})
 }
 
-// every calls visit with all texts of up to n bytes of the alphabet.
-func every(alphabet string, n int, visit func(text string)) {
+// everyText calls visit with all texts of up to n bytes of the alphabet.
+func everyText(alphabet string, n int, visit func(text string)) {
 	var grow func(text string)
 	grow = func(text string) {
 		if visit(text); len(text) == n {
@@ -60,26 +60,26 @@ func every(alphabet string, n int, visit func(text string)) {
 	grow("")
 }
 
-// An Envelope and LookEnvelope see the same message, wherever the chunks end.
+// An Envelope and LookEnvelope find the same message, wherever the chunks end.
 func TestEnvelopeInChunks(t *testing.T) {
 	for _, line := range seeds(t) {
-		agreeInChunks(t, line, nil)
-		var every []int
+		checkChunks(t, line, nil)
+		var offsets []int
 		for i := range line {
-			every = append(every, i)
+			offsets = append(offsets, i)
 			if len(line) < 1000 || i%7 == 0 {
-				agreeInChunks(t, line, []int{i})
+				checkChunks(t, line, []int{i})
 			}
 		}
-		agreeInChunks(t, line, every)
+		checkChunks(t, line, offsets)
 		if t.Failed() {
 			return
 		}
 	}
 }
 
-// The id is known from its last byte on, and stays known.
-func TestEnvelopeIDWhileItStreams(t *testing.T) {
+// The id is known after its last byte, and stays known.
+func TestEnvelopeIDDuringFeed(t *testing.T) {
 	for _, row := range []struct{ before, id, after string }{
 		{`{"jsonrpc":"2.0","id":`, `17`, `,"method":"tools/call","params":{"a":["b"],"c":"d"}}`},
 		{`{"result":{"id":3},"jsonrpc":"2.0","id":`, `"a\"b"`, `}`},
@@ -91,20 +91,20 @@ func TestEnvelopeIDWhileItStreams(t *testing.T) {
 			e.Feed([]byte{whole[i]})
 			ended := len(row.before) + len(row.id) - 1
 			if row.id[0] != '"' {
-				ended++ // the byte behind a number says that it has ended
+				ended++ // a number ends only with the byte after it
 			}
 			if want := map[bool]string{true: row.id, false: "-"}[i >= ended]; idText(e.ID()) != want {
-				t.Fatalf("behind %s: ID is %s, want %s", whole[:i+1], idText(e.ID()), want)
+				t.Fatalf("after %s: ID is %s, want %s", whole[:i+1], idText(e.ID()), want)
 			}
 			if !e.CanBeMessage() || e.Complete() != (i >= strings.LastIndexByte(whole, '}')) {
-				t.Fatalf("behind %s: CanBeMessage %v, Complete %v", whole[:i+1], e.CanBeMessage(), e.Complete())
+				t.Fatalf("after %s: CanBeMessage %v, Complete %v", whole[:i+1], e.CanBeMessage(), e.Complete())
 			}
 		}
 	}
 }
 
-// A part of what was too long to keep must not be taken for the whole, however
-// the chunks fall.
+// A part of a name or value that is too long to keep is not taken for the whole, wherever the
+// chunks end.
 func TestEnvelopeTooLongToKeep(t *testing.T) {
 	long := strings.Repeat("x", captureValue)
 	for _, row := range []struct {
@@ -112,9 +112,9 @@ func TestEnvelopeTooLongToKeep(t *testing.T) {
 		id, method string
 		kind       Kind
 	}{
-		{"name that ends like id", `{"` + long + `id":5,"jsonrpc":"2.0","method":"x"}`, "-", "x", Notification},
+		{"name that ends in id", `{"` + long + `id":5,"jsonrpc":"2.0","method":"x"}`, "-", "x", Notification},
 		{"id", `{"jsonrpc":"2.0","id":"` + long + `","method":"x"}`, "-", "x", Request},
-		{"method that ends like tools/call", `{"jsonrpc":"2.0","id":5,"method":"` + long + `\"tools/call"}`, "5", "", Request},
+		{"method that ends in tools/call", `{"jsonrpc":"2.0","id":5,"method":"` + long + `\"tools/call"}`, "5", "", Request},
 		{"error", `{"jsonrpc":"2.0","id":5,"error":"` + long + `"}`, "5", "", Error},
 	} {
 		for step := 1; step < len(row.line); step += 1 + step/2 {
@@ -129,13 +129,13 @@ func TestEnvelopeTooLongToKeep(t *testing.T) {
 				t.Errorf("%s, %d bytes at a time: %v %.20s %.20q", row.name, step, m.Kind(), idText(m.ID()), m.Method())
 			}
 			if m.MethodIs("tools/call") || m.MethodIs("") {
-				t.Errorf("%s, %d bytes at a time: MethodIs", row.name, step)
+				t.Errorf("%s, %d bytes at a time: MethodIs matches", row.name, step)
 			}
 		}
 	}
 }
 
-func TestOversizeShowsNoBytes(t *testing.T) {
+func TestOversizeHasNoBytes(t *testing.T) {
 	var e Envelope
 	e.Feed([]byte(`{"jsonrpc":"2.0","id":"{\"a\":1}","method":"tools/call","params":{"name":"x"}}`))
 	m := Oversize(Client, &e)
@@ -144,16 +144,16 @@ func TestOversizeShowsNoBytes(t *testing.T) {
 			t.Errorf("%v %s %s", m.Kind(), m.ID(), m.Method())
 		}
 		if m.Frame() != nil || len(m.Line()) != 0 || len(m.LineEnd()) != 0 {
-			t.Errorf("bytes: %q %q %q", m.Frame(), m.Line(), m.LineEnd())
+			t.Errorf("an oversize message has bytes: %q %q %q", m.Frame(), m.Line(), m.LineEnd())
 		}
 		for _, v := range []Value{m.Root(), m.Get(), m.Get("a"), m.Get("params"), m.Get("params", "name"), m.Get("result"), m.Params(), m.Result(), m.ErrorObject(), m.Name(), m.Arguments(), m.Meta()} {
 			if v.Exists() {
-				t.Errorf("a value: %s", v.Raw)
+				t.Errorf("an oversize message has a value: %s", v.Raw)
 			}
 		}
 		for _, err := range []error{m.Set([]byte("1"), "params", "a"), m.Delete("params", "a"), m.Delete("a"), m.Prepend([]byte("1"), "result"), m.Apply(Splice{0, 1, nil})} {
 			if err != ErrTooLarge {
-				t.Errorf("an edit: %v", err)
+				t.Errorf("an edit: %v, want ErrTooLarge", err)
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func TestOversizeShowsNoBytes(t *testing.T) {
 	}
 }
 
-// A line that turns out to be none, far behind its id, answers nothing.
+// If a line turns out to be invalid long after its id, the message has no id.
 func TestOversizeOfGarbage(t *testing.T) {
 	var e Envelope
 	e.Feed([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call" "x"`))
@@ -175,7 +175,7 @@ func TestOversizeOfGarbage(t *testing.T) {
 		t.Errorf("%v %s %s", m.Kind(), m.ID(), m.Method())
 	}
 	if string(e.ID()) != "1" {
-		t.Error("the id was read all the same, and a refusal goes to it")
+		t.Error("the Envelope has no id, although a refusal needs it")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestLookEnvelopeAllocatesNothing(t *testing.T) {
 		}
 		line := line(t, row[4])
 		if bytes.HasPrefix(line, []byte("[")) {
-			continue // syntax is checked by encoding/json
+			continue // encoding/json checks the syntax, and allocates
 		}
 		if n := testing.AllocsPerRun(10, func() {
 			m.Reset(Server, line)
@@ -198,7 +198,7 @@ func TestLookEnvelopeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Skipping finds the ends that a decoder finds, at every offset of a word.
+// skipValue finds the same ends as a decoder, at every alignment.
 func TestSkipValue(t *testing.T) {
 	for _, row := range table(t, "corpus.txt", 3) {
 		frame := line(t, row[2])
@@ -210,7 +210,7 @@ func TestSkipValue(t *testing.T) {
 				want := -1
 				if b[i] == '{' || b[i] == '[' || b[i] == '"' {
 					if d.Decode(&v) != nil {
-						continue // a quote that ends a string, say
+						continue // for example a quote that ends a string
 					}
 					want = i + len(v)
 				} else {
@@ -220,17 +220,17 @@ func TestSkipValue(t *testing.T) {
 					t.Fatalf("%s: the value at %d ends at %d, want %d", b, i, got, want)
 				}
 				if got := skipValue(b[:want:want], i); got != want {
-					t.Fatalf("%s: the value at %d, cut off behind it, ends at %d, want %d", b, i, got, want)
+					t.Fatalf("%s: the value at %d, with nothing after it, ends at %d, want %d", b, i, got, want)
 				}
 				if got := skipValue(b[:want-1:want-1], i); got != -1 {
-					t.Fatalf("%s: the value at %d, cut short, ends at %d", b, i, got)
+					t.Fatalf("%s: the value at %d, without its last byte, ends at %d, want -1", b, i, got)
 				}
 			}
 		}
 	}
 }
 
-// A string is skipped the same way by words, by IndexByte and in two parts.
+// stringEnd finds the end of a string whether it scans it by words, by IndexByte or in two parts.
 func TestStringEnd(t *testing.T) {
 	parts := []string{"", `\"`, `\\`, `\\\"`, `\\\\`, "x", "é", `\`, strings.Repeat("y", 7), strings.Repeat("y", 63), strings.Repeat("y", 64), strings.Repeat("y", 200), strings.Repeat(`\\`, 40), strings.Repeat(`\"`, 40)}
 	for _, a := range parts {
@@ -247,7 +247,7 @@ func TestStringEnd(t *testing.T) {
 					}
 				}
 				if want == len(in) && !escapedEnd(in) {
-					in += `"` // else the string does not end
+					in += `"` // now the string ends there
 				}
 				end, escaped := stringEnd([]byte(in), 0)
 				if end != want || escaped != (want == len(in) && escapedEnd(in)) {

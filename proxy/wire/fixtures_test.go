@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// table reads testdata/name: lines of columns between " | ". Empty lines and
-// lines that begin with # are left out.
+// table reads the rows of testdata/name, whose columns are separated by " | ". It skips empty
+// lines and lines that begin with #.
 func table(t testing.TB, name string, columns int) [][]string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
@@ -32,7 +32,7 @@ func table(t testing.TB, name string, columns int) [][]string {
 
 var repeated = regexp.MustCompile(`<<(\d+)\*(.*?)>>`)
 
-// expand replaces <<n*text>> by n times text.
+// expand replaces each <<n*text>> by n times text.
 func expand(s string) string {
 	return repeated.ReplaceAllStringFunc(s, func(r string) string {
 		m := repeated.FindStringSubmatch(r)
@@ -41,7 +41,7 @@ func expand(s string) string {
 	})
 }
 
-// line reads a Go string with repetitions.
+// line unquotes a Go string and expands its repetitions.
 func line(t testing.TB, quoted string) []byte {
 	t.Helper()
 	s, err := strconv.Unquote(quoted)
@@ -51,7 +51,7 @@ func line(t testing.TB, quoted string) []byte {
 	return []byte(expand(s))
 }
 
-// argumentNames are those the rows of ambiguous.txt are about.
+// argumentNames are the names of arguments for which ambiguous.txt has rows.
 var argumentNames = [][]string{{"workspace", "path", "größe"}, {"id"}, {"key"}}
 
 var verdicts = map[string]Ambiguity{
@@ -69,7 +69,7 @@ func verdict(t testing.TB, word string) Ambiguity {
 	return a
 }
 
-// ambiguous returns the lines of ambiguous.txt.
+// ambiguousLines returns the lines of ambiguous.txt.
 func ambiguousLines(t testing.TB) (lines [][]byte) {
 	for _, row := range table(t, "ambiguous.txt", 5) {
 		lines = append(lines, line(t, row[4]))
@@ -77,7 +77,7 @@ func ambiguousLines(t testing.TB) (lines [][]byte) {
 	return lines
 }
 
-// A markedFrame is a frame of places.txt.
+// A markedFrame is a frame of places.txt and the values that are marked in it.
 type markedFrame struct {
 	peer, kind string
 	frame      []byte

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a server may write is told from what it logs.
+// HasForm distinguishes messages from log lines of a server.
 func TestHasForm(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(`
 yes {"jsonrpc":"2.0","id":1,"result":{}}
@@ -69,7 +69,7 @@ no  {"jsonrpc":"2.0","id":1,"method":"a","params":{'b':1}}
 
 // validStart accepts the strings and numbers that encoding/json accepts, in UTF-8.
 func TestValidStart(t *testing.T) {
-	every("\"\\u0-1.e~\x7f\x1f\xff", 4, func(text string) {
+	everyText("\"\\u0-1.e~\x7f\x1f\xff", 4, func(text string) {
 		if text != "" && validStart([]byte(text)) != (json.Valid([]byte(text)) && utf8.ValidString(text)) {
 			t.Errorf("%q: %v", text, validStart([]byte(text)))
 		}

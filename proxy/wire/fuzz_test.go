@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// seeds are the frames of all fixtures, without the giants.
+// seeds returns the frames of all fixtures except the very large ones.
 func seeds(t testing.TB) (frames [][]byte) {
 	frames = ambiguousLines(t)
 	for _, row := range table(t, "corpus.txt", 3) {
@@ -32,36 +32,35 @@ func seeds(t testing.TB) (frames [][]byte) {
 	return slices.DeleteFunc(frames, func(f []byte) bool { return len(f) > 8000 })
 }
 
-// FuzzLook holds the scanner against the slow specification, and what it found
-// against the readers that are out there.
+// FuzzLook compares the scanner with specPlain, and the values that it found with those that other
+// JSON readers find.
 func FuzzLook(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		m := look(line)
-		plain, batch := slowPlain(m.Frame())
+		plain, batch := specPlain(m.Frame())
 		if m.Plain() != plain {
-			t.Fatalf("Plain is %v (%v), by the slow way %v", m.Plain(), m.Ambiguity(), plain)
+			t.Fatalf("Plain is %v (%v), specPlain returns %v", m.Plain(), m.Ambiguity(), plain)
 		}
 		if plain && (m.Kind() == Batch) != batch {
 			t.Fatalf("Kind is %v", m.Kind())
 		}
 		if plain && !batch {
-			agree(t, m)
-			looksAgree(t, m)
+			checkReaders(t, m)
+			checkLookEnvelope(t, m)
 		}
 	})
 }
 
-// looksAgree holds LookEnvelope against the look at the whole of a plain frame: to
-// both it is the same message.
-func looksAgree(t *testing.T, m *Message) {
+// checkLookEnvelope checks that LookEnvelope and Look find the same message in a plain frame.
+func checkLookEnvelope(t *testing.T, m *Message) {
 	var e Message
 	e.Reset(m.From, m.Line())
 	message := e.LookEnvelope()
 	if !message || e.Kind() != m.Kind() || e.Ambiguity() != 0 || e.Method() != m.Method() {
-		t.Fatalf("LookEnvelope says %v, %v %v", message, e.Kind(), e.Ambiguity())
+		t.Fatalf("LookEnvelope returns %v, %v %v", message, e.Kind(), e.Ambiguity())
 	}
 	for _, s := range []slot{slotID, slotParams, slotResult, slotError} {
 		if e.spans[s] != m.spans[s] {
@@ -70,7 +69,7 @@ func looksAgree(t *testing.T, m *Message) {
 	}
 }
 
-// An encoding/json reader into structs matches names by folding.
+// The struct types are for encoding/json, which matches names without regard to case.
 type structCall struct {
 	JSONRPC json.RawMessage `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -90,8 +89,8 @@ type structArguments struct {
 	Workspace json.RawMessage `json:"workspace"`
 }
 
-// agree compares what readers find in a plain frame.
-func agree(t *testing.T, m *Message) {
+// checkReaders checks that all readers find the same values in a plain frame.
+func checkReaders(t *testing.T, m *Message) {
 	frame := m.Frame()
 	var call structCall
 	var params structParams
@@ -135,8 +134,8 @@ func agree(t *testing.T, m *Message) {
 			t.Errorf("%s is not at %d", strings.Join(c.path, "."), c.found.Off)
 		}
 	}
-	// go-sdk's own reader may refuse a plain frame, for what an error holds, but
-	// reads no other request from it.
+	// go-sdk may refuse a plain frame because of the content of an error, but does not read another
+	// request from it.
 	if read, err := jsonrpc.DecodeMessage(frame); err == nil {
 		r, ok := read.(*jsonrpc.Request)
 		if ok != (m.Kind() == Request || m.Kind() == Notification) || ok && (r.Method != m.Method() || string(r.Params) != string(m.Params().Raw)) {
@@ -158,7 +157,7 @@ func raw(n *node) string {
 	return n.raw
 }
 
-// decode reads an object into a struct; anything else leaves it empty.
+// decode reads an object into a struct. It ignores other values.
 func decode(t *testing.T, frame json.RawMessage, to any) {
 	t.Helper()
 	if len(frame) == 0 || bytes.TrimLeft(frame, " \t")[0] != '{' {
@@ -175,7 +174,7 @@ func mapMember(object json.RawMessage, name string) json.RawMessage {
 	return m[name]
 }
 
-// FuzzEnvelope reads lines whole and in chunks.
+// FuzzEnvelope compares an Envelope fed in chunks with LookEnvelope.
 func FuzzEnvelope(f *testing.F) {
 	for i, s := range seeds(f) {
 		f.Add(s, uint16(i), uint8(i))
@@ -186,20 +185,20 @@ func FuzzEnvelope(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, line []byte, cut uint16, step uint8) {
-		agreeInChunks(t, line, nil)
+		checkChunks(t, line, nil)
 		n := int(cut) % (len(line) + 1)
-		agreeInChunks(t, line, []int{n})
+		checkChunks(t, line, []int{n})
 		var steps []int
 		for i := 0; i < len(line); i += 1 + int(step)%23 {
 			steps = append(steps, i)
 		}
-		agreeInChunks(t, line, steps)
+		checkChunks(t, line, steps)
 	})
 }
 
-// agreeInChunks compares LookEnvelope with an Envelope fed with the line cut at
-// the offsets. To the Envelope, ids and methods over captureValue are unreadable.
-func agreeInChunks(t *testing.T, line []byte, cuts []int) {
+// checkChunks compares LookEnvelope with an Envelope that gets the line in chunks, cut at the
+// offsets. An Envelope does not keep ids and methods longer than captureValue.
+func checkChunks(t *testing.T, line []byte, cuts []int) {
 	t.Helper()
 	var e Envelope
 	from := 0
@@ -212,13 +211,13 @@ func agreeInChunks(t *testing.T, line []byte, cuts []int) {
 	message := m.LookEnvelope()
 	o := Oversize(Server, &e)
 	if o.Frame() != nil || o.Line() != nil || o.Root().Exists() || o.Get("id").Exists() || o.Plain() {
-		t.Errorf("%q: an oversize message shows bytes", line)
+		t.Errorf("%q: an oversize message has bytes", line)
 	}
 	if b := bytes.TrimLeft(m.Frame(), " \t\r\n"); len(b) > 0 && b[0] == '[' {
 		if message && !(e.Complete() && o.Kind() == Batch) {
-			t.Errorf("%q, cut at %v: no batch", line, cuts)
+			t.Errorf("%q, cut at %v: not a batch", line, cuts)
 		}
-		return // an Envelope does not look into it
+		return // an Envelope does not read the members of a batch
 	}
 	if message && !e.Complete() {
 		t.Errorf("%q, cut at %v: not complete", line, cuts)
@@ -239,7 +238,7 @@ func agreeInChunks(t *testing.T, line []byte, cuts []int) {
 	}
 }
 
-// FuzzEdit edits plain frames and compares bytes, meaning and places.
+// FuzzEdit edits plain frames and checks the bytes, the meaning and the places of values.
 func FuzzEdit(f *testing.F) {
 	for i, s := range seeds(f) {
 		f.Add(s, uint8(i), "workspace", []byte(`"w"`))
@@ -251,13 +250,13 @@ func FuzzEdit(f *testing.F) {
 		}
 		m := look(line)
 		if !m.Plain() || m.Kind() == Batch {
-			wantRefused(t, m)
+			checkEditsRefused(t, m)
 			return
 		}
 		before := bytes.Clone(m.Frame())
 		held := m.Get(editPath(op, key)...)
 		was := string(held.Raw)
-		for range 3 { // the second writes over what the first wrote
+		for range 3 { // each edit reuses the memory of an earlier one
 			editOnce(t, m, op, key, raw)
 			op = op>>2 | op<<6
 		}
@@ -265,12 +264,12 @@ func FuzzEdit(f *testing.F) {
 			t.Errorf("a value from before the edit reads %q, was %q", held.Raw, was)
 		}
 		if again := look(line); !bytes.Equal(again.Frame(), before) {
-			t.Error("the line that came in was written to")
+			t.Error("an edit changed the original line")
 		}
 	})
 }
 
-func wantRefused(t *testing.T, m *Message) {
+func checkEditsRefused(t *testing.T, m *Message) {
 	if m.Kind() == Batch && m.Plain() {
 		return
 	}
@@ -279,7 +278,7 @@ func wantRefused(t *testing.T, m *Message) {
 		m.Apply(Splice{0, 0, []byte(" ")}),
 	} {
 		if err != ErrNotPlain {
-			t.Errorf("an edit of what is not plain: %v", err)
+			t.Errorf("an edit of a message that is not plain: %v, want ErrNotPlain", err)
 		}
 	}
 }
@@ -350,16 +349,16 @@ func editOnce(t *testing.T, m *Message, op uint8, key string, raw []byte) {
 	if !json.Valid(after) || !reflect.DeepEqual(meaning(after), want) {
 		t.Fatalf("op %d %q %s: %s\nbecame %s", op&3, path, raw, before, after)
 	}
-	wantLocal(t, op, value, before, after)
+	checkEditIsLocal(t, op, value, before, after)
 	if string(m.Line()) != string(after)+eol || string(m.LineEnd()) != eol {
 		t.Fatalf("the line is %q", m.Line())
 	}
-	wantFresh(t, m)
+	checkRescan(t, m)
 }
 
-// wantLocal checks that an edit has only put bytes in, only taken bytes out, or
-// changed the value that it names.
-func wantLocal(t *testing.T, op uint8, value Value, before, after []byte) {
+// checkEditIsLocal checks that an edit only inserted bytes, only removed bytes, or changed only the
+// value that it names.
+func checkEditIsLocal(t *testing.T, op uint8, value Value, before, after []byte) {
 	prefix := 0
 	for prefix < min(len(before), len(after)) && before[prefix] == after[prefix] {
 		prefix++
@@ -375,35 +374,35 @@ func wantLocal(t *testing.T, op uint8, value Value, before, after []byte) {
 		}
 	case op&3 == 0 || op&3 == 2:
 		if prefix+suffix < len(before) {
-			t.Fatalf("bytes are gone: %s\nbecame %s", before, after)
+			t.Fatalf("an insertion removed bytes: %s\nbecame %s", before, after)
 		}
 	case op&3 == 1:
 		if prefix+suffix < len(after) {
-			t.Fatalf("bytes are new: %s\nbecame %s", before, after)
+			t.Fatalf("a removal inserted bytes: %s\nbecame %s", before, after)
 		}
 	}
 }
 
-// wantFresh compares what m has recorded with a look at its frame anew.
-func wantFresh(t *testing.T, m *Message) {
+// checkRescan compares m with a new scan of its frame.
+func checkRescan(t *testing.T, m *Message) {
 	fresh := look(m.Line())
 	if fresh.Ambiguity() == NotJSON || fresh.Ambiguity() == EqualKeys {
-		t.Fatalf("after the edit %v: %s", fresh.Ambiguity(), m.Frame())
+		t.Fatalf("the edited frame is %v: %s", fresh.Ambiguity(), m.Frame())
 	}
 	if fresh.Kind() != m.Kind() {
-		t.Fatalf("after the edit %v, looked at anew %v: %s", m.Kind(), fresh.Kind(), m.Frame())
+		t.Fatalf("Kind after the edit: %v, after a new scan: %v: %s", m.Kind(), fresh.Kind(), m.Frame())
 	}
 	if !m.deep {
 		fresh.LookEnvelope()
 	}
-	wantPlaces(t, string(m.Frame()), m, places(fresh))
+	checkPlaces(t, string(m.Frame()), m, places(fresh))
 }
 
-// treeSet does to a decoded frame what Set does; nil if Set cannot.
+// treeSet does what Set does, on a decoded frame. It returns nil if Set must fail.
 func treeSet(tree any, path []string, v any) any {
 	if len(path) == 1 {
 		if _, there := tree.(map[string]any)[path[0]]; !there {
-			return nil // no member of the envelope is added
+			return nil // Set does not add members to the envelope
 		}
 	} else if _, there := tree.(map[string]any)[path[0]]; !there {
 		return nil
@@ -449,7 +448,7 @@ func treeArray(tree any, path []string, change func([]any) []any) any {
 	return tree
 }
 
-// FuzzReader cuts a stream into lines, however it comes.
+// FuzzReader checks that a Reader finds the same lines whatever the sizes of the reads.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("a\nbb\r\n\nccc"), uint8(3), []byte{1, 2, 3})
 	f.Add([]byte(strings.Repeat("0123456789\n", 20)), uint8(11), []byte{0, 7})
@@ -472,7 +471,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// A streamed line is one over the limit.
+// A readLine is a line from a Reader. A line over the limit is streamed.
 type readLine struct {
 	text     string
 	streamed bool
@@ -480,7 +479,7 @@ type readLine struct {
 
 func splitLines(data []byte, limit int) (lines []readLine) {
 	for line := range bytes.Lines(data) {
-		// A line of the limit may go on as long as its newline has not come.
+		// A line that fills the limit without a newline may be longer, so it is streamed.
 		streamed := len(line) > limit || len(line) == limit && line[limit-1] != '\n'
 		lines = append(lines, readLine{string(line), streamed})
 	}
@@ -494,7 +493,7 @@ func readLines(r *Reader, limit int) (lines []readLine, err error) {
 		line, more, err := r.Next()
 		if err != nil {
 			if len(line) > 0 || more || streamed {
-				lines = append(lines, readLine{"bytes or an open line beside an error", true})
+				lines = append(lines, readLine{"bytes or an open line together with an error", true})
 			}
 			return lines, err
 		}
@@ -513,7 +512,7 @@ func readLines(r *Reader, limit int) (lines []readLine, err error) {
 	}
 }
 
-// An unevenReader reads as many bytes at a time as reads says, sometimes none.
+// An unevenReader returns reads[n] bytes at a time, which may be 0.
 type unevenReader struct {
 	data  []byte
 	reads []byte

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// hostile are values that scans trip over which look at a byte more than a
-// bounded number of times. Each has about n bytes.
+// hostile makes values of about n bytes that take very long to scan if a scanner reads bytes more
+// than a bounded number of times.
 var hostile = []struct {
 	name    string
 	verdict Ambiguity
@@ -47,10 +47,10 @@ var hostile = []struct {
 	}},
 	{"deep arrays", TooDeep, func(n int) string { return strings.Repeat(`[`, n/2) + strings.Repeat(`]`, n/2) }},
 	{"deep objects", TooDeep, func(n int) string { return strings.Repeat(`{"a":`, n/6) + "0" + strings.Repeat(`}`, n/6) }},
-	{"deep to 500, again and again", 0, func(n int) string {
+	{"many values of depth 500", 0, func(n int) string {
 		return `[` + strings.Repeat(strings.Repeat(`[`, 500)+strings.Repeat(`]`, 500)+",", n/1001) + `0]`
 	}},
-	{"too deep, again and again", TooDeep, func(n int) string {
+	{"many values that are too deep", TooDeep, func(n int) string {
 		return `[` + strings.Repeat(strings.Repeat(`[`, 600)+strings.Repeat(`]`, 600)+",", n/1201) + `0]`
 	}},
 	{"open brackets", NotJSON, func(n int) string { return strings.Repeat(`[`, n) }},
@@ -63,8 +63,8 @@ func hostileFrame(value string) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"arguments":{"a":` + value + `}}}`)
 }
 
-// Reading takes time in proportion to the length. A scan that is quadratic
-// takes hours for what has five minutes here.
+// The time of a scan is proportional to the length. A quadratic scan would take hours; the limit is
+// five minutes.
 func TestLinear(t *testing.T) {
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
@@ -82,15 +82,15 @@ func TestLinear(t *testing.T) {
 				e.Feed(rest[:n])
 				rest = rest[n:]
 			}
-			if took := time.Since(start); took > 5*time.Minute { // with -race, beside other tests
-				t.Errorf("took %v", took)
+			if took := time.Since(start); took > 5*time.Minute { // with -race and other tests at the same time
+				t.Errorf("the scans took %v", took)
 			}
 		})
 	}
 }
 
-// Figures far below those of BenchmarkLook show a step that is not linear: they
-// should hardly differ from one size to the other.
+// BenchmarkLookHostile shows steps that are not linear: the speeds of the two sizes should be almost
+// equal, and not far below those of BenchmarkLook.
 func BenchmarkLookHostile(b *testing.B) {
 	for _, h := range hostile {
 		for _, n := range []int{64 << 10, 4 << 20} {

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/internal/room"
 )
 
-// A line that is kept is a copy, unless it may be kept as it is.
+// KeepLine returns a copy of the line, unless nobody will change the line's own bytes.
 func TestKeepLine(t *testing.T) {
 	lent := room.Borrow(1)
 	defer lent.Release()
@@ -40,8 +40,8 @@ func TestKeepLine(t *testing.T) {
 	}
 }
 
-// The line of a large edit that somebody keeps is not written to by the edits of later messages,
-// and one that the message was reset to does not give back what it did not borrow.
+// Edits of later messages do not change a large edited line that was kept. A message that was made
+// by ResetTo does not release memory that it did not borrow.
 func TestKeepLargeEdit(t *testing.T) {
 	frame := []byte(strings.Replace(callFrame, "1}}}", `"`+strings.Repeat("x", 2*keepRoom)+`"}}}`, 1))
 	var m, other Message
@@ -90,17 +90,18 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	if other.Reset(Server, nil); other.Beside != nil {
-		t.Error("it is beside the next message")
+		t.Error("the next message has the Beside of the last one")
 	}
 }
 
-// A message lacks the names only if a look searched for them and what it found still stands.
+// LacksArgumentNames reports true only if Look searched for the names and the message was not edited
+// since.
 func TestLacksArgumentNames(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":`
 	for _, c := range []struct {
 		names     [][]string
 		arguments string
-		none      bool
+		lacks     bool
 	}{
 		{nil, `{"path":1}`, false},
 		{[][]string{{"path"}}, `{}`, true},
@@ -112,14 +113,14 @@ func TestLacksArgumentNames(t *testing.T) {
 		var m Message
 		m.Reset(Client, []byte(call+c.arguments+"}}\n"))
 		s := Scanner{ArgumentNames: c.names}
-		if s.Look(&m); !m.Plain() || m.LacksArgumentNames() != c.none {
+		if s.Look(&m); !m.Plain() || m.LacksArgumentNames() != c.lacks {
 			t.Errorf("%s with the names %q: %v, %t", c.arguments, c.names, m.Ambiguity(), m.LacksArgumentNames())
 		}
 		if err := m.Set([]byte("1"), "params", "arguments", "path"); err != nil || m.LacksArgumentNames() {
 			t.Errorf("%s after an edit: %v, %t", c.arguments, err, m.LacksArgumentNames())
 		}
 		if n := NewMessage(Client, bytes.Clone(m.Frame())); n.LacksArgumentNames() {
-			t.Errorf("%s: a message that was not searched has no names", c.arguments)
+			t.Errorf("%s: LacksArgumentNames is true for a message that was not searched", c.arguments)
 		}
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/text/cases"
 )
 
-// A node is a JSON value as the slow way reads it: encoding/json's tokens, and
-// nothing of this package.
+// A node is a JSON value, parsed with encoding/json and without the code of this package.
 type node struct {
 	raw      string
 	object   bool
@@ -93,8 +92,8 @@ func (n *node) equalNames() bool {
 	return slices.ContainsFunc(n.elements, (*node).equalNames)
 }
 
-// first and last return the member a reader takes who takes the first or last
-// of that name; nil if there is none.
+// first and last return the value of the first or last member with a name, or nil. Readers
+// choose either.
 func (n *node) first(name string) *node {
 	if n != nil {
 		for _, m := range n.members {
@@ -117,13 +116,14 @@ func (n *node) last(name string) (found *node) {
 	return found
 }
 
+// twins reports whether n has a member whose name SameName takes for a known name.
 func (n *node) twins(known ...string) bool {
 	if n == nil {
 		return false
 	}
 	for _, m := range n.members {
 		for _, k := range known {
-			if m.name != k && slowFold(m.name) == slowFold(k) {
+			if m.name != k && specFold(m.name) == specFold(k) {
 				return true
 			}
 		}
@@ -131,12 +131,12 @@ func (n *node) twins(known ...string) bool {
 	return false
 }
 
-// invisible are the characters that some reader trims or drops: blanks, control and
-// format characters, the dot above, and Unicode's other default ignorable ones.
+// invisible matches the characters that some readers trim or drop: blanks, control and format
+// characters, the combining dot above, and the other default ignorable characters of Unicode.
 var invisible = regexp.MustCompile(`[\p{Z}\p{Cc}\p{Cf}\x{307}\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{2065}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}\x{fff0}-\x{fff8}\x{e0000}-\x{e0fff}]`)
 
-// slowFold is what SameName compares.
-func slowFold(s string) string {
+// specFold returns the form of a name that SameName compares.
+func specFold(s string) string {
 	s = strings.NewReplacer("ı", "i", "İ", "i").Replace(invisible.ReplaceAllString(s, ""))
 	return cases.Fold().String(s)
 }
@@ -167,8 +167,8 @@ func (n *node) argumentTwins(names [][]string) bool {
 
 var escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\.|�`)
 
-// clear reports whether n is a string without NUL and lone surrogates. A lone
-// surrogate comes out as U+FFFD that was neither written nor escaped as such.
+// clear reports whether n is a string without NUL and lone surrogates. encoding/json decodes a lone
+// surrogate to U+FFFD, so clear compares the number of U+FFFD in the text and in the source.
 func (n *node) clear() bool {
 	if n == nil || !n.isString || strings.Contains(n.text, "\x00") {
 		return false
@@ -184,8 +184,8 @@ func (n *node) clear() bool {
 
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// slowPlain is the specification of Plain, by other means.
-func slowPlain(frame []byte) (plain, batch bool) {
+// specPlain is the specification of Plain: the same result from slow and simple code.
+func specPlain(frame []byte) (plain, batch bool) {
 	if !utf8.Valid(frame) || bytes.ContainsAny(frame, "\r\n") || !json.Valid(frame) {
 		return false, false
 	}
@@ -218,7 +218,7 @@ func slowPlain(frame []byte) (plain, batch bool) {
 		failure != nil && !failure.object:
 		return false, false
 	}
-	if method != nil && slices.ContainsFunc(methods[:], func(m string) bool { return method.text != m && slowFold(method.text) == slowFold(m) }) {
+	if method != nil && slices.ContainsFunc(methods[:], func(m string) bool { return method.text != m && specFold(method.text) == specFold(m) }) {
 		return false, false
 	}
 	if method != nil && method.text == "tools/call" {
@@ -230,8 +230,7 @@ func slowPlain(frame []byte) (plain, batch bool) {
 	return true, false
 }
 
-// meaning returns a value that reflect.DeepEqual compares as JSON would, with
-// numbers as they are written.
+// meaning decodes a frame for reflect.DeepEqual. Numbers keep their spelling.
 func meaning(frame []byte) any {
 	d := json.NewDecoder(bytes.NewReader(frame))
 	d.UseNumber()

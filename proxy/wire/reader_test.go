@@ -31,8 +31,8 @@ func TestReader(t *testing.T) {
 		{"twice the limit", 8, "123456781234567\n1\n", lines{{"123456781234567\n", true}, {"1\n", false}}},
 		{"many times the limit", 8, strings.Repeat("x", 100) + "\n1\n", lines{{strings.Repeat("x", 100) + "\n", true}, {"1\n", false}}},
 		{"over the limit without newline", 8, "123456789", lines{{"123456789", true}}},
-		// The reader cannot tell that no newline follows, unless the source says so
-		// along with the bytes. Found by FuzzReader.
+		// The reader does not know that no newline follows, unless the source returns io.EOF together
+		// with the bytes. Found by FuzzReader.
 		{"exactly the limit without newline", 8, "12345678", lines{{"12345678", true}}},
 		{"short of the limit without newline", 8, "1234567", lines{{"1234567", false}}},
 		{"crlf across the limit", 8, "1234567\r\n", lines{{"1234567\r\n", true}}},
@@ -54,9 +54,9 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// A Reader that begins with bytes which were read before, in a buffer of any size, hands out the
-// same lines as one that reads all of them.
-func TestReaderBegins(t *testing.T) {
+// A Reader that begins with bytes that were already read, in a buffer of any size, returns the same
+// lines as a Reader that reads everything.
+func TestReaderBegin(t *testing.T) {
 	const large = 2 * smallBuffer
 	for _, row := range []struct {
 		hold int
@@ -82,8 +82,8 @@ func TestReaderBegins(t *testing.T) {
 	}
 }
 
-// Lines that end at, before and behind the edges of the buffers, at their real
-// sizes.
+// Lines may end exactly at, before and after the ends of the buffers, which have their real sizes
+// here.
 func TestReaderAtBufferEdges(t *testing.T) {
 	const hold = 1 << 20
 	var in bytes.Buffer
@@ -95,7 +95,7 @@ func TestReaderAtBufferEdges(t *testing.T) {
 	}
 	all := bytes.Clone(in.Bytes())
 	for _, pipe := range []int{1 << 12, 1 << 16, 1<<16 - 1, 12345, 1 << 24} {
-		r := NewReader(&pieces{bytes.NewReader(all), pipe}, hold)
+		r := NewReader(&limitedReader{bytes.NewReader(all), pipe}, hold)
 		rest := all
 		for i, n := range want {
 			got := 0
@@ -120,19 +120,19 @@ func TestReaderAtBufferEdges(t *testing.T) {
 	}
 }
 
-type pieces struct {
+type limitedReader struct {
 	src io.Reader
 	n   int
 }
 
-func (p *pieces) Read(b []byte) (int, error) { return p.src.Read(b[:min(len(b), p.n)]) }
+func (p *limitedReader) Read(b []byte) (int, error) { return p.src.Read(b[:min(len(b), p.n)]) }
 
 func TestReaderErrors(t *testing.T) {
 	broken := errors.New("broken")
 	for _, with := range []bool{false, true} {
 		src := io.MultiReader(strings.NewReader("a\nb\nc"), iotest.ErrReader(broken))
 		if with {
-			src = &lastRead{data: []byte("a\nb\nc"), err: broken}
+			src = &onceReader{data: []byte("a\nb\nc"), err: broken}
 		}
 		r := NewReader(src, 0)
 		for _, want := range []string{"a\n", "b\n", "c"} {
@@ -147,19 +147,19 @@ func TestReaderErrors(t *testing.T) {
 			}
 		}
 	}
-	r := NewReader(&lastRead{}, 0)
+	r := NewReader(&onceReader{}, 0)
 	if _, _, err := r.Next(); err != io.ErrNoProgress {
-		t.Errorf("a source that gives nothing: %v", err)
+		t.Errorf("a source without bytes and error: %v, want io.ErrNoProgress", err)
 	}
 }
 
-// A lastRead returns its bytes and its error in one Read, and then nothing.
-type lastRead struct {
+// A onceReader returns its bytes and its error in the first Read, and then no bytes.
+type onceReader struct {
 	data []byte
 	err  error
 }
 
-func (p *lastRead) Read(b []byte) (int, error) {
+func (p *onceReader) Read(b []byte) (int, error) {
 	n := copy(b, p.data)
 	p.data = nil
 	return n, p.err
@@ -169,7 +169,7 @@ func TestOnLongLine(t *testing.T) {
 	r := newReader(strings.NewReader("12345678\n1234567\n"+strings.Repeat("x", 30)+"\n1\n"), 1000, 8)
 	calls := 0
 	r.OnLongLine(func() { calls++ })
-	for i, want := range []int{1, 1, 1, 1} { // one step is enough for the third
+	for i, want := range []int{1, 1, 1, 1} { // the callback is called only once
 		if _, _, err := r.Next(); err != nil || calls != want {
 			t.Errorf("line %d: %d calls, %v", i, calls, err)
 		}
@@ -188,7 +188,7 @@ func TestAppendToLine(t *testing.T) {
 }
 
 func TestBuffered(t *testing.T) {
-	r := NewReader(&pieces{strings.NewReader("a\nb\nccc\nd"), 6}, 0)
+	r := NewReader(&limitedReader{strings.NewReader("a\nb\nccc\nd"), 6}, 0)
 	for i, want := range []bool{false, true, false, false} {
 		if i > 0 {
 			if _, _, err := r.Next(); err != nil {
@@ -197,16 +197,16 @@ func TestBuffered(t *testing.T) {
 		}
 		for range 2 {
 			if got := r.Buffered(); got != want {
-				t.Errorf("behind line %d: %v", i, got)
+				t.Errorf("Buffered after line %d: %v", i, got)
 			}
 		}
 	}
 }
 
-// lineOf gives one endless line of n bytes and its newline.
-type lineOf struct{ n int }
+// longLine is a source of one line of n bytes and its newline.
+type longLine struct{ n int }
 
-func (l *lineOf) Read(b []byte) (int, error) {
+func (l *longLine) Read(b []byte) (int, error) {
 	if l.n < 0 {
 		return 0, io.EOF
 	}
@@ -223,10 +223,10 @@ func (l *lineOf) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A line of 1 GiB goes by in chunks, in the memory of the hold limit.
+// A line over the hold limit is streamed in chunks and takes no more memory than the limit.
 func TestReaderStreamsInBoundedMemory(t *testing.T) {
-	const n = 1 << 27 // 16 times what may be held
-	r := NewReader(&lineOf{n}, 0)
+	const n = 1 << 27 // 16 times the hold limit
+	r := NewReader(&longLine{n}, 0)
 	var w Writer
 	w.dst = io.Discard
 	var e Envelope
@@ -234,11 +234,11 @@ func TestReaderStreamsInBoundedMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got, chunks := 0, 0
 	for more := true; more; {
-		line, goesOn, err := r.Next()
+		line, m, err := r.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		more = goesOn
+		more = m
 		got += len(line)
 		chunks++
 		e.Feed(line)
@@ -256,17 +256,17 @@ func TestReaderStreamsInBoundedMemory(t *testing.T) {
 	}
 }
 
-// A session that is idle has no large buffer, whatever came before, and the next long line takes
-// the one that was given back.
-func TestReaderGivesBack(t *testing.T) {
+// An idle Reader has no large buffer, also after long lines. The next long line reuses the buffer
+// that was freed.
+func TestReaderFreesBuffers(t *testing.T) {
 	for _, size := range []int{smallBuffer, 100 << 10, longBuffer, longBuffer + 1, 1 << 20, DefaultHold - 1, DefaultHold, 3 * DefaultHold} {
 		line := append(bytes.Repeat([]byte{'x'}, size), '\n')
 		in := append(append(bytes.Clone(line), "short\n"...), line...)
-		src := &watched{src: bytes.NewReader(append(in, "part"...))}
+		src := &watchedReader{src: bytes.NewReader(append(in, "part"...))}
 		r := NewReader(src, 0)
 		src.read = func() {
 			if r.start == r.end && !r.long && len(r.buf) > smallBuffer {
-				t.Errorf("lines of %d bytes: the Reader waits with a buffer of %d", size, len(r.buf))
+				t.Errorf("after lines of %d bytes, the Reader waits with a buffer of %d", size, len(r.buf))
 			}
 		}
 		for i, want := range []int{len(line), 6, len(line), 4} {
@@ -285,18 +285,18 @@ func TestReaderGivesBack(t *testing.T) {
 	}
 }
 
-// A watched source calls read before each of its reads, which are those of a pipe.
-type watched struct {
+// A watchedReader calls read before each Read. Its reads are as small as those of a pipe.
+type watchedReader struct {
 	src  io.Reader
 	read func()
 }
 
-func (w *watched) Read(b []byte) (int, error) {
+func (w *watchedReader) Read(b []byte) (int, error) {
 	w.read()
 	return w.src.Read(b[:min(len(b), smallBuffer)])
 }
 
-// A frame nobody edits costs no allocation on its way.
+// A frame that is not edited causes no allocations.
 func TestUntouchedFramesAllocateNothing(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -345,15 +345,15 @@ func TestUntouchedFramesAllocateNothing(t *testing.T) {
 	}
 }
 
-// A Reader chooses its buffer by the size of the last read, and a larger one for a longer line.
+// A Reader chooses its buffer by the size of the last read, and a larger buffer for a longer line.
 func TestReaderChoosesBuffers(t *testing.T) {
 	const hold = 4 << 20
 	var r *Reader
 	var reads [][]byte // what the source returns, one at a time
-	begun := 0
+	first := 0         // size of the buffer at the first byte of a line
 	r = NewReader(readFunc(func(b []byte) (int, error) {
 		if r.start == r.end {
-			begun = len(r.buf)
+			first = len(r.buf)
 		}
 		n := copy(b, reads[0])
 		if reads[0] = reads[0][n:]; len(reads[0]) == 0 {
@@ -363,7 +363,7 @@ func TestReaderChoosesBuffers(t *testing.T) {
 	}), hold)
 	for _, row := range []struct {
 		line, piece int // bytes of the line, and of each read
-		begun, used int // the buffer at its first byte, and at its last one
+		first, last int // size of the buffer at the first and the last byte
 	}{
 		{10, 10, idleBuffer, idleBuffer},
 		{idleBuffer/2 - 1, idleBuffer, idleBuffer, idleBuffer},
@@ -384,14 +384,14 @@ func TestReaderChoosesBuffers(t *testing.T) {
 		if !bytes.Equal(got, line) || more || err != nil {
 			t.Fatalf("a line of %d: %d bytes, %v, %v", row.line, len(got), more, err)
 		}
-		if used := len(r.buf); begun != row.begun || used != row.used {
-			t.Errorf("a line of %d was begun in a buffer of %d and ended in one of %d, want %d and %d", row.line, begun, used, row.begun, row.used)
+		if last := len(r.buf); first != row.first || last != row.last {
+			t.Errorf("a line of %d began in a buffer of %d and ended in one of %d, want %d and %d", row.line, first, last, row.first, row.last)
 		}
 	}
 }
 
-// A Reader has an idle buffer if its limit is at least a small buffer.
-func TestReaderOfSmallBuffer(t *testing.T) {
+// A Reader begins with an idle buffer if its limit is at least the size of a small buffer.
+func TestReaderWithSmallLimit(t *testing.T) {
 	for hold, want := range map[int]int{smallBuffer - 1: smallBuffer - 1, smallBuffer: idleBuffer} {
 		if r := NewReader(strings.NewReader(""), hold); len(r.buf) != want {
 			t.Errorf("a limit of %d: a buffer of %d, want %d", hold, len(r.buf), want)

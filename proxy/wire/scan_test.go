@@ -41,13 +41,13 @@ func TestAmbiguous(t *testing.T) {
 				t.Errorf("ID: %s, want %s", got, row[1])
 			}
 			if !bytes.Equal(line, before) || !bytes.Equal(m.Line(), before) || m.Edited() {
-				t.Error("a look changed the line")
+				t.Error("Look changed the line")
 			}
 			if m.Plain() && !(json.Valid(m.Frame()) && utf8.Valid(m.Frame())) {
 				t.Error("plain, but not valid JSON in UTF-8")
 			}
 			if got := look(line); got.Ambiguity() != m.Ambiguity() || got.Kind() != m.Kind() {
-				t.Errorf("a fresh scanner says %v, %v", got.Ambiguity(), got.Kind())
+				t.Errorf("a new Scanner finds %v, %v", got.Ambiguity(), got.Kind())
 			}
 		})
 	}
@@ -71,12 +71,12 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// reset keeps scratch memory of up to keepNames.
-func TestNamesKeepScratch(t *testing.T) {
+// reset keeps memory for up to keepNames names and bytes.
+func TestNameSetKeepsMemory(t *testing.T) {
 	for size, want := range map[int]int{keepNames: keepNames, keepNames + 1: 0} {
 		n := nameSet{open: make([]uint64, 0, size), plain: make([]byte, 0, size)}
 		if n.reset(); cap(n.open) != want || cap(n.plain) != want {
-			t.Errorf("of %d names and bytes %d and %d are kept", size, cap(n.open), cap(n.plain))
+			t.Errorf("after %d names and bytes, reset keeps memory for %d and %d", size, cap(n.open), cap(n.plain))
 		}
 	}
 }
@@ -88,9 +88,8 @@ func idText(id []byte) string {
 	return string(id)
 }
 
-// A look sees the line and nothing behind it: whatever is cut off a frame, it
-// makes no difference what else is in the buffer.
-func TestNothingBehindTheLineIsRead(t *testing.T) {
+// Scanners read only the line: the bytes after it in the buffer make no difference.
+func TestNothingAfterTheLineIsRead(t *testing.T) {
 	for _, line := range seeds(t) {
 		step := 1 + len(line)/300
 		for n := 0; n < len(line); n += step {
@@ -99,32 +98,32 @@ func TestNothingBehindTheLineIsRead(t *testing.T) {
 			e.Feed(exact)
 			m, want := look(exact), Oversize(Server, &e)
 			if m.Plain() && !json.Valid(m.Frame()) {
-				t.Errorf("%q is not plain", exact)
+				t.Errorf("%q is plain, but not valid JSON", exact)
 			}
 			var l Message
 			l.Reset(Server, exact)
 			message := l.LookEnvelope()
-			for _, behind := range []string{string(line[n:]), "\"}]}}}\n", "}}}}}}}}", "\"\"\"\"\"\"\"\"", "01234567", "        ", "\\\\\\\\\\\\\\\\"} {
-				loose := append(slices.Clone(exact), behind...)[:n]
+			for _, after := range []string{string(line[n:]), "\"}]}}}\n", "}}}}}}}}", "\"\"\"\"\"\"\"\"", "01234567", "        ", "\\\\\\\\\\\\\\\\"} {
+				loose := append(slices.Clone(exact), after...)[:n]
 				var e Envelope
 				e.Feed(loose)
 				got := Oversize(Server, &e)
 				if got.Kind() != want.Kind() || string(got.ID()) != string(want.ID()) || got.Method() != want.Method() {
-					t.Fatalf("%q, with %q behind it: Envelope", exact, behind)
+					t.Fatalf("%q, with %q after it: Envelope", exact, after)
 				}
 				again := look(loose)
 				if again.Ambiguity() != m.Ambiguity() || again.Kind() != m.Kind() || string(again.ID()) != string(m.ID()) {
-					t.Fatalf("%q, with %q behind it: Look", exact, behind)
+					t.Fatalf("%q, with %q after it: Look", exact, after)
 				}
 				if ok := again.LookEnvelope(); ok != message || again.Kind() != l.Kind() || string(again.ID()) != string(l.ID()) {
-					t.Fatalf("%q, with %q behind it: LookEnvelope", exact, behind)
+					t.Fatalf("%q, with %q after it: LookEnvelope", exact, after)
 				}
 			}
 		}
 	}
 }
 
-// places returns what m has recorded, by name.
+// places returns the values that m has recorded, by name.
 func places(m *Message) map[string]Value {
 	found := map[string]Value{
 		"jsonrpc": m.at(slotVersion), "id": {m.ID(), m.at(slotID).Off}, "method": m.at(slotMethod),
@@ -139,7 +138,7 @@ func places(m *Message) map[string]Value {
 	return found
 }
 
-func wantPlaces(t *testing.T, how string, m *Message, want map[string]Value) {
+func checkPlaces(t *testing.T, how string, m *Message, want map[string]Value) {
 	t.Helper()
 	found := places(m)
 	for name, v := range want {
@@ -161,7 +160,7 @@ func TestPlaces(t *testing.T) {
 				if !m.Plain() || m.Kind().String() != f.kind {
 					t.Errorf("Look: %v, %v", m.Kind(), m.Ambiguity())
 				}
-				wantPlaces(t, "Look", m, f.places)
+				checkPlaces(t, "Look", m, f.places)
 			}
 			if f.peer != "client" {
 				var m Message
@@ -169,13 +168,13 @@ func TestPlaces(t *testing.T) {
 				if !m.LookEnvelope() || m.Kind().String() != f.kind || m.Ambiguity() != 0 {
 					t.Errorf("LookEnvelope: %v, %v", m.Kind(), m.Ambiguity())
 				}
-				wantPlaces(t, "LookEnvelope", &m, f.places)
+				checkPlaces(t, "LookEnvelope", &m, f.places)
 			}
 		})
 	}
 }
 
-// Wherever in a string, long or short, something stands that must not be there.
+// Scanners find an invalid byte at any position of a string of any length.
 func TestEveryByteOfAStringIsRead(t *testing.T) {
 	for _, length := range []int{1, 7, 8, 9, 31, 40, 41, 120} {
 		for at := range length {
@@ -219,7 +218,7 @@ func TestEqualNamesAmongMany(t *testing.T) {
 	}
 }
 
-// Names are equal if all their bits are, however long they are.
+// Names of any length that differ in one bit are not equal.
 func TestNamesThatDifferInABit(t *testing.T) {
 	for n := range 20 {
 		for i := range n {
@@ -235,8 +234,8 @@ func TestNamesThatDifferInABit(t *testing.T) {
 	}
 }
 
-// One large frame must not be paid for until the process ends.
-func TestScannerGivesBack(t *testing.T) {
+// A Scanner does not keep the memory for a large frame.
+func TestScannerFreesMemory(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"x","params":{`)
 	for i := range 200_000 {
@@ -257,8 +256,8 @@ func TestScannerGivesBack(t *testing.T) {
 	}
 }
 
-// Frames cut short leave names behind that no brace has closed.
-func TestScannerForgetsOpenNames(t *testing.T) {
+// A Scanner drops the names of objects that an incomplete frame did not close.
+func TestScannerDropsOpenNames(t *testing.T) {
 	var s Scanner
 	var m Message
 	for range 1000 {
@@ -270,7 +269,7 @@ func TestScannerForgetsOpenNames(t *testing.T) {
 	}
 }
 
-// A path of rules may be longer than any frame is deep.
+// ArgumentNames may have more levels than the depth of any frame.
 func TestManyArgumentLevels(t *testing.T) {
 	s := Scanner{ArgumentNames: make([][]string, 600)}
 	for i := range s.ArgumentNames {
@@ -307,7 +306,7 @@ func TestMethodNames(t *testing.T) {
 		`"x/y"`:               "x/y",
 		`"\u0000"`:            "\x00",
 		`5`:                   "",
-		`xtools/cally`:        "", // lenient looks let it through
+		`xtools/cally`:        "", // LookEnvelope accepts it
 		`""`:                  "",
 		`"notifications/foo"`: "notifications/foo",
 	} {
@@ -331,7 +330,7 @@ func TestMethodNames(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
+func TestStrings(t *testing.T) {
 	for _, row := range []struct {
 		got  fmt.Stringer
 		want string
@@ -358,15 +357,15 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// A condition may read the elements of lists: there, too, a reader must find what it found.
+// A condition may read the elements of lists, so the scanner checks names there too.
 func TestNamesInLists(t *testing.T) {
 	for arguments, plain := range map[string]bool{
 		`{"files":[{"path":1},{"Other":1}]}`:          true,
 		`{"files":[{"a":1},{"Path":1}]}`:              false,
 		`{"files":[{"pa\u0054h":1}]}`:                 false,
-		`{"files":[[{"Path":1}]]}`:                    true, // no condition looks there
+		`{"files":[[{"Path":1}]]}`:                    true, // no condition reads these
 		`{"files":[{"path":[{"Path":1}]}]}`:           true,
-		`{"files":{"x":{"Path":1}}}`:                  false, // as of arguments.files[name]
+		`{"files":{"x":{"Path":1}}}`:                  false, // a condition may read arguments.files[name]
 		`{"Path":1,"files":[{"path":{"PATH":1}},{}]}`: true,
 	} {
 		s := Scanner{ArgumentNames: [][]string{{"files"}, {"[]"}, {"path"}}}

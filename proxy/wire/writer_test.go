@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 )
 
-// A sink keeps every write by itself.
+// A sink records each write separately.
 type sink struct {
 	mu     sync.Mutex
 	writes []string
@@ -37,7 +37,7 @@ func (s *sink) take() []string {
 	return w
 }
 
-func wantWrites(t *testing.T, s *sink, want ...string) {
+func checkWrites(t *testing.T, s *sink, want ...string) {
 	t.Helper()
 	if got := s.take(); !slices.Equal(got, want) {
 		t.Errorf("written: %.300q, want %.300q", got, want)
@@ -55,29 +55,29 @@ func write(t *testing.T, w *Writer, lines ...string) {
 	}
 }
 
-func TestWriterGathers(t *testing.T) {
+func TestWriterBuffers(t *testing.T) {
 	var s sink
 	w := NewWriter(&s)
 	write(t, w, "a\n", "bb\r\n", "\n", "")
-	wantWrites(t, &s)
+	checkWrites(t, &s)
 	w.Flush()
-	wantWrites(t, &s, "a\nbb\r\n\n")
+	checkWrites(t, &s, "a\nbb\r\n\n")
 	w.Flush()
-	wantWrites(t, &s)
+	checkWrites(t, &s)
 
 	half := strings.Repeat("x", gather/2-1) + "\n"
 	write(t, w, half, half)
-	wantWrites(t, &s) // full to the brim
+	checkWrites(t, &s) // the buffer is exactly full
 	write(t, w, "a\n")
-	wantWrites(t, &s, half+half)
+	checkWrites(t, &s, half+half)
 	long := strings.Repeat("y", gather) + "\n"
 	write(t, w, long, "b\n")
-	wantWrites(t, &s, "a\n", long)
+	checkWrites(t, &s, "a\n", long)
 	w.Flush()
-	wantWrites(t, &s, "b\n")
+	checkWrites(t, &s, "b\n")
 }
 
-func TestWriterKeepsNothingOfTheCaller(t *testing.T) {
+func TestWriterCopiesLines(t *testing.T) {
 	var s sink
 	w := NewWriter(&s)
 	line := []byte("abc\n")
@@ -86,7 +86,7 @@ func TestWriterKeepsNothingOfTheCaller(t *testing.T) {
 	w.Write(&m)
 	copy(line, "xyz")
 	w.Flush()
-	wantWrites(t, &s, "abc\n")
+	checkWrites(t, &s, "abc\n")
 }
 
 func TestWriterOrder(t *testing.T) {
@@ -103,15 +103,15 @@ func TestWriterOrder(t *testing.T) {
 		if got := strings.Join(s.take(), ""); got != "1\n2\n3\n4\n" {
 			t.Errorf("written: %q", got)
 		}
-		w.Queue([]byte("5\n"), nil) // leaves by itself
+		w.Queue([]byte("5\n"), nil) // is written without Flush
 		synctest.Wait()
-		wantWrites(t, &s, "5\n")
+		checkWrites(t, &s, "5\n")
 		write(t, w, "6\n")
-		w.Queue([]byte("7\n"), nil) // takes what was kept along, before it
+		w.Queue([]byte("7\n"), nil) // is written together with the buffered line, after it
 		synctest.Wait()
-		wantWrites(t, &s, "6\n7\n")
+		checkWrites(t, &s, "6\n7\n")
 		w.Queue([]byte("8\n"), nil)
-		write(t, w, "9\n") // stays behind what was queued before it
+		write(t, w, "9\n") // is written after the queued line
 		w.Flush()
 		synctest.Wait()
 		if got := strings.Join(s.take(), ""); got != "8\n9\n" {
@@ -120,37 +120,37 @@ func TestWriterOrder(t *testing.T) {
 	})
 }
 
-// Lines of attache's own wait for the end of a line that streams by.
+// Queued lines wait for the end of a line that is written in chunks.
 func TestWriterQueuesBehindChunks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		w := NewWriter(&s)
 		write(t, w, "0\n")
 		w.Chunk([]byte("aaa"), true)
-		told := 0
-		w.Queue([]byte("q1\n"), func(error) { told++ })
+		sent := 0
+		w.Queue([]byte("q1\n"), func(error) { sent++ })
 		synctest.Wait()
 		w.Flush()
 		w.Chunk([]byte("bbb"), true)
-		w.Queue([]byte("q2\n"), func(error) { told++ })
+		w.Queue([]byte("q2\n"), func(error) { sent++ })
 		synctest.Wait()
-		if told != 0 {
-			t.Error("told that a line has left that waits")
+		if sent != 0 {
+			t.Error("sent was called for a line that waits")
 		}
-		wantWrites(t, &s, "0\n", "aaa", "bbb")
+		checkWrites(t, &s, "0\n", "aaa", "bbb")
 		w.Chunk([]byte("c\n"), false)
-		if told != 2 {
-			t.Errorf("told %d times", told)
+		if sent != 2 {
+			t.Errorf("sent was called %d times, want 2", sent)
 		}
-		wantWrites(t, &s, "c\n", "q1\nq2\n")
+		checkWrites(t, &s, "c\n", "q1\nq2\n")
 		write(t, w, "1\n")
 		w.Flush()
-		wantWrites(t, &s, "1\n")
+		checkWrites(t, &s, "1\n")
 	})
 }
 
-// A line that came without its newline, as the last of a stream, is given it
-// when, and only when, another follows.
+// A line without a newline, such as the last one of a stream, gets a newline only if another line
+// follows.
 func TestWriterEndsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, unended := range map[string]func(w *Writer){
@@ -185,55 +185,55 @@ func TestWriterEndsLines(t *testing.T) {
 	})
 }
 
-// A stuckSink blocks every Write until let is closed.
-type stuckSink struct {
+// A blockedSink blocks its writes until unblock is closed.
+type blockedSink struct {
 	sink
-	let chan struct{}
+	unblock chan struct{}
 }
 
-func (s *stuckSink) Write(b []byte) (int, error) {
-	<-s.let
+func (s *blockedSink) Write(b []byte) (int, error) {
+	<-s.unblock
 	return s.sink.Write(b)
 }
 
 func TestQueueNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stuckSink{let: make(chan struct{})}
+		s := &blockedSink{unblock: make(chan struct{})}
 		w := NewWriter(s)
 		go func() {
 			write(t, w, "line\n")
 			w.Flush()
 		}()
 		synctest.Wait()
-		var told []int
+		var sent []int
 		var mu sync.Mutex
 		want := "line\n"
 		for i := range 1000 {
 			w.Queue(fmt.Appendf(nil, "%d\n", i), func(error) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, i)
+				sent = append(sent, i)
 			})
 			want += fmt.Sprintf("%d\n", i)
 		}
 		mu.Lock()
-		if len(told) != 0 {
-			t.Error("told before anything has left")
+		if len(sent) != 0 {
+			t.Error("sent was called before anything was written")
 		}
 		mu.Unlock()
-		close(s.let)
+		close(s.unblock)
 		synctest.Wait()
 		if got := strings.Join(s.take(), ""); got != want {
 			t.Errorf("written: %.100q", got)
 		}
-		if len(told) != 1000 || !slices.IsSorted(told) {
-			t.Errorf("told of %d lines", len(told))
+		if len(sent) != 1000 || !slices.IsSorted(sent) {
+			t.Errorf("sent was called for %d lines, want 1000 in order", len(sent))
 		}
 	})
 }
 
-// What sent is told may itself use the writer.
-func TestSentMayWrite(t *testing.T) {
+// A function that was passed to Queue may use the Writer when it is called.
+func TestSentCallbackMayWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		w := NewWriter(&s)
@@ -248,28 +248,28 @@ func TestSentMayWrite(t *testing.T) {
 	})
 }
 
-func TestWriterErrorsStick(t *testing.T) {
+func TestWriterErrorsArePermanent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := errors.New("gone")
 		s := &sink{err: gone}
 		w := NewWriter(s)
-		write(t, w, "a\n") // kept
+		write(t, w, "a\n") // buffered
 		if err := w.Flush(); err != gone {
 			t.Errorf("Flush: %v", err)
 		}
 		s.err = nil
 		var m Message
 		m.Reset(Client, []byte("b\n"))
-		told := false
-		w.Queue([]byte("q\n"), func(error) { told = true })
+		sent := false
+		w.Queue([]byte("q\n"), func(error) { sent = true })
 		synctest.Wait()
 		for _, err := range []error{w.Write(&m), w.Flush(), w.Chunk([]byte("c"), true), w.Chunk(nil, false), w.Flush()} {
 			if err != gone {
 				t.Errorf("afterwards: %v", err)
 			}
 		}
-		if !told {
-			t.Error("not told of a line that cannot leave")
+		if !sent {
+			t.Error("sent was not called for a line that cannot be written")
 		}
 		for range 100_000 {
 			w.Write(&m)
@@ -277,11 +277,11 @@ func TestWriterErrorsStick(t *testing.T) {
 		if len(w.buf) > gather {
 			t.Errorf("%d bytes are kept", len(w.buf))
 		}
-		wantWrites(t, s)
+		checkWrites(t, s)
 	})
 }
 
-// Every line stays whole and every queued one leaves once, whoever writes when.
+// With concurrent writers, every line stays complete and every queued line is written once.
 func TestWriterConcurrently(t *testing.T) {
 	r, dst := io.Pipe()
 	w := NewWriter(dst)
@@ -325,7 +325,7 @@ func TestWriterConcurrently(t *testing.T) {
 		kind, rest, _ := strings.Cut(strings.TrimSuffix(l.text, "\n"), "-")
 		fmt.Sscanf(rest, "%d", &i)
 		if want := fmt.Sprintf("%d-%s", i, strings.Repeat("x", i)); kind == "c" && rest != want || kind != "c" && rest != fmt.Sprint(i) {
-			t.Fatalf("a line is not whole: %q", l.text)
+			t.Fatalf("an incomplete line: %q", l.text)
 		}
 		if kind[0] != 'q' {
 			kind = "l"
@@ -340,7 +340,7 @@ func TestWriterConcurrently(t *testing.T) {
 	}
 }
 
-// A tryPipe takes as much as it has room for, whole or not at all.
+// A tryPipe writes data completely if it has room, or else not at all.
 type tryPipe struct {
 	room  int
 	err   error
@@ -361,7 +361,7 @@ func (p *tryPipe) TryWrite(b []byte) (bool, error) {
 	return true, nil
 }
 
-// TryFlush leaves what the peer has no room for to Flush, and nothing of it is lost.
+// If the peer has no room, TryFlush keeps the data for Flush.
 func TestTryFlush(t *testing.T) {
 	p := &tryPipe{room: 4}
 	w := NewWriter(p)
@@ -377,11 +377,11 @@ func TestTryFlush(t *testing.T) {
 	}
 	line("a\n")
 	if w.Ready() || !w.TryFlush() || !w.TryFlush() || !w.Ready() {
-		t.Error("the first line")
+		t.Error("the first line was not flushed")
 	}
 	line("bcd\n")
 	if w.TryFlush() || w.Ready() {
-		t.Error("the second line was flushed, and there was no room")
+		t.Error("the second line was flushed without room")
 	}
 	line("e\n")
 	if err := w.Flush(); err != nil || !w.Ready() {
@@ -393,25 +393,25 @@ func TestTryFlush(t *testing.T) {
 	p.err = io.ErrClosedPipe
 	line("f\n")
 	if !w.TryFlush() || w.Flush() != io.ErrClosedPipe {
-		t.Error("the error of the peer is not that of the Writer")
+		t.Error("the Writer does not return the error of the peer")
 	}
 	if NewWriter(&sink{}).Ready() {
-		t.Error("a Writer is ready for a peer that may have to be waited for")
+		t.Error("a Writer is ready although its peer has no TryWrite")
 	}
 }
 
-// A choosyPeer takes the messages that are in takes, and has the others written.
-type choosyPeer struct {
+// A selectivePeer accepts the messages in takes with Take. The Writer must write the others.
+type selectivePeer struct {
 	takes string
 	got   []string
 }
 
-func (p *choosyPeer) Write(b []byte) (int, error) {
+func (p *selectivePeer) Write(b []byte) (int, error) {
 	p.got = append(p.got, "written "+string(b))
 	return len(b), nil
 }
 
-func (p *choosyPeer) Take(m *Message) bool {
+func (p *selectivePeer) Take(m *Message) bool {
 	if !strings.Contains(p.takes, string(m.Frame())) {
 		return false
 	}
@@ -419,9 +419,10 @@ func (p *choosyPeer) Take(m *Message) bool {
 	return true
 }
 
-// A Writer offers its peer each message before which nothing waits, so none overtakes another.
+// A Writer offers a message to its peer only if nothing is buffered before it, so that no message
+// overtakes another.
 func TestWriterOffersMessages(t *testing.T) {
-	p := &choosyPeer{takes: "acf"}
+	p := &selectivePeer{takes: "acf"}
 	w := NewWriter(p)
 	line := func(s string) {
 		var m Message
@@ -432,17 +433,17 @@ func TestWriterOffersMessages(t *testing.T) {
 	}
 	line("a\n")
 	line("b\n")
-	line("c\n") // behind b
+	line("c\n") // after b
 	w.Flush()
 	line("c\n")
-	line("") // nothing
+	line("") // not a message
 	w.Chunk([]byte("d"), true)
 	w.Chunk([]byte("e"), false)
-	line("f\n") // behind the line end that the last line lacks
+	line("f\n") // after the line end that the last line lacks
 	w.Flush()
 	line("f\n")
 	w.Queue([]byte("q\n"), nil)
-	line("f\n") // behind what was queued
+	line("f\n") // after the queued line
 	want := "taken a\n|written b\nc\n|taken c\n|written d|written e|written \nf\n|taken f\n|written q\n|taken f\n"
 	if got := strings.Join(p.got, "|"); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -450,6 +451,6 @@ func TestWriterOffersMessages(t *testing.T) {
 	w.Close()
 	line("a\n")
 	if got := strings.Join(p.got, "|"); got != want || w.Flush() != os.ErrClosed {
-		t.Errorf("a closed Writer goes on: %q", got)
+		t.Errorf("a closed Writer still writes: %q", got)
 	}
 }

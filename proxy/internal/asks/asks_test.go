@@ -21,8 +21,8 @@ func reply(id string) *wire.Message {
 	return &m
 }
 
-// A server may answer with the digits of the number in a string.
-func TestRepliesUnderTheString(t *testing.T) {
+// A server may answer with the id as a string of digits.
+func TestRepliesWithStringIDs(t *testing.T) {
 	for spelling, spell := range map[string]func(string) string{
 		"number":  func(id string) string { return id },
 		"string":  func(id string) string { return `"` + id + `"` },
@@ -39,17 +39,17 @@ func TestRepliesUnderTheString(t *testing.T) {
 				t.Errorf("a reply to %s did not reach the request", spell(id))
 			}
 			if !table.Swallow(wire.Server, reply(spell(id))) {
-				t.Error("a second reply is for the client")
+				t.Error("a second reply is not swallowed")
 			}
 			id, _ = add(table)
 			if table.Take(spell(id)) == nil || table.Take(id) != nil {
-				t.Errorf("%s did not take the request out", spell(id))
+				t.Errorf("Take(%s) did not remove the request", spell(id))
 			}
 		})
 	}
 }
 
-// Nothing that a client counts, or the time, is an id of attache's own.
+// Numbers that a client counts, and times, are not attache's own ids.
 func TestOthersIDs(t *testing.T) {
 	table := New("41702983")
 	defer table.Close()
@@ -60,13 +60,13 @@ func TestOthersIDs(t *testing.T) {
 		`"41702983000001`, `17954784000000`, `"attache-1"`,
 	} {
 		if table.Owns([]byte(id)) {
-			t.Errorf("%s counts as an id of attache's own", id)
+			t.Errorf("%s is attache's own id", id)
 		}
 	}
 }
 
 // After the last id of a prefix, the ids begin with the next prefix. A late reply to an id of the
-// first prefix still counts.
+// first prefix is still recognized.
 func TestMoreIDsThanAPrefixHas(t *testing.T) {
 	table := New("41702983")
 	defer table.Close()
@@ -80,12 +80,12 @@ func TestMoreIDsThanAPrefixHas(t *testing.T) {
 		t.Errorf("the id after it is %s", next)
 	}
 	if !table.Owns([]byte(last)) || table.Owns([]byte(`41702985000001`)) {
-		t.Error("the ids of attache's own are those of both prefixes, and no others")
+		t.Error("attache's own ids are not exactly those of both prefixes")
 	}
 }
 
-// A recording of an earlier attache has another prefix, which makes the ids it has.
-func TestOtherPrefixes(t *testing.T) {
+// A prefix from the recording of an earlier version gives the ids of that recording.
+func TestRecordedPrefixes(t *testing.T) {
 	for prefix, want := range map[string]string{
 		"attache-1af32d18d367cfd8-": `"attache-1af32d18d367cfd8-1"`,
 		"own-":                      `"own-1"`,
@@ -98,7 +98,7 @@ func TestOtherPrefixes(t *testing.T) {
 			t.Errorf("%s: the first id is %s", prefix, id)
 		}
 		if table.Owns([]byte(`1`)) || table.Owns([]byte(`"1"`)) {
-			t.Errorf("%s: 1 is an id of attache's own", prefix)
+			t.Errorf("%s: 1 is attache's own id", prefix)
 		}
 		table.Close()
 	}

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// However many calls are cancelled, none is forgotten, and memory is bounded.
+// Unread forgets no cancelled call, and its memory is bounded.
 func TestUnreadForgetsNothing(t *testing.T) {
 	var u Unread
 	if u.Any() || u.Has([]byte("1")) || u.Take([]byte("1")) {
-		t.Fatal("it is not empty")
+		t.Fatal("a new Unread is not empty")
 	}
 	const n = maxUnread + 10
 	for i := range n {
@@ -21,7 +21,7 @@ func TestUnreadForgetsNothing(t *testing.T) {
 		}
 	}
 	if len(u.ids) > maxUnread || !u.Any() || !u.Has([]byte("0")) {
-		t.Errorf("%d are kept, full: %v", len(u.ids), u.full)
+		t.Errorf("%d ids are kept, full: %v", len(u.ids), u.full)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestUnreadSpellings(t *testing.T) {
 		var u Unread
 		u.Add([]byte(test.added))
 		if u.Has([]byte(test.asked)) != test.want || u.Take([]byte(test.asked)) != test.want || u.Any() == test.want {
-			t.Errorf("%s is %s: want %v", test.added, test.asked, test.want)
+			t.Errorf("%s equals %s: want %v", test.added, test.asked, test.want)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// TestPace handles batches of frames that each cost some time, and looks at how
-// many leave together once that is known.
+// TestPace handles batches of frames that each take some time, and counts how many are sent together
+// once Pace has measured that time.
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
-		cost     time.Duration
+		cost     time.Duration // of one frame
 		together int
 	}{
 		{time.Microsecond, 80},
@@ -34,7 +34,7 @@ func TestPace(t *testing.T) {
 				return flushes
 			}
 			if got := batch(60); len(got) != 1 {
-				t.Errorf("%v: %v before anything was known", c.cost, got)
+				t.Errorf("%v: %v before the cost was measured", c.cost, got)
 			}
 			batch(1)
 			batch(2)

@@ -9,10 +9,10 @@ func TestEncode(t *testing.T) {
 	} {
 		got := Encode(text)
 		if got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+			t.Errorf("Encode(%q) = %q, want %q", text, got, want)
 		}
 		if back, ok := Decode(got); back != text || !ok {
-			t.Errorf("%q is read as %q, %v", got, back, ok)
+			t.Errorf("Decode(%q) = %q, %v", got, back, ok)
 		}
 	}
 }
@@ -20,7 +20,7 @@ func TestEncode(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	for _, value := range []string{"=?base64?*?=", "=?base64?YQ?=", "=?base64?YR==?=", "=?base64?/w==?="} {
 		if text, ok := Decode(value); ok {
-			t.Errorf("%q is read as %q", value, text)
+			t.Errorf("Decode(%q) = %q", value, text)
 		}
 	}
 }

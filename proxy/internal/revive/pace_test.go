@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 		name    string
 		up      time.Duration // 0 for a server that is never ready
 		deaths  int
-		longest time.Duration // delay of the next start, plus or minus a fifth
+		delay   time.Duration // of the next start, plus or minus a fifth
 		down    bool          // there is a crash loop
 		givenUp bool
 	}{
@@ -38,11 +38,11 @@ func TestPace(t *testing.T) {
 				p.Died(ready, now)
 				delay = p.Delay(now)
 			}
-			if delay > row.longest*6/5 || delay < row.longest*4/5 {
-				t.Errorf("the next start waits %v, want %v", delay, row.longest)
+			if delay > row.delay*6/5 || delay < row.delay*4/5 {
+				t.Errorf("the next start is delayed by %v, want %v", delay, row.delay)
 			}
 			if p.Down() != row.down || p.GivenUp(now) != row.givenUp {
-				t.Errorf("down %t, given up %t", p.Down(), p.GivenUp(now))
+				t.Errorf("down %t, given up %t, want %t, %t", p.Down(), p.GivenUp(now), row.down, row.givenUp)
 			}
 		})
 	}

@@ -6,17 +6,17 @@ func TestBorrow(t *testing.T) {
 	for _, size := range []int{1, Smallest, Smallest + 1, 5 << 20} {
 		r := Borrow(size)
 		if len(r.Bytes) != 0 || cap(r.Bytes) < size || cap(r.Bytes) >= 2*max(size, Smallest) {
-			t.Errorf("%d bytes have room for %d", size, cap(r.Bytes))
+			t.Errorf("Borrow(%d) has capacity %d", size, cap(r.Bytes))
 		}
 		r.Bytes = append(r.Bytes, 'x')
 		r.Release()
 	}
 	if r := Borrow(Smallest << len(free)); r != nil {
-		t.Errorf("there is room for %d bytes", cap(r.Bytes))
+		t.Errorf("Borrow of more than the largest size has capacity %d", cap(r.Bytes))
 	}
 }
 
-// Memory that somebody holds is not lent again.
+// A Room is not lent again before its last holder has released it.
 func TestHold(t *testing.T) {
 	r := Borrow(1)
 	r.Hold()
@@ -25,7 +25,7 @@ func TestHold(t *testing.T) {
 	for range 100 {
 		other := Borrow(1)
 		if other == r {
-			t.Fatal("it was lent twice")
+			t.Fatal("held memory was lent again")
 		}
 		defer other.Release()
 	}

@@ -48,8 +48,8 @@ func TestSameName(t *testing.T) {
 	}
 }
 
-// Every rune is like what the standard library and x/text make of it in another
-// case, and so like what encoding/json, Java and Python make of it.
+// SameName matches each rune with its other cases in the standard library and x/text, which include
+// those of encoding/json, Java and Python.
 func TestSameNameToEveryCase(t *testing.T) {
 	full := cases.Fold()
 	for r := rune(1); r <= unicode.MaxRune; r++ {
@@ -58,13 +58,13 @@ func TestSameNameToEveryCase(t *testing.T) {
 		}
 		for _, other := range []string{string(unicode.ToLower(r)), string(unicode.ToUpper(r)), string(unicode.ToTitle(r)), full.String(string(r))} {
 			if !SameName([]byte("x"+string(r)), "x"+other) || !SameName([]byte("x"+other), "x"+string(r)) {
-				t.Errorf("%U %q is not like %q", r, string(r), other)
+				t.Errorf("SameName does not match %U %q with %q", r, string(r), other)
 			}
 		}
 	}
 }
 
-// A name is found however a reader may come to it, and where it is cut off it is not.
+// Mentions finds a name in any spelling that a reader may accept, but not an incomplete name.
 func TestMentions(t *testing.T) {
 	tests := []struct {
 		frame string
@@ -88,7 +88,7 @@ func TestMentions(t *testing.T) {
 		{"x/apiKe\xcb", false},
 		{"", false},
 		{strings.Repeat("\u200bx\ufb04", 1<<18), false},
-		{strings.Repeat(`\u0000`, 1<<18) + strings.Repeat("x\x00", 1<<18), false}, // in a time that grows with its length
+		{strings.Repeat(`\u0000`, 1<<18) + strings.Repeat("x\x00", 1<<18), false}, // in linear time
 	}
 	for _, test := range tests {
 		if got := Mentions([]byte(test.frame), "x/apiKey"); got != test.want {

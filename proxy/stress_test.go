@@ -15,29 +15,27 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// TestCrowd has a client with many calls in flight, layers that hold, answer,
-// edit and ask, a server that answers in any order, and cancels in between: each
-// call has one answer, and no more than that when it was cancelled.
-func TestCrowd(t *testing.T) {
-	runCrowd(t, func(*proxytest.Session, int) {})
+// TestStress has many calls in flight, layers that suspend, answer, edit and ask, a server that
+// answers in random order, and cancelled calls. Each call gets exactly one answer, or at most one
+// if it was cancelled.
+func TestStress(t *testing.T) {
+	runStress(t, func(*proxytest.Session, int) {})
 }
 
-// A server that stops reading in the middle answers what it has; the rest is
-// answered by attache.
-func TestCrowdBeforeADeafServer(t *testing.T) {
-	runCrowd(t, func(s *proxytest.Session, seen int) {
+// A server that stops reading answers the calls that it has read. attache answers the others.
+func TestStressServerStopsReading(t *testing.T) {
+	runStress(t, func(s *proxytest.Session, seen int) {
 		if seen == 700 {
 			s.Server.CloseInput()
 		}
 	})
 }
 
-// A server that dies in the middle leaves no call with two answers, and none
-// that was in flight without one.
-func TestCrowdBeforeADyingServer(t *testing.T) {
+// If the server dies, every call in flight gets exactly one answer.
+func TestStressServerDies(t *testing.T) {
 	for seed := range uint64(20) {
-		s, answers := startCrowd(t, 0)
-		go crowdServer(s, func(s *proxytest.Session, seen int) {
+		s, answers := startStress(t, 0)
+		go stressServer(s, func(s *proxytest.Session, seen int) {
 			if seen == 100+int(seed) {
 				s.Exit(errors.New("exit status 1"))
 			}
@@ -56,18 +54,17 @@ func TestCrowdBeforeADyingServer(t *testing.T) {
 		}
 		for i := range last {
 			if n := got[fmt.Sprint(i)]; n != 1 {
-				t.Fatalf("call %d has %d answers, and one came for %d", i, n, last)
+				t.Fatalf("call %d has %d answers, although the later call %d has one", i, n, last)
 			}
 		}
 	}
 }
 
-// startCrowd starts a session with busy layers, and collects what the client
-// gets.
-func startCrowd(t *testing.T, size int) (*proxytest.Session, <-chan string) {
+// startStress starts a session and collects the lines that the client gets.
+func startStress(t *testing.T, size int) (*proxytest.Session, <-chan string) {
 	s := proxytest.Setup{
 		PipeSize: size,
-		Options:  proxy.Options{InFlight: 50, Layers: []middleware.Layer{hooked(), crowdLayer()}},
+		Options:  proxy.Options{InFlight: 50, Layers: []middleware.Layer{hookLayer(), stressLayer()}},
 	}.Start(t)
 	answers := make(chan string, 10_000)
 	go func() {
@@ -80,17 +77,17 @@ func startCrowd(t *testing.T, size int) (*proxytest.Session, <-chan string) {
 	return s, answers
 }
 
-// runCrowd sends calls of all kinds; meanwhile is called with how many lines the
-// server has read.
-func runCrowd(t *testing.T, meanwhile func(s *proxytest.Session, seen int)) {
+// runStress sends calls of all kinds. It calls meanwhile after each line that the server reads,
+// with the number of lines read.
+func runStress(t *testing.T, meanwhile func(s *proxytest.Session, seen int)) {
 	const calls = 3000
-	s, answers := startCrowd(t, pipeSize)
-	go crowdServer(s, meanwhile)
+	s, answers := startStress(t, pipeSize)
+	go stressServer(s, meanwhile)
 	r := rand.New(rand.NewPCG(1, 2))
 	cancelled := map[string]bool{}
 	for i := range calls {
 		id := fmt.Sprint(i)
-		s.Client.Send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + crowdTools[r.IntN(len(crowdTools))] + `"}}`)
+		s.Client.Send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + stressTools[r.IntN(len(stressTools))] + `"}}`)
 		if r.IntN(10) == 0 {
 			cancelled[id] = true
 			s.Client.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
@@ -99,12 +96,12 @@ func runCrowd(t *testing.T, meanwhile func(s *proxytest.Session, seen int)) {
 	s.Client.Send(`{"jsonrpc":"2.0","method":"done"}`)
 	s.Client.Close()
 	s.Wait()
-	checkCrowd(t, calls, cancelled, answers)
+	checkAnswers(t, calls, cancelled, answers)
 }
 
-var crowdTools = []string{"plain", "plain", "plain", "hold", "answer", "hold-reply", "ask"}
+var stressTools = []string{"plain", "plain", "plain", "hold", "answer", "hold-reply", "ask"}
 
-func checkCrowd(t *testing.T, calls int, cancelled map[string]bool, answers <-chan string) {
+func checkAnswers(t *testing.T, calls int, cancelled map[string]bool, answers <-chan string) {
 	t.Helper()
 	got := countAnswers(answers)
 	for i := range calls {
@@ -141,9 +138,9 @@ func lines(in io.Reader) func(func(string) bool) {
 	}
 }
 
-// crowdServer answers each call after up to ten others, and everything at the
-// end.
-func crowdServer(s *proxytest.Session, meanwhile func(s *proxytest.Session, seen int)) {
+// stressServer answers in random order, with at most ten calls waiting, and all of them at the
+// end of its input.
+func stressServer(s *proxytest.Session, meanwhile func(s *proxytest.Session, seen int)) {
 	r := rand.New(rand.NewPCG(3, 4))
 	in, out := s.Server.Raw()
 	var waiting []string
@@ -160,7 +157,7 @@ func crowdServer(s *proxytest.Session, meanwhile func(s *proxytest.Session, seen
 		m.Reset(wire.Client, []byte(line))
 		m.LookEnvelope()
 		switch {
-		case m.MethodIs("tools/list"): // attache's own, for which a call waits
+		case m.MethodIs("tools/list"): // a request of attache itself, for which a call waits
 			io.WriteString(out, `{"result":{},"jsonrpc":"2.0","id":`+string(m.ID())+"}\n")
 		case m.Kind() == wire.Request:
 			waiting = append(waiting, string(m.ID()))
@@ -172,13 +169,13 @@ func crowdServer(s *proxytest.Session, meanwhile func(s *proxytest.Session, seen
 	for len(waiting) > 0 {
 		reply()
 	}
-	s.Server.ExpectEOF() // a deaf one stays until the client has said all
+	s.Server.ExpectEOF() // after CloseInput, stay until the client has sent everything
 	s.Exit(nil)
 }
 
-// crowdLayer does by the tool's name what layers do.
-func crowdLayer() middleware.Layer {
-	return layer("crowd", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+// stressLayer does one of the things that layers can do, chosen by the name of the tool.
+func stressLayer() middleware.Layer {
+	return layer("stress", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		switch m.Name().Text() {
 		case "hold":
 			call.Suspend(m, nil, time.Microsecond, next)

@@ -22,38 +22,37 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A stuckWriter blocks in its first Write until free is closed, and counts.
-type stuckWriter struct {
-	free   chan struct{}
-	stuck  chan struct{} // closed in the first Write
-	writes atomic.Int64
+// A blockedWriter counts its writes and blocks them until unblock is closed.
+type blockedWriter struct {
+	unblock chan struct{}
+	blocked chan struct{} // closed in the first Write
+	writes  atomic.Int64
 }
 
-func (w *stuckWriter) Write(b []byte) (int, error) {
+func (w *blockedWriter) Write(b []byte) (int, error) {
 	if w.writes.Add(1) == 1 {
-		close(w.stuck)
+		close(w.blocked)
 	}
-	<-w.free
+	<-w.unblock
 	return len(b), nil
 }
 
-// A counter counts log records.
-type counter struct{ atomic.Int64 }
+// A writeCounter counts log records.
+type writeCounter struct{ atomic.Int64 }
 
-func (c *counter) Write(b []byte) (int, error) { c.Add(1); return len(b), nil }
+func (c *writeCounter) Write(b []byte) (int, error) { c.Add(1); return len(b), nil }
 
-// When Run has returned nothing is written, watched, logged or given to a layer,
-// whatever is stuck at that moment: in a write to the client, in one to the server,
-// or in a read of what the server left behind.
+// After Run has returned, nothing is written, watched, logged or passed to a layer, even if a write
+// to a peer or a read from the server was blocked when it returned.
 func TestNothingAfterRun(t *testing.T) {
 	t.Parallel()
-	out := &stuckWriter{free: make(chan struct{}), stuck: make(chan struct{})}
+	out := &blockedWriter{unblock: make(chan struct{}), blocked: make(chan struct{})}
 	var watched, seen atomic.Int64
-	logged := new(counter)
+	logged := new(writeCounter)
 	in, serverOut := mempipe.New(0), mempipe.New(0)
 	hook := layer("hook", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		seen.Add(1)
-		if string(m.ID()) == "4" { // while the client does not read, the answer waits
+		if string(m.ID()) == "4" { // the answer waits, as the client does not read
 			return call.Answer(ctx, wire.ErrorReply(m.ID(), wire.CodeInternalError, "no"))
 		}
 		call.OnReply(func(context.Context, *wire.Message) error { seen.Add(1); return nil })
@@ -66,7 +65,7 @@ func TestNothingAfterRun(t *testing.T) {
 		done <- proxy.Run(ctx, proxy.Options{
 			ClientIn: in, ClientOut: out,
 			Start: func(context.Context) (proxy.Upstream, error) {
-				// The server answers the first call, and it alone, as soon as it is started.
+				// The only message of the server before Run returns.
 				io.WriteString(serverOut, `{"jsonrpc":"2.0","id":0,"method":"ping"}`+"\n")
 				return up, nil
 			},
@@ -78,7 +77,7 @@ func TestNothingAfterRun(t *testing.T) {
 	for i := range 5 {
 		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"x"}`+"\n", i)
 	}
-	<-out.stuck
+	<-out.blocked
 	cancel()
 	<-done
 	counts := func() string {
@@ -87,17 +86,17 @@ func TestNothingAfterRun(t *testing.T) {
 	before := counts()
 	io.WriteString(in, `{"jsonrpc":"2.0","id":9,"method":"x"}`+"\n{\n")
 	io.WriteString(serverOut, "noise\n"+`{"jsonrpc":"2.0","id":1,"result":{}}`+"\n")
-	close(out.free)
+	close(out.unblock)
 	in.CloseWrite()
 	serverOut.CloseWrite()
-	awaitNoRelay(t)
+	awaitNoGoroutines(t)
 	if after := counts(); after != before {
 		t.Errorf("when Run returned: %s; later: %s", before, after)
 	}
 }
 
-// awaitNoRelay returns when no goroutine runs in package proxy or its parts.
-func awaitNoRelay(t *testing.T) {
+// awaitNoGoroutines returns when no goroutine runs in package proxy or its internal packages.
+func awaitNoGoroutines(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	for begin := time.Now(); ; runtime.Gosched() {
@@ -106,21 +105,21 @@ func awaitNoRelay(t *testing.T) {
 			return
 		}
 		if time.Since(begin) > time.Minute {
-			t.Fatalf("a goroutine of the relay is left:\n%s", all)
+			t.Fatalf("a goroutine of the relay still runs:\n%s", all)
 		}
 	}
 }
 
-// partialWriter takes a number of bytes, and then no more.
-type partialWriter struct{ takes int }
+// partialWriter accepts room bytes and then returns EPIPE.
+type partialWriter struct{ room int }
 
 func (w *partialWriter) Write(b []byte) (int, error) {
-	if len(b) <= w.takes {
-		w.takes -= len(b)
+	if len(b) <= w.room {
+		w.room -= len(b)
 		return len(b), nil
 	}
-	n := w.takes
-	w.takes = 0
+	n := w.room
+	w.room = 0
 	return n, syscall.EPIPE
 }
 
@@ -133,18 +132,18 @@ type partialUpstream struct {
 
 func (u *partialUpstream) Stdin() io.WriteCloser { return &u.in }
 
-// Of lines that were written together and not wholly, those are answered that the
-// server cannot have read: the one that was cut, and those behind it.
+// If a write of several lines fails in the middle, attache answers the calls that the server cannot
+// have read: the incomplete line and the lines after it.
 func TestPartialWrite(t *testing.T) {
 	line := func(id int) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`+"\n", id) }
 	n := len(line(1))
-	for takes, lost := range map[int]string{
+	for room, lost := range map[int]string{
 		0: "1 2 3", 1: "1 2 3", n - 1: "1 2 3", n: "2 3", n + 1: "2 3", 2*n - 1: "2 3", 2 * n: "3", 3*n - 1: "3",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			in, serverOut := mempipe.New(0), mempipe.New(0)
 			var out bytes.Buffer
-			up := &partialUpstream{fixedUpstream{stdout: serverOut}, partialWriter{takes}}
+			up := &partialUpstream{fixedUpstream{stdout: serverOut}, partialWriter{room}}
 			done := make(chan error)
 			go func() {
 				done <- proxy.Run(t.Context(), proxy.Options{
@@ -162,7 +161,7 @@ func TestPartialWrite(t *testing.T) {
 				got = append(got, string(m.ID()))
 			}
 			if text := strings.Join(got, " "); text != lost {
-				t.Errorf("the server took %d bytes: answered %s, want %s", takes, text, lost)
+				t.Errorf("the server read %d bytes: answered %s, want %s", room, text, lost)
 			}
 			in.CloseWrite()
 			serverOut.CloseWrite()
@@ -171,21 +170,21 @@ func TestPartialWrite(t *testing.T) {
 	}
 }
 
-// A session that waits for its peers costs little, its peers in memory included, so
-// that one process can have thousands.
+// An idle session uses little memory, including that of its peers in memory, so that one process
+// can have thousands of sessions.
 func TestIdleSessionIsSmall(t *testing.T) {
 	const sessions = 200
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what pools keep goes with the second
+		runtime.GC() // the second collection frees what pools keep
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
 	before := heap()
 	var all []*proxytest.Session
 	for range sessions {
-		s := proxytest.Start(t, hooked())
+		s := proxytest.Start(t, hookLayer())
 		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
 		s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
 		s.Server.Send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
@@ -195,13 +194,13 @@ func TestIdleSessionIsSmall(t *testing.T) {
 	each := int64(heap()-before) / sessions
 	t.Logf("%d bytes of heap a session", each)
 	if each > 64<<10 {
-		t.Errorf("an idle session has %d bytes of heap", each)
+		t.Errorf("an idle session uses %d bytes of heap", each)
 	}
 	runtime.KeepAlive(all)
 }
 
-// ServerExit is watched when the server ends the session, and when nobody else has.
-func TestServerExitIsWatched(t *testing.T) {
+// ServerExit is reported to Watch only if the server was the one that ended the session.
+func TestServerExitEvent(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  func(*proxytest.Session)
@@ -229,7 +228,7 @@ func TestServerExitIsWatched(t *testing.T) {
 				test.end(s)
 				_ = s.Wait()
 				if len(exits) != test.want {
-					t.Errorf("ServerExit was watched with %q, want %d times", exits, test.want)
+					t.Errorf("ServerExit was reported with %q, want %d times", exits, test.want)
 				}
 			})
 		})
