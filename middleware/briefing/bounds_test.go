@@ -70,6 +70,29 @@ func TestLookups(t *testing.T) {
 	})
 }
 
+// The requests of a session alternate between tokens that differ in permissions. The source is asked
+// once for each scope and user.
+func TestLookupsOfTokens(t *testing.T) {
+	gate := make(chan struct{})
+	close(gate)
+	source := &slowSource{gate: gate}
+	c := Compile(Options{Source: source}).Connect(ConnOptions{})
+	ask := func(p *sessionstate.Principal) {
+		view := sessionOf("s", "w")
+		view.Principal = p
+		<-c.open(view, "").ready
+	}
+	for i, step := range []struct{ user, scope string }{{"ada", "acme"}, {"ada", "globex"}, {"eve", "globex"}} {
+		for range 10 {
+			ask(&sessionstate.Principal{User: step.user, Scope: step.scope})
+			ask(&sessionstate.Principal{User: step.user, Scope: step.scope, Permissions: []string{"write"}})
+		}
+		if got := source.asked.Load(); got != int64(i+1) {
+			t.Errorf("for %d owners of tokens the source was asked %d times", i+1, got)
+		}
+	}
+}
+
 // Many conversations with different briefings of 16 KiB stay within the bounds of memory. If they
 // share one text, it is held once.
 func TestSessionsAreBounded(t *testing.T) {

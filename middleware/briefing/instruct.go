@@ -18,16 +18,17 @@ func (c *Conn) expectInstructions(call *middleware.Call, view *sessionstate.Cont
 	if s == nil {
 		return
 	}
+	limit := c.o.Results.MaxInstructions()
 	call.OnReply(func(_ context.Context, reply *wire.Message) error {
 		if reply.Kind() != wire.Result || !reply.Plain() || !reply.Get("result").IsObject() {
 			return nil
 		}
 		if s.isReady() {
-			return c.extendInstructions(call, view, s, use, reply)
+			return c.extendInstructions(call, view, s, use, limit, reply)
 		}
 		call.Suspend(reply, s.ready, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
 			if s.isReady() {
-				return c.extendInstructions(call, view, s, use, reply)
+				return c.extendInstructions(call, view, s, use, limit, reply)
 			}
 			c.warnings.once("the instructions were sent without the briefing, because the policy source is slow (briefing.wait, policy.timeout)")
 			return nil
@@ -36,13 +37,14 @@ func (c *Conn) expectInstructions(call *middleware.Call, view *sessionstate.Cont
 	})
 }
 
-// extendInstructions appends the briefing to the instructions in reply, if they have the turn.
-func (c *Conn) extendInstructions(call *middleware.Call, view *sessionstate.Context, s *session, use instructionsUse, reply *wire.Message) error {
+// extendInstructions appends the briefing to the instructions in reply, if they have the turn. limit is
+// the MaxInstructions of the client.
+func (c *Conn) extendInstructions(call *middleware.Call, view *sessionstate.Context, s *session, use instructionsUse, limit int, reply *wire.Message) error {
 	if s.text == "" {
 		fail(call, s.why)
 		return nil
 	}
-	if use == spendsTurn && c.isCutOff(s, reply) {
+	if use == spendsTurn && isCutOff(s, limit, reply) {
 		if c.usesResponses() {
 			skip(call, "the client would cut it off: it shows only the beginning of long instructions")
 			return nil
@@ -72,8 +74,8 @@ func (c *Conn) extendInstructions(call *middleware.Call, view *sessionstate.Cont
 
 // isCutOff reports whether the client would cut off the text behind the server's own instructions.
 // It returns false if they already contain the text, from another attache in the chain.
-func (c *Conn) isCutOff(s *session, reply *wire.Message) bool {
-	limit, old := c.o.Results.MaxInstructions(), reply.Get("result", "instructions").Text()
+func isCutOff(s *session, limit int, reply *wire.Message) bool {
+	old := reply.Get("result", "instructions").Text()
 	if old != "" {
 		old += "\n\n"
 	}

@@ -75,7 +75,7 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 		return nil
 	}
 	moved := s != nil && o.ByWorkspace && s.workspace != view.Workspace.Value
-	if s == nil || s.principal != view.Principal || moved || !s.retryAt.IsZero() && now.After(s.retryAt) {
+	if s == nil || !samePolicies(s.principal, view.Principal) || moved || !s.retryAt.IsZero() && now.After(s.retryAt) {
 		if t.waiting >= maxWaiting {
 			return nil // a later call can still have the briefing
 		}
@@ -89,6 +89,16 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 		return nil
 	}
 	return s
+}
+
+// samePolicies reports whether the source gives p and q the same policies. The requests of a session of
+// a front can alternate between tokens of one user that differ in permissions; each change would
+// otherwise be another question to the source.
+func samePolicies(p, q *sessionstate.Principal) bool {
+	if p == nil || q == nil {
+		return p == q
+	}
+	return p.KeyID == q.KeyID && p.User == q.User && p.Tenant == q.Tenant && p.Scope == q.Scope
 }
 
 // put adds s under key. It empties a full table first. The caller holds mu.

@@ -335,7 +335,7 @@ func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
 // each request has its own credential.
 func (c *Conn) session(f *facts, now time.Time) (s *sessionstate.Session, inherits bool) {
 	c.mu.Lock()
-	key, initial := c.keyLocked(f), c.initial
+	key, initial, root := c.keyLocked(f), c.initial, c.ask.root
 	inherits = c.handshakes > 0 && f.protocol == ""
 	c.mu.Unlock()
 	s = c.sessions.GetAt(key.Value, now)
@@ -347,6 +347,7 @@ func (c *Conn) session(f *facts, now time.Time) (s *sessionstate.Session, inheri
 			return initial.With(func(ctx *sessionstate.Context) { ctx.Session = key })
 		})
 	}
+	useRoot(s, initial, root)
 	return s, inherits
 }
 

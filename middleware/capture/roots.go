@@ -16,7 +16,8 @@ import (
 // rootsAsk is the state of the request for the client's roots. Conn.mu guards it.
 type rootsAsk struct {
 	allowed bool
-	ready   chan struct{} // closed when the client has answered; nil if it was not asked
+	ready   chan struct{}     // closed when the client has answered; nil if it was not asked
+	root    sessionstate.Fact // the workspace that the client's roots name, in all of its conversations
 }
 
 // RootsTimeout is how long a call waits for the client's roots.
@@ -52,18 +53,17 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	}
 	done := make(chan struct{})
 	c.ask.ready = done
-	key := view.Session.Value
 	call.Ask(wire.Client, "roots/list", nil, RootsTimeout, func(reply *wire.Message) {
-		c.storeRoots(key, reply)
+		c.storeRoots(reply)
 		close(done)
 	})
 	return done, true
 }
 
-// storeRoots stores the client's root as the workspace, if the session has none. If there are several
+// storeRoots stores the client's root, for the sessions that have no workspace. If there are several
 // roots, such as the folders of an editor, it is unknown in which one the model works, so the workspace
 // stays unknown: a wrong value is worse than none. Roots inside the first are part of it.
-func (c *Conn) storeRoots(key string, reply *wire.Message) {
+func (c *Conn) storeRoots(reply *wire.Message) {
 	if reply == nil {
 		c.log.Debug("the client did not answer roots/list")
 		return
@@ -83,8 +83,25 @@ func (c *Conn) storeRoots(key string, reply *wire.Message) {
 		c.log.Info("the client has several roots, so none is taken as the workspace; name the workspace with --workspace")
 		first = ""
 	}
-	c.sessions.Get(key).Update(func(old *sessionstate.Context) *sessionstate.Context {
-		return old.WithWorkspace(sessionstate.Fact{Value: first, Source: sessionstate.Roots, From: "roots/list"})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ask.root = (sessionstate.Fact{}); first != "" {
+		c.ask.root = sessionstate.Fact{Value: strings.Clone(first), Source: sessionstate.Roots, From: "roots/list"}
+	}
+}
+
+// useRoot makes root the workspace of a session that has no better one, in place of an earlier root.
+// initial is the context of a new session.
+func useRoot(s *sessionstate.Session, initial *sessionstate.Context, root sessionstate.Fact) {
+	known := s.Context().Workspace
+	if known == root || known.Source > sessionstate.Roots || known.Source < sessionstate.Roots && root.Empty() {
+		return
+	}
+	s.Update(func(old *sessionstate.Context) *sessionstate.Context {
+		if old.Workspace != known {
+			return old
+		}
+		return old.With(func(ctx *sessionstate.Context) { ctx.Workspace = sessionstate.Better(initial.Workspace, root) })
 	})
 }
 
@@ -102,8 +119,12 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	if view == nil {
 		return nil
 	}
-	now := c.sessions.Get(view.Session.Value).Context()
-	view = view.WithWorkspace(now.Workspace)
+	s := c.sessions.Get(view.Session.Value)
+	c.mu.Lock()
+	initial, root := c.initial, c.ask.root
+	c.mu.Unlock()
+	useRoot(s, initial, root)
+	view = view.WithWorkspace(s.Context().Workspace)
 	call.SetValue(sessionstate.ContextKey{}, view)
 	return view
 }
@@ -112,14 +133,7 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 func (c *Conn) forgetRoots() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ask.ready = nil
-	initial := c.initial
-	c.sessions.Get(c.keyLocked(&facts{}).Value).Update(func(old *sessionstate.Context) *sessionstate.Context {
-		if old.Workspace.Source != sessionstate.Roots {
-			return old
-		}
-		return old.With(func(ctx *sessionstate.Context) { ctx.Workspace = initial.Workspace })
-	})
+	c.ask.ready, c.ask.root = nil, sessionstate.Fact{}
 }
 
 // filePath returns the path of a file URI, or "" for other URIs: a root must be a file URI

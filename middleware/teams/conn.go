@@ -76,11 +76,11 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	default:
 		return
 	}
-	response, isResult := c.o.Results.Expect(m)
-	if !isResult || !c.named {
+	if !c.named || !m.MethodIs("tools/call") {
 		c.o.Results.LearnClient(m)
 		c.named, c.view = c.o.Results.ClientName() != "", nil // the session depends on the name
 	}
+	response, isResult := c.o.Results.Expect(m)
 	switch {
 	case isResult:
 	case m.MethodIs("tools/list") && c.o.Results.Extends(c.shared.o.Structured):

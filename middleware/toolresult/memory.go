@@ -28,23 +28,24 @@ const (
 	maxTaskName   = 256 // of task ids and tool names
 )
 
-// LearnClient reads the client's name and version from initialize, or from the first request of
-// the modern era.
+// LearnClient reads the client's name and version from initialize, or from a request of the modern
+// era: those of one connection may come from several clients of a front.
 func (k *Memory) LearnClient(m *wire.Message) {
-	var info wire.Value
+	info := m.Meta().Get("io.modelcontextprotocol/clientInfo")
 	if m.MethodIs("initialize") {
 		info = m.Get("params", "clientInfo")
-	} else if k.ClientName() == "" {
-		info = m.Meta().Get("io.modelcontextprotocol/clientInfo")
 	}
 	name, version := info.Get("name"), info.Get("version")
-	if name.IsString() && len(name.Raw) <= maxClientName {
-		k.mu.Lock()
-		k.client, k.version = strings.Clone(name.Text()), ""
-		if len(version.Raw) <= maxClientName {
-			k.version = strings.Clone(version.Text())
-		}
-		k.mu.Unlock()
+	if !name.IsString() || len(name.Raw) > maxClientName {
+		return
+	}
+	if len(version.Raw) > maxClientName {
+		version = wire.Value{}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n, v := name.View(), version.View(); n != k.client || v != k.version {
+		k.client, k.version = strings.Clone(n), strings.Clone(v)
 	}
 }
 

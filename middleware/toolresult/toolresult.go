@@ -32,6 +32,7 @@ const (
 // A Response locates the result of a tool in a reply.
 type Response struct {
 	Tool   string // "" if unknown
+	client string // the name of the client that made the request
 	inTask bool   // the result is inside a task in the reply
 }
 
@@ -40,11 +41,11 @@ type Response struct {
 func (k *Memory) Expect(m *wire.Message) (r Response, ok bool) {
 	switch {
 	case m.MethodIs("tools/call"):
-		return Response{Tool: k.toolName(m.Name())}, true
+		return Response{Tool: k.toolName(m.Name()), client: k.ClientName()}, true
 	case m.MethodIs("tasks/result"):
-		return Response{Tool: k.tool(m)}, true
+		return Response{Tool: k.tool(m), client: k.ClientName()}, true
 	case m.MethodIs("tasks/get"):
-		return Response{Tool: k.tool(m), inTask: true}, true
+		return Response{Tool: k.tool(m), client: k.ClientName(), inTask: true}, true
 	}
 	return Response{}, false
 }
@@ -151,7 +152,7 @@ func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware
 	if !structured.Exists() || structured.IsNull() || string(r.Get(reply, "isError").Raw) == "true" {
 		return Plan{InBlock, true}
 	}
-	client := k.Client()
+	client := ClientOf(r.client)
 	switch {
 	case way == Member || way == Auto && client.StructuredAlone:
 		free := !structured.Get(memberName).Exists() || call.Value(memberKey{}) != nil

@@ -143,14 +143,24 @@ func (s *session) abandon(ctx context.Context, c *call) {
 		return
 	}
 	s.dropLocked(c)
-	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
-		s.abandoned = map[string]struct{}{}
-	}
-	s.abandoned[c.id] = struct{}{}
+	s.abandonLocked(c.id)
 	s.mu.Unlock()
 	b := append([]byte(`{"requestId":`), c.raw...)
 	b = append(b, `,"reason":"the client closed the connection"}`...)
 	_ = s.in.Put(ctx, wire.NewNotification(wire.Client, "notifications/cancelled", b))
+}
+
+// abandonLocked remembers the id of a cancelled call, because its reply may still come and must not go
+// to another client that uses the same id. Clients without a handshake share a session; in earlier
+// revisions a session has one client, which uses no id twice. The caller holds s.mu.
+func (s *session) abandonLocked(id string) {
+	if s.key == "" {
+		return
+	}
+	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
+		s.abandoned = map[string]struct{}{}
+	}
+	s.abandoned[id] = struct{}{}
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it.

@@ -187,6 +187,9 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	if c := find(s.calls, listen.Raw); c != nil && c.stream.attached() {
 		return c.stream
 	}
+	if s.key != "" && (token.Exists() || listen.Exists()) {
+		return nil // its call is over, and another call in flight may be another client's
+	}
 	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {
 		return only
 	}

@@ -17,21 +17,9 @@ import (
 // lookup returns the session of that id, nil if there is none. It continues a session that another
 // process has released.
 func (f *Front) lookup(ctx context.Context, id string, who Principal, credential string) (*session, error) {
-	if s := f.find(id, who); s != nil || f.keeper == nil {
-		return s, nil
-	}
-	key := sessions.NewKey(id, who.ID)
-	for begun := false; !begun; {
-		var err error
-		if begun, err = f.keeper.Begin(ctx, key); err != nil {
-			return nil, err
-		}
-		if s := f.find(id, who); s != nil {
-			if begun {
-				f.keeper.Free(key)
-			}
-			return s, nil
-		}
+	s, key, err := f.findOrHold(ctx, id, who)
+	if s != nil || err != nil || f.keeper == nil {
+		return s, err
 	}
 	defer f.keeper.Free(key)
 	if f.Draining() {
@@ -44,11 +32,29 @@ func (f *Front) lookup(ctx context.Context, id string, who Principal, credential
 	if err != nil {
 		return nil, err
 	}
-	s, err := f.resume(id, who, credential, saved)
+	s, err = f.resume(id, who, credential, saved)
 	if err != nil {
 		f.keeper.GiveBack(key) // another front may be able to continue it
 	}
 	return s, err
+}
+
+// findOrHold returns the session of that id. If this front does not have it and there is a keeper,
+// findOrHold returns nil, and the caller holds key in the keeper.
+func (f *Front) findOrHold(ctx context.Context, id string, who Principal) (s *session, key sessions.Key, err error) {
+	if s = f.find(id, who); s != nil || f.keeper == nil {
+		return s, key, nil
+	}
+	key = sessions.NewKey(id, who.ID)
+	for begun := false; s == nil && !begun; {
+		if begun, err = f.keeper.Begin(ctx, key); err != nil {
+			return nil, key, err
+		}
+		if s = f.find(id, who); s != nil && begun {
+			f.keeper.Free(key)
+		}
+	}
+	return s, key, nil
 }
 
 // resume continues a session that another process has released.
@@ -173,14 +179,16 @@ func (s *session) releaseIdle(ctx context.Context) {
 
 // forget ends a session because its client asks for it, and reports whether there was one.
 func (f *Front) forget(ctx context.Context, id string, who Principal) (known bool, err error) {
-	if s := f.find(id, who); s != nil {
+	s, key, err := f.findOrHold(ctx, id, who)
+	switch {
+	case s != nil:
 		s.end("the client ended the session")
 		return true, nil
+	case err != nil || f.keeper == nil:
+		return false, err
 	}
-	if f.keeper == nil {
-		return false, nil
-	}
-	return f.keeper.Forget(ctx, sessions.NewKey(id, who.ID))
+	defer f.keeper.Free(key)
+	return f.keeper.Forget(ctx, key)
 }
 
 // Recheck closes the sessions that another front has taken over. A front can take sessions over while

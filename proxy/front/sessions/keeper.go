@@ -139,11 +139,8 @@ func (k *Keeper) Misled(front string) {
 	k.log.Warn("a request came for a session that another front has, and was refused with 503: have the balancer send the requests of a session to one front, by the header Mcp-Session-Id, as packaging/nginx.conf does", "front", front)
 }
 
-// Forget deletes a stored session that this front does not have, and reports whether there was
-// one. It returns ErrElsewhere if the session belongs to another front.
+// Forget deletes a stored session that the caller holds, and reports whether there was one. It returns ErrElsewhere if the session belongs to another front.
 func (k *Keeper) Forget(ctx context.Context, key Key) (known bool, err error) {
-	k.Hold(key)
-	defer k.Free(key)
 	switch _, err := k.Take(ctx, key); {
 	case errors.Is(err, ErrNone):
 		return false, nil
