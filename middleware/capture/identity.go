@@ -36,8 +36,6 @@ const (
 	// maxCredentialBytes bounds the memory of credentials and their identities, as
 	// [identity.size] estimates it.
 	maxCredentialBytes = 16 << 20
-	// maxFormerOwners bounds identities.replaced.
-	maxFormerOwners = 64
 )
 
 // ErrLate means that a look-up takes longer than a request waits. Nobody is identified until
@@ -56,12 +54,6 @@ type identities struct {
 	logged    map[string]bool // reasons for which a credential was not used
 	replaced  []formerOwner   // the last at the end
 	returned  time.Time       // when a former owner returned and Changed was not called; zero if it was
-}
-
-// A formerOwner is an owner that ConnOptions.Known has returned, and replaced by another.
-type formerOwner struct {
-	principal *sessionstate.Principal
-	until     time.Time
 }
 
 // An identity is a credential and its owner. Its look-ups run one at a time.
@@ -281,36 +273,6 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 		go c.changed()
 	}
 	return found
-}
-
-// announceLocked reports whether Changed has to be called for the owner that Known returned for a message.
-// changed reports whether it differs from before, that of the message before. Two clients in one session
-// can have tokens with different permissions. If each message were a change, both clients would list the
-// tools again and again. So the return of an owner of the last Options.Recheck is announced only when no
-// other owner has followed for that time: the client may have listed the tools of the owner between.
-func (c *Conn) announceLocked(changed bool, before, owner *sessionstate.Principal, now time.Time) bool {
-	if !changed {
-		changed = !c.who.returned.IsZero() && now.Sub(c.who.returned) >= c.o.Recheck
-	} else if c.alternatesLocked(before, owner, now) {
-		c.who.returned, changed = now, false
-	}
-	if changed {
-		c.who.returned = time.Time{}
-	}
-	return changed
-}
-
-// alternatesLocked records that after replaces before as the owner of messages, and reports whether
-// after has been their owner already in the last Options.Recheck.
-func (c *Conn) alternatesLocked(before, after *sessionstate.Principal, now time.Time) bool {
-	c.who.replaced = slices.DeleteFunc(c.who.replaced, func(o formerOwner) bool {
-		return now.Sub(o.until) >= c.o.Recheck || o.principal.Same(before)
-	})
-	if len(c.who.replaced) >= maxFormerOwners {
-		c.who.replaced = slices.Delete(c.who.replaced, 0, 1)
-	}
-	c.who.replaced = append(c.who.replaced, formerOwner{before, now})
-	return slices.ContainsFunc(c.who.replaced, func(o formerOwner) bool { return o.principal.Same(after) })
 }
 
 // keepsOwnerLocked reports whether the owner of id is still valid although a later look-up failed

@@ -41,6 +41,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/body"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
@@ -239,7 +240,7 @@ type exchange struct {
 	r           *http.Request
 	rc          http.ResponseController
 	accept      accept.Accept
-	body        bodyBuffer // of the message, until the relay has it
+	body        body.Buffer // of the message, until the relay has it
 	who         Principal
 	credential  string
 	wroteHeader bool // the header was written before the answer

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/internal/body"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -59,7 +60,7 @@ func (e *echoServer) Write(b []byte) (int, error) {
 // Take implements wire.MessageTaker.
 func (e *echoServer) Take(m *wire.Message) bool {
 	line, lease := m.KeepLine()
-	if large := len(line) > largeBody; large != (lease != nil) {
+	if large := len(line) > body.Large; large != (lease != nil) {
 		e.t.Errorf("a line of %d bytes has a lease: %t", len(line), lease != nil)
 	}
 	e.all.Go(func() {
@@ -118,7 +119,7 @@ func TestLeasedMemory(t *testing.T) {
 			c := &sessionClient{t: t, url: server.URL}
 			c.call("initialize", `{"n":0}`)
 			for i := range calls {
-				size := []int{10, largeBody, 3 * largeBody}[(n+i)%3]
+				size := []int{10, body.Large, 3 * body.Large}[(n+i)%3]
 				c.call("tools/call", fmt.Sprintf(`{"n":"%d-%d","text":"%s"}`, n, i, strings.Repeat(string(rune('a'+(n*calls+i)%26)), size)))
 			}
 		})

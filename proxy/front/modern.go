@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ func (x *exchange) postModern(p *message) {
 		return
 	}
 	err = x.hand(s, p)
-	x.body.release()
+	x.body.Release()
 	if err != nil && !errors.Is(err, errClosed) {
 		s.withdraw(c)
 		return
@@ -163,33 +164,32 @@ func (s *session) abandonLocked(id string) {
 	s.abandoned[id] = struct{}{}
 }
 
-// notifyModern handles a notification. It is ignored if there is no session for it.
+// notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a
+// request that was sent with another credential, or one of several with that id: they may be another
+// client's. A client of these revisions can cancel by closing the stream.
 func (x *exchange) notifyModern(p *message) {
 	key := x.f.key(x.who, p)
 	cancelled := p.cancels()
 	x.f.mu.Lock()
-	var to *session
-	for _, s := range x.f.byKey[key] {
-		if cancelled == "" || s.has(cancelled) {
-			to = s
-			break
-		}
-	}
+	to := slices.DeleteFunc(slices.Clone(x.f.byKey[key]), func(s *session) bool {
+		return cancelled != "" && !s.has(cancelled, x.header("Authorization"))
+	})
 	x.f.mu.Unlock()
-	if to != nil && to.use() {
-		defer to.release()
-		_ = x.hand(to, p)
-		to.cancelled(cancelled)
+	if len(to) > 0 && (cancelled == "" || len(to) == 1) && to[0].use() {
+		defer to[0].release()
+		_ = x.hand(to[0], p)
+		to[0].cancelled(cancelled)
 	}
-	x.body.release()
+	x.body.Release()
 	x.finish(http.StatusAccepted)
 }
 
-// has reports whether a call of that id is in flight.
-func (s *session) has(id string) bool {
+// has reports whether a call of that id is in flight that was sent with that Authorization.
+func (s *session) has(id, authorization string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls[id] != nil
+	c := s.calls[id]
+	return c != nil && c.request.Header.Get("Authorization") == authorization
 }
 
 // status returns the HTTP status for an error that is sent as JSON, and the value of Retry-After,

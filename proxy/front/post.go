@@ -31,9 +31,9 @@ func (x *exchange) post() {
 		return
 	}
 	defer x.f.o.Limits.Finish()
-	defer x.body.giveBack()
+	defer x.body.GiveBack()
 	line, ok := x.readBody()
-	defer x.body.release()
+	defer x.body.Release()
 	if !ok {
 		return
 	}
@@ -42,7 +42,7 @@ func (x *exchange) post() {
 		x.refuse(http.StatusBadRequest, nil, code, text)
 		return
 	}
-	x.body.lend(&p.m)
+	x.body.Lend(&p.m)
 	p.request = x.r
 	if p.revision != "" || !legacyHeader(x.header(versionHeader)) || x.cancelsModern(p) {
 		x.postModern(p)
@@ -218,7 +218,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 		return true, nil
 	case p.m.Kind().IsReply() && !s.awaitsReply(&p.m):
 		s.log.Info("a reply to no request of the server's was dropped")
-		x.body.release()
+		x.body.Release()
 		x.finish(http.StatusAccepted)
 		return true, nil
 	}
@@ -242,7 +242,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	if len(calls) == 0 && errors.Is(err, errClosed) {
 		return true, err
 	}
-	x.body.release()
+	x.body.Release()
 	switch {
 	case len(calls) == 0 && err == nil:
 		s.cancelled(cancelled)
