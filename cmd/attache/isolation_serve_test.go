@@ -92,7 +92,8 @@ func serveEcho(t *testing.T, config string) string {
 	return startServe(t, exec.Command("attache", "serve", "--config", config, "--log-format", "json", "--listen", "127.0.0.1:0", "--", "echoserver"))
 }
 
-// startServe starts attache serve, which logs JSON, and returns the URL in its log. The test's cleanup stops it.
+// startServe starts attache serve with a log in JSON, and returns the URL that it logs. It stops the process when
+// the test ends.
 func startServe(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()

@@ -63,7 +63,7 @@ func newAudit(t testing.TB, o audit.Options) auditor {
 	secrets := record.Secrets{Values: []string{"known-secret"}}
 	return auditor{shared: shared, Conn: shared.Connect(audit.ConnOptions{
 		Redact: record.NewScrubber(secrets).Line,
-		Scrub:  record.NewToldScrubber(secrets).Line,
+		Scrub:  record.NewKnownScrubber(secrets).Line,
 	})}
 }
 

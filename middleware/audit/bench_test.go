@@ -20,7 +20,7 @@ func BenchmarkRecord(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := shared.Connect(ConnOptions{Scrub: scrub.NewToldScrubber(scrub.Secrets{}).Line})
+	c := shared.Connect(ConnOptions{Scrub: scrub.NewKnownScrubber(scrub.Secrets{}).Line})
 	m := wire.NewMessage(wire.Client, []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"size":200}}}`))
 	view := &sessionstate.Context{
 		Session:   sessionstate.Fact{Value: "s1", Source: sessionstate.Operator, From: "--session"},

@@ -23,7 +23,8 @@ func Check(patterns []string) error {
 	return nil
 }
 
-// Literal reports whether a pattern matches only the name that it spells.
+// Literal reports whether a pattern has no special characters, so that it matches only one name, the
+// pattern itself.
 func Literal(pattern string) bool { return firstSpecial(pattern) < 0 }
 
 // startsDiffer reports whether the pattern cannot match the name because of their first
@@ -32,7 +33,7 @@ func startsDiffer(pattern, name string) bool {
 	return pattern != "" && name != "" && pattern[0] != name[0] && firstSpecial(pattern[:1]) < 0
 }
 
-// firstSpecial returns the index of the first special character, -1 if there is none. It is
+// firstSpecial returns the index of the first special character, or -1 if there is none. It is
 // faster than strings.IndexAny for patterns, which are short.
 func firstSpecial(pattern string) int {
 	for i := range len(pattern) {

@@ -153,7 +153,7 @@ func (s *Shared) isRenamed(name string) bool {
 
 const none = -1 // the index if there is no rule
 
-// key returns the place of rule i in the configuration, "" for none.
+// key returns the place of rule i in the configuration, or "" if i is none.
 func (s *Shared) key(i int) string {
 	if i == none {
 		return ""

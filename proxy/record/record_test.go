@@ -159,10 +159,10 @@ func TestScrubProse(t *testing.T) {
 	}
 }
 
-// NewToldScrubber does not replace other texts that look like secrets.
-func TestToldScrubber(t *testing.T) {
+// NewKnownScrubber does not replace other texts that look like secrets.
+func TestKnownScrubber(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
-	s := NewToldScrubber(Secrets{Values: []string{"my-secret", "short"}, KeyPrefix: "shop"})
+	s := NewKnownScrubber(Secrets{Values: []string{"my-secret", "short"}, KeyPrefix: "shop"})
 	tests := []struct{ in, want string }{
 		{`{"password":"hunter22","a":"ghp_0123456789abcdefghij0123456789abcdef"}`, ""},
 		{`{"a":"home is short"}`, ""},
@@ -313,7 +313,7 @@ func TestLaterSecrets(t *testing.T) {
 	var later []string
 	for _, s := range []*Scrubber{
 		NewScrubber(Secrets{Values: []string{"first-secret"}, Later: func() []string { return later }}),
-		NewToldScrubber(Secrets{Values: []string{"first-secret"}, Later: func() []string { return later }}),
+		NewKnownScrubber(Secrets{Values: []string{"first-secret"}, Later: func() []string { return later }}),
 	} {
 		for _, step := range []struct {
 			later []string

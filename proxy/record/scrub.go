@@ -120,17 +120,17 @@ func (s *Scrubber) laterLiterals() []literal {
 	return s.more
 }
 
-// NewToldScrubber returns a Scrubber that replaces only these values, and credentials
+// NewKnownScrubber returns a Scrubber that replaces only these values, and credentials
 // of attache itself: its keys, and any JWT, because the tokens in use are renewed during
 // a session. It does not replace other texts that look like secrets or have their names.
-func NewToldScrubber(s Secrets) *Scrubber {
+func NewKnownScrubber(s Secrets) *Scrubber {
 	out := NewScrubber(Secrets{Values: s.Values, Later: s.Later, KeyPrefix: s.KeyPrefix})
 	out.knownOnly = true
 	return out
 }
 
-// clean reports whether a line has certainly no secret, for a Scrubber that replaces only
-// known ones. This check is fast, and most lines have none.
+// clean reports whether a line certainly contains no secret, if s replaces only known secrets.
+// Most lines are clean, and this check is faster than the search for secrets.
 func (s *Scrubber) clean(line []byte) bool {
 	if !s.knownOnly || containsRare(line, "atk", '_') || containsRare(line, "ey", 'J') || bytes.IndexByte(line, '\\') >= 0 {
 		return false

@@ -12,7 +12,7 @@ import (
 
 // TransportOptions configure connections. The zero value of each is a default.
 type TransportOptions struct {
-	// Proxy returns the proxy for a request, nil for none. If Proxy is nil there is none.
+	// Proxy returns the proxy for a request, or nil to use none. If Proxy is nil, no proxy is used.
 	Proxy func(*http.Request) (*url.URL, error)
 
 	// TLS has the trusted authorities and the client certificate.

@@ -11,9 +11,9 @@ import (
 // values at memory speed, so it is for frames that are not judged by their content.
 // It reports false for a frame that cannot be a message, such as log noise.
 //
-// Members that contradict each other (two ids, a result beside an error or a method) are
-// recorded as an [Ambiguity]. A result or an error that is null beside the other is ignored,
-// because some serialisers write every member.
+// Members that contradict each other (two ids, or a result together with an error or a method)
+// are recorded as an [Ambiguity]. If a frame has both a result and an error and one of them is
+// null, that one is ignored, because some serialisers write every member.
 func (m *Message) LookEnvelope() bool {
 	m.ambiguity, m.kind, m.deep = 0, Unreadable, false
 	b := m.frame

@@ -40,7 +40,7 @@ func (s *Shared) compileAudit() error {
 	}
 	known := config.Secrets(p.Process, s.settings, s.secrets)
 	known.Home, known.Host = "", "" // records keep the names of the home directory and the host
-	s.scrub = &scrubbers{record.NewScrubber(known), record.NewToldScrubber(known)}
+	s.scrub = &scrubbers{record.NewScrubber(known), record.NewKnownScrubber(known)}
 	return nil
 }
 

@@ -70,7 +70,7 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 	return q, nil
 }
 
-// policySource returns the source of policies in the settings, nil for none, and the token of
+// policySource returns the source of policies in the settings, or nil if there is none, and the token of
 // policy.token_env, which all sessions use.
 func policySource(p cli.Process, s *config.Settings) (from policy.Source, token string, err error) {
 	switch {

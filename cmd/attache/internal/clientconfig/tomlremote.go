@@ -178,7 +178,7 @@ func (d *Document) wrapTOML(f *tomlForm, l Launch) []splice {
 	return edits
 }
 
-// inserted returns the fields that wrapping inserts before the arguments.
+// inserted returns the text of the fields that wrapping adds in front of the field args.
 func (f *tomlForm) inserted(args tomlField, command string) string {
 	text := args.prefix + "command = " + quote(command) + args.between
 	if f.envHeaders.exists && !f.bearer.exists() {

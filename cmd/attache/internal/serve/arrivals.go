@@ -45,7 +45,8 @@ func (a *arrivals) watch(server *http.Server) {
 	}
 }
 
-// request records that a request is handled. It returns the watch of its connection, nil for none.
+// request records that a connection has had a request. It returns the watch of the connection, or nil if
+// the connection has none.
 func (a *arrivals) request(r *http.Request) *watch {
 	one, ok := r.Context().Value(arrivalKey{}).(*arrival)
 	if !ok {

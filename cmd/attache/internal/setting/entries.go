@@ -22,7 +22,7 @@ type Entries[T any] struct {
 	// CheckOrder returns an error if entry i conflicts with the others, which Check has
 	// accepted; nil accepts any order.
 	CheckOrder func(all []T, i int) error
-	// Warn returns a warning about entry i in relation to the others, "" for none.
+	// Warn returns a warning about entry i in relation to the others, or "" if there is none.
 	Warn func(all []T, i int) string
 }
 

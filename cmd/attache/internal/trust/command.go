@@ -120,8 +120,8 @@ func open(path string) (w workspace, err error) {
 	return w, err
 }
 
-// reportHidden prints a warning if the text has invisible characters. It returns the text with
-// escapes for them.
+// reportHidden returns the text of the workspace's policies with invisible characters escaped, and
+// prints a warning if there are any.
 func (c Command) reportHidden(w workspace) string {
 	shown, hidden := policy.Escape(strings.ReplaceAll(string(w.text), "\r\n", "\n"))
 	if hidden > 0 {

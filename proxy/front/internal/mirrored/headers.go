@@ -31,7 +31,7 @@ func Mismatch(h http.Header, m *wire.Message, revision string) string {
 	return compare(h, "Mcp-Name", name.Text())
 }
 
-// namedBy returns the member of params that the header Mcp-Name repeats, "" for none.
+// namedBy returns the member of params that the header Mcp-Name repeats, or "" if it repeats none.
 func namedBy(method string) (member string, required bool) {
 	switch method {
 	case "tools/call", "prompts/get":

@@ -191,7 +191,7 @@ func (f *Frame) Deliver() {
 		f.Reset()
 		return
 	}
-	if len(f.msg.Line()) > mostGathered {
+	if len(f.msg.Line()) > maxGathered {
 		f.msg.Lease = f.room
 		f.Out.put(&f.msg)
 		f.Reset()

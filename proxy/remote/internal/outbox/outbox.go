@@ -10,14 +10,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An Outbox passes the lines of all responses to the relay, one goroutine at a time. It is the
-// goroutine of a response with a line, if no other goroutine does it already. Lines that come
-// meanwhile wait and are passed together. The relay may be waiting to send a message that must
-// follow another one, so a caller first signals that no message waits for it any more, and then
+// An Outbox passes the lines of all responses to the relay, in one goroutine at a time. A response
+// that has a line passes it in its own goroutine, unless another goroutine is passing lines. Lines
+// that arrive meanwhile wait, and are then passed together. The relay may be waiting to send a message
+// that must follow another one; so a caller first signals that no message waits for it, and then
 // passes a line. Make an Outbox with New. Its methods may be called from any goroutine.
 type Outbox struct {
-	limit int64        // bytes that may be buffered beyond the first room of each message
-	kept  atomic.Int64 // bytes that are buffered beyond it
+	limit int64        // bytes that all messages together may buffer, beyond firstRoom for each
+	kept  atomic.Int64 // bytes that they do buffer beyond that
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -39,15 +39,15 @@ type batch struct {
 var batches = sync.Pool{New: func() any { return &batch{text: make([]byte, 0, firstRoom)} }}
 
 const (
-	// mostGathered is the size of the longest line that waits for others.
-	mostGathered = 16 << 10
-	// mostWaiting is the maximum number of waiting lines.
-	mostWaiting = 128
+	// maxGathered is the size of the longest line that waits to be passed with others.
+	maxGathered = 16 << 10
+	// maxWaiting is the maximum number of waiting lines.
+	maxWaiting = 128
 )
 
 // hasRoom reports whether the batch has room for a line of n bytes.
 func (b *batch) hasRoom(n int) bool {
-	return b == nil || len(b.text)+n <= firstRoom && len(b.messages) < mostWaiting
+	return b == nil || len(b.text)+n <= firstRoom && len(b.messages) < maxWaiting
 }
 
 // add copies a message and its line into the batch.
@@ -60,7 +60,8 @@ func (b *batch) add(m *wire.Message) {
 	c.SetLine(b.text[n:len(b.text):len(b.text)])
 }
 
-// New returns an Outbox whose frames buffer up to limit bytes beyond the first room of each.
+// New returns an Outbox. Each frame may buffer firstRoom bytes; beyond that, all frames together may
+// buffer limit bytes.
 func New(limit int) *Outbox {
 	o := &Outbox{limit: int64(limit), busy: true}
 	o.changed.L = &o.mu
@@ -88,7 +89,7 @@ func (o *Outbox) put(m *wire.Message) {
 	n := len(m.Line())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if n > mostGathered {
+	if n > maxGathered {
 		if o.acquireLocked() {
 			one := make([]wire.Message, 1)
 			one[0].ResetTo(m)

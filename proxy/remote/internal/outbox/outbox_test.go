@@ -111,7 +111,7 @@ func TestManyAnswers(t *testing.T) {
 				f := &Frame{Out: o}
 				for n := range messages {
 					// Some of these lengths are gathered, some are passed alone, and some exceed the limit.
-					text := message(fmt.Sprintf("%d/%d", a, n), []int{10, 1000, mostGathered, 3 * firstRoom, 2 * limit}[(a*n)%17%5])
+					text := message(fmt.Sprintf("%d/%d", a, n), []int{10, 1000, maxGathered, 3 * firstRoom, 2 * limit}[(a*n)%17%5])
 					for part := range slices.Chunk([]byte(text), 30000) {
 						f.Put(part)
 					}
@@ -158,8 +158,8 @@ func TestLinesWaitTogether(t *testing.T) {
 		put("third\n")
 		full := make(chan struct{})
 		go func() {
-			put(strings.Repeat("x", mostGathered-1) + "\n")
-			put(strings.Repeat("x", mostGathered-1) + "\n") // there is no room for it
+			put(strings.Repeat("x", maxGathered-1) + "\n")
+			put(strings.Repeat("x", maxGathered-1) + "\n") // there is no room for it
 			close(full)
 		}()
 		synctest.Wait()
@@ -181,7 +181,7 @@ func TestLinesWaitTogether(t *testing.T) {
 
 // A relay that fails gets only the end, even if it was reading a message.
 func TestFailedRelay(t *testing.T) {
-	for _, size := range []int{10, mostGathered, firstRoom} {
+	for _, size := range []int{10, maxGathered, firstRoom} {
 		synctest.Test(t, func(t *testing.T) {
 			r, o := &recorder{take: func(string) error { return errors.New("the client is gone") }}, New(0)
 			o.Push(r)
@@ -305,7 +305,7 @@ func TestRoomOfLongMessage(t *testing.T) {
 // Messages are scanned before they are passed, with the same result as a scan by the relay.
 func TestMessagesAreScanned(t *testing.T) {
 	texts := []string{
-		message("a", 10), message("a", smallMessage), message("a", mostGathered),
+		message("a", 10), message("a", smallMessage), message("a", maxGathered),
 		`{"jsonrpc":"2.0","id":1,"result":{"a":[1,2]}}`, `{"result":{},"jsonrpc":"2.0","id":"1"}`,
 		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}`, `{"jsonrpc":"2.0","id":1,"result":{},"error":null}`,
 		`{"jsonrpc":"2.0","id":1,"id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`,

@@ -16,7 +16,7 @@ type idlePool struct {
 	running bool               // the timer of expire is running
 }
 
-// take removes a usable connection to a host from the pool and returns it, nil for none.
+// take removes a usable connection to a host from the pool and returns it, or nil if there is none.
 func (p *idlePool) take(host string) *conn {
 	for {
 		c := p.pop(host)
