@@ -93,6 +93,10 @@ type Options struct {
 	// answered with 503, one that wraps ErrScope with 403, any other with 401.
 	Authenticate func(ctx context.Context, credential string) (Principal, error)
 
+	// Reauthenticate is how often Authenticate is asked again for a stream that stays open, which ends if
+	// its credential is refused; 0 means one minute.
+	Reauthenticate time.Duration
+
 	// Metadata is the URL of the protected resource metadata (RFC 9728) for challenges; "" for none.
 	Metadata string
 
@@ -134,7 +138,8 @@ type Limits = limit.Limits
 func DefaultLimits() *Limits { return limit.Default() }
 
 const (
-	defaultIdle = 30 * time.Minute
+	defaultIdle           = 30 * time.Minute
+	defaultReauthenticate = time.Minute
 	// quickTime is how long a reply may take to be sent as JSON. Clients give up after a minute of
 	// silence, and JSON cannot be kept alive.
 	quickTime = 5 * time.Second
@@ -187,6 +192,9 @@ func New(o Options) *Front {
 	}
 	if o.Idle <= 0 {
 		o.Idle = defaultIdle
+	}
+	if o.Reauthenticate <= 0 {
+		o.Reauthenticate = defaultReauthenticate
 	}
 	if o.Hold <= 0 {
 		o.Hold = wire.DefaultHold

@@ -3,13 +3,20 @@ package front
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
 // While credentials cannot be checked, the front warns once a minute, not for each request.
@@ -56,4 +63,62 @@ func TestDisconnectIsNotRefusal(t *testing.T) {
 	if n := strings.Count(out.String(), "\n"); n != 1 || !strings.Contains(out.String(), "level=WARN") {
 		t.Errorf("%d lines, want only the warning for the second request:\n%s", n, &out)
 	}
+}
+
+// A stream ends when its credential is revoked, but not while credentials cannot be checked.
+func TestStreamEndsWithItsCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []error{nil, ErrUnavailable, errors.New("revoked")}
+		var now atomic.Int32
+		f := New(Options{
+			Reauthenticate: time.Second,
+			Authenticate: func(context.Context, string) (Principal, error) {
+				return Principal{ID: "ada"}, answers[now.Load()]
+			},
+			Open: func(Opening) (Relay, error) {
+				return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
+					return mempipe.Serve(func(in io.Reader, _ io.Writer) error {
+						_, err := io.Copy(io.Discard, in)
+						return err
+					}), nil
+				}}}, nil
+			},
+		})
+		defer f.Drain(t.Context())
+		s, err := f.create("", Principal{ID: "ada"}, "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		get := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/mcp", http.NoBody)
+		get.Header = http.Header{"Accept": {"text/event-stream"}, "Mcp-Session-Id": {s.id}}
+		listen := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
+		listen.Header = http.Header{
+			"Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"},
+			"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"subscriptions/listen"},
+		}
+		ended := make(chan string, 2)
+		for _, r := range []*http.Request{get, listen} {
+			go func() {
+				r.Header.Set("Authorization", "Bearer key")
+				w := httptest.NewRecorder()
+				f.ServeHTTP(w, r)
+				ended <- fmt.Sprint(r.Method, " ", w.Code)
+			}()
+		}
+		for i, answer := range answers[:2] {
+			now.Store(int32(i))
+			time.Sleep(10 * time.Second)
+			if len(ended) > 0 {
+				t.Fatalf("%s has ended while the check of its credential says %v", <-ended, answer)
+			}
+		}
+		now.Store(2)
+		time.Sleep(2 * time.Second)
+		if len(ended) < 2 {
+			t.Errorf("%d of 2 streams have ended after their credential was revoked", len(ended))
+		}
+	})
 }

@@ -1,7 +1,10 @@
 package front
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/bare"
@@ -42,6 +45,7 @@ func (x *exchange) get() {
 		return
 	}
 	x.w.Header().Set(sessionHeader, s.id)
+	x.watchCredential(t, t.close)
 	if response := bare.Take(x.w, x.r); response != nil {
 		x.f.serveBare(response, s, t)
 		return
@@ -53,6 +57,34 @@ func (x *exchange) get() {
 	if w.begin() == nil {
 		w.run(t)
 	}
+}
+
+// checkTime bounds how long a check of a stream's credential may take.
+const checkTime = 10 * time.Second
+
+// watchCredential calls end when the credential of x is refused, until t has ended. Otherwise the
+// owner of a revoked key would read what the server sends as long as it keeps the stream open.
+func (x *exchange) watchCredential(t *stream, end func()) {
+	if x.f.o.Authenticate == nil {
+		return
+	}
+	f, id, credential := x.f, x.who.ID, x.credential
+	var check func()
+	check = func() {
+		if t.ended.Load() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+		defer cancel()
+		switch who, err := f.o.Authenticate(ctx, credential); {
+		case err != nil && !errors.Is(err, ErrUnavailable), err == nil && who.ID != id:
+			f.log.Info("a stream was ended: its credential is no longer accepted", "err", err)
+			end()
+		default:
+			time.AfterFunc(f.o.Reauthenticate, check)
+		}
+	}
+	time.AfterFunc(f.o.Reauthenticate, check)
 }
 
 // notServed refuses a method that revision 2026-07-28 does not have.

@@ -58,6 +58,10 @@ func (x *exchange) postModern(p *message) {
 	}
 	if c.subscribes && x.accept.Events {
 		x.accept.JSON = false // so that the header is sent at once
+		ctx, cancel := context.WithCancel(x.r.Context())
+		defer cancel()
+		x.r = x.r.WithContext(ctx)
+		x.watchCredential(t, cancel)
 	}
 	if !x.answer(t, p) {
 		s.abandon(x.r.Context(), c)
