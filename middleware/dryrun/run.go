@@ -103,7 +103,10 @@ func (r *run) note(_ *middleware.Call, n middleware.Note) {
 		r.refusal = n
 	case middleware.Failed:
 		r.log("dry run: a rule could not do its work", "layer", n.Layer, "rule", n.Rule, "why", n.Why)
-	case middleware.Skipped, middleware.Kept, middleware.Allowed:
+	case middleware.Kept:
+		r.log("dry run: would keep "+pathText(n.Path), "value", r.shown(n.Path, n.Before),
+			"rule_value", r.shown(n.Path, n.After), "from", n.Source, "layer", n.Layer, "rule", n.Rule)
+	case middleware.Skipped, middleware.Allowed:
 	}
 }
 
