@@ -34,9 +34,14 @@ var patterns = sync.OnceValue(func() []pattern {
 			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameToken, []string{"bearer", "basic"}, true, bearer(), keepAround},
 		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`), keepAround},
-		{nameCredential, []string{"api", "auth", "passw", "client", "secret", "access", "refresh", "token", "private"}, true,
+		{nameCredential, []string{"-signature=", "?signature=", "&signature=", "?sig=", "&sig="}, false, // of a signed URL
+			regexp.MustCompile(`^(?i:-signature|[?&]sig(?:nature)?)=([^\s"'\\&#]{8,})`), keepAround},
+		{nameCredential, []string{"-----begin "}, false, // what follows a key that is cut off may be JSON
+			regexp.MustCompile(`^-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?:[^"]*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?:[^"\\]|\\+[nrt/])*)`),
+			func(*Scrubber, [][]byte) string { return placeholder }},
+		{nameCredential, []string{"api", "auth", "pass", "client", "secret", "access", "refresh", "token", "private"}, true,
 			// In the raw text of a JSON string, quotes follow backslashes.
-			regexp.MustCompile(`^(?i:api[-_]?key|authorization|password|passwd|client[-_]?secret|secret|access[-_]?token|refresh[-_]?token|token|private[-_]?key)\\*["']?\s*[:=]\s*\\*["']?([^\s"'\\,;&{}\[\]]{4,})`),
+			regexp.MustCompile(`^(?i:api[-_]?key|authorization|password|passwd|passphrase|client[-_]?secret|secret|access[-_]?token|refresh[-_]?token|token|private[-_]?key)\\*["']?\s*[:=]\s*\\*["']?([^\s"'\\,;&{}\[\]]{4,})`),
 			keepAround},
 	}
 })

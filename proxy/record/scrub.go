@@ -358,7 +358,7 @@ func CredentialName(name string) bool {
 }
 
 // credentialSuffixes end the names of credentials, without case and separators.
-var credentialSuffixes = []string{"apikey", "authorization", "password", "passwd", "secret", "accesstoken", "refreshtoken",
+var credentialSuffixes = []string{"apikey", "authorization", "password", "passwd", "passphrase", "secret", "accesstoken", "refreshtoken",
 	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "cookie"}
 
 // cursorWords precede "token" in names of cursors, which are not secret.
