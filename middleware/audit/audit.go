@@ -19,7 +19,7 @@
 //	 "reply_bytes":211,"ms":1.204}
 //
 // docs/audit.md explains each member. Values of arguments and edits are recorded as
-// digests with a key that is kept beside the file: equal values have equal digests, and
+// digests with a key that is kept beside the file: equal JSON texts have equal digests, and
 // without the key nobody can guess a value. With Options.Arguments, arguments are recorded
 // in clear, without secrets.
 //
