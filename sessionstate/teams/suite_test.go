@@ -2,6 +2,7 @@ package teams_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -291,17 +292,24 @@ func wake(b *bench) {
 	b.same(claim(), 0)
 }
 
-// Leases from before the clock was set back are not valid.
+// Leases from before the clock was set back are not valid, and limits do not last longer.
 func clockSetBack(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
 	b.take(to)
+	busy := b.person("w", "direct")
+	for i := range 4 {
+		_, err := b.Send(b.Context(), from, teams.Draft{To: busy.ID, Body: fmt.Sprint("text ", i)})
+		b.same(err == nil, i < 3)
+	}
 	parent := b.person("w", "direct")
 	b.child(parent, "direct")
 	b.pass(-time.Hour)
 	b.same(len(b.take(to).Messages), 1)
 	b.same(b.session(to).State, teams.Gone)
 	_, _, err := b.Create(b.Context(), parent, b.newChild("direct"), teams.DefaultLimits())
+	b.check(err)
+	_, err = b.Send(b.Context(), from, teams.Draft{To: busy.ID, Body: "text 4"})
 	b.check(err)
 }
 
