@@ -68,20 +68,6 @@ func TestOnParentEnd(t *testing.T) {
 	}
 }
 
-// createAgent creates a session in parents and an agent of it in db.
-func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.Session) {
-	t.Helper()
-	parent, err := parents.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, _, err = db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parent, agent
-}
-
 // If records are required, an agent does not start unless its start was recorded.
 func TestStartIsRecorded(t *testing.T) {
 	for _, test := range []struct {
