@@ -41,6 +41,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"End", end},
 		{"ParentOver", parentOver},
 		{"List", list},
+		{"Agents", agents},
 		{"Wake", wake},
 		{"ClockSetBack", clockSetBack},
 		{"Sweep", sweep},
@@ -268,6 +269,25 @@ func list(b *bench) {
 	b.same(got(direct, teams.Filter{Active: true}), all[1:])
 	_, _, err = b.List(b.Context(), direct, teams.Filter{Cursor: "x"})
 	b.refused(err, teams.ErrCursor.Error())
+}
+
+// The operator's list has the last thousand agents, and one can be found by its handle however old it is.
+func agents(b *bench) {
+	first := b.child(b.person("w", "direct"), "direct")
+	l := teams.DefaultLimits()
+	l.MaxChildren, l.MaxSpawned, l.MaxSessions, l.SpawnEvery = 2000, 2000, 2000, 0
+	busy := b.person("w", "direct")
+	for range 1000 {
+		b.pass(time.Millisecond)
+		_, _, err := b.Create(b.Context(), busy, b.newChild("direct"), l)
+		b.check(err)
+	}
+	all, err := b.Agents(b.Context(), "")
+	b.check(err)
+	b.same([]any{len(all), slices.ContainsFunc(all, func(s *teams.Session) bool { return s.ID == first.ID })}, []any{1000, false})
+	found, err := b.Agents(b.Context(), first.ID)
+	b.check(err)
+	b.same([]any{len(found), found[0].ID}, []any{1, first.ID})
 }
 
 // A session is woken if a message waits and the session has had no call.
