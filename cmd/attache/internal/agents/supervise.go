@@ -101,6 +101,9 @@ func (s *supervisor) start() (err error) {
 	if err := retry(retryEvery, func() (err error) { s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); return err }); err != nil {
 		return err
 	}
+	if s.me.State == store.Ended { // its messages are gone, so the agent would run without a task
+		return errors.New("the session was ended")
+	}
 	if err := s.recordStart(); err != nil {
 		return err
 	}

@@ -68,6 +68,37 @@ func TestOnParentEnd(t *testing.T) {
 	}
 }
 
+// An agent does not start if its session was ended meanwhile.
+func TestEndedBeforeStart(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "teams.db")
+	db, err := teams.Open(t.Context(), teams.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	parent, child := createAgent(t, db, db)
+	if _, err := db.EndByOperator(t.Context(), child.Ref); err != nil {
+		t.Fatal(err)
+	}
+	order, err := json.Marshal(Order{
+		Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
+		Argv: []string{"touch", "started"}, TimeLimit: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard}); err == nil {
+		t.Error("the supervisor returned no error")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+		t.Error("the agent has started")
+	}
+	if s, err := db.Session(t.Context(), parent.Ref); err != nil || s.Children != 0 || s.Queued != 1 {
+		t.Errorf("the parent has the slots and results %+v, %v", s, err)
+	}
+}
+
 // If records are required, an agent does not start unless its start was recorded.
 func TestStartIsRecorded(t *testing.T) {
 	for _, test := range []struct {
