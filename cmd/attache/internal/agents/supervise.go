@@ -196,7 +196,7 @@ func (s *supervisor) readOutput() {
 func (s *supervisor) watch(ctx context.Context) (why string) {
 	limit, check := time.After(s.o.TimeLimit), time.Tick(checkEvery)
 	var version store.Version
-	var renewed time.Time
+	var renewed, cutOff time.Time // cutOff is when the run was last renewed after its lease had ended
 	for {
 		select {
 		case <-s.agent.Done():
@@ -215,10 +215,15 @@ func (s *supervisor) watch(ctx context.Context) (why string) {
 		if err != nil {
 			continue // the lease is long enough for three attempts
 		}
+		// Round removes the monotonic clock, which stops while the machine sleeps.
+		if !renewed.IsZero() && time.Since(renewed.Round(0)) > store.Lease {
+			cutOff = time.Now()
+		}
 		version, renewed = now, time.Now()
 		switch {
 		case v.Over:
 			return s.stop("ended")
+		case time.Since(cutOff) < store.Lease: // the parent's processes may not have renewed their leases yet either
 		case v.ParentOver && s.o.OnParentEnd == "stop":
 			return s.stop("stopped, as the session that created it is over")
 		}
