@@ -168,7 +168,7 @@ func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*
 // keepsBack handles a request or notification of the upstream, and reports whether the client
 // must not see it. The caller holds v.mu.
 func (s *session) keepsBack(m *wire.Message) bool {
-	if m.Kind() == wire.Request {
+	if m.Kind() == wire.Request || m.MethodIs("notifications/cancelled") {
 		s.v.lookWhole(m)
 	}
 	drop, less := s.supervisor.KeepsBack(m)

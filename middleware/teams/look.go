@@ -11,28 +11,38 @@ import (
 
 // look runs in the background until Close. It checks the registry for changes, renews leases, and
 // wakes sessions. It registers sessions again that could not be registered and make calls.
+//
+// If the machine has slept, the clock was set, or the registry was not available, the leases of
+// processes that are alive may have ended too. look then waits for the time of a lease before it
+// sweeps, so that they can be renewed: a sweep declares a run without a lease lost, and the run's
+// supervisor then stops the agent.
 func (s *Shared) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	defer s.closeWatches()
 	ctx := context.Background()
 	var version store.Version
-	renewed := s.o.Now()
+	renewed, last := s.o.Now(), s.o.Now()
 	for {
 		select {
 		case <-s.done:
 			return
 		case <-tick.C:
 		}
+		now := s.o.Now()
+		if now.Round(0).Sub(last.Round(0)).Abs() > store.RenewEvery { // the monotonic clock stops while the machine sleeps
+			s.disturbed = now
+		}
+		last = now
 		db, err := s.open()
 		if err != nil {
 			s.warn(err)
 			return
 		}
-		now, err := db.Version(ctx, askEvery)
-		changed := err == nil && now != version
-		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
-		version = now
+		v, err := db.Version(ctx, askEvery)
+		changed := err == nil && v != version
+		renew := now.Sub(renewed) >= store.RenewEvery
+		version = v
 		sweep := !s.o.Shared
 		for _, m := range s.allSessions() {
 			called := m.noteCalls(s.o.Now())
@@ -47,7 +57,7 @@ func (s *Shared) look() {
 		if renew {
 			renewed = s.o.Now()
 		}
-		if renew && sweep {
+		if renew && sweep && now.Sub(s.disturbed) >= store.Lease {
 			if err := db.Sweep(ctx, s.o.TTL); err != nil {
 				s.warn(err)
 			}
@@ -65,6 +75,8 @@ func (s *Shared) update(ctx context.Context, db *store.Store, m *session, change
 	if m.watch.Told() || mine && (changed || renew) {
 		if s.ask(ctx, db, m) {
 			m.watch.Answered(s.o.Now())
+		} else {
+			s.disturbed = s.o.Now()
 		}
 	}
 	if newest := m.newest.Load(); mine && newest != m.announced {
@@ -138,6 +150,8 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session, mine bo
 			m.renewed = now
 		case store.IsGone(err):
 			s.attach(ctx, m)
+		default:
+			s.disturbed = now
 		}
 	}
 	if s.o.Resume != nil {

@@ -104,7 +104,9 @@ type Shared struct {
 
 	open func() (*store.Store, error)
 
-	watches int // the number of opened watches; used by the goroutine of look
+	// Used by the goroutine of look:
+	watches   int       // the number of opened watches
+	disturbed time.Time // when leases could not be renewed for the last time
 
 	mu       sync.Mutex
 	sessions map[string]*session // by session key

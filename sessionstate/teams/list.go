@@ -87,11 +87,12 @@ func readCursor(cursor string) (created int64, id string, err error) {
 	return created, id, nil
 }
 
-// Agents returns the sessions that attache started, of all tenants and workspaces, the newest
-// first.
-func (s *Store) Agents(ctx context.Context) (sessions []*Session, err error) {
+// Agents returns the sessions that attache started, of all tenants and workspaces: that with the handle
+// id, or the last thousand if id is "", the newest first.
+func (s *Store) Agents(ctx context.Context, id string) (sessions []*Session, err error) {
 	err = s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) error {
-		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.run > 0 ORDER BY s.created DESC, s.id DESC LIMIT 1000`, t.now)
+		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.run > 0 AND (?2 = '' OR s.id = ?2)
+			ORDER BY s.created DESC, s.id DESC LIMIT 1000`, t.now, id)
 		return err
 	})
 	return sessions, err

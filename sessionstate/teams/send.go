@@ -107,15 +107,16 @@ func (t *tx) sent(to Ref, id string) (*SentMessage, error) {
 	return &SentMessage{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
 }
 
-// flood returns a refusal if one sender sends to one target too often.
+// flood returns a refusal if one sender sends to one target too often. It ignores messages from
+// too far in the future, which were sent before the clock was set back.
 func (t *tx) flood(from, to Ref, body string) error {
 	var same, minute, burst int
 	var minuteFirst, burstFirst sql.NullInt64
 	err := t.Row(`SELECT count(CASE WHEN digest = ?4 THEN 1 END),
-			count(CASE WHEN created > ?6 THEN 1 END), min(CASE WHEN created > ?6 THEN created END),
-			count(CASE WHEN created > ?7 THEN 1 END), min(CASE WHEN created > ?7 THEN created END)
-		FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND kind = 'message' AND created > ?5`,
-		from.Tenant, from.ID, to.ID, digest(body), t.now-int64(sameTextTime), t.now-int64(time.Minute), t.now-int64(burstTime)).
+			count(CASE WHEN abs(created - ?5) < ?7 THEN 1 END), min(CASE WHEN abs(created - ?5) < ?7 THEN created END),
+			count(CASE WHEN abs(created - ?5) < ?8 THEN 1 END), min(CASE WHEN abs(created - ?5) < ?8 THEN created END)
+		FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND kind = 'message' AND created > ?5 - ?6 AND created < ?5 + ?6`,
+		from.Tenant, from.ID, to.ID, digest(body), t.now, int64(sameTextTime), int64(time.Minute), int64(burstTime)).
 		Scan(&same, &minute, &minuteFirst, &burst, &burstFirst)
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package teams_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"End", end},
 		{"ParentOver", parentOver},
 		{"List", list},
+		{"Agents", agents},
 		{"Wake", wake},
 		{"ClockSetBack", clockSetBack},
 		{"Sweep", sweep},
@@ -269,6 +271,25 @@ func list(b *bench) {
 	b.refused(err, teams.ErrCursor.Error())
 }
 
+// The operator's list has the last thousand agents, and one can be found by its handle however old it is.
+func agents(b *bench) {
+	first := b.child(b.person("w", "direct"), "direct")
+	l := teams.DefaultLimits()
+	l.MaxChildren, l.MaxSpawned, l.MaxSessions, l.SpawnEvery = 2000, 2000, 2000, 0
+	busy := b.person("w", "direct")
+	for range 1000 {
+		b.pass(time.Millisecond)
+		_, _, err := b.Create(b.Context(), busy, b.newChild("direct"), l)
+		b.check(err)
+	}
+	all, err := b.Agents(b.Context(), "")
+	b.check(err)
+	b.same([]any{len(all), slices.ContainsFunc(all, func(s *teams.Session) bool { return s.ID == first.ID })}, []any{1000, false})
+	found, err := b.Agents(b.Context(), first.ID)
+	b.check(err)
+	b.same([]any{len(found), found[0].ID}, []any{1, first.ID})
+}
+
 // A session is woken if a message waits and the session has had no call.
 func wake(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
@@ -291,17 +312,24 @@ func wake(b *bench) {
 	b.same(claim(), 0)
 }
 
-// Leases from before the clock was set back are not valid.
+// Leases from before the clock was set back are not valid, and limits do not last longer.
 func clockSetBack(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
 	b.take(to)
+	busy := b.person("w", "direct")
+	for i := range 4 {
+		_, err := b.Send(b.Context(), from, teams.Draft{To: busy.ID, Body: fmt.Sprint("text ", i)})
+		b.same(err == nil, i < 3)
+	}
 	parent := b.person("w", "direct")
 	b.child(parent, "direct")
 	b.pass(-time.Hour)
 	b.same(len(b.take(to).Messages), 1)
 	b.same(b.session(to).State, teams.Gone)
 	_, _, err := b.Create(b.Context(), parent, b.newChild("direct"), teams.DefaultLimits())
+	b.check(err)
+	_, err = b.Send(b.Context(), from, teams.Draft{To: busy.ID, Body: "text 4"})
 	b.check(err)
 }
 

@@ -48,6 +48,22 @@ func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
 	return nil
 }
 
+// Cancelled gives a cancellation of the server the id that the client sees for the request.
+func (t *ServerRequests) Cancelled(m *wire.Message) error {
+	if !t.some.Load() || !m.MethodIs("notifications/cancelled") {
+		return nil
+	}
+	id := m.Get("params", "requestId").Raw
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for own, original := range t.renamed {
+		if t.open[own] && bytes.Equal(original, id) {
+			return m.Set([]byte(own), "params", "requestId")
+		}
+	}
+	return nil
+}
+
 // Answered records a reply of the client. It restores the id that the server used, and
 // reports whether to drop the reply, because its server has ended.
 func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {

@@ -370,6 +370,10 @@ func (v *Supervisor) KeepsBack(m *wire.Message) (drop bool, less []byte) {
 			return true, nil
 		}
 	case wire.Notification:
+		if err := v.requests.Cancelled(m); err != nil {
+			v.o.Log.Warn("a cancellation of the server's was dropped: its id is that of a request of a server that has ended", "err", err)
+			return true, nil
+		}
 		if v.repeated.isMuted(m, v.relay.Awaits) {
 			return true, nil
 		}

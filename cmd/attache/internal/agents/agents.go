@@ -15,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -165,9 +167,11 @@ func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Sessio
 	}
 }
 
-// ResumeOne restarts the agent of a session, if [Launcher.CanResume] allows it.
+// ResumeOne restarts the agent of a session, if [Launcher.CanResume] allows it and the agent has run
+// here. Other users and machines that share the registry do not have the files of its program, and
+// would give it another environment.
 func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
-	if !l.CanResume(s) {
+	if !l.CanResume(s) || !l.hasRun(s) {
 		return
 	}
 	secrets := NewSecrets()
@@ -175,4 +179,10 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 	if err == nil && run > 0 {
 		_ = l.Start(ctx, db, s, run, secrets, view) // reports an error to the parent itself
 	}
+}
+
+// hasRun reports whether a supervisor of this user has run the agent of a session on this machine.
+func (l *Launcher) hasRun(s *teams.Session) bool {
+	_, err := os.Stat(filepath.Join(Directory(l.Process), s.ID))
+	return err == nil
 }

@@ -1,9 +1,13 @@
 package agents
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -42,4 +46,57 @@ func TestCanResume(t *testing.T) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
+}
+
+// Of the machines that share a registry, only the one on which an agent has run resumes it.
+func TestResumedWhereItHasRun(t *testing.T) {
+	dir := t.TempDir()
+	db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(dir, "teams.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	_, child := createAgent(t, db, db)
+	if _, err := db.EndRun(t.Context(), teams.RunRef{Ref: child.Ref, Run: 1}, teams.Ending{}); err != nil {
+		t.Fatal(err)
+	}
+	settings := config.DefaultSettings("")
+	settings.Agents = map[string]config.Agent{"a": {Resume: []string{"agent", "{session}"}}}
+	l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
+	runs := func() int {
+		t.Helper()
+		s, err := db.Session(t.Context(), child.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.AgentSession = "id"
+		l.ResumeOne(t.Context(), db, s, &sessionstate.Context{})
+		if s, err = db.Session(t.Context(), child.Ref); err != nil {
+			t.Fatal(err)
+		}
+		return s.Run
+	}
+	if n := runs(); n != 1 {
+		t.Errorf("another machine has begun run %d", n)
+	}
+	if err := os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if n := runs(); n != 2 {
+		t.Errorf("the machine of the agent has begun run %d", n)
+	}
+}
+
+// createAgent creates a session in parents and an agent of it in db.
+func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.Session) {
+	t.Helper()
+	parent, err := parents.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, _, err = db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parent, agent
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -39,7 +38,7 @@ func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
 
 // Print prints a table of the agents that sessions have started.
 func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
-	all, err := db.Agents(ctx)
+	all, err := db.Agents(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -56,12 +55,12 @@ func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
 
 // find returns the session of the agent with the given id.
 func find(ctx context.Context, db *teams.Store, id string) (*teams.Session, error) {
-	all, err := db.Agents(ctx)
+	found, err := db.Agents(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(all, func(s *teams.Session) bool { return s.ID == id }); i >= 0 {
-		return all[i], nil
+	if len(found) > 0 && id != "" {
+		return found[0], nil
 	}
 	return nil, cli.Usagef("there is no agent %q: see \"attache agents list\"", id)
 }

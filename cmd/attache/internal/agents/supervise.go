@@ -101,6 +101,9 @@ func (s *supervisor) start() (err error) {
 	if err := retry(retryEvery, func() (err error) { s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); return err }); err != nil {
 		return err
 	}
+	if s.me.State == store.Ended { // its messages are gone, so the agent would run without a task
+		return errors.New("the session was ended")
+	}
 	if err := s.recordStart(); err != nil {
 		return err
 	}
@@ -193,7 +196,7 @@ func (s *supervisor) readOutput() {
 func (s *supervisor) watch(ctx context.Context) (why string) {
 	limit, check := time.After(s.o.TimeLimit), time.Tick(checkEvery)
 	var version store.Version
-	var renewed time.Time
+	var renewed, cutOff time.Time // cutOff is when the run was last renewed after its lease had ended
 	for {
 		select {
 		case <-s.agent.Done():
@@ -212,10 +215,15 @@ func (s *supervisor) watch(ctx context.Context) (why string) {
 		if err != nil {
 			continue // the lease is long enough for three attempts
 		}
+		// Round removes the monotonic clock, which stops while the machine sleeps.
+		if !renewed.IsZero() && time.Since(renewed.Round(0)) > store.Lease {
+			cutOff = time.Now()
+		}
 		version, renewed = now, time.Now()
 		switch {
 		case v.Over:
 			return s.stop("ended")
+		case time.Since(cutOff) < store.Lease: // the parent's processes may not have renewed their leases yet either
 		case v.ParentOver && s.o.OnParentEnd == "stop":
 			return s.stop("stopped, as the session that created it is over")
 		}

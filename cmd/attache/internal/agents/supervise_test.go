@@ -68,18 +68,35 @@ func TestOnParentEnd(t *testing.T) {
 	}
 }
 
-// createAgent creates a session in parents and an agent of it in db.
-func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.Session) {
-	t.Helper()
-	parent, err := parents.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
+// An agent does not start if its session was ended meanwhile.
+func TestEndedBeforeStart(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "teams.db")
+	db, err := teams.Open(t.Context(), teams.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, _, err = db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
+	defer db.Close()
+	parent, child := createAgent(t, db, db)
+	if _, err := db.EndByOperator(t.Context(), child.Ref); err != nil {
+		t.Fatal(err)
+	}
+	order, err := json.Marshal(Order{
+		Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
+		Argv: []string{"touch", "started"}, TimeLimit: time.Hour,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parent, agent
+	if err := Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard}); err == nil {
+		t.Error("the supervisor returned no error")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+		t.Error("the agent has started")
+	}
+	if s, err := db.Session(t.Context(), parent.Ref); err != nil || s.Children != 0 || s.Queued != 1 {
+		t.Errorf("the parent has the slots and results %+v, %v", s, err)
+	}
 }
 
 // If records are required, an agent does not start unless its start was recorded.

@@ -27,7 +27,7 @@ func checkArguments(raw json.RawMessage) error {
 	return nil
 }
 
-// escapes matches the escapes in a JSON text: a surrogate pair, a lone surrogate, or another one.
+// escapes matches the escapes in a JSON text: a surrogate pair, a lone surrogate, or any other escape.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
 })
@@ -39,8 +39,8 @@ func hasLoneSurrogate(raw []byte) bool {
 	return slices.ContainsFunc(escapes().FindAll(raw, -1), func(e []byte) bool { return len(e) == lone })
 }
 
-// decode decodes the arguments of a call. It refuses unknown arguments, because they may express
-// something that the agent wants.
+// decode decodes the arguments of a call into the struct that to points to. It refuses unknown
+// arguments: if it ignored them, the agent would believe that they had an effect.
 func (c *call) decode(to any) error {
 	if len(c.arguments) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (c *call) decode(to any) error {
 	return store.Refusal("the arguments are not valid")
 }
 
-// kind returns a name for the values of a type.
+// kind returns a description of the values of a type, for an error.
 func kind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -71,7 +71,7 @@ func kind(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-// argumentNames returns the names of the arguments that decode can decode into to.
+// argumentNames returns the names of the arguments in the struct that to points to.
 func argumentNames(to any) (names []string) {
 	t := reflect.TypeOf(to).Elem()
 	for i := range t.NumField() {

@@ -18,6 +18,7 @@ type listResult struct {
 	Cursor       string    `json:"cursor,omitempty"`
 }
 
+// A session is a session in the result of list_workspace_sessions.
 type session struct {
 	SessionID    string `json:"session_id"`
 	Title        string `json:"title"`

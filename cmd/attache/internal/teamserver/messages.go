@@ -81,12 +81,12 @@ type message struct {
 	From sender `json:"from"`
 	Kind string `json:"kind"`
 	Sent string `json:"sent_at"`
-	// Again is true if it may have been read before.
+	// Again means that the message may have been delivered before.
 	Again bool   `json:"again,omitempty"`
 	Body  string `json:"body"`
 }
 
-// sender is the sender of a message, according to the registry.
+// A sender is the sender of a message, as the registry describes it.
 type sender struct {
 	SessionID  string `json:"session_id"`
 	Title      string `json:"title"`
@@ -95,6 +95,7 @@ type sender struct {
 	TrustLevel string `json:"trust_level"`
 }
 
+// An inbox is the result of read_messages.
 type inbox struct {
 	Note      string          `json:"note,omitempty"`
 	Messages  []message       `json:"messages"`
@@ -137,15 +138,15 @@ func readMessages(ctx context.Context, c *call) (any, error) {
 		})
 	}
 	if in.Peek {
-		return out, nil // each receipt is returned only once
+		return out, nil // without receipts, because each is returned only once
 	}
 	receipts, err := c.db.Receipts(ctx, c.me.Ref)
 	out.Receipts = append(out.Receipts, receipts...)
 	return out, err
 }
 
-// await waits for messages, for at most the given time, and takes them. It polls the registry for
-// changes. If ctx is cancelled, it takes nothing.
+// await waits until there are messages, or the given time has passed, and takes the messages. It polls
+// the registry for changes. If ctx is cancelled, it takes nothing.
 func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store.Taking, error) {
 	until := time.Now().Add(wait)
 	check, progress := time.Tick(waitEvery), time.Tick(progressEvery)

@@ -2,8 +2,8 @@
 // workspace, send messages to sessions, list them, read its own messages, and end the sessions that it
 // created.
 //
-// The server runs in this process, behind the relay and all layers like any other server. The caller of
-// a tool is never an argument; the layer teams provides it.
+// The server runs in this process. Like any other server, it is behind the relay and all layers. The
+// session that calls a tool is never an argument: the layer of package middleware/teams determines it.
 package teamserver
 
 import (
@@ -74,8 +74,8 @@ type call struct {
 }
 
 // handler returns the handler of a tool. The result is one text block with the value that run returns,
-// as JSON. It has no structuredContent, because a client that shows only that would not show the
-// messages before it. An error becomes a result, so that the model reads it.
+// as JSON. It has no structuredContent, because some clients show nothing else of a result that has it,
+// and would hide the messages in front of the text. An error becomes a result, so that the model reads it.
 func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		handle, _ := request.Params.Meta[teams.CallKey].(string)
@@ -103,8 +103,8 @@ func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, er
 	return run(ctx, c)
 }
 
-// refusal returns the text for the agent about an error. It hides the text of an error that is not a
-// refusal.
+// refusal returns the text about an error for the agent. If the error is not a refusal, the agent gets
+// the same text for all errors, and the log gets the error.
 func (c *call) refusal(err error) string {
 	if refusal, ok := errors.AsType[store.Refusal](err); ok && refusal != store.ErrUnavailable {
 		if c.toolCall != nil {

@@ -13,7 +13,7 @@ type tool struct {
 	run    func(context.Context, *call) (any, error)
 }
 
-// tools returns the tools. Their schemas contain the limits.
+// tools returns the tools. Their schemas show the limits to clients; the handlers check them.
 func (s *Server) tools() []tool {
 	yes, no := true, false
 	return []tool{

@@ -1,0 +1,50 @@
+package teams_test
+
+import (
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware/teams"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// While the machine sleeps, all leases end. A run whose supervisor then renews its lease continues, and
+// another one is lost.
+func TestMachineSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db"), Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		parent := person(t, db, "me")
+		child := func(key string) store.RunRef {
+			s, _, err := db.Create(t.Context(), parent.Ref, store.Child{Title: "c", Agent: "a", Message: "m", Key: key}, store.Limits{MaxChildren: 2, MaxSpawned: 2, MaxDepth: 1, MaxSessions: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store.RunRef{Ref: s.Ref, Run: 1}
+		}
+		alive, dead := child("alive"), child("dead")
+		connectWith(t, db, "me", "unknown", nil, teams.Options{Now: now}).call("f")
+		time.Sleep(time.Minute + 10*time.Second)
+		if _, err := db.RenewRun(t.Context(), alive); err != nil {
+			t.Fatal(err)
+		}
+		slept.Store(int64(time.Hour))
+		for range 6 { // the supervisor's monotonic clock stood still meanwhile
+			time.Sleep(store.RenewEvery)
+			if v, err := db.RenewRun(t.Context(), alive); err != nil || v.Over {
+				t.Fatalf("the run of a supervisor that is alive: over is %v, %v", v.Over, err)
+			}
+		}
+		if v, err := db.RenewRun(t.Context(), dead); err != nil || !v.Over {
+			t.Errorf("the run without a supervisor: over is %v, %v", v.Over, err)
+		}
+	})
+}
