@@ -31,6 +31,7 @@ const (
 type Session struct {
 	Ref
 	Workspace, Trust, Title, Agent string
+	Owner                          string // the user; "" if nobody was identified
 	Parent, CreatedBy              string // Parent is a handle, "" for none
 	Depth, Children                int
 	State                          State
@@ -51,7 +52,7 @@ func (s *Session) Active() bool {
 }
 
 // columns are the columns that scan reads, at time ?1.
-var columns = `s.tenant, s.id, s.workspace, s.trust, s.title, s.agent, s.parent, s.created_by, s.depth, s.children,
+var columns = `s.tenant, s.id, s.workspace, s.trust, s.owner, s.title, s.agent, s.parent, s.created_by, s.depth, s.children,
 	s.run, s.run_state, s.run_until, coalesce(s.agent_session, ''), s.exit_status, s.cost_usd, s.created, s.seen, s.ended IS NOT NULL, s.queued,
 	s.run_state IN ('finished', 'failed') AND (SELECT ` + parentOver + ` FROM (SELECT 1 AS one) AS one LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent),
 	(SELECT max(a.called) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `),
@@ -64,7 +65,7 @@ func scan(row interface{ Scan(...any) error }, now int64, more ...any) (*Session
 	var runUntil, created, seen int64
 	var ended bool
 	var called, wakes sql.NullInt64
-	to := []any{&s.Tenant, &s.ID, &s.Workspace, &s.Trust, &s.Title, &s.Agent, &s.Parent, &s.CreatedBy, &s.Depth, &s.Children,
+	to := []any{&s.Tenant, &s.ID, &s.Workspace, &s.Trust, &s.Owner, &s.Title, &s.Agent, &s.Parent, &s.CreatedBy, &s.Depth, &s.Children,
 		&s.Run, &runState, &runUntil, &s.AgentSession, &s.ExitStatus, &s.CostUSD, &created, &seen, &ended, &s.Queued, &s.ParentOver, &called, &wakes}
 	if err := row.Scan(append(to, more...)...); err != nil {
 		return nil, err

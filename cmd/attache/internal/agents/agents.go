@@ -169,9 +169,9 @@ func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Sessio
 
 // ResumeOne restarts the agent of a session, if [Launcher.CanResume] allows it and the agent has run
 // here. Other users and machines that share the registry do not have the files of its program, and
-// would give it another environment.
+// would give it another environment. An agent that gets an API key gets only that of its own user.
 func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
-	if !l.CanResume(s) || !l.hasRun(s) {
+	if !l.CanResume(s) || !l.hasRun(s) || l.Settings().Agents[s.Agent].Key == "inherit" && s.Owner != user(view) {
 		return
 	}
 	secrets := NewSecrets()
@@ -179,6 +179,14 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 	if err == nil && run > 0 {
 		_ = l.Start(ctx, db, s, run, secrets, view) // reports an error to the parent itself
 	}
+}
+
+// user returns the user that view is for, "" if nobody was identified.
+func user(view *sessionstate.Context) string {
+	if view.Principal == nil {
+		return ""
+	}
+	return view.Principal.User
 }
 
 // hasRun reports whether a supervisor of this user has run the agent of a session on this machine.

@@ -48,7 +48,8 @@ func TestCanResume(t *testing.T) {
 	}
 }
 
-// Of the machines that share a registry, only the one on which an agent has run resumes it.
+// Of the machines that share a registry, only the one on which an agent has run resumes it. An agent
+// with an API key is resumed only by its own user.
 func TestResumedWhereItHasRun(t *testing.T) {
 	dir := t.TempDir()
 	db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(dir, "teams.db")})
@@ -61,28 +62,31 @@ func TestResumedWhereItHasRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := config.DefaultSettings("")
-	settings.Agents = map[string]config.Agent{"a": {Resume: []string{"agent", "{session}"}}}
+	settings.Agents = map[string]config.Agent{"a": {Resume: []string{"agent", "{session}"}, Key: "inherit"}}
 	l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
-	runs := func() int {
+	runs := func(p *sessionstate.Principal) int {
 		t.Helper()
 		s, err := db.Session(t.Context(), child.Ref)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.AgentSession = "id"
-		l.ResumeOne(t.Context(), db, s, &sessionstate.Context{})
+		l.ResumeOne(t.Context(), db, s, &sessionstate.Context{Principal: p})
 		if s, err = db.Session(t.Context(), child.Ref); err != nil {
 			t.Fatal(err)
 		}
 		return s.Run
 	}
-	if n := runs(); n != 1 {
+	if n := runs(nil); n != 1 {
 		t.Errorf("another machine has begun run %d", n)
 	}
 	if err := os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if n := runs(); n != 2 {
+	if n := runs(&sessionstate.Principal{User: "bob"}); n != 1 {
+		t.Errorf("another user has begun run %d, with another key", n)
+	}
+	if n := runs(nil); n != 2 {
 		t.Errorf("the machine of the agent has begun run %d", n)
 	}
 }
