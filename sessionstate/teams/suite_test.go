@@ -271,23 +271,21 @@ func list(b *bench) {
 	b.refused(err, teams.ErrCursor.Error())
 }
 
-// The operator's list has the last thousand agents, and one can be found by its handle however old it is.
+// The operator's list has the newest agent first, and one can be found by its handle.
 func agents(b *bench) {
 	first := b.child(b.person("w", "direct"), "direct")
-	l := teams.DefaultLimits()
-	l.MaxChildren, l.MaxSpawned, l.MaxSessions, l.SpawnEvery = 2000, 2000, 2000, 0
-	busy := b.person("w", "direct")
-	for range 1000 {
-		b.pass(time.Millisecond)
-		_, _, err := b.Create(b.Context(), busy, b.newChild("direct"), l)
+	b.pass(time.Millisecond)
+	second := b.child(b.person("w", "direct"), "direct")
+	ids := func(handle string) (ids []string) {
+		found, err := b.Agents(b.Context(), handle)
 		b.check(err)
+		for _, s := range found {
+			ids = append(ids, s.ID)
+		}
+		return ids
 	}
-	all, err := b.Agents(b.Context(), "")
-	b.check(err)
-	b.same([]any{len(all), slices.ContainsFunc(all, func(s *teams.Session) bool { return s.ID == first.ID })}, []any{1000, false})
-	found, err := b.Agents(b.Context(), first.ID)
-	b.check(err)
-	b.same([]any{len(found), found[0].ID}, []any{1, first.ID})
+	b.same(ids(""), []string{second.ID, first.ID})
+	b.same(ids(first.ID), []string{first.ID})
 }
 
 // A session is woken if a message waits and the session has had no call.
