@@ -142,11 +142,16 @@ func (x *exchange) refused(r *refusal) {
 	if r.msg.Kind() == wire.Error || x.isAnswer(r) {
 		f := &outbox.Frame{Out: x.s.out}
 		f.Add(r.text)
-		if m := f.End(); m != nil {
+		switch m := f.End(); {
+		case m == nil:
+		case m.Kind() == wire.Error && !x.isAnswer(r) && len(x.ids) > 0:
+			// The Python SDK calls every refused request "server-error".
+			x.readdress(f, m)
+		default:
 			m.Beside = x.beside
 			x.take(f, m)
-			x.s.out.Flush()
 		}
+		x.s.out.Flush()
 		f.Reset()
 	}
 	text := "the server answered " + statusText(r.status)
@@ -234,8 +239,9 @@ func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 	f.Deliver()
 }
 
-// readdress answers the requests of this exchange with an error that has no id. Servers send such an
-// error if they refuse a message before they read it. A client that found no id would wait forever.
+// readdress answers the requests of this exchange with an error that has no id, or the id of no
+// request. Servers send such an error if they refuse a message before they read it. A client that did
+// not find its id would wait forever.
 func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	object := bytes.Clone(m.ErrorObject().Raw)
 	f.Reset()
@@ -353,7 +359,11 @@ func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
 		return x.ctx.Err()
 	}
 	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.id)}}
-	x.ticket.headers(h)
+	of := x.ticket
+	if t := x.s.session.ticket(); x.method == "initialize" && t.generation == of.generation {
+		of = t // its id came with the answer
+	}
+	of.headers(h)
 	resp, err := x.s.send(x.ctx, http.MethodGet, h, nil)
 	if err != nil {
 		return err

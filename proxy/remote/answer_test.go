@@ -91,7 +91,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // An HTTP error is an answer, and the next call works. A JSON-RPC error with the id of the request
-// is passed on unchanged; one without an id gets the id of the request.
+// is passed on unchanged; one without an id, or with that of no request, gets the id of the request.
 func TestU08Refusals(t *testing.T) {
 	const object = `{"code":-32000,"message":"no","data":{"x":[1]}}`
 	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 502, 503, 504} {
@@ -101,6 +101,7 @@ func TestU08Refusals(t *testing.T) {
 			{"text", "go away", text + "…"},
 			{"id", `{"error":` + object + `,"id":1,"jsonrpc":"2.0"}`, `{"error":` + object + `,"id":1,"jsonrpc":"2.0"}`},
 			{"null", `{"jsonrpc":"2.0","error":` + object + `,"id":null}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
+			{"id of no request", `{"jsonrpc":"2.0","id":"server-error","error":` + object + `}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
 			{"no id", `{"jsonrpc":"2.0","error":` + object + `}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
 		} {
 			t.Run(fmt.Sprint(status, " ", c.name), func(t *testing.T) {
