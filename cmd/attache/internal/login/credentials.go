@@ -28,6 +28,8 @@ type Credentials struct {
 
 	read      bool
 	grant     *Grant // nil: none
+	failed    error  // of the last renewal; nil if it succeeded
+	failedAt  time.Time
 	stale     string // the access token in the store, if grant could not be saved
 	warned    bool
 	announced string // the last access token that was passed to Secret
@@ -56,6 +58,7 @@ func (c *Credentials) release() { <-c.lock }
 // Set implements remote.Credentials. Without a login it sets no token, because the server may not
 // require one.
 func (c *Credentials) Set(ctx context.Context, h http.Header) error {
+	began := time.Now()
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
@@ -71,7 +74,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 		return nil
 	}
 	if c.grant.expired(time.Now()) {
-		if err := c.renew(ctx, c.grant.Access); err != nil {
+		if err := c.renew(ctx, c.grant.Access, began); err != nil {
 			return err
 		}
 	}
@@ -89,6 +92,7 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" {
 		return false, nil
 	}
+	began := time.Now()
 	if err := c.acquire(ctx); err != nil {
 		return false, err
 	}
@@ -105,7 +109,7 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 		c.grant = nil
 		err = c.loginError("the server wants a credential and does not name a place to log in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
 	default:
-		err = c.renew(ctx, sent)
+		err = c.renew(ctx, sent, began)
 	}
 	return err == nil, err
 }
@@ -146,8 +150,13 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 }
 
 // renew replaces a token that has expired or was refused, by one that another process has obtained
-// since, or by a new one.
-func (c *Credentials) renew(ctx context.Context, old string) error {
+// since, or by a new one. A call that has waited since began for a renewal that failed gets its error,
+// because many calls would otherwise wait one after the other for a server that does not answer.
+func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (err error) {
+	if c.failed != nil && began.Before(c.failedAt) {
+		return c.failed
+	}
+	defer func() { c.failed, c.failedAt = err, time.Now() }()
 	if c.Machine {
 		return c.machineToken(ctx, *c.grant)
 	}

@@ -16,7 +16,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
@@ -394,6 +397,43 @@ func TestRenewalNotSaved(t *testing.T) {
 	if s.Count("replay") != 0 {
 		t.Errorf("%d times an old refresh token was used", s.Count("replay"))
 	}
+}
+
+// Calls that wait for a renewal that fails do not each try it again: the authorization server may not
+// answer at all.
+func TestRenewalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		o := login.Options{URL: "http://127.0.0.1/mcp", Store: login.Store{Dir: filepath.Join(t.TempDir(), "logins")}}
+		o.Transport = &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { // before each request
+			tries++
+			time.Sleep(time.Second)
+			return nil, errors.New("no answer")
+		}}
+		unlock, err := o.Store.Lock(t.Context(), o.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &login.Grant{URL: o.URL, Token: o.URL + "/token", Style: oauth2.AuthStyleInParams, Expires: time.Now(), Secrets: login.Secrets{Access: "a", Refresh: "r"}}
+		if err := o.Store.Save(g); err != nil {
+			t.Fatal(err)
+		}
+		unlock()
+		c := credentials(o)
+		for want := range 2 {
+			var calls sync.WaitGroup
+			for range 5 {
+				calls.Go(func() {
+					if err := c.Set(t.Context(), http.Header{}); err == nil || !strings.Contains(err.Error(), "no answer") {
+						t.Errorf("error %v", err)
+					}
+				})
+			}
+			if calls.Wait(); tries != want+1 {
+				t.Errorf("%d tries, want %d", tries, want+1)
+			}
+		}
+	})
 }
 
 // A call that lacks a scope fails with an error, and the next login requests all scopes.
