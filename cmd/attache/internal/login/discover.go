@@ -106,6 +106,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
 	}
+	issuer = strings.TrimSuffix(issuer, "/") // its metadata is at a place without it (RFC 8414, 3.1)
 	if err := o.checkSecret(issuer); err != nil {
 		return nil, err
 	}

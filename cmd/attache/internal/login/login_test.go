@@ -137,6 +137,8 @@ func TestU22Login(t *testing.T) {
 		{name: "revision 2025-03-26", server: logintest.Config{PRM: "none"}},
 		{name: "revision 2025-03-26 without metadata", server: logintest.Config{PRM: "none", Layout: "none"}},
 		{name: "issuer with a path", server: logintest.Config{IssuerPath: "/tenant"}},
+		{name: "issuer with a slash at its end", server: logintest.Config{IssuerPath: "/", Iss: "right"}},
+		{name: "issuer with a path and a slash at its end", server: logintest.Config{IssuerPath: "/tenant/"}},
 		{name: "openid, path inserted", server: logintest.Config{IssuerPath: "/tenant", Layout: "insert"}},
 		{name: "openid, path appended", server: logintest.Config{IssuerPath: "/tenant", Layout: "append"}},
 		{name: "openid without a path", server: logintest.Config{Layout: "insert"}},

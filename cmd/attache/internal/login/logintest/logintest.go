@@ -139,7 +139,8 @@ func (s *Server) Revoke(access bool) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const prm, oauth, oidc = "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
-	metadata := map[string]string{"": oauth + s.IssuerPath, "insert": oidc + s.IssuerPath, "append": s.IssuerPath + oidc}[s.Layout]
+	issuer := strings.TrimSuffix(s.IssuerPath, "/")
+	metadata := map[string]string{"": oauth + issuer, "insert": oidc + issuer, "append": issuer + oidc}[s.Layout]
 	switch path := r.URL.Path; {
 	case path == "/mcp":
 		s.protect(w, r)
