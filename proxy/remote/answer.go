@@ -139,7 +139,9 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 // refused handles an answer whose status is not a success.
 func (x *exchange) refused(r *refusal) {
 	x.beside = httpstatus.Beside(r.status, elided(r.after))
-	if r.msg.Kind() == wire.Error || x.isAnswer(r) {
+	// A client that is shown an error with no id of its own, because a notification was refused, may
+	// end the session.
+	if x.mayBeAnswered() && (r.msg.Kind() == wire.Error || x.isAnswer(r)) {
 		f := &outbox.Frame{Out: x.s.out}
 		f.Add(r.text)
 		switch m := f.End(); {
@@ -243,10 +245,10 @@ func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 // request. Servers send such an error if they refuse a message before they read it. A client that did
 // not find its id would wait forever.
 func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
-	object := bytes.Clone(m.ErrorObject().Raw)
+	object := bytes.Clone(errorObject(m).Raw)
 	f.Reset()
 	if object == nil {
-		return // the error was too long to be kept; fail will answer
+		return // fail will answer
 	}
 	for len(x.ids) > 0 {
 		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
@@ -254,6 +256,16 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 		x.answered(0)
 		x.s.out.Write(line, x.beside)
 	}
+}
+
+// errorObject returns the error of m. It returns no value if the error was too long to be kept or is
+// not one of JSON-RPC, such as {"error":"invalid_token"}, which clients cannot read.
+func errorObject(m *wire.Message) wire.Value {
+	object := m.ErrorObject()
+	if _, ok := integer(object.Get("code")); !ok || !object.Get("message").IsString() {
+		return wire.Value{}
+	}
+	return object
 }
 
 // learn records what a result says about the server, before the client has it. It removes from the
