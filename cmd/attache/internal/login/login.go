@@ -35,6 +35,11 @@ const loginTime = 5 * time.Minute
 func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("the browser has brought no answer within 5 minutes: try again"))
 	defer cancel()
+	unlock, err := o.Store.Lock(ctx, o.URL) // so that nobody approves a login that cannot be saved
+	if err != nil {
+		return nil, err
+	}
+	unlock()
 	c := o.Client()
 	ch, asked, err := o.probe(ctx)
 	if err != nil {
@@ -51,8 +56,7 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := o.Store.Lock(ctx, o.URL)
-	if err != nil {
+	if unlock, err = o.Store.Lock(ctx, o.URL); err != nil {
 		return nil, err
 	}
 	defer unlock()
@@ -291,24 +295,24 @@ func (o *Options) clientSecret(g *Grant) (string, error) {
 }
 
 // Logout deletes the grant for the server and revokes it if the authorization server supports that.
-// If revoking fails, it returns an error after it has deleted the grant.
-func Logout(ctx context.Context, o Options) error {
+// deleted is true if there was a grant and it was deleted, even if an error follows.
+func Logout(ctx context.Context, o Options) (deleted bool, err error) {
 	unlock, err := o.Store.Lock(ctx, o.URL)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unlock()
 	g, err := o.Store.Load(o.URL)
 	if errors.Is(err, ErrNoGrant) {
-		return err
+		return false, err
 	}
 	if err := o.Store.Delete(o.URL); err != nil {
-		return err
+		return false, err
 	}
 	if err != nil || g.Revocation == "" {
-		return err
+		return true, err
 	}
-	return o.revoke(ctx, g)
+	return true, o.revoke(ctx, g)
 }
 
 // revoke revokes the tokens of a grant (RFC 7009).

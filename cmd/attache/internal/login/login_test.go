@@ -602,17 +602,41 @@ func TestDenied(t *testing.T) {
 func TestLogout(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
-	if err := login.Logout(t.Context(), o); !errors.Is(err, login.ErrNoGrant) {
+	if deleted, err := login.Logout(t.Context(), o); deleted || !errors.Is(err, login.ErrNoGrant) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := login.Logout(t.Context(), o); err != nil || s.Count("revoke") != 1 {
-		t.Errorf("error %v, %d revocations", err, s.Count("revoke"))
+	if deleted, err := login.Logout(t.Context(), o); !deleted || err != nil || s.Count("revoke") != 1 {
+		t.Errorf("deleted: %v, error %v, %d revocations", deleted, err, s.Count("revoke"))
 	}
 	if left, _ := filepath.Glob(o.Store.Dir + "/*.json"); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// In a store that cannot be changed nothing is deleted, and nobody is asked to approve a login that
+// cannot be saved.
+func TestStoreNotWritable(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	locks, _ := filepath.Glob(o.Store.Dir + "/*.lock")
+	if len(locks) != 1 || os.Remove(locks[0]) != nil || os.Mkdir(locks[0], 0o700) != nil {
+		t.Fatalf("locks %v", locks)
+	}
+	const want = "the login cannot be locked: "
+	if deleted, err := login.Logout(t.Context(), o); deleted || err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("deleted: %v, error %v", deleted, err)
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v", err)
+	}
+	if n := s.Count("authorize"); n != 1 || !o.Store.Has(o.URL) {
+		t.Errorf("asked %d times, and the store has the login: %v", n, o.Store.Has(o.URL))
 	}
 }
 
