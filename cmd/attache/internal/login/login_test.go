@@ -142,6 +142,8 @@ func TestU22Login(t *testing.T) {
 		{name: "openid, path inserted", server: logintest.Config{IssuerPath: "/tenant", Layout: "insert"}},
 		{name: "openid, path appended", server: logintest.Config{IssuerPath: "/tenant", Layout: "append"}},
 		{name: "openid without a path", server: logintest.Config{Layout: "insert"}},
+		{name: "openid on a server of pages", server: logintest.Config{IssuerPath: "/tenant", Layout: "append", Pages: true}},
+		{name: "revision 2025-03-26 on a server of pages", server: logintest.Config{PRM: "none", Layout: "none", Pages: true}},
 		{name: "no metadata of the issuer", server: logintest.Config{Layout: "none"}, wrong: "has no metadata"},
 		{name: "U25 metadata of another server", server: logintest.Config{PRM: "https://other.example/mcp"}, wrong: "is about another server, https://other.example/mcp"},
 		{name: "no PKCE", server: logintest.Config{PKCE: []string{}}, wrong: "PKCE"},

@@ -29,6 +29,7 @@ type Config struct {
 	PRM        string // "" for the path of the server, "root", "none", or another resource to claim
 	IssuerPath string // of the issuer's address
 	IssuerHost string // "" for the host of the server
+	Pages      bool   // every other path is answered with an HTML page
 	Layout     string // "" for oauth-authorization-server, "insert" or "append" for openid-configuration, "none"
 
 	PKCE          []string // default S256
@@ -161,6 +162,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.events["revoke"]++
 		s.mu.Unlock()
+	case s.Pages:
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte("<html>"))
 	default:
 		http.NotFound(w, r)
 	}
