@@ -44,6 +44,14 @@ func NewCredentials(o Options, log *slog.Logger) *Credentials {
 // cancel the renewal, because an interrupted renewal loses the login.
 const renewTime = 45 * time.Second
 
+// isLast reports whether a request has so little time that it must be the DELETE at the end of a
+// session. No token is renewed for that: clients kill their servers after two seconds, and a renewal
+// that is interrupted loses the login.
+func isLast(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && time.Until(end) < time.Second
+}
+
 func (c *Credentials) acquire(ctx context.Context) error {
 	select {
 	case c.lock <- struct{}{}:
@@ -73,7 +81,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 	if c.grant == nil {
 		return nil
 	}
-	if c.grant.expired(time.Now()) {
+	if c.grant.expired(time.Now()) && !isLast(ctx) {
 		if err := c.renew(ctx, c.grant.Access, began); err != nil {
 			return err
 		}
@@ -89,7 +97,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 // Refused implements remote.Credentials.
 func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool, err error) {
 	ch := parseChallenge(r.Challenge)
-	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" {
+	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" || isLast(ctx) {
 		return false, nil
 	}
 	began := time.Now()

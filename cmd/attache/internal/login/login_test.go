@@ -403,6 +403,29 @@ func TestRenewalNotSaved(t *testing.T) {
 	}
 }
 
+// At the end of a session no token is renewed.
+func TestNoRenewalAtTheEnd(t *testing.T) {
+	s := start(t, logintest.Config{Lifetime: time.Second}) // within the leeway
+	o := options(t, s)
+	g, err := login.Login(t.Context(), o, browser(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := credentials(o)
+	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+	defer cancel()
+	h := http.Header{}
+	if err := c.Set(ctx, h); err != nil || h.Get("Authorization") != "Bearer "+g.Access {
+		t.Errorf("%v (%v)", h, err)
+	}
+	if again, err := c.Refused(ctx, remote.Refusal{Status: 401, Sent: h}); again || err != nil || s.Count("refresh") != 0 {
+		t.Errorf("again: %v (%v), %d refreshes", again, err, s.Count("refresh"))
+	}
+	if status, err := call(t, s, c, ""); status != 200 || err != nil || s.Count("refresh") != 1 {
+		t.Errorf("a later call: status %d, error %v, %d refreshes", status, err, s.Count("refresh"))
+	}
+}
+
 // Calls that wait for a renewal that fails do not each try it again: the authorization server may not
 // answer at all.
 func TestRenewalHangs(t *testing.T) {
