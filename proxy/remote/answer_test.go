@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -146,10 +147,12 @@ func TestRefusedNotification(t *testing.T) {
 		c.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
 		c.send(call)
 		c.expect(`{"jsonrpc":"2.0","id":1,"result":…`)
-		c.close()
-		if !strings.Contains(c.log.String(), "go away") {
-			t.Errorf("the log does not say why: %s", c.log)
+		for end := time.Now().Add(patience); !strings.Contains(c.log.String(), "go away"); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the log does not say why: %s", c.log)
+			}
 		}
+		c.close()
 	}
 }
 
