@@ -49,10 +49,14 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted := union(a.scopes)
 	if old, err := o.Store.Load(o.URL); err == nil && old.Issuer == a.Issuer {
 		a.scopes = union(a.scopes, old.Scopes, old.Wanted)
 	}
 	g, err := o.authorize(ctx, c, a, ui)
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.code == "invalid_scope" && len(a.scopes) > len(wanted) {
+		return nil, fmt.Errorf("%w; rights that the last login had or lacked were asked for, too: run \"attache logout %s\" to forget them", err, o.Name)
+	}
 	if err != nil {
 		return nil, err
 	}

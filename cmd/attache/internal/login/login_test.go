@@ -501,6 +501,28 @@ func TestU23StepUp(t *testing.T) {
 	}
 }
 
+// A server may want a scope that its authorization server does not have. A logout forgets it.
+func TestUnknownScope(t *testing.T) {
+	s := start(t, logintest.Config{NoScope: "other", Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
+	o := options(t, s)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(t, s, credentials(o), "?scope=other"); err == nil {
+		t.Fatal("no error")
+	}
+	_, err := login.Login(t.Context(), o, browser(t))
+	if err == nil || !strings.Contains(err.Error(), "invalid_scope") || !strings.HasSuffix(err.Error(), `run "attache logout `+o.Name+`" to forget them`) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := login.Logout(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A machine needs no login, and requests more scopes by itself, but not repeatedly.
 func TestMachine(t *testing.T) {
 	s := start(t, logintest.Config{

@@ -40,6 +40,7 @@ type Config struct {
 	Iss           string // sent in the answer; "right" for the issuer
 	AdvertisesIss bool
 	Scopes        []string      // scopes_supported of the resource
+	NoScope       string        // the authorization server refuses logins with this scope
 	Offline       bool          // only offline_access gives a refresh token, and only with a consent prompt (OpenID Connect Core, 11)
 	Lifetime      time.Duration // of access tokens; 0: not stated
 	// Needs returns the scope that a request needs, or "".
@@ -254,6 +255,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.codes[code] = q
 	s.events["authorize"]++
 	answer := url.Values{"code": {code}, "state": {q.Get("state")}}
+	if s.NoScope != "" && slices.Contains(strings.Fields(q.Get("scope")), s.NoScope) {
+		answer = url.Values{"error": {"invalid_scope"}, "state": {q.Get("state")}}
+	}
 	switch s.Iss {
 	case "":
 	case "right":
