@@ -28,8 +28,8 @@ func (x *exchange) read(resp *http.Response) {
 	case !x.mayBeAnswered() && !isEvents(resp.Header):
 		drain(resp)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
-		drain(resp)
 		x.fail("the server took the request and does not answer it (" + statusText(resp.StatusCode) + ")")
+		drain(resp)
 	case isEvents(resp.Header):
 		if !x.mayBeAnswered() {
 			x.endLater()

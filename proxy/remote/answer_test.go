@@ -131,6 +131,18 @@ func TestU08Refusals(t *testing.T) {
 	}
 }
 
+// The error for a request that is not answered does not wait for the end of a body without meaning.
+func TestU07OpenBody(t *testing.T) {
+	c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(202)
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server took the request and does not answer it (HTTP 202 Accepted)…`)
+	c.close()
+}
+
 // A refused notification is logged, and nothing reaches the client.
 func TestRefusedNotification(t *testing.T) {
 	for _, body := range []string{"go away", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"go away"}}`, `{"jsonrpc":"2.0","id":"server-error","error":{"code":1,"message":"go away"}}`} {
