@@ -76,9 +76,11 @@ revoke the tokens.`,
 		if err != nil {
 			return err
 		}
-		switch err := login.Logout(cmd.Context(), o); {
+		switch deleted, err := login.Logout(cmd.Context(), o); {
 		case errors.Is(err, login.ErrNoGrant):
 			return fmt.Errorf("there is no login to %s", o.Name)
+		case !deleted:
+			return fmt.Errorf("the login to %s cannot be deleted: %w", o.Name, err)
 		case err != nil:
 			return fmt.Errorf("the login to %s is deleted here: %w", o.Name, err)
 		}

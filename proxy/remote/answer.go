@@ -3,15 +3,12 @@ package remote
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/httpstatus"
@@ -31,8 +28,8 @@ func (x *exchange) read(resp *http.Response) {
 	case !x.mayBeAnswered() && !isEvents(resp.Header):
 		drain(resp)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
-		drain(resp)
 		x.fail("the server took the request and does not answer it (" + statusText(resp.StatusCode) + ")")
+		drain(resp)
 	case isEvents(resp.Header):
 		if !x.mayBeAnswered() {
 			x.endLater()
@@ -139,14 +136,21 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 // refused handles an answer whose status is not a success.
 func (x *exchange) refused(r *refusal) {
 	x.beside = httpstatus.Beside(r.status, elided(r.after))
-	if r.msg.Kind() == wire.Error || x.isAnswer(r) {
+	// A client that is shown an error with no id of its own, because a notification was refused, may
+	// end the session.
+	if x.mayBeAnswered() && (r.msg.Kind() == wire.Error || x.isAnswer(r)) {
 		f := &outbox.Frame{Out: x.s.out}
 		f.Add(r.text)
-		if m := f.End(); m != nil {
+		switch m := f.End(); {
+		case m == nil:
+		case m.Kind() == wire.Error && !x.isAnswer(r) && len(x.ids) > 0:
+			// The Python SDK calls every refused request "server-error".
+			x.readdress(f, m)
+		default:
 			m.Beside = x.beside
 			x.take(f, m)
-			x.s.out.Flush()
 		}
+		x.s.out.Flush()
 		f.Reset()
 	}
 	text := "the server answered " + statusText(r.status)
@@ -234,13 +238,14 @@ func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 	f.Deliver()
 }
 
-// readdress answers the requests of this exchange with an error that has no id. Servers send such an
-// error if they refuse a message before they read it. A client that found no id would wait forever.
+// readdress answers the requests of this exchange with an error that has no id, or the id of no
+// request. Servers send such an error if they refuse a message before they read it. A client that did
+// not find its id would wait forever.
 func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
-	object := bytes.Clone(m.ErrorObject().Raw)
+	object := bytes.Clone(errorObject(m).Raw)
 	f.Reset()
 	if object == nil {
-		return // the error was too long to be kept; fail will answer
+		return // fail will answer
 	}
 	for len(x.ids) > 0 {
 		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
@@ -248,6 +253,16 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 		x.answered(0)
 		x.s.out.Write(line, x.beside)
 	}
+}
+
+// errorObject returns the error of m. It returns no value if the error was too long to be kept or is
+// not one of JSON-RPC, such as {"error":"invalid_token"}, which clients cannot read.
+func errorObject(m *wire.Message) wire.Value {
+	object := m.ErrorObject()
+	if _, ok := integer(object.Get("code")); !ok || !object.Get("message").IsString() {
+		return wire.Value{}
+	}
+	return object
 }
 
 // learn records what a result says about the server, before the client has it. It removes from the
@@ -259,130 +274,5 @@ func (x *exchange) learn(m *wire.Message) {
 		x.s.session.agree(m.Result(), x.ticket.generation)
 	case x.method == "tools/list" && x.modern:
 		x.s.mirror.learn(m, x.s.log)
-	}
-}
-
-// An eventReader passes on the messages of a stream.
-type eventReader struct {
-	x *exchange
-	f outbox.Frame
-	n int // events with data
-}
-
-func (t *eventReader) data(b []byte) { t.f.Put(b) }
-
-func (t *eventReader) event(name []byte) {
-	if t.f.Size() == 0 {
-		return
-	}
-	t.n++
-	m := t.f.End()
-	if len(name) > 0 && string(name) != "message" || m == nil {
-		t.x.s.log.Debug("an event of the remote server is no message", "event", elided(string(name)), "begins", elided(t.f.Beginning()))
-		t.f.Reset()
-		return
-	}
-	open := t.x.mayBeAnswered()
-	if t.x.take(&t.f, m); open && !t.x.mayBeAnswered() {
-		t.x.endLater()
-	}
-}
-
-// resumeTries is how often in a row resuming a stream may fail. A stream that the server ends in good
-// order is resumed as long as the client waits, because servers make clients poll that way.
-const resumeTries = 5
-
-// readEvents reads an answer that is a stream. If the stream breaks and its events have ids, it is
-// resumed after the last event.
-func (x *exchange) readEvents(body io.Reader) {
-	t := &eventReader{x: x}
-	t.f.Out = x.s.out
-	p := newEventParser(t)
-	err := each(&t.f, body, p.feed)
-	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
-		t.lastEvent(err)
-		n := t.n
-		if err = x.resume(p, t, polls); errors.Is(err, errNotResumed) {
-			break
-		}
-		switch {
-		case t.n > n:
-			broken, polls = 0, 0
-		case err != nil:
-			broken++
-		default:
-			broken, polls = 0, polls+1
-		}
-	}
-	t.lastEvent(err)
-	switch {
-	case !x.mayBeAnswered():
-	case err == nil:
-		x.fail("the server ended the stream of the answer before the answer came")
-	case context.Cause(x.ctx) != nil && x.s.ctx.Err() == nil:
-		x.fail(context.Cause(x.ctx).Error())
-	default:
-		x.fail("the stream of the server's answer broke: " + err.Error() + "; the server may have executed the request")
-	}
-}
-
-// lastEvent handles an event that was not complete when the stream ended with err. It is passed on if
-// the stream ended in good order and the event has a whole message.
-func (t *eventReader) lastEvent(err error) {
-	if err == nil && t.f.Size() > 0 {
-		t.event(nil)
-	}
-	t.f.Reset()
-	t.f.Out.Flush()
-}
-
-// errNotResumed is returned if the server refuses to resume a stream.
-var errNotResumed = errors.New("it could not be taken up again")
-
-// defaultRetry is the pause before a stream is resumed, unless the server has set one.
-const defaultRetry = time.Second
-
-// resume resumes a stream after the last event, and reads it to its end. polls is how many resumed
-// streams in a row have ended without an event.
-func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
-	wait := p.retry
-	if wait < 0 || polls >= resumeTries {
-		wait = max(wait, defaultRetry)
-	}
-	if !sleep(x.ctx, wait) {
-		return x.ctx.Err()
-	}
-	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.id)}}
-	x.ticket.headers(h)
-	resp, err := x.s.send(x.ctx, http.MethodGet, h, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {
-		drain(resp)
-		if resp.StatusCode >= 500 {
-			return errors.New("the server answered " + statusText(resp.StatusCode))
-		}
-		return fmt.Errorf("%w: the server answered %s", errNotResumed, statusText(resp.StatusCode))
-	}
-	body, err := decoded(resp)
-	if err != nil {
-		return err
-	}
-	p.restart()
-	x.resumed = true
-	return each(&t.f, body, p.feed)
-}
-
-// sleep waits for d, and reports false if ctx was done before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

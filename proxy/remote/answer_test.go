@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -67,6 +68,8 @@ func TestAnswers(t *testing.T) {
 		{"U07 empty", 200, asJSON, "", failed("the server's answer is no JSON-RPC message")},
 		{"U07 half of a JSON object", 200, asJSON, result[:40], failed("the server's answer is no JSON-RPC message")},
 		{"U07 another id", 200, asJSON, `{"jsonrpc":"2.0","id":2,"result":{}}`, append([]string{`{"jsonrpc":"2.0","id":2,"result":{}}`}, failed("the server's answer")...)},
+		{"U07 an error that is not one of JSON-RPC", 200, asJSON, `{"error":"no"}`, failed(`the server's answer is no JSON-RPC message for the request: HTTP 200 OK, content type \"application/json\": {\"error\":\"no\"}`)},
+		{"U07 events with such an error", 200, asEvents, "data: {\"error\":\"no\"}\n\n", failed("the server ended the stream")},
 		{"U07 an array", 200, asJSON, "[" + result + "]", []string{"[" + result + "]"}},
 		{"U07 twice", 200, asEvents, "data: " + result + "\n\ndata: " + result + "\n\n", one},
 	} {
@@ -91,7 +94,8 @@ func TestAnswers(t *testing.T) {
 }
 
 // An HTTP error is an answer, and the next call works. A JSON-RPC error with the id of the request
-// is passed on unchanged; one without an id gets the id of the request.
+// is passed on unchanged; one without an id, or with that of no request, gets the id of the request. All
+// other texts are part of the message of an error that attache makes.
 func TestU08Refusals(t *testing.T) {
 	const object = `{"code":-32000,"message":"no","data":{"x":[1]}}`
 	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 502, 503, 504} {
@@ -101,6 +105,9 @@ func TestU08Refusals(t *testing.T) {
 			{"text", "go away", text + "…"},
 			{"id", `{"error":` + object + `,"id":1,"jsonrpc":"2.0"}`, `{"error":` + object + `,"id":1,"jsonrpc":"2.0"}`},
 			{"null", `{"jsonrpc":"2.0","error":` + object + `,"id":null}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
+			{"error of OAuth", `{"error":"invalid_token","error_description":"over"}`, text + "…"},
+			{"error without code", `{"error":{"message":"no"}}`, text + "…"},
+			{"id of no request", `{"jsonrpc":"2.0","id":"server-error","error":` + object + `}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
 			{"no id", `{"jsonrpc":"2.0","error":` + object + `}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
 		} {
 			t.Run(fmt.Sprint(status, " ", c.name), func(t *testing.T) {
@@ -121,6 +128,43 @@ func TestU08Refusals(t *testing.T) {
 				cl.close()
 			})
 		}
+	}
+}
+
+// The error for a request that is not answered does not wait for the end of a body without meaning.
+func TestU07OpenBody(t *testing.T) {
+	c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(202)
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server took the request and does not answer it (HTTP 202 Accepted)…`)
+	c.close()
+}
+
+// A refused notification is logged, and nothing reaches the client.
+func TestRefusedNotification(t *testing.T) {
+	for _, body := range []string{"go away", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"go away"}}`, `{"jsonrpc":"2.0","id":"server-error","error":{"code":1,"message":"go away"}}`} {
+		l := &legacy{}
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			if r.method != "notifications/progress" {
+				return false
+			}
+			w.WriteHeader(500)
+			io.WriteString(w, body)
+			return true
+		}
+		c := l.open(t)
+		c.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`)
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"result":…`)
+		for end := time.Now().Add(patience); !strings.Contains(c.log.String(), "go away"); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the log does not say why: %s", c.log)
+			}
+		}
+		c.close()
 	}
 }
 

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -142,12 +143,12 @@ func (x *exchange) awaitServer(after string) bool {
 	}
 	pause, left := w.pause, time.Until(w.end)
 	w.pause = min(2*w.pause, longestWait)
-	if seconds, err := strconv.Atoi(after); err == nil {
-		if pause = max(pause, time.Duration(seconds)*time.Second); pause > left {
-			return false
-		}
+	if seconds, err := strconv.ParseUint(after, 10, 31); err == nil {
+		pause = max(pause, time.Duration(seconds)*time.Second)
+	} else if date, err := http.ParseTime(after); err == nil {
+		pause = max(pause, time.Until(date))
 	}
-	if left <= 0 {
+	if left <= 0 || after != "" && pause > left {
 		return false
 	}
 	t := time.NewTimer(min(pause, left))

@@ -119,6 +119,8 @@ func TestServerIsDown(t *testing.T) {
 		{"503", 0, []refusal{{503, "", "", ""}}, call, refused, 0, 1},
 		{"503 with Retry-After", 0, []refusal{{503, "1", "", ""}}, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 1"…`, 0, 1},
 		{"503 with Retry-After for a list", 0, []refusal{{503, "2", "", ""}, {503, "1", "", "wait"}}, list, answer, 3 * time.Second, 3},
+		{"503 with a date in Retry-After", 0, []refusal{{503, "Sat, 01 Jan 2000 00:00:02 GMT", "", ""}}, list, answer, 2 * time.Second, 2},
+		{"503 with a late date in Retry-After", 0, []refusal{{503, "Sat, 01 Jan 2000 00:01:00 GMT", "", ""}}, list, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after Sat…`, 0, 1},
 		{"503 with Retry-After and an error", 0, []refusal{{503, "1", "", replied}}, call, replied, 0, 1},
 		{"503 with Retry-After and an error for a list", 0, []refusal{{503, "1", "", replied}}, list, replied, 0, 1},
 		{"503 with Retry-After and a result", 0, []refusal{{503, "1", "", result}}, call, result, 0, 1},
@@ -153,7 +155,7 @@ func TestServerIsDown(t *testing.T) {
 				c, network := openFlaky(t, l, wait)
 				c.initialize()
 				synctest.Wait()
-				began := time.Now()
+				began := time.Now() // a bubble begins at midnight of 2000-01-01
 				if network.down.Store(test.down > 0); test.down > 0 {
 					time.AfterFunc(test.down, func() { network.down.Store(false) })
 				}

@@ -12,6 +12,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -111,13 +112,24 @@ func (s *Server) redirected(from *url.URL, resp *http.Response) (*url.URL, error
 	if err != nil || resp.Header.Get("Location") == "" {
 		return nil, fmt.Errorf("the server answered %s without saying where to go", statusText(resp.StatusCode))
 	}
-	if to.Scheme != s.url.Scheme || to.Host != s.url.Host || to.User != nil {
+	if to.Scheme != s.url.Scheme || !strings.EqualFold(to.Hostname(), s.url.Hostname()) || port(to) != port(s.url) || to.User != nil {
 		return nil, fmt.Errorf("the server redirects to %s://%s, which is another origin and not followed: if you trust it, use that address", to.Scheme, to.Host)
 	}
 	if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
 		return nil, fmt.Errorf("the server redirects with %s to %s: use that address", statusText(resp.StatusCode), to.Path)
 	}
 	return to, nil
+}
+
+// port returns the port of an address. Balancers name the default port in redirects, and users do not.
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
 }
 
 // newJar returns a jar for the cookies of one session.

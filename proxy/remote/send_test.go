@@ -146,6 +146,23 @@ func TestU14Redirects(t *testing.T) {
 			c.close()
 		})
 	}
+	for _, origin := range []string{"http://127.0.0.1", "http://127.0.0.1:80"} { // the server is at port 80
+		t.Run("same origin "+origin, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := connectInMemory(t, func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/mcp" {
+						http.Redirect(w, r, origin+"/mcp/", http.StatusTemporaryRedirect)
+						return
+					}
+					w.Header().Set("Content-Type", asJSON)
+					io.WriteString(w, result)
+				})
+				c.send(call)
+				c.expect(result)
+				c.close()
+			})
+		})
+	}
 	t.Run("circle", func(t *testing.T) {
 		c := connect(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect)

@@ -90,6 +90,28 @@ func TestU05Resume(t *testing.T) {
 	}
 }
 
+// A server may end the stream of initialize before the answer, too. The session id came with the head.
+func TestResumeInitialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &legacy{}
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			switch {
+			case r.method == "initialize":
+				w.Header().Set("Mcp-Session-Id", "s")
+				writeEvents(w, "id: 1\nretry: 1\ndata:\n\n")
+			case r.verb == http.MethodGet && r.session() != "s":
+				w.WriteHeader(400)
+			case r.verb == http.MethodGet && r.Get("Last-Event-Id") == "1":
+				writeEvents(w, "id: 2\ndata: "+agreed+"\n\n")
+			default:
+				return false
+			}
+			return true
+		}
+		l.openInMemory(t).close()
+	})
+}
+
 // The server sets the delay before a stream is resumed. If resumed streams bring no messages, the
 // delay grows.
 func TestU06Retry(t *testing.T) {

@@ -118,6 +118,24 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// A documents is a transport for which a page that is not JSON is not there: many servers answer every
+// path with an HTML page.
+type documents struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := d.RoundTripper.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusOK && !isJSON(resp) {
+		resp.StatusCode = http.StatusNotFound
+	}
+	return resp, err
+}
+
+func isJSON(resp *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind == "application/json"
+}
+
 // getJSON reads the document at address into v. It returns false if there is none.
 func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -130,12 +148,11 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 		return false, err
 	}
 	defer resp.Body.Close()
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 500:
 		return false, fmt.Errorf("%s answered %s", address, resp.Status)
-	case resp.StatusCode != http.StatusOK, kind != "application/json":
-		return false, nil // many servers answer every path with an HTML page
+	case resp.StatusCode != http.StatusOK, !isJSON(resp):
+		return false, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(v); err != nil {
 		return false, fmt.Errorf("%s is no JSON: %w", address, err)

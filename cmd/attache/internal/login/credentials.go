@@ -28,6 +28,8 @@ type Credentials struct {
 
 	read      bool
 	grant     *Grant // nil: none
+	failed    error  // of the last renewal; nil if it succeeded
+	failedAt  time.Time
 	stale     string // the access token in the store, if grant could not be saved
 	warned    bool
 	announced string // the last access token that was passed to Secret
@@ -41,6 +43,14 @@ func NewCredentials(o Options, log *slog.Logger) *Credentials {
 // renewTime is the timeout for renewing a token. Cancelling the call that needs the token does not
 // cancel the renewal, because an interrupted renewal loses the login.
 const renewTime = 45 * time.Second
+
+// isLast reports whether a request has so little time that it must be the DELETE at the end of a
+// session. No token is renewed for that: clients kill their servers after two seconds, and a renewal
+// that is interrupted loses the login.
+func isLast(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && time.Until(end) < time.Second
+}
 
 func (c *Credentials) acquire(ctx context.Context) error {
 	select {
@@ -56,6 +66,7 @@ func (c *Credentials) release() { <-c.lock }
 // Set implements remote.Credentials. Without a login it sets no token, because the server may not
 // require one.
 func (c *Credentials) Set(ctx context.Context, h http.Header) error {
+	began := time.Now()
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
@@ -70,8 +81,8 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 	if c.grant == nil {
 		return nil
 	}
-	if c.grant.expired(time.Now()) {
-		if err := c.renew(ctx, c.grant.Access); err != nil {
+	if c.grant.expired(time.Now()) && !isLast(ctx) {
+		if err := c.renew(ctx, c.grant.Access, began); err != nil {
 			return err
 		}
 	}
@@ -86,9 +97,10 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 // Refused implements remote.Credentials.
 func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool, err error) {
 	ch := parseChallenge(r.Challenge)
-	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" {
+	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" || isLast(ctx) {
 		return false, nil
 	}
+	began := time.Now()
 	if err := c.acquire(ctx); err != nil {
 		return false, err
 	}
@@ -105,7 +117,7 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 		c.grant = nil
 		err = c.loginError("the server wants a credential and does not name a place to log in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
 	default:
-		err = c.renew(ctx, sent)
+		err = c.renew(ctx, sent, began)
 	}
 	return err == nil, err
 }
@@ -146,8 +158,13 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 }
 
 // renew replaces a token that has expired or was refused, by one that another process has obtained
-// since, or by a new one.
-func (c *Credentials) renew(ctx context.Context, old string) error {
+// since, or by a new one. A call that has waited since began for a renewal that failed gets its error,
+// because many calls would otherwise wait one after the other for a server that does not answer.
+func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (err error) {
+	if c.failed != nil && began.Before(c.failedAt) {
+		return c.failed
+	}
+	defer func() { c.failed, c.failedAt = err, time.Now() }()
 	if c.Machine {
 		return c.machineToken(ctx, *c.grant)
 	}

@@ -106,10 +106,13 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
 	}
+	issuer = strings.TrimSuffix(issuer, "/") // its metadata is at a place without it (RFC 8414, 3.1)
 	if err := o.checkSecret(issuer); err != nil {
 		return nil, err
 	}
-	if a.AuthServerMeta, err = auth.GetAuthServerMetadata(ctx, issuer, c); err != nil {
+	d := *c
+	d.Transport = documents{c.Transport}
+	if a.AuthServerMeta, err = auth.GetAuthServerMetadata(ctx, issuer, &d); err != nil {
 		return nil, fmt.Errorf("the authorization server %s cannot be used: %w", shown(issuer), err)
 	}
 	switch {

@@ -35,6 +35,11 @@ const loginTime = 5 * time.Minute
 func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("the browser has brought no answer within 5 minutes: try again"))
 	defer cancel()
+	unlock, err := o.Store.Lock(ctx, o.URL) // so that nobody approves a login that cannot be saved
+	if err != nil {
+		return nil, err
+	}
+	unlock()
 	c := o.Client()
 	ch, asked, err := o.probe(ctx)
 	if err != nil {
@@ -44,15 +49,18 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted := union(a.scopes)
 	if old, err := o.Store.Load(o.URL); err == nil && old.Issuer == a.Issuer {
 		a.scopes = union(a.scopes, old.Scopes, old.Wanted)
 	}
 	g, err := o.authorize(ctx, c, a, ui)
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.code == "invalid_scope" && len(a.scopes) > len(wanted) {
+		return nil, fmt.Errorf("%w; rights that the last login had or lacked were asked for, too: run \"attache logout %s\" to forget them", err, o.Name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := o.Store.Lock(ctx, o.URL)
-	if err != nil {
+	if unlock, err = o.Store.Lock(ctx, o.URL); err != nil {
 		return nil, err
 	}
 	defer unlock()
@@ -291,24 +299,24 @@ func (o *Options) clientSecret(g *Grant) (string, error) {
 }
 
 // Logout deletes the grant for the server and revokes it if the authorization server supports that.
-// If revoking fails, it returns an error after it has deleted the grant.
-func Logout(ctx context.Context, o Options) error {
+// deleted is true if there was a grant and it was deleted, even if an error follows.
+func Logout(ctx context.Context, o Options) (deleted bool, err error) {
 	unlock, err := o.Store.Lock(ctx, o.URL)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer unlock()
 	g, err := o.Store.Load(o.URL)
 	if errors.Is(err, ErrNoGrant) {
-		return err
+		return false, err
 	}
 	if err := o.Store.Delete(o.URL); err != nil {
-		return err
+		return false, err
 	}
 	if err != nil || g.Revocation == "" {
-		return err
+		return true, err
 	}
-	return o.revoke(ctx, g)
+	return true, o.revoke(ctx, g)
 }
 
 // revoke revokes the tokens of a grant (RFC 7009).

@@ -16,7 +16,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
@@ -134,9 +137,13 @@ func TestU22Login(t *testing.T) {
 		{name: "revision 2025-03-26", server: logintest.Config{PRM: "none"}},
 		{name: "revision 2025-03-26 without metadata", server: logintest.Config{PRM: "none", Layout: "none"}},
 		{name: "issuer with a path", server: logintest.Config{IssuerPath: "/tenant"}},
+		{name: "issuer with a slash at its end", server: logintest.Config{IssuerPath: "/", Iss: "right"}},
+		{name: "issuer with a path and a slash at its end", server: logintest.Config{IssuerPath: "/tenant/"}},
 		{name: "openid, path inserted", server: logintest.Config{IssuerPath: "/tenant", Layout: "insert"}},
 		{name: "openid, path appended", server: logintest.Config{IssuerPath: "/tenant", Layout: "append"}},
 		{name: "openid without a path", server: logintest.Config{Layout: "insert"}},
+		{name: "openid on a server of pages", server: logintest.Config{IssuerPath: "/tenant", Layout: "append", Pages: true}},
+		{name: "revision 2025-03-26 on a server of pages", server: logintest.Config{PRM: "none", Layout: "none", Pages: true}},
 		{name: "no metadata of the issuer", server: logintest.Config{Layout: "none"}, wrong: "has no metadata"},
 		{name: "U25 metadata of another server", server: logintest.Config{PRM: "https://other.example/mcp"}, wrong: "is about another server, https://other.example/mcp"},
 		{name: "no PKCE", server: logintest.Config{PKCE: []string{}}, wrong: "PKCE"},
@@ -396,6 +403,66 @@ func TestRenewalNotSaved(t *testing.T) {
 	}
 }
 
+// At the end of a session no token is renewed.
+func TestNoRenewalAtTheEnd(t *testing.T) {
+	s := start(t, logintest.Config{Lifetime: time.Second}) // within the leeway
+	o := options(t, s)
+	g, err := login.Login(t.Context(), o, browser(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := credentials(o)
+	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+	defer cancel()
+	h := http.Header{}
+	if err := c.Set(ctx, h); err != nil || h.Get("Authorization") != "Bearer "+g.Access {
+		t.Errorf("%v (%v)", h, err)
+	}
+	if again, err := c.Refused(ctx, remote.Refusal{Status: 401, Sent: h}); again || err != nil || s.Count("refresh") != 0 {
+		t.Errorf("again: %v (%v), %d refreshes", again, err, s.Count("refresh"))
+	}
+	if status, err := call(t, s, c, ""); status != 200 || err != nil || s.Count("refresh") != 1 {
+		t.Errorf("a later call: status %d, error %v, %d refreshes", status, err, s.Count("refresh"))
+	}
+}
+
+// Calls that wait for a renewal that fails do not each try it again: the authorization server may not
+// answer at all.
+func TestRenewalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		o := login.Options{URL: "http://127.0.0.1/mcp", Store: login.Store{Dir: filepath.Join(t.TempDir(), "logins")}}
+		o.Transport = &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { // before each request
+			tries++
+			time.Sleep(time.Second)
+			return nil, errors.New("no answer")
+		}}
+		unlock, err := o.Store.Lock(t.Context(), o.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &login.Grant{URL: o.URL, Token: o.URL + "/token", Style: oauth2.AuthStyleInParams, Expires: time.Now(), Secrets: login.Secrets{Access: "a", Refresh: "r"}}
+		if err := o.Store.Save(g); err != nil {
+			t.Fatal(err)
+		}
+		unlock()
+		c := credentials(o)
+		for want := range 2 {
+			var calls sync.WaitGroup
+			for range 5 {
+				calls.Go(func() {
+					if err := c.Set(t.Context(), http.Header{}); err == nil || !strings.Contains(err.Error(), "no answer") {
+						t.Errorf("error %v", err)
+					}
+				})
+			}
+			if calls.Wait(); tries != want+1 {
+				t.Errorf("%d tries, want %d", tries, want+1)
+			}
+		}
+	})
+}
+
 // A call that lacks a scope fails with an error, and the next login requests all scopes.
 func TestU23StepUp(t *testing.T) {
 	s := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
@@ -431,6 +498,28 @@ func TestU23StepUp(t *testing.T) {
 	s.SetRefuses(true)
 	if _, err := call(t, s, c, "?scope=admin"); err == nil || strings.Contains(err.Error(), "attache login") || !strings.Contains(err.Error(), "rights that the token has (admin)") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A server may want a scope that its authorization server does not have. A logout forgets it.
+func TestUnknownScope(t *testing.T) {
+	s := start(t, logintest.Config{NoScope: "other", Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
+	o := options(t, s)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(t, s, credentials(o), "?scope=other"); err == nil {
+		t.Fatal("no error")
+	}
+	_, err := login.Login(t.Context(), o, browser(t))
+	if err == nil || !strings.Contains(err.Error(), "invalid_scope") || !strings.HasSuffix(err.Error(), `run "attache logout `+o.Name+`" to forget them`) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := login.Logout(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -560,17 +649,41 @@ func TestDenied(t *testing.T) {
 func TestLogout(t *testing.T) {
 	s := start(t, logintest.Config{})
 	o := options(t, s)
-	if err := login.Logout(t.Context(), o); !errors.Is(err, login.ErrNoGrant) {
+	if deleted, err := login.Logout(t.Context(), o); deleted || !errors.Is(err, login.ErrNoGrant) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := login.Logout(t.Context(), o); err != nil || s.Count("revoke") != 1 {
-		t.Errorf("error %v, %d revocations", err, s.Count("revoke"))
+	if deleted, err := login.Logout(t.Context(), o); !deleted || err != nil || s.Count("revoke") != 1 {
+		t.Errorf("deleted: %v, error %v, %d revocations", deleted, err, s.Count("revoke"))
 	}
 	if left, _ := filepath.Glob(o.Store.Dir + "/*.json"); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// In a store that cannot be changed nothing is deleted, and nobody is asked to approve a login that
+// cannot be saved.
+func TestStoreNotWritable(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	locks, _ := filepath.Glob(o.Store.Dir + "/*.lock")
+	if len(locks) != 1 || os.Remove(locks[0]) != nil || os.Mkdir(locks[0], 0o700) != nil {
+		t.Fatalf("locks %v", locks)
+	}
+	const want = "the login cannot be locked: "
+	if deleted, err := login.Logout(t.Context(), o); deleted || err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("deleted: %v, error %v", deleted, err)
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error %v", err)
+	}
+	if n := s.Count("authorize"); n != 1 || !o.Store.Has(o.URL) {
+		t.Errorf("asked %d times, and the store has the login: %v", n, o.Store.Has(o.URL))
 	}
 }
 

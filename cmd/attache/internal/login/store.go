@@ -133,8 +133,11 @@ func (s Store) Lock(ctx context.Context, url string) (unlock func(), err error) 
 		return nil, err
 	}
 	l := flock.New(s.path(url, ".lock"), flock.SetPermissions(0o600))
-	if _, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+	switch _, err := l.TryLockContext(ctx, 20*time.Millisecond); {
+	case ctx.Err() != nil:
 		return nil, fmt.Errorf("another attache is busy with the same login: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("the login cannot be locked: %w", err)
 	}
 	return func() { _ = l.Unlock() }, nil
 }

@@ -29,6 +29,7 @@ type Config struct {
 	PRM        string // "" for the path of the server, "root", "none", or another resource to claim
 	IssuerPath string // of the issuer's address
 	IssuerHost string // "" for the host of the server
+	Pages      bool   // every other path is answered with an HTML page
 	Layout     string // "" for oauth-authorization-server, "insert" or "append" for openid-configuration, "none"
 
 	PKCE          []string // default S256
@@ -39,6 +40,7 @@ type Config struct {
 	Iss           string // sent in the answer; "right" for the issuer
 	AdvertisesIss bool
 	Scopes        []string      // scopes_supported of the resource
+	NoScope       string        // the authorization server refuses logins with this scope
 	Offline       bool          // only offline_access gives a refresh token, and only with a consent prompt (OpenID Connect Core, 11)
 	Lifetime      time.Duration // of access tokens; 0: not stated
 	// Needs returns the scope that a request needs, or "".
@@ -139,7 +141,8 @@ func (s *Server) Revoke(access bool) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const prm, oauth, oidc = "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
-	metadata := map[string]string{"": oauth + s.IssuerPath, "insert": oidc + s.IssuerPath, "append": s.IssuerPath + oidc}[s.Layout]
+	issuer := strings.TrimSuffix(s.IssuerPath, "/")
+	metadata := map[string]string{"": oauth + issuer, "insert": oidc + issuer, "append": issuer + oidc}[s.Layout]
 	switch path := r.URL.Path; {
 	case path == "/mcp":
 		s.protect(w, r)
@@ -160,6 +163,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.events["revoke"]++
 		s.mu.Unlock()
+	case s.Pages:
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte("<html>"))
 	default:
 		http.NotFound(w, r)
 	}
@@ -249,6 +255,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.codes[code] = q
 	s.events["authorize"]++
 	answer := url.Values{"code": {code}, "state": {q.Get("state")}}
+	if s.NoScope != "" && slices.Contains(strings.Fields(q.Get("scope")), s.NoScope) {
+		answer = url.Values{"error": {"invalid_scope"}, "state": {q.Get("state")}}
+	}
 	switch s.Iss {
 	case "":
 	case "right":

@@ -1,0 +1,141 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
+)
+
+// An eventReader passes on the messages of a stream.
+type eventReader struct {
+	x *exchange
+	f outbox.Frame
+	n int // events with data
+}
+
+func (t *eventReader) data(b []byte) { t.f.Put(b) }
+
+func (t *eventReader) event(name []byte) {
+	if t.f.Size() == 0 {
+		return
+	}
+	t.n++
+	m := t.f.End()
+	if len(name) > 0 && string(name) != "message" || m == nil {
+		t.x.s.log.Debug("an event of the remote server is no message", "event", elided(string(name)), "begins", elided(t.f.Beginning()))
+		t.f.Reset()
+		return
+	}
+	open := t.x.mayBeAnswered()
+	if t.x.take(&t.f, m); open && !t.x.mayBeAnswered() {
+		t.x.endLater()
+	}
+}
+
+// resumeTries is how often in a row resuming a stream may fail. A stream that the server ends in good
+// order is resumed as long as the client waits, because servers make clients poll that way.
+const resumeTries = 5
+
+// readEvents reads an answer that is a stream. If the stream breaks and its events have ids, it is
+// resumed after the last event.
+func (x *exchange) readEvents(body io.Reader) {
+	t := &eventReader{x: x}
+	t.f.Out = x.s.out
+	p := newEventParser(t)
+	err := each(&t.f, body, p.feed)
+	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
+		t.lastEvent(err)
+		n := t.n
+		if err = x.resume(p, t, polls); errors.Is(err, errNotResumed) {
+			break
+		}
+		switch {
+		case t.n > n:
+			broken, polls = 0, 0
+		case err != nil:
+			broken++
+		default:
+			broken, polls = 0, polls+1
+		}
+	}
+	t.lastEvent(err)
+	switch {
+	case !x.mayBeAnswered():
+	case err == nil:
+		x.fail("the server ended the stream of the answer before the answer came")
+	case context.Cause(x.ctx) != nil && x.s.ctx.Err() == nil:
+		x.fail(context.Cause(x.ctx).Error())
+	default:
+		x.fail("the stream of the server's answer broke: " + err.Error() + "; the server may have executed the request")
+	}
+}
+
+// lastEvent handles an event that was not complete when the stream ended with err. It is passed on if
+// the stream ended in good order and the event has a whole message.
+func (t *eventReader) lastEvent(err error) {
+	if err == nil && t.f.Size() > 0 {
+		t.event(nil)
+	}
+	t.f.Reset()
+	t.f.Out.Flush()
+}
+
+// errNotResumed is returned if the server refuses to resume a stream.
+var errNotResumed = errors.New("it could not be taken up again")
+
+// defaultRetry is the pause before a stream is resumed, unless the server has set one.
+const defaultRetry = time.Second
+
+// resume resumes a stream after the last event, and reads it to its end. polls is how many resumed
+// streams in a row have ended without an event.
+func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
+	wait := p.retry
+	if wait < 0 || polls >= resumeTries {
+		wait = max(wait, defaultRetry)
+	}
+	if !sleep(x.ctx, wait) {
+		return x.ctx.Err()
+	}
+	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.id)}}
+	of := x.ticket
+	if t := x.s.session.ticket(); x.method == "initialize" && t.generation == of.generation {
+		of = t // its id came with the answer
+	}
+	of.headers(h)
+	resp, err := x.s.send(x.ctx, http.MethodGet, h, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {
+		drain(resp)
+		if resp.StatusCode >= 500 {
+			return errors.New("the server answered " + statusText(resp.StatusCode))
+		}
+		return fmt.Errorf("%w: the server answered %s", errNotResumed, statusText(resp.StatusCode))
+	}
+	body, err := decoded(resp)
+	if err != nil {
+		return err
+	}
+	p.restart()
+	x.resumed = true
+	return each(&t.f, body, p.feed)
+}
+
+// sleep waits for d, and reports false if ctx was done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
