@@ -31,12 +31,19 @@ func (c *program) recipeList() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the recipes",
-		Long:    "List the recipes, each with what its rules do.",
+		Long:    "List the recipes, each with what its rules do and the parameters that \"recipe add\" needs.",
 		Example: "  attache recipe list",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			for _, r := range recipes.All() {
-				fmt.Fprintf(c.Stdout, "%-12s %s\n", r.Name, r.Summary)
+				var needed string
+				for _, p := range r.Parameters {
+					needed += " --set " + p.Name + "=VALUE"
+				}
+				if needed != "" {
+					needed = " Needs" + needed
+				}
+				fmt.Fprintf(c.Stdout, "%-12s %s%s\n", r.Name, r.Summary, needed)
 			}
 			return nil
 		},
