@@ -190,8 +190,12 @@ func (l *loader) configFile() (string, setting.Origin) {
 	const variable = setting.Prefix + "_CONFIG"
 	named, err := l.flags.Get("config")
 	origin := setting.Origin{Name: "--config"}
-	if err != nil {
+	switch {
+	case err != nil:
 		l.problems.Add(origin, "%v", err)
+	case named == "" && l.flags.Has("config"):
+		// The default must not apply, because it may lack rules that the named file has.
+		l.problems.Add(origin, "is empty: name the file; was it a variable that is not set?")
 	}
 	if named == "" {
 		named, origin = l.Getenv(variable), setting.Origin{Name: variable}
