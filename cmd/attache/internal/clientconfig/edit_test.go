@@ -192,6 +192,9 @@ func TestWrapSkips(t *testing.T) {
 	for from, want := range map[string]string{
 		`{"url": "https://x/sse"}`:                            "it uses the older transport HTTP+SSE",
 		`{"type": "sse", "url": "https://x"}`:                 "it uses the older transport HTTP+SSE",
+		`{"transportType": "sse", "url": "https://x"}`:        "it uses the older transport HTTP+SSE",
+		`{"transport": "sse", "url": "https://x"}`:            "it uses the older transport HTTP+SSE",
+		`{"transport": "http", "url": "https://x"}`:           "it is remote, and its transport says so",
 		`{"type": "ws", "url": "wss://x"}`:                    "it is remote, and its address does not begin with https:// or http://",
 		`{"url": "https://x", "env": {"A": "b"}}`:             "it is remote and has variables",
 		`{"url": "https://x", "args": []}`:                    "it is remote and has args: remove them",
