@@ -121,8 +121,11 @@ func (f *remoteForm) problem(client *Client) string {
 	switch {
 	case f.repeated:
 		return "a part of it is there twice, and clients differ in which they take: remove one"
-	case isSSE(f, client):
+	case isSSE(f):
 		return "it uses the older transport HTTP+SSE, which attache does not speak: use its Streamable HTTP address"
+	case client != nil && client.Name == "gemini" && f.address.key.value == "url" && f.kind.value.value == "":
+		// Older versions use HTTP+SSE, and newer ones try Streamable HTTP first.
+		return `it is remote, and Gemini CLI uses either transport with it: write "http" as its type if the server speaks Streamable HTTP`
 	case f.transport != "":
 		return "it is remote, and its transport says so, which wrap does not change: remove that, or write it as type"
 	case !f.address.exists() || f.address.value.value == "":
@@ -176,12 +179,9 @@ func (f *remoteForm) advice() string {
 }
 
 // isSSE reports whether the client uses the transport of revision 2024-11-05 with the server.
-func isSSE(f *remoteForm, client *Client) bool {
+func isSSE(f *remoteForm) bool {
 	if kind := cmp.Or(f.kind.value.value, f.transport); kind != "" {
 		return strings.EqualFold(kind, "sse")
-	}
-	if client != nil && client.Name == "gemini" && f.address.key.value == "url" {
-		return true // Gemini CLI uses httpUrl for Streamable HTTP
 	}
 	u, err := url.Parse(f.address.value.value)
 	return err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse")
