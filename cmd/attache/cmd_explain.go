@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +63,11 @@ func (c *program) explainCommand() *cobra.Command {
 		if err := e.Check(); err != nil {
 			return err
 		}
+		if s.DryRun && !e.Chain {
+			fmt.Fprintln(c.Stderr, "attache: dry_run is set: a session only logs what is shown here, and every message passes unchanged")
+		}
 		x := &explain.Explainer{Process: c.Process, Dashed: c.dashed, Server: c.server, Request: e, Settings: config.Inert(s), Flags: flags}
+		x.Settings.DryRun = s.DryRun && e.Chain // a call is explained as if the rules acted
 		if s.Origin("log.level").Default() {
 			x.Settings.Log.Level = "warn" // the explanation shows what would be logged at info
 		}

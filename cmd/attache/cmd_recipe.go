@@ -31,12 +31,19 @@ func (c *program) recipeList() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the recipes",
-		Long:    "List the recipes, each with what its rules do.",
+		Long:    "List the recipes, each with what its rules do and the parameters that \"recipe add\" needs.",
 		Example: "  attache recipe list",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			for _, r := range recipes.All() {
-				fmt.Fprintf(c.Stdout, "%-12s %s\n", r.Name, r.Summary)
+				var needed string
+				for _, p := range r.Parameters {
+					needed += " --set " + p.Name + "=VALUE"
+				}
+				if needed != "" {
+					needed = " Needs" + needed
+				}
+				fmt.Fprintf(c.Stdout, "%-12s %s%s\n", r.Name, r.Summary, needed)
 			}
 			return nil
 		},
@@ -45,11 +52,12 @@ func (c *program) recipeList() *cobra.Command {
 
 func (c *program) recipeShow() *cobra.Command {
 	return &cobra.Command{
-		Use:     "show NAME",
-		Short:   "Print a recipe",
-		Long:    "Print a recipe as it is shipped: what it does, the parameters that it needs, and its rules.",
-		Example: "  attache recipe show git",
-		Args:    oneRecipe,
+		Use:               "show NAME",
+		Short:             "Print a recipe",
+		Long:              "Print a recipe as it is shipped: what it does, the parameters that it needs, and its rules.",
+		Example:           "  attache recipe show git",
+		Args:              oneRecipe,
+		ValidArgsFunction: completeRecipe,
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, err := recipes.Find(args[0])
 			if err != nil {
@@ -90,7 +98,7 @@ func (c *program) editsConfiguration(cmd *cobra.Command, edit func(r recipes.Com
 	cmd.Flags().SortFlags = false
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would change, and change nothing")
 	flags := setting.NewFlags(cmd)
-	cmd.Args = oneRecipe
+	cmd.Args, cmd.ValidArgsFunction = oneRecipe, completeRecipe
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		path, err := config.Path(c.Process, flags)
 		if err != nil {
@@ -103,4 +111,14 @@ func (c *program) editsConfiguration(cmd *cobra.Command, edit func(r recipes.Com
 
 func oneRecipe(cmd *cobra.Command, args []string) error {
 	return oneArgument(cmd, args, `the name of one recipe: "attache recipe list" lists them`)
+}
+
+// completeRecipe completes the name of one recipe.
+func completeRecipe(_ *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	for _, r := range recipes.All() {
+		if len(args) == 0 {
+			names = append(names, cobra.CompletionWithDesc(r.Name, r.Summary))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

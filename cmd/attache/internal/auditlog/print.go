@@ -59,7 +59,7 @@ func NewPrinter(out io.Writer, colours bool, zone *time.Location) *Printer {
 // Record prints one line of the file.
 func (p *Printer) Record(line []byte) error {
 	var r record
-	if json.Unmarshal(line, &r) != nil {
+	if json.Unmarshal(line, &r) != nil || r.Kind == "" {
 		p.line(term.Bad, "a line that is no record: "+strconv.Itoa(len(line))+` bytes; see "attache audit verify"`)
 		return p.Out.Flush()
 	}

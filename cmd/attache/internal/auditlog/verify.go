@@ -53,7 +53,11 @@ func NotCompared(why error) error {
 // open opens the files to verify. If the single file itself is missing, it prints a message.
 func open(out io.Writer, files ...string) (*chain.Snapshot, error) {
 	if len(files) > 1 {
-		return chain.OpenFiles(files...)
+		s, err := chain.OpenFiles(files...)
+		if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
+			return nil, errNoFile(missing.Path)
+		}
+		return s, err
 	}
 	file := files[0]
 	s, err := chain.Open(file)

@@ -3,6 +3,7 @@ package clientconfig
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,6 +193,9 @@ func TestWrapSkips(t *testing.T) {
 	for from, want := range map[string]string{
 		`{"url": "https://x/sse"}`:                            "it uses the older transport HTTP+SSE",
 		`{"type": "sse", "url": "https://x"}`:                 "it uses the older transport HTTP+SSE",
+		`{"transportType": "sse", "url": "https://x"}`:        "it uses the older transport HTTP+SSE",
+		`{"transport": "sse", "url": "https://x"}`:            "it uses the older transport HTTP+SSE",
+		`{"transport": "http", "url": "https://x"}`:           "it is remote, and its transport says so",
 		`{"type": "ws", "url": "wss://x"}`:                    "it is remote, and its address does not begin with https:// or http://",
 		`{"url": "https://x", "env": {"A": "b"}}`:             "it is remote and has variables",
 		`{"url": "https://x", "args": []}`:                    "it is remote and has args: remove them",
@@ -242,6 +246,27 @@ func TestWrapSkips(t *testing.T) {
 		plan := d.Wrap(Launch{Command: "attache"}, all)
 		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
 			t.Errorf("%s: %+v", from, step)
+		}
+	}
+}
+
+// Gemini CLI uses Streamable HTTP with a url if the type says so, and otherwise either transport.
+func TestWrapGeminiURL(t *testing.T) {
+	clients := Clients()
+	gemini := &clients[slices.IndexFunc(clients, func(c Client) bool { return c.Name == "gemini" })]
+	for entry, want := range map[string]string{
+		`{"url": "https://x"}`:                 "it is remote, and Gemini CLI uses either transport with it",
+		`{"url": "https://x/sse"}`:             "it uses the older transport HTTP+SSE",
+		`{"url": "https://x", "type": "http"}`: "it has no Authorization header",
+		`{"url": "https://x", "type": "sse"}`:  "it uses the older transport HTTP+SSE",
+		`{"httpUrl": "https://x"}`:             "it has no Authorization header",
+	} {
+		d, err := Read(File{Client: gemini, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, want) {
+			t.Errorf("%s: %+v", entry, step)
 		}
 	}
 }

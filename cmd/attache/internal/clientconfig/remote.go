@@ -29,11 +29,12 @@ type remoteForm struct {
 	variables      []member
 	command        member
 	args           member
-	login          bool // the client logs in to the server by itself
-	repeated       bool // a member occurs twice
-	oddHeaders     bool // a header's value is not a string
-	escaped        bool // unwrapRemote would write a string that wrapRemote replaces in another way
-	commandIsFirst bool // args directly follow the command
+	transport      string // "transport" or "transportType", which some clients read in place of the type
+	login          bool   // the client logs in to the server by itself
+	repeated       bool   // a member occurs twice
+	oddHeaders     bool   // a header's value is not a string
+	escaped        bool   // unwrapRemote would write a string that wrapRemote replaces in another way
+	commandIsFirst bool   // args directly follow the command
 }
 
 // A member is a key and its value. The zero value means that there is none.
@@ -74,6 +75,8 @@ func readRemote(object *hujson.Object) *remoteForm {
 		case name == "type":
 			set(&f.kind, m)
 			f.checkEscapes(m.Value)
+		case name == "transport" || name == "transportType": // FastMCP, older Cline
+			f.transport = textOf(m.Value)
 		case name == "headers":
 			set(&f.headers, m)
 			f.checkEscapes(m.Name)
@@ -118,8 +121,13 @@ func (f *remoteForm) problem(client *Client) string {
 	switch {
 	case f.repeated:
 		return "a part of it is there twice, and clients differ in which they take: remove one"
-	case isSSE(f, client):
+	case isSSE(f):
 		return "it uses the older transport HTTP+SSE, which attache does not speak: use its Streamable HTTP address"
+	case client != nil && client.Name == "gemini" && f.address.key.value == "url" && f.kind.value.value == "":
+		// Older versions use HTTP+SSE, and newer ones try Streamable HTTP first.
+		return `it is remote, and Gemini CLI uses either transport with it: write "http" as its type if the server speaks Streamable HTTP`
+	case f.transport != "":
+		return "it is remote, and its transport says so, which wrap does not change: remove that, or write it as type"
 	case !f.address.exists() || f.address.value.value == "":
 		return "it is remote and has no address: write one"
 	case !isHTTP(f.address.value.value):
@@ -171,12 +179,9 @@ func (f *remoteForm) advice() string {
 }
 
 // isSSE reports whether the client uses the transport of revision 2024-11-05 with the server.
-func isSSE(f *remoteForm, client *Client) bool {
-	if f.kind.value.value != "" {
-		return strings.EqualFold(f.kind.value.value, "sse")
-	}
-	if client != nil && client.Name == "gemini" && f.address.key.value == "url" {
-		return true // Gemini CLI uses httpUrl for Streamable HTTP
+func isSSE(f *remoteForm) bool {
+	if kind := cmp.Or(f.kind.value.value, f.transport); kind != "" {
+		return strings.EqualFold(kind, "sse")
 	}
 	u, err := url.Parse(f.address.value.value)
 	return err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse")

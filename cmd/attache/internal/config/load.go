@@ -107,6 +107,7 @@ func readCommon(documents []*document, s *Settings) (problems setting.Problems) 
 	for _, d := range slices.Backward(documents) {
 		r := *d.reader
 		r.Options, r.Origins, r.Warnings = Options(s), s.origins, &s.Warnings
+		r.Options = append(r.Options, setting.Option{Key: "servers"}, setting.Option{Key: "include"}) // only for suggestions: document has read them
 		s.readOver(&r, d.fields)
 		problems = append(problems, r.Problems...)
 	}
@@ -189,8 +190,12 @@ func (l *loader) configFile() (string, setting.Origin) {
 	const variable = setting.Prefix + "_CONFIG"
 	named, err := l.flags.Get("config")
 	origin := setting.Origin{Name: "--config"}
-	if err != nil {
+	switch {
+	case err != nil:
 		l.problems.Add(origin, "%v", err)
+	case named == "" && l.flags.Has("config"):
+		// The default must not apply, because it may lack rules that the named file has.
+		l.problems.Add(origin, "is empty: name the file; was it a variable that is not set?")
 	}
 	if named == "" {
 		named, origin = l.Getenv(variable), setting.Origin{Name: variable}
@@ -225,8 +230,10 @@ func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 	}
 	data, err := cli.ReadAtMost(path, maxConfigFile)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	at, file := setting.Origin{File: path}, ""
 	without, other := ", or leave it out to go without a configuration file", "name another file with --config"
-	if named.File != "" {
+	if named.File != "" { // it is included
+		at, file = named, path+" "
 		without, other = "", "name another file under include"
 	}
 	switch {
@@ -236,9 +243,9 @@ func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 	case missing:
 		l.problems.Add(named, "there is no file %s: correct the path%s", path, without)
 	case errors.Is(err, fs.ErrPermission):
-		l.problems.Add(setting.Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or %s", other)
+		l.problems.Add(at, "%smay not be read by this user: change its permissions (chmod u+r), or %s", file, other)
 	default:
-		l.problems.Add(setting.Origin{File: path}, "cannot be read: %v: %s", cli.Reason(err), other)
+		l.problems.Add(at, "%scannot be read: %v: %s", file, cli.Reason(err), other)
 	}
 	return nil, false
 }

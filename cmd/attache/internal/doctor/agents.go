@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy/child"
 )
@@ -29,7 +31,13 @@ func (d *Doctor) agents() {
 }
 
 func (d *Doctor) agent(key string, a config.Agent) {
-	path, err := child.Find(child.Options{Argv: a.Command, Env: d.Env})
+	workspace, _ := assembly.BaseContext(d.Process, d.Settings).Lookup("session.workspace.path")
+	if workspace.Empty() && strings.ContainsAny(a.Command[0], `/\`) && !filepath.IsAbs(a.Command[0]) {
+		d.note("give --workspace to check it, or write its full path", "%s: its program %s is relative to the session's workspace, which is not known yet", key, a.Command[0])
+		return
+	}
+	// The agent starts in the workspace, not in doctor's working directory.
+	path, err := child.Find(child.Options{Argv: a.Command, Env: d.Env, Dir: workspace.Value})
 	if err != nil {
 		d.warn("install it, or correct the command", "%s cannot be started: %v", key, err)
 	}

@@ -272,8 +272,8 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 	o.Layers = p.chain()
 	names := middleware.Needs(o.Layers...).ArgumentNames
 	o.Watch = func(at proxy.Point, line []byte) {
-		if m := look(bytes.TrimRight(line, "\r\n"), names); at == proxy.ClientIn && !m.Plain() && m.MethodIs("tools/call") {
-			p.ambiguous(m)
+		if at == proxy.ClientIn {
+			p.ambiguousCalls(look(bytes.TrimRight(line, "\r\n"), names), names)
 		}
 	}
 	if _, err := replay.Play(ctx, session, replay.Options{Proxy: o}); err != nil {

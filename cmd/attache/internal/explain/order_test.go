@@ -19,7 +19,7 @@ func TestInOrder(t *testing.T) {
 		{At: record.ClientIn, Line: []byte("{3}\n")},
 	}}
 	var seen []*trail
-	for _, frame := range []string{"{3}", "{2}", "{1}", "{4}", "{5}", "{2}", "{6}"} {
+	for _, frame := range []string{"{3}", "{2}", "{1}", "{5}", "{4}", "{2}", "{6}"} {
 		seen = append(seen, &trail{frames: [][]byte{[]byte(frame)}})
 	}
 	inOrder(seen, s)

@@ -93,10 +93,20 @@ func (p *probe) newTrail(m *wire.Message) *trail {
 	return t
 }
 
-// ambiguous adds a trail for a frame that no layer will see.
-func (p *probe) ambiguous(m *wire.Message) {
-	t := p.newTrail(m)
-	t.frames[0] = bytes.Clone(m.Frame())
+// ambiguousCalls adds a trail for each call in m, a line of the client, that no layer will see. names
+// are as for look.
+func (p *probe) ambiguousCalls(m *wire.Message, names [][]string) {
+	switch {
+	case m.Kind() == wire.Batch:
+		for e := range m.Root().Elements() {
+			if member := look(e.Raw, names); member.Kind() != wire.Batch {
+				p.ambiguousCalls(member, names)
+			}
+		}
+	case !m.Plain() && m.MethodIs("tools/call"):
+		t := p.newTrail(m)
+		t.frames[0] = bytes.Clone(m.Frame())
+	}
 }
 
 func (p *probe) note(t *trail, n middleware.Note) {

@@ -14,6 +14,9 @@ import (
 // mark follows a key that [Add] has written, so that [Remove] removes nothing that the user wrote.
 const mark = "  # attache recipe"
 
+// byteOrderMark is at the start of files from some Windows editors.
+const byteOrderMark = "\ufeff"
+
 // ErrAbsent is returned by [Remove] if the configuration does not have the recipe.
 var ErrAbsent = errors.New("the recipe is not in the configuration")
 
@@ -87,7 +90,7 @@ func decode(content []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return values, nil
 	}
-	if err := yaml.Unmarshal(content, &values); err != nil {
+	if err := yaml.Unmarshal(bytes.TrimPrefix(content, []byte(byteOrderMark)), &values); err != nil {
 		return nil, errors.New("it is not valid: run \"attache config check\" and correct it first")
 	}
 	if values == nil { // Unmarshal sets that if the file has only comments
@@ -161,6 +164,7 @@ type section struct {
 func (f *file) section() section {
 	s := section{key: -1}
 	for i, line := range f.lines {
+		line = strings.TrimPrefix(line, byteOrderMark)
 		trimmed := strings.TrimLeft(line, " ")
 		switch {
 		case s.key < 0:

@@ -50,6 +50,7 @@ func TestAddAndRemove(t *testing.T) {
 		{"an empty key", "servers:\nlog: {}\n", "servers:\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\nlog: {}\n"},
 		{"line ends of Windows", "log: {}\r\n", "log: {}\r\nservers:  # attache recipe\r\n  git:  # attache recipe\r\n    match: {package: x}\r\n    access: {hide: true}\r\n"},
 		{"no end of the last line", "log: {}", "log: {}\nservers:  # attache recipe\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}"},
+		{"a byte order mark", "\ufeffservers:\n  a: {}\n", "\ufeffservers:\n  a: {}\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\n"},
 		{"comments within", "servers:\n  # one\n  a: {}\n  # two\nlog: {}\n", "servers:\n  # one\n  a: {}\n  # two\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\nlog: {}\n"},
 	}
 	for _, test := range tests {

@@ -115,8 +115,12 @@ func (r *Replayer) paint(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// rewriteFile replaces the content of a file in one step, and keeps its mode.
+// rewriteFile replaces the content of a file in one step, and keeps its mode. It follows links.
 func rewriteFile(file string, s *record.Session) error {
+	file, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
+	}
 	info, err := os.Stat(file)
 	if err != nil {
 		return err

@@ -62,14 +62,15 @@ func (c Command) Show(path string) error {
 
 // Untrust removes the trust in the workspace at path.
 func (c Command) Untrust(path string) error {
+	workspace, _, _ := Resolve(path) // the workspace need not exist
 	found, err := c.Store.Untrust(path)
 	switch {
 	case err != nil:
 		return c.denied(err)
 	case !found:
-		return fmt.Errorf("%s was not trusted: \"attache trust --list\" shows what is", cli.Printable(path))
+		return fmt.Errorf("%s was not trusted: \"attache trust --list\" shows what is", cli.Printable(workspace))
 	}
-	_, err = fmt.Fprintf(c.Stdout, "untrusted: %s; sessions that have had its policies keep them\n", cli.Printable(path))
+	_, err = fmt.Fprintf(c.Stdout, "untrusted: %s; sessions that have had its policies keep them\n", cli.Printable(workspace))
 	return err
 }
 

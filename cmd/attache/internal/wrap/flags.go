@@ -14,14 +14,16 @@ import (
 )
 
 // checkFlags returns an error if attache could not start with the flags that go into the entries.
-// Problems with which it would start, such as a file that does not exist yet, become notes. Relative
-// paths for a shared file are not checked, because the client's working directory is not known.
+// Problems that do not prevent the start, such as a file that does not exist yet, become notes. It
+// does not check relative paths in a shared file, because the client's working directory is not
+// known. carried are the flags with absolute paths.
 func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
 	isShared := slices.ContainsFunc(files, func(f clientconfig.File) bool { return j.shared(f.Path) })
 	var args []string
 	for i := 0; i+1 < len(carried); i += 2 {
 		value, err := j.Flags.Get(strings.TrimPrefix(carried[i], "--"))
-		if err == nil && (!isShared || carried[i+1] == value) { // otherwise it is a path that was made absolute
+		isRelative := carried[i+1] != value // carried has it as an absolute path
+		if err == nil && !(isShared && isRelative) {
 			args = append(args, carried[i], carried[i+1])
 		}
 	}
@@ -30,17 +32,18 @@ func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
 	}
 	s, err := config.LoadEntry(j.Process, args, nil)
 	if err != nil {
-		return ofFlags(args, err).Err()
+		return flagProblems(args, err).Err()
 	}
-	for _, p := range ofFlags(args, filecheck.All(j.Process, s)) {
+	for _, p := range flagProblems(args, filecheck.All(j.Process, s)) {
 		j.notes = append(j.notes, p.String())
 	}
 	j.noteWorkspace(s, args)
 	return nil
 }
 
-// ofFlags returns the problems in err that flags cause, or the configuration that --config names.
-func ofFlags(args []string, err error) setting.Problems {
+// flagProblems returns the problems in err that are in a flag or in the file that --config names. The
+// others are in this process's variables and configuration, which the client's attache may not have.
+func flagProblems(args []string, err error) setting.Problems {
 	all, _ := errors.AsType[setting.Problems](err)
 	return slices.DeleteFunc(all, func(p setting.Problem) bool {
 		return !strings.HasPrefix(p.At.Name, "--") && (p.At.File == "" || !slices.Contains(args, "--config"))
@@ -55,7 +58,7 @@ func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 		return
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		j.notes = append(j.notes, "--workspace: "+path+" is no directory: correct it, unless the server sees more")
+		j.notes = append(j.notes, "--workspace: "+path+" is no directory: correct it, unless it exists only for the server")
 	}
 }
 

@@ -105,8 +105,8 @@ func looksSecret(argument string) bool {
 	return !bytes.Equal(scrub.Line(quoted), quoted)
 }
 
-// reportBackup reports the path of the backup. After unwrapping, it first removes the backups that
-// hold nothing that the file lacks.
+// reportBackup reports the path of the backup that was made. After unwrapping it removes the backups
+// that are no longer needed, because the file has everything in them, and reports the others.
 func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientfile.UpdateResult) error {
 	left := []string{done.Backup}
 	if j.Unwrap {
