@@ -134,8 +134,8 @@ func (f *remoteForm) problem(client *Client) string {
 		return "it is remote, and its address does not begin with https:// or http://"
 	case hasPassword(f.address.value.value):
 		return "it is remote, and its address has a user name or a password in it: write them as an Authorization header"
-	case hasSecretQuery(f.address.value.value):
-		return "it is remote, and its address has a secret behind the \"?\", which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
+	case hasSecret(f.address.value.value):
+		return "it is remote, and its address has a secret in it, which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
 	case f.login:
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
 	case f.env.exists():
@@ -196,9 +196,9 @@ func hasPassword(address string) bool {
 	return err == nil && u.User != nil
 }
 
-// hasSecretQuery reports whether an address has a query parameter whose name is that of a secret,
-// such as exaApiKey or access_token.
-func hasSecretQuery(address string) bool {
+// hasSecret reports whether an address has a query parameter whose name is that of a secret, such as
+// exaApiKey or access_token, or a path segment that looks like one, as those of Zapier have.
+func hasSecret(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false
@@ -208,7 +208,10 @@ func hasSecretQuery(address string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(s string) bool {
+		const lower, upper, digits = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+		return len(s) >= 20 && strings.ContainsAny(s, lower) && strings.ContainsAny(s, upper) && strings.ContainsAny(s, digits)
+	})
 }
 
 // wrapRemote returns the edits that put attache in front of a remote server. Values stay in place
