@@ -118,13 +118,13 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// A documents is a transport for which a page that is not JSON is not there: many servers answer every
+// A jsonTransport answers 404 instead of a page that is not JSON, because many servers answer every
 // path with an HTML page.
-type documents struct{ http.RoundTripper }
+type jsonTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := d.RoundTripper.RoundTrip(r)
+func (t jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(r)
 	if err == nil && resp.StatusCode == http.StatusOK && !isJSON(resp) {
 		resp.StatusCode = http.StatusNotFound
 	}

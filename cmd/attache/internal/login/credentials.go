@@ -44,12 +44,12 @@ func NewCredentials(o Options, log *slog.Logger) *Credentials {
 // cancel the renewal, because an interrupted renewal loses the login.
 const renewTime = 45 * time.Second
 
-// isLast reports whether a request has so little time that it must be the DELETE at the end of a
-// session. No token is renewed for that: clients kill their servers after two seconds, and a renewal
-// that is interrupted loses the login.
-func isLast(ctx context.Context) bool {
+// mayRenew reports whether a request has the time to renew its token. The DELETE at the end of a
+// session has not: clients kill their servers after two seconds, and an interrupted renewal loses the
+// login.
+func mayRenew(ctx context.Context) bool {
 	end, ok := ctx.Deadline()
-	return ok && time.Until(end) < time.Second
+	return !ok || time.Until(end) >= time.Second
 }
 
 func (c *Credentials) acquire(ctx context.Context) error {
@@ -81,7 +81,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 	if c.grant == nil {
 		return nil
 	}
-	if c.grant.expired(time.Now()) && !isLast(ctx) {
+	if c.grant.expired(time.Now()) && mayRenew(ctx) {
 		if err := c.renew(ctx, c.grant.Access, began); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 // Refused implements remote.Credentials.
 func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool, err error) {
 	ch := parseChallenge(r.Challenge)
-	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" || isLast(ctx) {
+	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" || !mayRenew(ctx) {
 		return false, nil
 	}
 	began := time.Now()
@@ -158,13 +158,18 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 }
 
 // renew replaces a token that has expired or was refused, by one that another process has obtained
-// since, or by a new one. A call that has waited since began for a renewal that failed gets its error,
-// because many calls would otherwise wait one after the other for a server that does not answer.
+// since, or by a new one. began is when the request began to wait. If a renewal has failed since then,
+// renew returns its error and does not try again: otherwise many requests would wait one after the
+// other for an authorization server that does not answer.
 func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (err error) {
 	if c.failed != nil && began.Before(c.failedAt) {
 		return c.failed
 	}
-	defer func() { c.failed, c.failedAt = err, time.Now() }()
+	defer func() {
+		if c.failed, c.failedAt = err, time.Now(); ctx.Err() != nil {
+			c.failed = nil // it may have failed only because this request was cancelled
+		}
+	}()
 	if c.Machine {
 		return c.machineToken(ctx, *c.grant)
 	}

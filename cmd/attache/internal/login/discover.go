@@ -106,13 +106,13 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
 	}
-	issuer = strings.TrimSuffix(issuer, "/") // its metadata is at a place without it (RFC 8414, 3.1)
+	issuer = strings.TrimSuffix(issuer, "/") // the path of its metadata has none at the end (RFC 8414, 3.1)
 	if err := o.checkSecret(issuer); err != nil {
 		return nil, err
 	}
-	d := *c
-	d.Transport = documents{c.Transport}
-	if a.AuthServerMeta, err = auth.GetAuthServerMetadata(ctx, issuer, &d); err != nil {
+	onlyJSON := *c
+	onlyJSON.Transport = jsonTransport{c.Transport}
+	if a.AuthServerMeta, err = auth.GetAuthServerMetadata(ctx, issuer, &onlyJSON); err != nil {
 		return nil, fmt.Errorf("the authorization server %s cannot be used: %w", shown(issuer), err)
 	}
 	switch {

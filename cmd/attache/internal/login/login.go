@@ -55,7 +55,7 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	}
 	g, err := o.authorize(ctx, c, a, ui)
 	if refused, ok := errors.AsType[*refusedError](err); ok && refused.code == "invalid_scope" && len(a.scopes) > len(wanted) {
-		return nil, fmt.Errorf("%w; rights that the last login had or lacked were asked for, too: run \"attache logout %s\" to forget them", err, o.Name)
+		return nil, fmt.Errorf("%w; attache also asked for rights that the last login had or lacked: run \"attache logout %s\" to forget them", err, o.Name)
 	}
 	if err != nil {
 		return nil, err
