@@ -62,8 +62,9 @@ func (x *exchange) get() {
 // checkTime bounds how long a check of a stream's credential may take.
 const checkTime = 10 * time.Second
 
-// watchCredential calls end when the credential of x is refused, until t has ended. Otherwise the
-// owner of a revoked key would read what the server sends as long as it keeps the stream open.
+// watchCredential checks the credential of x again and again until t has ended, and calls end when it
+// is refused. Otherwise the owner of a revoked key could read what the server sends for as long as the
+// stream stays open.
 func (x *exchange) watchCredential(t *stream, end func()) {
 	if x.f.o.Authenticate == nil {
 		return

@@ -136,8 +136,8 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 // refused handles an answer whose status is not a success.
 func (x *exchange) refused(r *refusal) {
 	x.beside = httpstatus.Beside(r.status, elided(r.after))
-	// A client that is shown an error with no id of its own, because a notification was refused, may
-	// end the session.
+	// The error of a refused notification is only logged: a client that gets an error with an unknown id
+	// may end the session.
 	if x.mayBeAnswered() && (r.msg.Kind() == wire.Error || x.isAnswer(r)) {
 		f := &outbox.Frame{Out: x.s.out}
 		f.Add(r.text)
@@ -255,8 +255,8 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	}
 }
 
-// errorObject returns the error of m. It returns no value if the error was too long to be kept or is
-// not one of JSON-RPC, such as {"error":"invalid_token"}, which clients cannot read.
+// errorObject returns the error of m. It returns no value if the error was too long to be kept, or is
+// not a JSON-RPC error object: clients cannot read a message such as {"error":"invalid_token"}.
 func errorObject(m *wire.Message) wire.Value {
 	object := m.ErrorObject()
 	if _, ok := integer(object.Get("code")); !ok || !object.Get("message").IsString() {

@@ -37,8 +37,8 @@ func (t *eventReader) event(name []byte) {
 	}
 }
 
-// resumeTries is how often in a row resuming a stream may fail. A stream that the server ends in good
-// order is resumed as long as the client waits, because servers make clients poll that way.
+// resumeTries is how many times in a row resuming a stream may fail. There is no limit for a stream that
+// the server ends cleanly: some servers make clients poll in this way (SEP-1699).
 const resumeTries = 5
 
 // readEvents reads an answer that is a stream. If the stream breaks and its events have ids, it is

@@ -310,7 +310,7 @@ func wake(b *bench) {
 	b.same(claim(), 0)
 }
 
-// Leases from before the clock was set back are not valid, and limits do not last longer.
+// When the clock is set back, older leases are no longer valid, and limits do not last longer.
 func clockSetBack(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")

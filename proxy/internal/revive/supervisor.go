@@ -371,7 +371,7 @@ func (v *Supervisor) KeepsBack(m *wire.Message) (drop bool, less []byte) {
 		}
 	case wire.Notification:
 		if err := v.requests.Cancelled(m); err != nil {
-			v.o.Log.Warn("a cancellation of the server's was dropped: its id is that of a request of a server that has ended", "err", err)
+			v.o.Log.Warn("a cancellation of the server's was dropped: the id of its request could not be replaced", "err", err)
 			return true, nil
 		}
 		if v.repeated.isMuted(m, v.relay.Awaits) {

@@ -171,7 +171,8 @@ func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Sessio
 // here. Other users and machines that share the registry do not have the files of its program, and
 // would give it another environment. An agent that gets an API key gets only that of its own user.
 func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
-	if !l.CanResume(s) || !l.hasRun(s) || l.Settings().Agents[s.Agent].Key == "inherit" && s.Owner != user(view) {
+	user, _ := view.Lookup("principal.user")
+	if !l.CanResume(s) || !l.hasRun(s) || l.Settings().Agents[s.Agent].Key == "inherit" && s.Owner != user.Value {
 		return
 	}
 	secrets := NewSecrets()
@@ -181,15 +182,7 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 	}
 }
 
-// user returns the user that view is for, "" if nobody was identified.
-func user(view *sessionstate.Context) string {
-	if view.Principal == nil {
-		return ""
-	}
-	return view.Principal.User
-}
-
-// hasRun reports whether a supervisor of this user has run the agent of a session on this machine.
+// hasRun reports whether the agent of a session has run on this machine, started by this user.
 func (l *Launcher) hasRun(s *teams.Session) bool {
 	_, err := os.Stat(filepath.Join(Directory(l.Process), s.ID))
 	return err == nil

@@ -197,7 +197,7 @@ func hasPassword(address string) bool {
 }
 
 // hasSecret reports whether an address has a query parameter whose name is that of a secret, such as
-// exaApiKey or access_token, or a path segment that looks like one, as those of Zapier have.
+// exaApiKey or access_token, or a long path segment of letters of both cases and digits, such as the token in addresses of Zapier.
 func hasSecret(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -209,8 +209,8 @@ func hasSecret(address string) bool {
 		}
 	}
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(s string) bool {
-		const lower, upper, digits = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
-		return len(s) >= 20 && strings.ContainsAny(s, lower) && strings.ContainsAny(s, upper) && strings.ContainsAny(s, digits)
+		mixed := s != strings.ToLower(s) && s != strings.ToUpper(s)
+		return len(s) >= 20 && mixed && strings.ContainsAny(s, "0123456789")
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 // mark follows a key that [Add] has written, so that [Remove] removes nothing that the user wrote.
 const mark = "  # attache recipe"
 
-// byteOrderMark is at the start of files from some Windows editors.
+// byteOrderMark begins the files that some Windows editors write.
 const byteOrderMark = "\ufeff"
 
 // ErrAbsent is returned by [Remove] if the configuration does not have the recipe.

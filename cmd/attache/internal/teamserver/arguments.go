@@ -60,7 +60,7 @@ func (c *call) decode(to any) error {
 	return store.Refusal("the arguments are not valid")
 }
 
-// kind returns a description of the values of a type, for an error.
+// kind describes the values of a type, for an error message.
 func kind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

@@ -103,8 +103,8 @@ func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, er
 	return run(ctx, c)
 }
 
-// refusal returns the text about an error for the agent. If the error is not a refusal, the agent gets
-// the same text for all errors, and the log gets the error.
+// refusal returns the text that tells the agent of an error. Errors that are not refusals all have the
+// same text, and are logged.
 func (c *call) refusal(err error) string {
 	if refusal, ok := errors.AsType[store.Refusal](err); ok && refusal != store.ErrUnavailable {
 		if c.toolCall != nil {
