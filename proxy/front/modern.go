@@ -124,7 +124,8 @@ func (s *session) stale(c *call) bool {
 	return stale
 }
 
-// withdraw removes calls that were not sent.
+// withdraw removes calls that were not sent. Nobody reads their streams, to which the relay may be
+// pushing a message.
 func (s *session) withdraw(calls ...*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,6 +133,7 @@ func (s *session) withdraw(calls ...*call) {
 		if s.calls[c.id] == c {
 			s.dropLocked(c)
 		}
+		c.stream.abandon()
 	}
 }
 

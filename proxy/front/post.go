@@ -91,13 +91,13 @@ func (x *exchange) postLegacy(p *message) {
 			return
 		}
 		delivered = x.postTo(s, p)
-		s.release()
 	}
 }
 
-// postTo handles a message of a session. It reports false, and has done nothing, if the session is
-// closed.
+// postTo handles a message of a session, and releases the session. It reports false, and has done
+// nothing else, if the session is closed.
 func (x *exchange) postTo(s *session, p *message) bool {
+	defer s.release() // also if writing the answer panics
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
 		return true
