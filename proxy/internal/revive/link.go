@@ -34,6 +34,7 @@ type Link struct {
 	server    atomic.Pointer[Server] // nil before it is started
 	before    Ending                 // of the previous server
 	broken    atomic.Bool            // a write to the server has failed
+	failed    atomic.Pointer[byte]   // the first byte of the write that failed
 	streaming atomic.Bool            // a long line is being written in chunks
 	stopping  atomic.Bool            // stop was called, and another server may follow
 	moved     atomic.Int64           // lines and chunks that were written
@@ -150,11 +151,16 @@ func (l *Link) stdin() io.WriteCloser {
 
 // Write writes a message to the server. If that fails, it adds the line to Unsent.
 func (l *Link) Write(m *wire.Message) {
-	if !l.keeps(m.Line(), true) && l.In.Write(m) != nil {
+	broken := l.broken.Load()
+	if !l.keeps(m.Line(), true) && l.In.Write(m) != nil && (broken || !l.failedAt(m.Line())) {
 		l.Unsent.Add(m.Line())
 	}
 	l.moved.Add(1)
 }
+
+// failedAt reports whether the write that has just failed was that of this line, which is written from
+// where it stands if it is long. Then linkInput has added it to Unsent.
+func (l *Link) failedAt(line []byte) bool { return len(line) > 0 && l.failed.Load() == &line[0] }
 
 // keeps passes a line to LinkOptions.Watch, if set. If the server is not ready, it puts the
 // line in the gate instead and reports true; Watch then gets the line when it is written.
@@ -215,6 +221,7 @@ func (w linkInput) Write(b []byte) (int, error) {
 		return n, nil
 	}
 	w.l.broken.Store(true)
+	w.l.failed.Store(&b[0])
 	if !w.l.streaming.Load() {
 		w.l.Unsent.AddRest(b, n)
 	}

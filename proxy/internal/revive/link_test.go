@@ -1,0 +1,63 @@
+package revive
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A brokenServer is a server whose input takes a number of bytes and then fails.
+type brokenServer struct{ takes int }
+
+func (s *brokenServer) Write(b []byte) (int, error) {
+	n := min(len(b), s.takes)
+	if s.takes -= n; n < len(b) {
+		return n, syscall.EPIPE
+	}
+	return n, nil
+}
+
+func (s *brokenServer) Close() error          { return nil }
+func (s *brokenServer) Stdin() io.WriteCloser { return s }
+func (s *brokenServer) Stdout() io.Reader     { return strings.NewReader("") }
+func (s *brokenServer) Stop()                 {}
+func (s *brokenServer) Wait() error           { return nil }
+
+// A line that could not be written is kept once, and a server may have read a line of which only the
+// line end was not written.
+func TestUnsentOnce(t *testing.T) {
+	for _, size := range []int{10, 100_000} {
+		line := func(n int) string {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"x","params":{"n":%d,"p":"%s"}}`+"\n", n, strings.Repeat("x", size))
+		}
+		first, second := line(1), line(2)
+		for _, test := range []struct {
+			takes int
+			want  string
+		}{
+			{0, first + second},
+			{len(first) - 2, first + second},
+			{len(first) - 1, second},
+			{len(first), second},
+			{len(first) + 1, second},
+		} {
+			l := NewLink(LinkOptions{Limit: 1 << 20}, Ending{})
+			l.Connect(&brokenServer{takes: test.takes})
+			l.Open()
+			for _, text := range []string{first, second} {
+				var m wire.Message
+				m.Reset(wire.Client, []byte(text))
+				l.Write(&m)
+			}
+			_ = l.In.Flush()
+			if got := string(bytes.Join(l.Unsent.Sure(), nil)); got != test.want {
+				t.Errorf("%d of %d bytes were written: %d bytes are unsent, want %d", test.takes, len(first), len(got), len(test.want))
+			}
+		}
+	}
+}
