@@ -39,8 +39,9 @@ func (c *Control) session() *session {
 }
 
 // Replace makes r the rules for the frames to come. A call in flight keeps its hooks, so no call
-// sees half of each. Replace waits until the current frames are handled, and so for a server
-// that does not read. Before the session, r takes the place of the rules in the [Options].
+// sees half of each. Replace waits until the current frames are handled, and so for a peer that
+// does not read, but not after the end of the session. Before the session, r takes the place of
+// the rules in the [Options].
 func (c *Control) Replace(r Rules) {
 	c.mu.Lock()
 	s := c.s
@@ -48,8 +49,14 @@ func (c *Control) Replace(r Rules) {
 		c.rules = &r
 	}
 	c.mu.Unlock()
-	if s != nil {
-		s.setRules(r)
+	if s == nil {
+		return
+	}
+	set := make(chan struct{})
+	go func() { defer close(set); s.setRules(r) }()
+	select {
+	case <-set:
+	case <-s.ending: // a frame may be stuck in a write to a client that does not read
 	}
 }
 

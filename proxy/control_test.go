@@ -1,13 +1,16 @@
 package proxy_test
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -137,5 +140,35 @@ func TestControlReplaceFrees(t *testing.T) {
 		default:
 			runtime.GC() // if the rules are never freed, until the time-out of the test
 		}
+	}
+}
+
+// Replace does not outlive a session whose client has stopped reading.
+func TestControlReplaceEnds(t *testing.T) {
+	var control proxy.Control
+	in, out, server := mempipe.New(0), mempipe.New(1), mempipe.NewServer(0)
+	defer in.CloseRead()
+	defer out.CloseRead()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = proxy.Run(ctx, proxy.Options{
+			ClientIn: in, ClientOut: out, Control: &control,
+			Start: func(context.Context) (proxy.Upstream, error) { return server, nil },
+		})
+	}()
+	_, _ = in.Write([]byte(`{"jsonrpc":"2.0","method":"x"}` + "\n"))
+	_, _ = server.Out.Write([]byte(`{"jsonrpc":"2.0","method":"y"}` + "\n"))
+	out.AwaitStuck()
+	replaced := make(chan struct{})
+	go func() { control.Replace(proxy.Rules{}); close(replaced) }()
+	server.Exit(nil)
+	cancel()
+	<-ended
+	select {
+	case <-replaced:
+	case <-time.After(5 * time.Second):
+		t.Error("Replace still waits for the client")
 	}
 }
