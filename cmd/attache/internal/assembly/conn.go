@@ -90,11 +90,11 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return c
 }
 
-// use applies s to the connection.
+// use applies s to the connection, unless a later one was applied before.
 func (c *Conn) use(s *Shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if now := c.shared.Load(); c.closed || now != nil && now.number > s.number {
 		return
 	}
 	c.shared.Store(s)

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -62,6 +63,7 @@ type Options struct {
 type Shared struct {
 	*process
 	settings      *config.Settings
+	number        int // counts the configurations of the process
 	authenticator *Authenticator
 	lists         []announce.List // the lists that depend on the principal
 	secrets       []string        // must not reach a disk or a server
@@ -239,6 +241,10 @@ func (p *process) setCurrent(s *Shared) []*Conn {
 	return slices.Collect(maps.Keys(p.conns))
 }
 
+// applyTime is how long Reload waits for connections. A connection has to wait for a server that does
+// not read, or a client, and must not delay the next configuration of the others.
+const applyTime = time.Second
+
 // Reload compiles settings and applies them to every connection. After an error nothing
 // has changed. Call it on the Shared that was compiled last, from one goroutine at a time.
 func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
@@ -246,11 +252,18 @@ func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
+	next.number = s.number + 1
 	var wait sync.WaitGroup
 	for _, c := range s.setCurrent(next) {
-		wait.Go(func() { c.use(next) }) // it may wait for a server that does not read
+		wait.Go(func() { c.use(next) })
 	}
-	wait.Wait()
+	applied := make(chan struct{})
+	go func() { wait.Wait(); close(applied) }()
+	select {
+	case <-applied:
+	case <-time.After(applyTime):
+		s.Log.Warn("the configuration is not yet in force for all sessions: a server or a client does not read; it will be as soon as they do")
+	}
 	return next, nil
 }
 

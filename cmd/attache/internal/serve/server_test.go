@@ -25,6 +25,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -476,6 +478,66 @@ func TestReload(t *testing.T) {
 	if got := call(); !strings.Contains(got, "Permission denied") {
 		t.Error(got)
 	}
+}
+
+// A session whose server does not read neither keeps later configurations from other sessions nor
+// attache from ending.
+func TestReloadBesideDeafServer(t *testing.T) {
+	r := start(t, "access: {rules: []}\n")
+	r.signals = session.Signals{Ending: make(chan os.Signal), Reload: make(chan os.Signal)}
+	ended := make(chan int, 1)
+	go func() { ended <- r.await(t.Context(), nil) }()
+	open := func() (id string) {
+		resp, _ := r.post(t, http.DefaultClient, initialize)
+		return resp.Header.Get("Mcp-Session-Id")
+	}
+	good := open()
+	echo := r.endpoints[0].start
+	deaf := mempipe.NewServer(1 << 10)
+	r.endpoints[0].start = func(front.Opening, func() []string) (proxy.Upstream, error) { return deaf, nil }
+	go func() {
+		_, _ = deaf.In.ReadLine(time.Minute)
+		_, _ = deaf.Out.Write([]byte(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18"}}` + "\n"))
+		<-deaf.Stopping()
+		deaf.Exit(nil)
+	}()
+	stuck := open()
+	r.endpoints[0].start = echo
+	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","method":"x","params":{"p":"`+strings.Repeat("x", 8<<10)+`"}}`, "Mcp-Session-Id", stuck)
+	deaf.In.AwaitStuck()
+	for _, deny := range []bool{true, false, true} {
+		config := "access: {rules: []}\n"
+		if deny {
+			config = "access: {rules: [{tools: [whoami], deny: true}]}\n"
+		}
+		if err := os.WriteFile(r.endpoints[0].Settings.File, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case r.signals.Reload <- syscall.SIGHUP:
+		case <-time.After(10 * time.Second):
+			t.Fatal("no other signal is handled")
+		}
+		denied := !deny
+		for end := time.Now().Add(10 * time.Second); denied != deny && time.Now().Before(end); {
+			_, body := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`, "Mcp-Session-Id", good)
+			denied = strings.Contains(body, "Permission denied")
+		}
+		if denied != deny {
+			t.Fatalf("the other session is denied: %t, want %t", denied, deny)
+		}
+	}
+	select {
+	case r.signals.Ending <- syscall.SIGTERM:
+	case <-time.After(10 * time.Second):
+		t.Fatal("attache does not end")
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.endpoints[0].front.Drain(ctx)
 }
 
 // A pipeListener accepts connections that the test provides.
