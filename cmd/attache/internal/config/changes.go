@@ -60,8 +60,18 @@ func ChangedKeys(before, after *Settings) []string {
 			changed = append(changed, key)
 		}
 	}
+	// The texts of these values hide what may be secret.
+	if !maps.Equal(before.Server.Env, after.Server.Env) {
+		changed = append(changed, "server.env")
+	}
+	if !maps.Equal(before.Server.Remote.Headers, after.Server.Remote.Headers) {
+		changed = append(changed, "server.headers")
+	}
+	if !slices.Equal(before.served, after.served) {
+		changed = append(changed, "servers")
+	}
 	slices.Sort(changed)
-	return changed
+	return slices.Compact(changed)
 }
 
 // SessionFileLost reports whether key differs only because the session file that set it can no

@@ -1,9 +1,13 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
@@ -30,5 +34,41 @@ func TestReloadedKeys(t *testing.T) {
 	}
 	if len(now) < 10 || len(later) < 10 {
 		t.Errorf("few keys were changed: %v and %v", now, later)
+	}
+}
+
+// A change of a value that is not shown is a change, and so are the names of the servers that
+// attache serves.
+func TestChangedKeysNotShown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	load := func(text string, read func(p cli.Process) (*Settings, error)) *Settings {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := read(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	served := func(p cli.Process) (*Settings, error) { return LoadServed(p, nil, "a") }
+	wrapped := func(p cli.Process) (*Settings, error) { return Load(p, nil, []string{"a"}) }
+	const before = `servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`
+	for _, test := range []struct {
+		after string
+		read  func(p cli.Process) (*Settings, error)
+		want  string
+	}{
+		{before, served, ""},
+		{`servers: {a: {server: {command: [a], env: {A: c}, headers: {X-A: b}}}}`, served, "server.env"},
+		{`servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: c}}}}`, served, "server.headers"},
+		{`servers: {b: {server: {command: [b]}}, a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`, served, "servers"},
+		{`servers: {b: {server: {command: [b]}}, a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`, wrapped, ""},
+		{`servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}, b: {access: {default: deny}}}`, served, ""},
+	} {
+		if got := strings.Join(ChangedKeys(load(before, test.read), load(test.after, test.read)), " "); got != test.want {
+			t.Errorf("%s: changed %q, want %q", test.after, got, test.want)
+		}
 	}
 }

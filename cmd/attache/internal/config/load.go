@@ -30,7 +30,11 @@ func Load(p cli.Process, flags setting.Flags, command []string) (*Settings, erro
 // LoadServed is like [Load] for the server of that name: the name of an entry of servers, whatever
 // its match, or the name in a recording ([Settings.RecordedName]).
 func LoadServed(p cli.Process, flags setting.Flags, name string) (*Settings, error) {
-	return (&loader{Process: p, flags: flags, entry: name}).load(nil)
+	s, err := (&loader{Process: p, flags: flags, entry: name}).load(nil)
+	if s != nil {
+		s.served = slices.Sorted(slices.Values(ServedServers(s)))
+	}
+	return s, err
 }
 
 // RecordedName returns the name of the server in a recording: the name of the first entry of

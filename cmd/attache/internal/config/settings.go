@@ -56,6 +56,10 @@ type Settings struct {
 	// Warnings report settings that are valid but probably a mistake.
 	Warnings setting.Problems
 
+	// served are the names of all servers that attache serves, sorted. Only [LoadServed] sets it:
+	// elsewhere an entry for another server changes nothing.
+	served []string
+
 	origins map[string]setting.Origin
 	outside []string // the variables of server.url outside servers; see RemoteVariables
 }
