@@ -13,15 +13,6 @@ import (
 	"github.com/attache-mcp/attache/policy/policytest"
 )
 
-// pre and app return policies for tables.
-func pre(name string) policy.Policy {
-	return policy.Policy{Name: name, Position: policy.Prepend, Text: "text of " + name}
-}
-
-func app(name string) policy.Policy {
-	return policy.Policy{Name: name, Position: policy.Append, Text: "text of " + name}
-}
-
 // scopes is a source of scopes in memory.
 type scopes map[string]policy.Scope
 
@@ -76,8 +67,9 @@ func TestResolveUnchecked(t *testing.T) {
 }
 
 func TestResolveErrors(t *testing.T) {
+	good := policy.Policy{Name: "a", Text: "a", Position: policy.Prepend}
 	bad := func(p policy.Policy) map[string]policy.Scope {
-		return map[string]policy.Scope{"leaf": {Parent: "root"}, "root": {Policies: []policy.Policy{pre("a"), p}}}
+		return map[string]policy.Scope{"leaf": {Parent: "root"}, "root": {Policies: []policy.Policy{good, p}}}
 	}
 	many := make(map[string]policy.Scope)
 	for i := range 10 {
@@ -101,7 +93,7 @@ func TestResolveErrors(t *testing.T) {
 			map[string]policy.Scope{"leaf": {Parent: "a"}, "a": {Parent: "b"}, "b": {Parent: "a"}},
 			"leaf", policy.ErrInvalid, "leaf < a < b < a",
 		},
-		{"duplicate name", bad(app("a")), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" is there twice`},
+		{"duplicate name", bad(policy.Policy{Name: "a", Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" is there twice`},
 		{"position", bad(policy.Policy{Name: "b", Text: "b", Position: "before"}), "leaf", policy.ErrInvalid, `position "before"`},
 		{"nameless", bad(policy.Policy{Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no name"},
 		{"textless", bad(policy.Policy{Name: "b", Text: " \n", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no text"},
