@@ -72,9 +72,7 @@ func release(t *testing.T, targets []target) (dist, build string) {
 	t.Helper()
 	dist, build = t.TempDir(), t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	foreign := filepath.Join(build, "foreign")
 	artifacts := []map[string]string{{"type": "Archive", "goos": "linux", "goarch": "amd64", "path": "attache.tar.gz"}}
 	for _, to := range targets {
@@ -91,12 +89,8 @@ func release(t *testing.T, targets []target) (dist, build string) {
 		foreign:                               "for another system",
 	} {
 		data, err := json.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
+		check(t, os.WriteFile(file, data, 0o600))
 	}
 	return dist, build
 }
@@ -116,9 +110,7 @@ func assemble(t *testing.T, targets []target) (out string, dirs []string, err er
 func TestAssemble(t *testing.T) {
 	targets := readReleaser(t).targets()
 	out, dirs, err := assemble(t, targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if want := filepath.Join(out, "attache-mcp"); len(dirs) != len(targets)+1 || dirs[len(dirs)-1] != want {
 		t.Fatalf("made %q, want %d directories, the last %s", dirs, len(targets)+1, want)
 	}
@@ -172,15 +164,11 @@ func TestAssembleRefuses(t *testing.T) {
 func installed(t *testing.T) string {
 	t.Helper()
 	out, _, err := assemble(t, readReleaser(t).targets())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	modules := filepath.Join(t.TempDir(), "node_modules")
 	name := npmName(target{runtime.GOOS, runtime.GOARCH})
 	for from, to := range map[string]string{"attache-mcp": "attache-mcp", filepath.Base(name): name} {
-		if err := os.CopyFS(filepath.Join(modules, to), os.DirFS(filepath.Join(out, from))); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.CopyFS(filepath.Join(modules, to), os.DirFS(filepath.Join(out, from))))
 	}
 	return filepath.Join(modules, "attache-mcp", "attache.js")
 }
@@ -190,9 +178,7 @@ func installed(t *testing.T) string {
 func eachWay(t *testing.T, test func(t *testing.T, replaces bool, command func(args ...string) *exec.Cmd)) {
 	launcher := installed(t)
 	without := filepath.Join(t.TempDir(), "without.cjs")
-	if err := os.WriteFile(without, []byte("process.execve = undefined"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(without, []byte("process.execve = undefined"), 0o600))
 	with := func(options ...string) func(args ...string) *exec.Cmd {
 		return func(args ...string) *exec.Cmd {
 			cmd := exec.Command(node(t), slices.Concat(options, []string{launcher}, args)...)
@@ -201,9 +187,7 @@ func eachWay(t *testing.T, test func(t *testing.T, replaces bool, command func(a
 		}
 	}
 	can, err := exec.Command(node(t), "--print", "typeof process.execve").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if strings.TrimSpace(string(can)) == "function" && runtime.GOOS != "windows" {
 		t.Run("replaced", func(t *testing.T) { test(t, true, with()) })
 	}
@@ -233,9 +217,7 @@ func TestLauncherReplacesItself(t *testing.T) {
 	eachWay(t, func(t *testing.T, replaces bool, command func(...string) *exec.Cmd) {
 		cmd := command("pid")
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if is := strings.TrimSpace(string(out)) == fmt.Sprint(cmd.Process.Pid); is != replaces {
 			t.Errorf("attache is the process that was started: %v, want %v", is, replaces)
 		}
@@ -250,19 +232,13 @@ func TestLauncherPassesSignals(t *testing.T) {
 		for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 			cmd := command("signal")
 			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
+			check(t, cmd.Start())
 			lines := bufio.NewScanner(stdout)
 			if lines.Scan(); lines.Text() != "ready" {
 				t.Fatalf("it began with %q", lines.Text())
 			}
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			check(t, cmd.Process.Signal(sig))
 			if lines.Scan(); lines.Text() != sig.String() {
 				t.Errorf("%v came as %q", sig, lines.Text())
 			}
@@ -296,9 +272,7 @@ func TestLauncherWithoutBinary(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			preload := filepath.Join(t.TempDir(), "preload.cjs")
-			if err := os.WriteFile(preload, []byte(test.node), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(preload, []byte(test.node), 0o600))
 			cmd := exec.Command(node(t), "--require", preload, "npm/attache-mcp/attache.js", "--", "x")
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr

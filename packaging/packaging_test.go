@@ -37,12 +37,18 @@ type releaser struct {
 // target is a system and a processor with their names in Go.
 type target struct{ goos, goarch string }
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func readReleaser(t *testing.T) releaser {
 	t.Helper()
 	var r releaser
-	if err := yaml.Unmarshal(read(t, ".goreleaser.yaml"), &r); err != nil {
-		t.Fatal(err)
-	}
+	check(t, yaml.Unmarshal(read(t, ".goreleaser.yaml"), &r))
 	if len(r.Builds) != 1 || len(r.Nfpms) != 1 || len(r.Casks) != 1 || len(r.Dockers) != 1 {
 		t.Fatalf(".goreleaser.yaml has %d builds, %d nfpms, %d homebrew_casks, %d dockers_v2, want one of each", len(r.Builds), len(r.Nfpms), len(r.Casks), len(r.Dockers))
 	}
@@ -71,9 +77,7 @@ type description struct {
 func describe(t *testing.T, file string) description {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var d description
 	if err := json.Unmarshal(data, &d); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -91,9 +95,7 @@ func npmName(to target) string {
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return data
 }
 
@@ -178,9 +180,7 @@ func TestManPages(t *testing.T) {
 	for _, file := range pages {
 		names = append(names, "man/"+filepath.Base(file)+".gz")
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, want := range []string{`.TH "ATTACHE`, `"Sep 2001"`, ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS", "--help"} {
 			if !strings.Contains(string(data), want) {
 				t.Errorf("%s has no %s", filepath.Base(file), want)
@@ -195,9 +195,7 @@ func TestManPages(t *testing.T) {
 		t.Errorf("homebrew_casks of .goreleaser.yaml has the pages\n%v, want\n%v", casks, names)
 	}
 	first, err := os.ReadFile(filepath.Join(dir, "attache.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, want := range []string{"[flags] -- COMMAND [ARG...]", ".SH ENVIRONMENT", ".SH EXIT STATUS", "--workspace PATH"} {
 		if !strings.Contains(string(first), want) {
 			t.Errorf("attache.1 has no %q", want)

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,70 +10,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/policytest"
 )
 
-// pre and app return policies for tables.
-func pre(name string) policy.Policy {
-	return policy.Policy{Name: name, Position: policy.Prepend, Text: "text of " + name}
+// scopes is a source of scopes in memory.
+type scopes map[string]policy.Scope
+
+func (s scopes) Effective(ctx context.Context, q policy.Query) (policy.Effective, error) {
+	if err := ctx.Err(); err != nil {
+		return policy.Effective{}, err
+	}
+	return policy.Resolve(s, q.Scope)
 }
 
-func app(name string) policy.Policy {
-	return policy.Policy{Name: name, Position: policy.Append, Text: "text of " + name}
-}
-
-func inherited(p policy.Policy) policy.Policy {
-	p.Inherited = true
-	return p
-}
-
+// TestResolve asks Resolve what each source of policies is asked.
 func TestResolve(t *testing.T) {
-	own := policy.Policy{Name: "style", Position: policy.Append, Text: "our own"}
+	policytest.Run(t, func(_ *testing.T, s map[string]policy.Scope) policy.Source { return scopes(s) })
+}
+
+// TestResolveUnchecked has scopes that a source of files refuses before it resolves them.
+func TestResolveUnchecked(t *testing.T) {
 	tests := []struct {
 		name   string
 		scopes map[string]policy.Scope
 		want   policy.Effective
 	}{
-		{
-			name:   "an empty scope has nothing to say",
-			scopes: map[string]policy.Scope{"leaf": {}},
-		},
-		{
-			name: "prepends of the outermost come first, its appends last",
-			scopes: map[string]policy.Scope{
-				"root": {Policies: []policy.Policy{pre("r1"), app("r2"), pre("r3"), app("r4")}},
-				"mid":  {Parent: "root", Policies: []policy.Policy{app("m1"), pre("m2")}},
-				"leaf": {Parent: "mid", Policies: []policy.Policy{pre("l1"), app("l2")}},
-			},
-			want: policy.Effective{Policies: []policy.Policy{
-				inherited(pre("r1")), inherited(pre("r3")), inherited(pre("m2")), pre("l1"),
-				app("l2"), inherited(app("m1")), inherited(app("r2")), inherited(app("r4")),
-			}},
-		},
-		{
-			name: "a child's policy replaces a parent's and is local",
-			scopes: map[string]policy.Scope{
-				"root": {Policies: []policy.Policy{pre("style"), pre("tests")}},
-				"leaf": {Parent: "root", Policies: []policy.Policy{own}},
-			},
-			want: policy.Effective{Policies: []policy.Policy{inherited(pre("tests")), own}},
-		},
-		{
-			name: "a dropped policy stays dropped, and an inner scope can add it again",
-			scopes: map[string]policy.Scope{
-				"root": {Policies: []policy.Policy{pre("a"), pre("b")}},
-				"mid":  {Parent: "root", Drop: []string{"a", "b", "nobody has it"}},
-				"leaf": {Parent: "mid", Policies: []policy.Policy{pre("b")}},
-			},
-			want: policy.Effective{Policies: []policy.Policy{pre("b")}},
-		},
-		{
-			name: "a scope can drop an inherited policy and have one of the same name",
-			scopes: map[string]policy.Scope{
-				"root": {Policies: []policy.Policy{pre("style")}},
-				"leaf": {Parent: "root", Policies: []policy.Policy{own}, Drop: []string{"style"}},
-			},
-			want: policy.Effective{Policies: []policy.Policy{own}},
-		},
 		{
 			name: "objectives are concatenated, outermost first, without duplicates",
 			scopes: map[string]policy.Scope{
@@ -105,8 +67,9 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveErrors(t *testing.T) {
+	good := policy.Policy{Name: "a", Text: "a", Position: policy.Prepend}
 	bad := func(p policy.Policy) map[string]policy.Scope {
-		return map[string]policy.Scope{"leaf": {Parent: "root"}, "root": {Policies: []policy.Policy{pre("a"), p}}}
+		return map[string]policy.Scope{"leaf": {Parent: "root"}, "root": {Policies: []policy.Policy{good, p}}}
 	}
 	many := make(map[string]policy.Scope)
 	for i := range 10 {
@@ -130,7 +93,7 @@ func TestResolveErrors(t *testing.T) {
 			map[string]policy.Scope{"leaf": {Parent: "a"}, "a": {Parent: "b"}, "b": {Parent: "a"}},
 			"leaf", policy.ErrInvalid, "leaf < a < b < a",
 		},
-		{"duplicate name", bad(app("a")), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" is there twice`},
+		{"duplicate name", bad(policy.Policy{Name: "a", Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" is there twice`},
 		{"position", bad(policy.Policy{Name: "b", Text: "b", Position: "before"}), "leaf", policy.ErrInvalid, `position "before"`},
 		{"nameless", bad(policy.Policy{Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no name"},
 		{"textless", bad(policy.Policy{Name: "b", Text: " \n", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no text"},

@@ -84,13 +84,10 @@ type process struct {
 }
 
 // A blockingRelay suspends a call by blocking the goroutine of the caller.
-type blockingRelay struct{}
+type blockingRelay struct{ middleware.Relay }
 
 func (blockingRelay) Answer(context.Context, *wire.Message) error { return nil }
-func (blockingRelay) Ask(wire.Peer, string, []byte, time.Duration, func(reply *wire.Message)) {
-}
-func (blockingRelay) Defer(*wire.Message, middleware.Work) {}
-func (blockingRelay) Cancelled() bool                      { return false }
+
 func (b blockingRelay) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
 	select {
 	case <-ready:

@@ -36,6 +36,7 @@
 package arguments
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -152,17 +153,16 @@ type Conn struct {
 
 // Connect returns the layer for one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{Shared: s, catalog: o.Catalog, workspace: o.Workspace, log: o.Log, rounds: rounds{seed: maphash.MakeSeed()}}
-	if c.catalog == nil {
-		c.catalog = new(middleware.Catalog)
+	return &Conn{
+		Shared:     s,
+		catalog:    cmp.Or(o.Catalog, new(middleware.Catalog)),
+		workspace:  o.Workspace,
+		log:        cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		rounds:     rounds{seed: maphash.MakeSeed()},
+		facts:      make([]factMember, len(s.rules)),
+		callValues: make([]wire.Value, 0, len(s.rules)),
+		decided:    make([]bool, s.slots),
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	c.facts = make([]factMember, len(s.rules))
-	c.callValues = make([]wire.Value, 0, len(s.rules))
-	c.decided = make([]bool, s.slots)
-	return c
 }
 
 // Layer returns the layer. It must be outside the layers that allow or refuse calls, and

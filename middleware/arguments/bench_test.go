@@ -54,8 +54,8 @@ func newBench(tb testing.TB, rules ...Rule) *bench {
 	return b
 }
 
-// reply runs the reply to the last call through its hooks.
-func (b *bench) reply(tb testing.TB, line string) {
+// reply runs the reply to the last call through its hooks, and returns the result.
+func (b *bench) reply(tb testing.TB, line string) string {
 	tb.Helper()
 	var reply wire.Message
 	reply.Reset(wire.Server, []byte(line))
@@ -65,6 +65,7 @@ func (b *bench) reply(tb testing.TB, line string) {
 			tb.Fatal(err)
 		}
 	}
+	return string(reply.Line())
 }
 
 func (b *bench) handle(line []byte) {

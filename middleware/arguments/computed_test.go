@@ -60,9 +60,7 @@ func TestRefusalIsAnswered(t *testing.T) {
 		b.scanner.Look(&b.m)
 		b.ctx.Call.Reset(relay, test.id != "")
 		b.ctx.Call.SetValue(sessionstate.ContextKey{}, b.view)
-		if err := b.handler(&b.ctx, &b.m); err != nil {
-			t.Fatal(err)
-		}
+		check(t, b.handler(&b.ctx, &b.m))
 		if got := strings.Join(relay.answers, ""); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s %s: answered %q, want %q", test.value, test.id, got, test.want)
 		}
@@ -75,33 +73,24 @@ func TestOptionalOnlyWithValue(t *testing.T) {
 	full := &sessionstate.Context{Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}, Modern: true}
 	for _, test := range []struct {
 		name, value, when string
-		view              *sessionstate.Context
 		want              bool // the argument is still required
 	}{
-		{"computed", `"w-" + session.id`, "", full, false},
-		{"computed, empty", `[session.id].filter(s, s != "s1")`, "", full, true},
-		{"a condition that is true", `"w-" + session.id`, `session.id == "s1"`, full, false},
-		{"a condition that is false", `"w-" + session.id`, `session.id == "s2"`, full, true},
-		{"a condition that fails", `"w-" + session.id`, `[session.id][1] == "s1"`, full, true},
-		{"a fact", "session.id", "", full, false},
-		{"an unknown fact", "session.workspace.path", "", full, true},
+		{"computed", `"w-" + session.id`, "", false},
+		{"computed, empty", `[session.id].filter(s, s != "s1")`, "", true},
+		{"a condition that is true", `"w-" + session.id`, `session.id == "s1"`, false},
+		{"a condition that is false", `"w-" + session.id`, `session.id == "s2"`, true},
+		{"a condition that fails", `"w-" + session.id`, `[session.id][1] == "s1"`, true},
+		{"a fact", "session.id", "", false},
+		{"an unknown fact", "session.workspace.path", "", true},
 	} {
 		r := Rule{Name: "arguments[0]", Tools: []string{"list_*"}, Argument: []string{"workspace"}, Value: compile(test.value, expression.Any)}
 		if test.when != "" {
 			r.When = compile(test.when, expression.Bool)
 		}
 		b := newBench(t, r)
-		b.view = test.view
+		b.view = full
 		b.handle([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"))
-		var reply wire.Message
-		reply.Reset(wire.Server, []byte(strings.Replace(benchList, `"result":{`, `"result":{"cacheScope":"public",`, 1)))
-		reply.LookEnvelope()
-		for _, hook := range b.ctx.Call.Hooks() {
-			if err := hook(&b.ctx, &reply); err != nil {
-				t.Fatal(err)
-			}
-		}
-		line := string(reply.Line())
+		line := b.reply(t, strings.Replace(benchList, `"result":{`, `"result":{"cacheScope":"public",`, 1))
 		if got := strings.Contains(line, required); got != test.want || !strings.Contains(line, optional) {
 			t.Errorf("%s: required %v, want %v: %s", test.name, got, test.want, line)
 		}

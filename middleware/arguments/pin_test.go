@@ -15,6 +15,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // compile compiles an expression and panics if it is invalid.
 func compile(src string, want expression.Type) *expression.Program {
 	p, err := expression.Compile(src, want)

@@ -42,9 +42,7 @@ type toolTest struct {
 func newToolTest(t *testing.T, r Rule) *toolTest {
 	t.Helper()
 	shared, err := Compile(Options{Rules: []Rule{r}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	x := &toolTest{T: t, session: pinned, ctx: &middleware.Context{Context: t.Context(), Call: new(middleware.Call)}}
 	catalog := new(middleware.Catalog)
 	x.conn = shared.Connect(ConnOptions{Catalog: catalog})
@@ -67,9 +65,7 @@ func (x *toolTest) handle(method, params string) {
 		Session:   sessionstate.Fact{Value: x.session, Source: sessionstate.Operator},
 		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.HostEnvironment, From: "CLAUDE_PROJECT_DIR"},
 	})
-	if err := x.handler(x.ctx, wire.NewRequest(wire.Client, []byte("1"), method, []byte(params))); err != nil {
-		x.Fatal(err)
-	}
+	check(x, x.handler(x.ctx, wire.NewRequest(wire.Client, []byte("1"), method, []byte(params))))
 }
 
 // shown returns the tool's schema in the list that the client receives.
@@ -80,9 +76,7 @@ func (x *toolTest) shown(schema string) string {
 	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","inputSchema":`+schema+`}]}}`))
 	reply.LookEnvelope()
 	for _, hook := range slices.Backward(x.ctx.Call.Hooks()) {
-		if err := hook(x.ctx, reply); err != nil {
-			x.Fatal(err)
-		}
+		check(x, hook(x.ctx, reply))
 	}
 	for entry := range reply.Get("result", "tools").Elements() {
 		return string(entry.Get("inputSchema").Raw)
@@ -175,9 +169,7 @@ func TestCompile(t *testing.T) {
 	good := pinRule(Pin, "", "o", "p")
 	good.When, _ = expression.Compile(`arguments.kind == "x"`, expression.Bool)
 	shared, err := Compile(Options{Rules: []Rule{good}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got := shared.Connect(ConnOptions{}).Layer(); !got.Enforces || len(got.ArgumentNames) != 2 ||
 		!slices.Equal(got.ArgumentNames[0], []string{"o", "kind"}) || !slices.Equal(got.ArgumentNames[1], []string{"p"}) {
 		t.Errorf("the layer enforces %v and names %q", got.Enforces, got.ArgumentNames)
@@ -464,9 +456,7 @@ func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 		r.Value = pick(d, r.Value, compile(`"acme"`, expression.Any), compile("7", expression.Any))
 	}
 	raw, err := json.Marshal(d.root(r.Argument, r.Mode != Forbid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	before := string(raw)
 	x := newToolTest(t, r)
 	after := x.shown(before)
@@ -478,9 +468,7 @@ func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 		call := d.call(r.Argument)
 		admitted := shown.Validate(call) == nil || r.Mode == Fill && upstream.Validate(call) == nil
 		text, err := json.Marshal(call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		sent := x.call(string(text))
 		if edited = edited || sent != string(text); !admitted {
 			continue

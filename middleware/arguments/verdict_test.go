@@ -12,9 +12,7 @@ import (
 // argument, and the property's schema or only its description.
 func TestJudge(t *testing.T) {
 	f, err := os.Open("testdata/verdicts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer f.Close()
 	for in := bufio.NewScanner(f); in.Scan(); {
 		line := in.Text()
@@ -40,9 +38,7 @@ func TestJudge(t *testing.T) {
 // testdata/workspace-arguments.txt of the project.
 func TestJudgeServers(t *testing.T) {
 	data, err := os.ReadFile("../../testdata/workspace-arguments.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	section := regexp.MustCompile(`^(\S+) (\d\S*)$`)
 	row := regexp.MustCompile(`^  (path|no  ) ([\w.]+)(\*?) (\{.*\}) ([\w -]+)$`)
 	server, judged := "", 0

@@ -61,9 +61,7 @@ func pins(t *testing.T, paths string) *Conn {
 		rules = append(rules, Rule{Tools: []string{"*"}, Argument: strings.Split(path, "."), Mode: Pin, Value: compile(source, expression.Any)})
 	}
 	shared, err := Compile(Options{Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return shared.Connect(ConnOptions{})
 }
 
@@ -85,9 +83,7 @@ func sent(t *testing.T, c *Conn, frame string) (out string) {
 		Workspace: sessionstate.Fact{Value: "/src/\"shop\"", Source: sessionstate.Operator},
 		Principal: &sessionstate.Principal{Tenant: "acme"},
 	})
-	if err := handler(&middleware.Context{Context: t.Context(), Call: call}, &m); err != nil {
-		t.Fatal(err)
-	}
+	check(t, handler(&middleware.Context{Context: t.Context(), Call: call}, &m))
 	return out
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/tools/txtar"
+
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
@@ -26,13 +28,19 @@ import (
 
 var update = flag.Bool("update", false, "write the records in testdata")
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newLog returns a log in a temporary directory, with a known key.
 func newLog(t *testing.T, log *slog.Logger) (*chain.Log, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	if err := os.WriteFile(path+".key", []byte(strings.Repeat("0", 64)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path+".key", []byte(strings.Repeat("0", 64)+"\n"), 0o600))
 	return chain.New(chain.Options{File: path, Log: log}), path
 }
 
@@ -57,9 +65,7 @@ func everything(log *chain.Log) audit.Options {
 func newAudit(t testing.TB, o audit.Options) auditor {
 	t.Helper()
 	shared, err := audit.Compile(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	secrets := record.Secrets{Values: []string{"known-secret"}}
 	return auditor{shared: shared, Conn: shared.Connect(audit.ConnOptions{
 		Redact: record.NewScrubber(secrets).Line,
@@ -118,9 +124,7 @@ func records(t *testing.T, path string) string {
 		return ""
 	}
 	var v chain.Verifier
-	if err := v.File(path, bytes.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, v.File(path, bytes.NewReader(text)))
 	var out strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if !strings.Contains(line, `"kind":"begin"`) {
@@ -130,49 +134,30 @@ func records(t *testing.T, path string) string {
 	return out.String()
 }
 
-// script is one part of calls.txt.
-type script struct{ name, text, want string }
-
-func readScripts(t *testing.T, file string) (head string, all []script) {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := regexp.MustCompile(`(?m)^-- (.*) --\n`).Split(string(data), -1)
-	names := regexp.MustCompile(`(?m)^-- (.*) --\n`).FindAllStringSubmatch(string(data), -1)
-	for i, name := range names {
-		var s script
-		s.name = name[1]
-		for line := range strings.Lines(parts[i+1]) {
-			if strings.HasPrefix(line, "{") {
-				s.want += line
-			} else if line != "\n" {
-				s.text += line
-			}
-		}
-		all = append(all, s)
-	}
-	return parts[0], all
-}
-
 func TestRecords(t *testing.T) {
 	const file = "testdata/calls.txt"
-	head, scripts := readScripts(t, file)
-	out := head
-	for _, s := range scripts {
-		t.Run(s.name, func(t *testing.T) {
-			got := play(t, s.text)
-			out += "-- " + s.name + " --\n" + s.text + got + "\n"
-			if got != s.want && !*update {
-				t.Errorf("got\n%s\nwant\n%s", got, s.want)
+	scripts, err := txtar.ParseFile(file)
+	check(t, err)
+	for i, s := range scripts.Files {
+		t.Run(s.Name, func(t *testing.T) {
+			var text, want string
+			for line := range strings.Lines(string(s.Data)) {
+				if strings.HasPrefix(line, "{") {
+					want += line
+				} else if line != "\n" {
+					text += line
+				}
+			}
+			got := play(t, text)
+			scripts.Files[i].Data = []byte(text + got + "\n")
+			if got != want && !*update {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(strings.TrimSuffix(out, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		out := bytes.TrimSuffix(txtar.Format(scripts), []byte("\n"))
+		check(t, os.WriteFile(file, out, 0o600))
 	}
 }
 
@@ -247,9 +232,7 @@ func TestArguments(t *testing.T) {
 		s.Server.Next()
 		s.Server.Send(answer)
 		s.Client.Expect(answer)
-		if err := a.Close(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		check(t, a.Close(time.Second))
 		got := records(t, path)
 		if test.want == "" && (!digest.MatchString(got) || strings.Contains(got, `"arguments":`)) || !strings.Contains(got, test.want) {
 			t.Errorf("%q: got %.300s, want %q", test.mode, got, test.want)
@@ -293,13 +276,9 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if err := a.Close(10 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.Close(10*time.Second))
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	clear, digests := bytes.Count(data, []byte(`"arguments":`)), bytes.Count(data, []byte(`"arguments_digest":`))
 	if clear+digests != 2*calls || clear != 2*(16<<20/(size+8)) {
 		t.Errorf("%d in clear and %d digests of twice %d", clear, digests, calls)
@@ -320,9 +299,7 @@ func TestTooLarge(t *testing.T) {
 	s.Server.Close()
 	s.Exit(nil)
 	s.Wait()
-	if err := a.Close(time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.Close(time.Second))
 	if got := records(t, path); !strings.Contains(got, `"result":"too_large"`) {
 		t.Errorf("got %s", got)
 	}
@@ -355,9 +332,7 @@ func TestRequired(t *testing.T) {
 	// A call that a layer refuses is not sent, so it does not wait for a record.
 	s.Client.Send(strings.Replace(echo, "echo", "refused", 1))
 	s.Client.Next()
-	if err := a.Close(time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.Close(time.Second))
 	got := records(t, path)
 	for want, n := range map[string]int{`"kind":"intent"`: 3, `"kind":"call"`: 4, `"decision":"refused"`: 1} {
 		if strings.Count(got, want) != n {
@@ -378,9 +353,7 @@ func TestRequiredRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s, a, path := required(t)
-			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.RemoveAll(filepath.Dir(path)))
 			s.Client.Send(test.line)
 			if test.want != "" {
 				if got := string(s.Client.Next()); !strings.Contains(got, test.want) || !strings.Contains(got, "has to be recorded") {
@@ -403,19 +376,13 @@ func TestNotRequiredGoesOn(t *testing.T) {
 	log, path := newLog(t, nil)
 	a := newAudit(t, everything(log))
 	s := proxytest.Start(t, a.Layer(), inside())
-	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.RemoveAll(filepath.Dir(path)))
 	s.Client.Send(echo)
 	s.Server.Expect(echo)
 	s.Server.Send(answer)
 	s.Client.Expect(answer)
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Close(5 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(filepath.Dir(path), 0o700))
+	check(t, a.Close(5*time.Second))
 	if got := records(t, path); !strings.Contains(got, `"result":"ok"`) {
 		t.Errorf("got %s", got)
 	}
@@ -447,17 +414,10 @@ func BenchmarkCall(b *testing.B) {
 		m.Reset(wire.Client, line)
 		scanner.Look(&m)
 		call.Reset(relay, true)
-		if err := chain(ctx, &m); err != nil {
-			b.Fatal(err)
-		}
+		check(b, chain(ctx, &m))
 	}
 }
 
-type noRelay struct{}
+type noRelay struct{ middleware.Relay }
 
 func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
-func (noRelay) Ask(wire.Peer, string, []byte, time.Duration, func(*wire.Message)) {
-}
-func (noRelay) Suspend(*wire.Message, <-chan struct{}, time.Duration, middleware.Handler) {}
-func (noRelay) Defer(*wire.Message, middleware.Work)                                      {}
-func (noRelay) Cancelled() bool                                                           { return false }

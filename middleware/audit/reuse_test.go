@@ -83,9 +83,7 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 					handle(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, func(context.Context) { test.late(first) })
 				})
 			}
-			if err := a.Close(time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			check(t, a.Close(time.Minute))
 			n := 0
 			for line := range strings.Lines(records(t, path)) {
 				if !strings.Contains(line, `"tool":"next"`) {
@@ -121,9 +119,7 @@ func TestEntriesAreEmptied(t *testing.T) {
 		<-log.Commit([]byte(`{"kind":"mark"}`)).Done() // and the record before it
 		handle(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, reply)
 	}
-	if err := a.Close(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.Close(time.Minute))
 	for line := range strings.Lines(records(t, path)) {
 		if next := strings.Contains(line, `"tool":"next"`); next && strings.ContainsAny(line, "[") ||
 			next && !strings.Contains(line, `"tool":"next","decision":"allowed","result":"ok"`) {
@@ -149,9 +145,7 @@ func TestCancelledBeforeTheGate(t *testing.T) {
 		return nil
 	}, a.Layer(), middleware.Layer{Name: "cancel", Wrap: cancel}, a.Gate())
 	handle(h, echo, nothing)
-	if err := a.Close(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.Close(time.Minute))
 	if got := records(t, path); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"result":"cancelled"`) {
 		t.Errorf("got %s", got)
 	}
@@ -176,18 +170,14 @@ func TestRecordsKeepApart(t *testing.T) {
 	}
 	lost := a.Close(time.Minute)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		var r struct {
 			Kind, Tool string
 			Rules      []struct{ Rule string }
 		}
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal([]byte(line), &r))
 		if r.Kind != "call" {
 			continue
 		}

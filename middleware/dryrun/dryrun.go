@@ -24,6 +24,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -55,9 +56,7 @@ func Compile(o Options) *Shared {
 	if o.Show == nil {
 		o.Show = func([]string, []byte) string { return "" }
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Shared{o}
 }
 

@@ -18,15 +18,12 @@ func BenchmarkCall(b *testing.B) {
 		"changed": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{"q":"x"}}}`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			c, err := connect([]Rule{
+			c := connect(b, []Rule{
 				{Tools: []string{"delete_*"}, Hide: true},
 				{Tools: []string{"*"}, Hide: true, When: program(b, `session.trust == "sandboxed"`, expression.Bool)},
 				{Tools: []string{"search"}, Rename: "find"},
 				{Tools: []string{"search"}, Set: []Setting{{Path: []string{"tenant"}, Value: program(b, `principal.tenant`, expression.Any)}}},
 			}...)
-			if err != nil {
-				b.Fatal(err)
-			}
 			handle := c.wrap(func(context.Context, *wire.Message) error { return nil })
 			view := &sessionstate.Context{Principal: &sessionstate.Principal{Tenant: "acme"}, Trust: sessionstate.Fact{Value: "direct", Source: sessionstate.Operator}}
 			call := &middleware.Call{}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -45,12 +46,8 @@ type Conn struct {
 
 // Connect returns the layer for a new client connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Catalog == nil {
-		o.Catalog = new(middleware.Catalog)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Catalog = cmp.Or(o.Catalog, new(middleware.Catalog))
 	return &Conn{
 		Shared: s, catalog: o.Catalog, log: o.Log,
 		matching: glob.Names[*ruleSet]{All: &s.all, Find: s.rulesFor},

@@ -73,11 +73,11 @@ func rulesOf(t *testing.T, text []byte) *Conn {
 		}
 		rules = append(rules, rule)
 	}
-	c, err := connect(rules...)
+	s, err := Compile(Options{Rules: rules})
 	if err != nil {
 		return nil
 	}
-	return c
+	return s.Connect(ConnOptions{})
 }
 
 // letter maps a byte to one of the letters a to d, and each of these to itself.

@@ -15,12 +15,18 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-func program(t testing.TB, src string, want expression.Type) *expression.Program {
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
 	t.Helper()
-	p, err := expression.Compile(src, want)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func program(t testing.TB, src string, want expression.Type) *expression.Program {
+	t.Helper()
+	p, err := expression.Compile(src, want)
+	check(t, err)
 	return p
 }
 
@@ -73,9 +79,7 @@ func TestEnforces(t *testing.T) {
 			[][]string{{"x", "w"}, {"y", "z"}}},
 	} {
 		r, err := Compile(Options{Rules: []Rule{test.rule}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if got := r.Connect(ConnOptions{}).Layer(); got.Enforces != test.want || !reflect.DeepEqual(got.ArgumentNames, test.names) {
 			t.Errorf("%s: %v, %v", name, got.Enforces, got.ArgumentNames)
 		}
@@ -95,14 +99,11 @@ func TestRulesAreNotWrittenTo(t *testing.T) {
 
 // The cache for a name holds the rules that match it, not their outcome.
 func TestResolveAgain(t *testing.T) {
-	c, err := connect([]Rule{
+	c := connect(t, []Rule{
 		{Tools: []string{"*_x"}, Hide: true, When: program(t, `session.trust == "sandboxed"`, expression.Bool)},
 		{Tools: []string{"old"}, Rename: "new", When: program(t, `principal.tenant == "acme"`, expression.Bool)},
 		{Tools: []string{"*a*a*a*a*a*a*b*c"}, Hide: true},
 	}...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	acme := &sessionstate.Context{
 		Trust:     sessionstate.Fact{Value: "direct", Source: sessionstate.Operator},
 		Principal: &sessionstate.Principal{Tenant: "acme"},
@@ -138,10 +139,7 @@ func TestResolveAgain(t *testing.T) {
 }
 
 func TestOnce(t *testing.T) {
-	c, err := connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := connect(t)
 	for i := range 3 * maxLogged {
 		if !c.once(fmt.Sprint(i)) || c.once(fmt.Sprint(i)) {
 			t.Fatal("logged twice, or not at all")
@@ -163,12 +161,11 @@ func page(tools string) *wire.Message {
 }
 
 // connect compiles rules and connects a client.
-func connect(rules ...Rule) (*Conn, error) {
+func connect(t testing.TB, rules ...Rule) *Conn {
+	t.Helper()
 	s, err := Compile(Options{Rules: rules})
-	if err != nil {
-		return nil, err
-	}
-	return s.Connect(ConnOptions{}), nil
+	check(t, err)
+	return s.Connect(ConnOptions{})
 }
 
 // show runs a page that the client asked for through the catalogue and the layer.
@@ -179,13 +176,9 @@ func show(t *testing.T, c *Conn, view *sessionstate.Context, reply *wire.Message
 	call.SetValue(sessionstate.ContextKey{}, view)
 	ctx := &middleware.Context{Context: t.Context(), Call: call}
 	chain := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, c.Layer(), c.catalog.Layer())
-	if err := chain(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", nil)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, chain(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", nil)))
 	for _, hook := range slices.Backward(call.Hooks()) {
-		if err := hook(ctx, reply); err != nil {
-			t.Fatal(err)
-		}
+		check(t, hook(ctx, reply))
 	}
 }
 
@@ -201,10 +194,7 @@ func TestListTooLong(t *testing.T) {
 		"hide":     {[]Rule{long, {Tools: []string{"secret"}, Hide: true}}, wire.Error},
 		"describe": {[]Rule{long}, wire.Result},
 	} {
-		c, err := connect(test.rules...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := connect(t, test.rules...)
 		reply := page(tools)
 		if show(t, c, nil, reply); reply.Kind() != test.kind || reply.Kind() == wire.Error && strings.Contains(string(reply.Frame()), "secret") {
 			t.Errorf("%s: the reply is %v: %.200s", name, reply.Kind(), reply.Frame())
@@ -214,16 +204,13 @@ func TestListTooLong(t *testing.T) {
 
 // fuzzed returns a connection with rules of each kind.
 func fuzzed(t testing.TB) *Conn {
-	c, err := connect([]Rule{
+	c := connect(t, []Rule{
 		{Tools: []string{"h*", "*\u00e9"}, Hide: true},
 		{Tools: []string{"n"}, Rename: "new", Describe: `with "quotes" and ` + "\n"},
 		{Tools: []string{"new"}, Rename: "n"},
 		{Tools: []string{"d*", "x"}, Describe: "D"},
 		{Tools: []string{"a"}, Hide: true, When: program(t, `!tool.annotations.readOnlyHint && tool.annotations.title != "shown"`, expression.Bool)},
 	}...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return c
 }
 

@@ -83,9 +83,7 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 		t.Fatalf("there are no rules called %q", name)
 	}
 	shared, err := Compile(Options{Rules: rules, Server: "git"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	catalog := new(middleware.Catalog)
 	c := shared.Connect(ConnOptions{Catalog: catalog, Log: slog.New(logNotes{s})})
 	layer := c.Layer()

@@ -26,9 +26,7 @@ func (r uriRow) uri() string { return wire.Value{Raw: []byte(r.raw)}.Text() }
 func uriRows(t testing.TB) (rows []uriRow) {
 	t.Helper()
 	data, err := os.ReadFile("../../testdata/hostile/uris.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
 		text := lines.Text()
 		if text == "" || text[0] == '#' {
@@ -58,9 +56,7 @@ func read(t testing.TB, c *Conn, method, params string) string {
 	reached := false
 	handler := c.wrap(func(context.Context, *wire.Message) error { reached = true; return nil })
 	m := wire.NewNotification(wire.Client, method, []byte(params)) // needs no answer
-	if err := handler(&middleware.Context{Context: t.Context(), Call: call}, m); err != nil {
-		t.Fatal(err)
-	}
+	check(t, handler(&middleware.Context{Context: t.Context(), Call: call}, m))
 	if reached != (verdict == "passes") {
 		t.Errorf("%s %s reached the server: %v, but the note says %s", method, params, reached, verdict)
 	}
@@ -68,10 +64,7 @@ func read(t testing.TB, c *Conn, method, params string) string {
 }
 
 func TestURIs(t *testing.T) {
-	c, err := connect(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := connect(t, secret)
 	rows := uriRows(t)
 	for _, row := range rows {
 		got, irregular := read(t, c, "resources/read", `{"uri":`+row.raw+`}`), irregularity(row.uri()) != ""
@@ -86,10 +79,7 @@ func TestURIs(t *testing.T) {
 
 // A URI that the server listed may be read in any form, unless it is hidden.
 func TestListedURIs(t *testing.T) {
-	c, err := connect(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := connect(t, secret)
 	rows := uriRows(t)
 	var list []string
 	for _, row := range rows {
@@ -102,9 +92,7 @@ func TestListedURIs(t *testing.T) {
 	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"resources":[`+strings.Join(list, ",")+`]}}`))
 	reply.LookEnvelope()
 	for _, hook := range call.Hooks() {
-		if err := hook(&middleware.Context{Context: t.Context(), Call: call}, &reply); err != nil {
-			t.Fatal(err)
-		}
+		check(t, hook(&middleware.Context{Context: t.Context(), Call: call}, &reply))
 	}
 	for _, row := range rows {
 		shown := bytes.Contains(reply.Frame(), []byte(`{"uri":`+row.raw+`}`))
@@ -119,10 +107,7 @@ func TestListedURIs(t *testing.T) {
 
 // The memory for listed URIs is bounded.
 func TestListedIsBounded(t *testing.T) {
-	c, err := connect(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := connect(t, secret)
 	for i := range 3 {
 		c.addListed(strings.Repeat("x", maxListed/2+i))
 	}
@@ -164,10 +149,7 @@ func TestMayMatchScheme(t *testing.T) {
 		{"https://h/x?id=7", "https://h/x?id=7", "hidden"},
 		{"urn:isbn:*", "urn:isbn:1", "hidden"},
 	} {
-		c, err := connect(Rule{Hide: true, Tools: []string{test.patterns}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := connect(t, Rule{Hide: true, Tools: []string{test.patterns}})
 		if got := read(t, c, "resources/read", `{"uri":"`+test.uri+`"}`); got != test.want {
 			t.Errorf("%s, %s: %s, want %s", test.patterns, test.uri, got, test.want)
 		}

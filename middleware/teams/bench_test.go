@@ -14,11 +14,7 @@ import (
 
 // BenchmarkWithoutMail measures a call without waiting messages.
 func BenchmarkWithoutMail(b *testing.B) {
-	db, err := store.Open(b.Context(), store.Options{Path: b.TempDir() + "/teams.db"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer db.Close()
+	db := openStore(b)
 	shared := teams.Compile(teams.Options{
 		Open:          func() (*store.Store, error) { return db, nil },
 		Workspace:     func(*sessionstate.Context) string { return "w" },

@@ -35,6 +35,14 @@ type client struct {
 	done    chan struct{}
 }
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // connect starts a relay with the layer in front of a server with these answers, in the session
 // of the key.
 func connect(t *testing.T, db *store.Store, key, name string, answers map[string]string) *client {
@@ -140,12 +148,10 @@ func (c *client) until(tool, text string) string {
 	}
 }
 
-func openStore(t *testing.T) *store.Store {
+func openStore(t testing.TB) *store.Store {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -154,18 +160,14 @@ func openStore(t *testing.T) *store.Store {
 func person(t *testing.T, db *store.Store, key string) *store.Session {
 	t.Helper()
 	s, err := db.Attach(t.Context(), store.Claim{Key: key, Workspace: "w", Trust: "direct", Title: "peer"}, store.Attachment{Instance: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return s
 }
 
 func send(t *testing.T, db *store.Store, from, to *store.Session, body string) string {
 	t.Helper()
 	m, err := db.Send(t.Context(), from.Ref, store.Draft{To: to.ID, Body: body})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return m.ID
 }
 
@@ -173,9 +175,7 @@ func send(t *testing.T, db *store.Store, from, to *store.Session, body string) s
 func states(t *testing.T, db *store.Store, s *store.Session) (all []string) {
 	t.Helper()
 	receipts, err := db.Receipts(t.Context(), s.Ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, r := range receipts {
 		all = append(all, r.State)
 	}
@@ -321,9 +321,7 @@ func TestReplyIsReadOnlyForMail(t *testing.T) {
 		var m wire.Message
 		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`+"\n"))
 		scanner.Look(&m)
-		if err := handler(&middleware.Context{Context: t.Context(), Call: call}, &m); err != nil {
-			t.Fatal(err)
-		}
+		check(t, handler(&middleware.Context{Context: t.Context(), Call: call}, &m))
 		return call
 	}
 	look := func(want bool) {
@@ -409,18 +407,14 @@ func TestRegisterAgain(t *testing.T) {
 			var c middleware.Call
 			c.Reset(nil, true)
 			c.SetValue(sessionstate.ContextKey{}, view)
-			if err := handler(&middleware.Context{Context: t.Context(), Call: &c}, &m); err != nil {
-				t.Fatal(err)
-			}
+			check(t, handler(&middleware.Context{Context: t.Context(), Call: &c}, &m))
 			_ = c.Hooks() // the call is over
 		}
 		registered := func() int {
 			time.Sleep(6 * time.Second)
 			synctest.Wait()
 			all, _, err := db.List(t.Context(), peer.Ref, store.Filter{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			return len(all) - 1 // the peer
 		}
 		for range 100 {
@@ -484,6 +478,17 @@ func TestNoTrace(t *testing.T) {
 	}
 }
 
+// otherThan returns the first session that peer sees besides itself.
+func otherThan(t *testing.T, db *store.Store, peer *store.Session) *store.Session {
+	t.Helper()
+	all, _, err := db.List(t.Context(), peer.Ref, store.Filter{})
+	i := slices.IndexFunc(all, func(s *store.Session) bool { return s.ID != peer.ID })
+	if err != nil || i < 0 {
+		t.Fatal("the session is not listed", err)
+	}
+	return all[i]
+}
+
 // Of the processes of a session on a machine, one asks the shared database and renews the leases
 // of all. When it ends, another one takes over.
 func TestOneProcessAsksForAll(t *testing.T) {
@@ -497,19 +502,7 @@ func TestOneProcessAsksForAll(t *testing.T) {
 		synctest.Wait()
 		second := connectWith(t, db, "me", "unknown", nil, o)
 		second.call("f")
-		me := func() *store.Session {
-			all, _, err := db.List(t.Context(), peer.Ref, store.Filter{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range all {
-				if s.ID != peer.ID {
-					return s
-				}
-			}
-			t.Fatal("the session is not listed")
-			return nil
-		}
+		me := func() *store.Session { return otherThan(t, db, peer) }
 		alive := func() {
 			t.Helper()
 			time.Sleep(5 * time.Minute)
@@ -542,14 +535,7 @@ func TestProcessThatAsksIsStopped(t *testing.T) {
 		c := connectWith(t, db, "me", "unknown", nil, teams.Options{Shared: true, Watches: dir, Host: "here"})
 		c.call("f")
 		synctest.Wait()
-		me := func() *store.Session {
-			all, _, err := db.List(t.Context(), peer.Ref, store.Filter{})
-			i := slices.IndexFunc(all, func(s *store.Session) bool { return s.ID != peer.ID })
-			if err != nil || i < 0 {
-				t.Fatal("the session is not listed", err)
-			}
-			return all[i]
-		}
+		me := func() *store.Session { return otherThan(t, db, peer) }
 		stopped := store.OpenWatch(dir, me().Ref)
 		defer stopped.Close()
 		if !stopped.Mine(time.Now()) {

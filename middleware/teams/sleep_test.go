@@ -18,16 +18,12 @@ func TestMachineSleeps(t *testing.T) {
 		var slept atomic.Int64
 		now := func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
 		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db"), Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		parent := person(t, db, "me")
 		child := func(key string) store.RunRef {
 			s, _, err := db.Create(t.Context(), parent.Ref, store.Child{Title: "c", Agent: "a", Message: "m", Key: key}, store.Limits{MaxChildren: 2, MaxSpawned: 2, MaxDepth: 1, MaxSessions: 2})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			return store.RunRef{Ref: s.Ref, Run: 1}
 		}
 		alive, dead := child("alive"), child("dead")

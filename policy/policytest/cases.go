@@ -106,6 +106,14 @@ func answers() []answer {
 			want: policy.Effective{Policies: []policy.Policy{pre("r3"), own}},
 		},
 		{
+			name: "dropped and replaced in one scope", ask: "leaf",
+			scopes: chain(
+				policy.Scope{Name: "root", Policies: []policy.Policy{pre("r1")}},
+				policy.Scope{Name: "leaf", Policies: []policy.Policy{own}, Drop: []string{"r1"}},
+			),
+			want: policy.Effective{Policies: []policy.Policy{own}},
+		},
+		{
 			name: "text is unchanged", scopes: chain(verbatim), ask: "verbatim",
 			want: policy.Effective{Policies: verbatim.Policies, Objectives: verbatim.Objectives},
 		},

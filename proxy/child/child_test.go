@@ -46,9 +46,7 @@ func expect(t testing.TB, r *bufio.Reader, want string) {
 func readAll(t testing.TB, r io.Reader) string {
 	t.Helper()
 	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return string(b)
 }
 
@@ -127,9 +125,7 @@ func TestReaderAfterTheCut(t *testing.T) {
 // Reading after the cut has a limit.
 func TestLimitAfterTheCut(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close() // the pipe stays open
 	fmt.Fprint(w, "0123456789")
 	o := newOutput(r)
@@ -250,9 +246,7 @@ func TestConcurrentStop(t *testing.T) {
 func TestStartContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p, err := Start(ctx, sh("exec cat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	cancel()
 	if exit := p.Wait(); exit != (Exit{}) {
 		t.Errorf("Wait() = %+v", exit)
@@ -322,9 +316,7 @@ func TestRepeatedSignal(t *testing.T) {
 func TestStuckProcess(t *testing.T) {
 	t.Parallel()
 	pipes, err := openPipes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer pipes.closeTheirs()
 	p := newProcess(Options{Grace: -1, TermGrace: -1}, "", pipes)
 	p.group.ended = true
@@ -341,9 +333,7 @@ func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), mode))
 		return path
 	}
 	plain := file("plain", "hello\n", 0o644)
@@ -353,9 +343,7 @@ func TestStartErrors(t *testing.T) {
 	garbage := file("garbage", "\x01\x02", 0o755)
 	busy := file("busy", "#!/bin/sh\n", 0o755)
 	writer, err := os.OpenFile(busy, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer writer.Close()
 
 	for _, tt := range []struct {
@@ -422,9 +410,7 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	plain, program := filepath.Join(dir, "plain"), filepath.Join(dir, "program")
 	for file, mode := range map[string]os.FileMode{plain: 0o600, program: 0o700} {
-		if err := os.WriteFile(file, []byte("#!/bin/sh\n"), mode); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, []byte("#!/bin/sh\n"), mode))
 	}
 	path := []string{"PATH=" + dir}
 	for _, tt := range []struct {
@@ -458,12 +444,8 @@ func TestFind(t *testing.T) {
 // The PATH in Options.Env is searched, not that of this process.
 func TestPathFromEnv(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(first, "tool"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(second, "tool"), []byte("#!/bin/sh\necho $0\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(filepath.Join(first, "tool"), 0o755))
+	check(t, os.WriteFile(filepath.Join(second, "tool"), []byte("#!/bin/sh\necho $0\n"), 0o755))
 	p := start(t, Options{Argv: []string{"tool"}, Env: []string{"PATH=" + first + ":" + second}})
 	if got, want := readAll(t, p.Stdout()), filepath.Join(second, "tool")+"\n"; got != want {
 		t.Errorf("started %q, want %q", got, want)
@@ -475,9 +457,7 @@ func BenchmarkStart(b *testing.B) {
 	b.Run("child", func(b *testing.B) {
 		for b.Loop() {
 			p, err := Start(b.Context(), Options{Argv: []string{"/bin/true"}})
-			if err != nil {
-				b.Fatal(err)
-			}
+			check(b, err)
 			io.Copy(io.Discard, p.Stdout())
 			p.Wait()
 		}
@@ -488,9 +468,7 @@ func BenchmarkStart(b *testing.B) {
 			cmd.Env = []string{}
 			cmd.Stdin = strings.NewReader("")
 			cmd.Stdout, cmd.Stderr = new(strings.Builder), new(strings.Builder)
-			if err := cmd.Run(); err != nil {
-				b.Fatal(err)
-			}
+			check(b, cmd.Run())
 		}
 	})
 }

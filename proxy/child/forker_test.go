@@ -64,8 +64,6 @@ func onFirstThread(t *testing.T, f *Forker) (first bool) {
 		first = err == nil && filepath.Base(self) == strconv.Itoa(os.Getpid())
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return first
 }

@@ -174,9 +174,7 @@ func TestNothingLeftAfterUs(t *testing.T) {
 				cmd.Env = append(os.Environ(), roleEnv+"=wrapper", "GORACE=atexit_sleep_ms=0")
 				in, _ := cmd.StdinPipe()
 				out, _ := cmd.StdoutPipe()
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				check(t, cmd.Start())
 				all := watchAll(t, bufio.NewReader(out))
 				fmt.Fprintln(in, "now")
 				cmd.Wait()
@@ -197,9 +195,7 @@ func TestNothingRunsUnguarded(t *testing.T) {
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
 	stderr, _ := cmd.StderrPipe()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	var pid int
 	if _, err := fmt.Fscan(stderr, &pid); err != nil {
 		t.Fatal(err)
@@ -219,12 +215,8 @@ func TestNothingRunsUnguarded(t *testing.T) {
 // A program whose file has privileges would not get them while traced.
 func TestPrivilegedFileIsNotTraced(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "server")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(file, 0o755|os.ModeSetuid); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755))
+	check(t, os.Chmod(file, 0o755|os.ModeSetuid))
 	if mayTrace(file) {
 		t.Error("a setuid file is traced")
 	}
@@ -261,17 +253,11 @@ func TestGuard(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command("sleep", "1000")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, cmd.Start())
 			w := watchProcess(t, cmd.Process.Pid)
 			g, err := newGuard()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := g.arm(cmd.Process.Pid); err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
+			check(t, g.arm(cmd.Process.Pid))
 			fd := &g.pipes[i/2][i%2]
 			unix.Close(*fd)
 			*fd = -1
@@ -299,9 +285,7 @@ func TestForkingGroupEndsWithUs(t *testing.T) {
 // Pipes that cannot be armed are an error.
 func TestGuardWithoutGroup(t *testing.T) {
 	g, err := newGuard()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer g.close()
 	if err := g.armPipes(1 << 30); err == nil || !strings.Contains(err.Error(), "F_SETOWN") {
 		t.Errorf("pipes: %v", err)
@@ -314,9 +298,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	p := start(t, sh(script))
 	got := strings.SplitAfterN(readAll(t, p.Stdout()), "\n", 2)
 	direct, err := exec.Command("/bin/sh", "-c", script).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	want := strings.SplitAfterN(string(direct), "\n", 2)
 	pid := regexp.MustCompile(`/proc/\d+`)
 	if g, w := pid.ReplaceAllString(got[0], ""), pid.ReplaceAllString(want[0], ""); g != w {
@@ -341,9 +323,7 @@ func TestPipesArePolled(t *testing.T) {
 		t.Error("stdin:", err)
 	}
 	conn, err := p.Stdout().SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	conn.Control(func(fd uintptr) {
 		if flags, _ := unix.FcntlInt(fd, unix.F_GETFL, 0); flags&unix.O_NONBLOCK == 0 {
 			t.Error("stdout is blocking")
@@ -374,9 +354,7 @@ func TestNothingLeaks(t *testing.T) {
 			o := sh(script)
 			o.Stderr = new(strings.Builder)
 			p, err := Start(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			readAll(t, p.Stdout())
 			p.Stop(t.Context())
 		}
@@ -405,8 +383,6 @@ func TestNothingLeaks(t *testing.T) {
 
 func openFiles(t *testing.T) int {
 	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return len(files)
 }

@@ -84,9 +84,7 @@ func watchAll(t *testing.T, r io.Reader) (all []windows.Handle) {
 	lines := bufio.NewReader(r)
 	for range 2 {
 		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var pid uint32
 		if _, err := fmt.Sscan(line, &pid); err != nil {
 			t.Fatalf("no process id: %q", line)
@@ -193,12 +191,8 @@ func TestNothingLeftAfterUs(t *testing.T) {
 	cmd := exec.Command(o.Argv[0])
 	cmd.Env = o.Env
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, cmd.Start())
 	all := watchAll(t, out)
 	if err := cmd.Process.Kill(); err != nil { // TerminateProcess: no more code of it runs
 		t.Fatal(err)
@@ -237,9 +231,7 @@ func copyTo(t *testing.T, path string) {
 	if err == nil {
 		err = os.WriteFile(path, b, 0o700)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 }
 
 // specialArguments have a special meaning in a command line or a batch file.
@@ -260,9 +252,7 @@ func inWine() bool {
 func TestArguments(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "npx.cmd")
-	if err := os.WriteFile(script, []byte("@echo off\r\n\""+os.Args[0]+"\" %*\r\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(script, []byte("@echo off\r\n\""+os.Args[0]+"\" %*\r\n"), 0o700))
 	for _, command := range []string{os.Args[0], script} {
 		for _, arg := range append([]string{"%PATH%", "100%"}, specialArguments...) {
 			t.Run(filepath.Base(command)+"/"+arg, func(t *testing.T) {
@@ -273,9 +263,7 @@ func TestArguments(t *testing.T) {
 				o.Argv[0] = command
 				p := start(t, o)
 				b, err := io.ReadAll(p.Stdout())
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				var got []string
 				if err := json.Unmarshal(b, &got); err != nil || !slices.Equal(got, []string{"before", arg, "after"}) {
 					t.Errorf("arrived %q, %v: %s", got, err, p.Tail())
@@ -291,9 +279,7 @@ func TestFindCommand(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(t.TempDir())
 	for _, file := range []string{filepath.Join(dir, "shim.cmd"), "here.cmd"} {
-		if err := os.WriteFile(file, []byte("@echo off\r\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, []byte("@echo off\r\n"), 0o700))
 	}
 	o := Options{Env: []string{"Path=relative;" + dir}}
 	for name, want := range map[string]string{
@@ -318,9 +304,7 @@ func TestStartErrors(t *testing.T) {
 	text := filepath.Join(dir, "text.exe")
 	script := filepath.Join(dir, "script.cmd")
 	for _, file := range []string{text, script} {
-		if err := os.WriteFile(file, []byte("@echo off\r\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, []byte("@echo off\r\n"), 0o700))
 	}
 	for _, tt := range []struct {
 		argv []string

@@ -10,18 +10,14 @@ import (
 // TryWrite writes a line completely or not at all.
 func TestTryWrite(t *testing.T) {
 	p, err := Start(context.Background(), Options{Argv: []string{"sh", "-c", "read first; cat"}, Env: []string{"PATH=/usr/bin:/bin"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer p.Stop(context.Background())
 	input := p.Upstream().Stdin().(*Input)
 	line := append(bytes.Repeat([]byte("x"), 999), '\n')
 	n := 0
 	for {
 		written, err := input.TryWrite(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if !written {
 			break
 		}

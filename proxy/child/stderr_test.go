@@ -64,9 +64,7 @@ func TestStderrPassesUnchanged(t *testing.T) {
 
 func TestStderrToAFile(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/stderr")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer f.Close()
 	o := sh("echo one >&2; printf two >&2")
 	o.Stderr = f

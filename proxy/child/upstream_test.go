@@ -21,9 +21,7 @@ func TestUpstream(t *testing.T) {
 		o := sh(test.script)
 		o.Grace = 0
 		p, err := Start(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		u := p.Upstream()
 		if _, err := io.WriteString(u.Stdin(), "hello\n"); err != nil {
 			t.Error(err)

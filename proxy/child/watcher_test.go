@@ -23,12 +23,8 @@ func startGroup(t *testing.T) (pgid int, held io.Reader) {
 	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM HUP; sleep 1000 & sleep 1000 & echo ready; wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
@@ -42,9 +38,7 @@ func startGroup(t *testing.T) (pgid int, held io.Reader) {
 func TestWatcher(t *testing.T) {
 	pgid, held := startGroup(t)
 	w, err := watchGroup(pgid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	w.pipe.Close()
 	if rest := readAll(t, held); rest != "" {
 		t.Errorf("the group wrote %q", rest)
@@ -58,9 +52,7 @@ func TestWatcher(t *testing.T) {
 func TestWatcherDismissed(t *testing.T) {
 	pgid, held := startGroup(t)
 	w, err := watchGroup(pgid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	w.dismiss()
 	if _, err := syscall.Wait4(w.pid, nil, 0, nil); err != syscall.ECHILD {
 		t.Errorf("the watcher was not reaped: %v", err)
@@ -91,19 +83,13 @@ func TestGroupEndsWithUs(t *testing.T) {
 func endsWithUs(t *testing.T, role, end, script string) {
 	t.Helper()
 	fifo := filepath.Join(t.TempDir(), "held")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Mkfifo(fifo, 0o600))
 	cmd := exec.Command(os.Args[0], fmt.Sprintf("trap '' TERM HUP; exec 9>'%s'; echo $$ >&9; ", fifo)+script, end)
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
 	in, _ := cmd.StdinPipe()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	held, err := os.Open(fifo) // blocks until the script has opened it
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer held.Close()
 	fmt.Fprintln(in, "now")
 	_ = cmd.Wait()

@@ -12,10 +12,7 @@ func BenchmarkEval(b *testing.B) {
 		{"argument", `has(arguments.path) && arguments.path.startsWith(session.workspace.path)`},
 		{"loop", `arguments.list.all(x, x in ["a", "b", "c"])`},
 	} {
-		p, err := Compile(test.src, Bool)
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := compile(b, test.src, Bool)
 		b.Run(test.name, func(b *testing.B) {
 			b.ReportAllocs()
 			in := inputs()

@@ -30,6 +30,16 @@ func inputs() *Inputs {
 	}
 }
 
+// compile compiles an expression that must be valid.
+func compile(t testing.TB, src string, want Type) *Program {
+	t.Helper()
+	p, err := Compile(src, want)
+	if err != nil {
+		t.Fatalf("%s: %v", src, err)
+	}
+	return p
+}
+
 func TestBool(t *testing.T) {
 	for src, want := range map[string]bool{
 		// simple
@@ -253,10 +263,7 @@ func TestEvalErrors(t *testing.T) {
 
 // The cost limit alone stops a loop, even on a fast machine.
 func TestCostLimit(t *testing.T) {
-	p, err := Compile(`arguments.list.all(x, arguments.list.exists(y, x == y))`, Bool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := compile(t, `arguments.list.all(x, arguments.list.exists(y, x == y))`, Bool)
 	for n, want := range map[int]error{100: nil, 2000: ErrCost} {
 		var list []string
 		for i := range n {
@@ -283,10 +290,7 @@ func TestSimpleAgreesWithCEL(t *testing.T) {
 		`"x" in principal.roles || session.id == "s2" || tool.name == "git_status"`,
 		`'' == principal.user`, `principal.user == ''`, `session.workspace.id == "w1"`,
 	} {
-		fast, err := Compile(src, Bool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fast := compile(t, src, Bool)
 		slow, err := compileCEL(src, Bool)
 		if err != nil {
 			t.Fatal(err)
@@ -320,10 +324,7 @@ func TestReadsArgument(t *testing.T) {
 		`session.trust == "direct" && tool.annotations.readOnlyHint`: false,
 		`session.trust == "direct"`:                                  false,
 	} {
-		p, err := Compile(src, Bool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := compile(t, src, Bool)
 		if got := p.ReadsArgument([]string{"a", "b"}); got != want {
 			t.Errorf("%s reads a.b: %t", src, got)
 		}
@@ -350,10 +351,7 @@ func TestArgumentNames(t *testing.T) {
 		`arguments.a.map(x, x.b).exists(m, m.path == "x")`:                                                                 "[[a] [[]] [b]]",
 		`arguments.a.filter(f, f.kind == "x")[0].path == ""`:                                                               "[[a] [[]] [kind path]]",
 	} {
-		p, err := Compile(src, Bool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := compile(t, src, Bool)
 		names := p.ArgumentNames()
 		for _, level := range names {
 			slices.Sort(level)
@@ -377,10 +375,7 @@ func TestUses(t *testing.T) {
 		`[principal][0].tenant == "x"`:                       "principal reads session",
 		`true`:                                               "",
 	} {
-		p, err := Compile(src, Bool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := compile(t, src, Bool)
 		var got []string
 		for _, u := range []struct {
 			name string
@@ -407,10 +402,7 @@ func TestPathAndEngine(t *testing.T) {
 		`session.trust == "direct"`: " false",
 		`session.trust == "direct" || has(arguments.x)`: " true",
 	} {
-		p, err := Compile(src, Any)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := compile(t, src, Any)
 		if got := fmt.Sprint(p.Path(), " ", p.NeedsEngine()); got != want {
 			t.Errorf("%s: %s, want %s", src, got, want)
 		}
@@ -419,10 +411,7 @@ func TestPathAndEngine(t *testing.T) {
 
 // A copy of used inputs does not use the cache of the original.
 func TestCopiedInputs(t *testing.T) {
-	p, err := Compile(`server.name + string(arguments.n)`, Any)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := compile(t, `server.name + string(arguments.n)`, Any)
 	in := inputs()
 	p.Eval(in)
 	other := *in
@@ -448,10 +437,7 @@ func TestUnknownFact(t *testing.T) {
 		`principal.roles.size() == 0 ? "none" : principal.roles[0]`: `"none"`,
 		`principal.user + "/" + server.name`:                        `"ada/"`,
 	} {
-		p, err := Compile(src, Any)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := compile(t, src, Any)
 		got, err := p.Eval(&Inputs{Context: &sessionstate.Context{Principal: &sessionstate.Principal{User: "ada"}}})
 		if text := string(got.JSON); text != want || (want == "") != errors.Is(err, ErrUnknown) {
 			t.Errorf("%s = %s, %v; want %q", src, text, err, want)
@@ -461,10 +447,7 @@ func TestUnknownFact(t *testing.T) {
 
 // Cleared inputs behave like new ones.
 func TestClear(t *testing.T) {
-	p, err := Compile(`(has(principal.user) ? principal.user : "") + tool.name + server.name + string(arguments.n) + tool.annotations.title`, Any)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := compile(t, `(has(principal.user) ? principal.user : "") + tool.name + server.name + string(arguments.n) + tool.annotations.title`, Any)
 	in := inputs()
 	in.Arguments, in.Annotations = []byte(`{"n":3}`), []byte(`{"title":"T"}`)
 	if _, err := p.Eval(in); err != nil {
@@ -481,10 +464,7 @@ func TestClear(t *testing.T) {
 
 // A cached result is used only for the same session and server.
 func TestRemembered(t *testing.T) {
-	p, err := Compile(`principal.roles.exists(r, r == "admin") && server.name.startsWith("g")`, Bool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := compile(t, `principal.roles.exists(r, r == "admin") && server.name.startsWith("g")`, Bool)
 	of := func(role string) *sessionstate.Context {
 		return &sessionstate.Context{Principal: &sessionstate.Principal{Roles: []string{role}}}
 	}

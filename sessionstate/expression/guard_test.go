@@ -37,10 +37,7 @@ func TestGuards(t *testing.T) {
 		{`has(arguments.path)`, 0},
 		{"has(arguments.`a/b`) && tool.name == \"t\"", 1},
 	} {
-		p, err := Compile(c.src, Bool)
-		if err != nil {
-			t.Fatalf("%s: %v", c.src, err)
-		}
+		p := compile(t, c.src, Bool)
 		if len(p.guards) != c.guards {
 			t.Errorf("%s: %d guards; want %d", c.src, len(p.guards), c.guards)
 		}

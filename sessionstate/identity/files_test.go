@@ -22,9 +22,7 @@ import (
 func putOld(t *testing.T, file, text string, age time.Duration) {
 	t.Helper()
 	put(t, file, text)
-	if err := os.Chtimes(file, time.Time{}, time.Now().Add(-age)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chtimes(file, time.Time{}, time.Now().Add(-age)))
 }
 
 func TestTokenFile(t *testing.T) {
@@ -52,21 +50,15 @@ func TestTokenFile(t *testing.T) {
 	put(t, file, "fourth.a.b") // so new that it is read each time
 	want("fourth.a.b", nil, "")
 	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	put(t, file, "fifth.ab.b") // with the same size and time
-	if err := os.Chtimes(file, time.Time{}, info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chtimes(file, time.Time{}, info.ModTime()))
 	want("fifth.ab.b", nil, "")
 
 	// Replaced by a rename, as Kubernetes does it.
 	next := file + ".next"
 	putOld(t, next, "sixth.ab.b", 2*time.Hour)
-	if err := os.Rename(next, file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Rename(next, file))
 	want("sixth.ab.b", nil, "")
 
 	for text, says := range map[string]string{
@@ -84,18 +76,12 @@ func TestTokenFile(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		putOld(t, file, "last.a.b", time.Hour)
 		want("last.a.b", nil, "")
-		if err := os.Chmod(file, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(file, 0o640))
 		want("", identity.ErrTokenFile, "is open to others (mode 0640): run chmod 600 "+file)
-		if err := os.Chmod(file, 0o400); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(file, 0o400))
 		want("last.a.b", nil, "")
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(file))
 	want("", fs.ErrNotExist, "")
 }
 
@@ -247,29 +233,21 @@ func TestReadSessionFileKind(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink(file, link))
 	refuses(link, "is a symbolic link")
 	for _, mode := range []fs.FileMode{0o640, 0o620, 0o610, 0o604, 0o602, 0o601, 0o644, 0o666} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(file, mode))
 		refuses(file, fmt.Sprintf("is open to others (mode %04o): run chmod 600 %s", mode, file))
 	}
 	for _, mode := range []fs.FileMode{0o600, 0o400} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(file, mode))
 		if got, err := identity.ReadSessionFile(file); err != nil || got.Principal.User != "ada" {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
 	// Only root can change the owner of a file.
 	if os.Geteuid() == 0 {
-		if err := os.Chown(file, 12345, -1); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chown(file, 12345, -1))
 		refuses(file, "belongs to another user: make it yours or root's")
 	}
 }

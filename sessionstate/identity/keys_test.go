@@ -26,31 +26,33 @@ var ada = identity.Attributes{
 	Permissions: []string{"records:read", "records:write"}, Plan: "free", Scope: "acme/platform", Trust: "sandboxed",
 }
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // create makes a key that is valid for a year.
 func create(t *testing.T, file string, a identity.Attributes) (string, identity.Entry) {
 	t.Helper()
 	key, entry, err := identity.Create(file, a, "", 365*24*time.Hour, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return key, entry
 }
 
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return string(text)
 }
 
 // put writes a file like a key file.
-func put(t *testing.T, file, text string) {
+func put(t testing.TB, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func TestCreate(t *testing.T) {
@@ -91,14 +93,10 @@ func TestCreate(t *testing.T) {
 func modes(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode != 0o600 {
 			t.Errorf("%s has mode %o", entry.Name(), mode)
 		}
@@ -170,9 +168,7 @@ func TestCreateKeepsComments(t *testing.T) {
 	text = strings.Replace(text, "  - id:", "  # the platform team\n  - id:", 1)
 	put(t, file, text)
 	create(t, file, identity.Attributes{User: "bob"})
-	if err := identity.Revoke(file, first.ID, start); err != nil {
-		t.Fatal(err)
-	}
+	check(t, identity.Revoke(file, first.ID, start))
 	got := read(t, file)
 	for _, comment := range []string{"# API keys of attache", "# the platform team\n  - id: ", "user: ada # on leave\n"} {
 		if strings.Count(got, comment) != 1 {
@@ -231,9 +227,7 @@ func TestRevoke(t *testing.T) {
 	_, first := create(t, file, ada)
 	key, second := create(t, file, ada)
 	for _, at := range []time.Time{start.Add(time.Hour), start.Add(2 * time.Hour)} {
-		if err := identity.Revoke(file, second.ID, at); err != nil {
-			t.Fatal(err)
-		}
+		check(t, identity.Revoke(file, second.ID, at))
 	}
 	second.Revoked = start.Add(time.Hour)
 	got, err := identity.List(file)
@@ -341,9 +335,7 @@ func TestFileOpenToOthers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	_, entry := create(t, file, ada)
 	for _, mode := range []fs.FileMode{0o644, 0o640, 0o604, 0o620, 0o602, 0o610, 0o666} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(file, mode))
 		_, errList := identity.List(file)
 		_, _, errCreate := identity.Create(file, ada, "", 0, start)
 		for _, err := range []error{errList, errCreate, identity.Revoke(file, entry.ID, start)} {
@@ -352,9 +344,7 @@ func TestFileOpenToOthers(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Chmod(file, 0o400); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(file, 0o400))
 	if _, err := identity.List(file); err != nil {
 		t.Errorf("mode 0400: %v", err)
 	}

@@ -80,9 +80,7 @@ func TestResolve(t *testing.T) {
 func TestResolveExpired(t *testing.T) {
 	r := newResolverTest(t)
 	key, _, err := identity.Create(r.file, ada, "", time.Second*30, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r.want(key, nil)
 	r.now = start.Add(30*time.Second - 1)
 	r.want(key, nil)
@@ -94,9 +92,7 @@ func TestResolveRevoked(t *testing.T) {
 	r := newResolverTest(t)
 	key, entry := create(t, r.file, ada)
 	r.want(key, nil)
-	if err := identity.Revoke(r.file, entry.ID, start.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, identity.Revoke(r.file, entry.ID, start.Add(time.Hour)))
 	r.now = start.Add(identity.DefaultCache - 1)
 	r.want(key, nil)
 	r.now = start.Add(identity.DefaultCache)
@@ -122,14 +118,10 @@ func TestResolveReadsSeldom(t *testing.T) {
 	key, entry := create(t, r.file, ada)
 	r.want(key, nil)
 	info, err := os.Stat(r.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	text := read(t, r.file)
 	put(t, r.file, strings.Replace(text, entry.SHA256, strings.Repeat("a", 64), 1))
-	if err := os.Chtimes(r.file, time.Time{}, info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chtimes(r.file, time.Time{}, info.ModTime()))
 	r.want("atk_no_key", identity.ErrUnknownKey)
 	r.want(key, nil)
 	r.now = start.Add(identity.DefaultCache)
@@ -202,9 +194,7 @@ func TestResolveAtTheSameTime(t *testing.T) {
 func BenchmarkResolve(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "keys.yaml")
 	key, _, err := identity.Create(file, ada, "", 0, start)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	resolver := identity.New(identity.Options{File: file, Cache: time.Hour})
 	b.ReportAllocs()
 	for b.Loop() {
@@ -257,15 +247,11 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 	})
 	key, entry := create(t, r.file, ada)
 	good, err := os.ReadFile(r.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	rewrite := func(text string, mode os.FileMode) {
 		t.Helper()
 		r.now = r.now.Add(2 * time.Minute)
-		if err := errors.Join(os.WriteFile(r.file, []byte(text), mode), os.Chmod(r.file, mode)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, errors.Join(os.WriteFile(r.file, []byte(text), mode), os.Chmod(r.file, mode)))
 	}
 	rewrite("keys: [", 0o600)
 	r.want(key, identity.ErrFile) // the file was never valid
@@ -291,24 +277,16 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 	if len(reports) != 2 {
 		t.Errorf("reports %v", reports)
 	}
-	if err := os.WriteFile(r.file, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := identity.Revoke(r.file, entry.ID, r.now); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(r.file, good, 0o600))
+	check(t, identity.Revoke(r.file, entry.ID, r.now))
 	r.want(key, nil) // within the cache time
-	if err := r.Refresh(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, r.Refresh())
 	r.want(key, identity.ErrRevoked)
 	if runtime.GOOS != "windows" {
 		rewrite(string(good), 0o644)
 		r.want(key, identity.ErrFile)
 	}
-	if err := os.Remove(r.file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(r.file))
 	r.now = r.now.Add(2 * time.Minute)
 	r.want(key, identity.ErrFile)
 }

@@ -12,9 +12,7 @@ import (
 func TestTokenShape(t *testing.T) {
 	const good = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
 	tokens, err := identity.NewTokens(identity.TokenOptions{Issuer: "i", Audience: "a", JWKS: t.TempDir() + "/none.json"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, credential := range []string{
 		strings.ReplaceAll(good, ".", "=="+".") + "=",
 		"Bearer " + good,

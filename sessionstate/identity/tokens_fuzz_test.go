@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,25 +21,17 @@ var tokenErrors = []error{
 }
 
 func isTokenError(err error) bool {
-	for _, one := range tokenErrors {
-		if errors.Is(err, one) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tokenErrors, func(one error) bool { return errors.Is(err, one) })
+}
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // FuzzToken resolves any text. A principal must be from a token that was signed here. Otherwise
 // the error is one of the documented ones, without any part of the token.
 func FuzzToken(f *testing.F) {
-	file := filepath.Join(f.TempDir(), "jwks.json")
-	if err := os.WriteFile(file, []byte(keySetOf(fixed.jwk(nil))), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	tokens, err := identity.NewTokens(identity.TokenOptions{Issuer: issuer, Audience: audience, JWKS: file, Now: func() time.Time { return start }})
-	if err != nil {
-		f.Fatal(err)
-	}
+	tokens := newTokensTest(f, keySetOf(fixed.jwk(nil)), nil)
 	// The fuzzer changes whole tokens, and also headers and claims, which are then signed here.
 	good := fixed.token(claims(nil), nil)
 	f.Add(good)
@@ -55,7 +48,7 @@ func FuzzToken(f *testing.F) {
 			}
 			return
 		}
-		if p != nil || !isTokenError(err) || strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if p != nil || !isTokenError(err) || !printable(err.Error()) {
 			t.Errorf("%q gave %v, %q", token, p, err)
 		}
 	})
@@ -64,17 +57,9 @@ func FuzzToken(f *testing.F) {
 // FuzzClaims signs any claims. If they are accepted, the fields of the principal are safe for a
 // header and a variable.
 func FuzzClaims(f *testing.F) {
-	file := filepath.Join(f.TempDir(), "jwks.json")
-	if err := os.WriteFile(file, []byte(keySetOf(fixed.jwk(nil))), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	tokens, err := identity.NewTokens(identity.TokenOptions{
-		Issuer: issuer, Audience: audience, JWKS: file, Now: func() time.Time { return start },
-		Claims: identity.Claims{User: "u.v.w", Roles: "r", Permissions: "p", Trust: "t"},
+	tokens := newTokensTest(f, keySetOf(fixed.jwk(nil)), func(o *identity.TokenOptions) {
+		o.Claims = identity.Claims{User: "u.v.w", Roles: "r", Permissions: "p", Trust: "t"}
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
 	must := fmt.Sprintf(`"iss":%q,"aud":%q,"exp":%d`, issuer, audience, start.Add(time.Hour).Unix())
 	for _, more := range []string{``, `,"u":{"v":{"w":"x"}}`, `,"u.v":{"w":7},"r":["a"],"p":"a b","t":"x"`, `,"exp":1e99,"u.v.w":"x"`, `,"u.v.w":"\ud800"`} {
 		f.Add("{" + must + more + "}")
@@ -83,7 +68,7 @@ func FuzzClaims(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := tokens.Resolve(t.Context(), signed(text))
 		if err != nil {
-			if p != nil || !isTokenError(err) || strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if p != nil || !isTokenError(err) || !printable(err.Error()) {
 				t.Errorf("%q gave %v, %q", text, p, err)
 			}
 			return
@@ -109,12 +94,10 @@ func FuzzSessionFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := filepath.Join(t.TempDir(), "s")
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, data, 0o600))
 		s, err := identity.ReadSessionFile(file)
 		if err != nil {
-			if !errors.Is(err, identity.ErrSessionFile) || (s != identity.SessionFile{}) || strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if !errors.Is(err, identity.ErrSessionFile) || (s != identity.SessionFile{}) || !printable(err.Error()) {
 				t.Errorf("%q gave %+v, %q", data, s, err)
 			}
 			return
@@ -142,15 +125,7 @@ func FuzzKeySet(f *testing.F) {
 	s.kid = "of nobody"
 	token := s.token(claims(nil), nil)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file := filepath.Join(t.TempDir(), "jwks.json")
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		tokens, err := identity.NewTokens(identity.TokenOptions{Issuer: issuer, Audience: audience, JWKS: file, Now: func() time.Time { return start }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := tokens.Resolve(t.Context(), token)
+		p, err := newTokensTest(t, string(data), nil).Resolve(t.Context(), token)
 		if p != nil || !errors.Is(err, identity.ErrKeySet) && !isTokenError(err) {
 			t.Errorf("%q gave %v, %v", data, p, err)
 		}

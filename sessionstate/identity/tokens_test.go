@@ -146,12 +146,12 @@ func claims(changed map[string]any) map[string]any {
 // A tokensTest is a Tokens with a key set in a file and a clock for tests.
 type tokensTest struct {
 	*identity.Tokens
-	t    *testing.T
+	t    testing.TB
 	file string
 	now  atomic.Int64
 }
 
-func newTokensTest(t *testing.T, keys string, change func(*identity.TokenOptions)) *tokensTest {
+func newTokensTest(t testing.TB, keys string, change func(*identity.TokenOptions)) *tokensTest {
 	t.Helper()
 	g := &tokensTest{t: t, file: filepath.Join(t.TempDir(), "jwks.json")}
 	put(t, g.file, keys)
@@ -161,9 +161,7 @@ func newTokensTest(t *testing.T, keys string, change func(*identity.TokenOptions
 		change(&o)
 	}
 	tokens, err := identity.NewTokens(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	g.Tokens = tokens
 	return g
 }
@@ -183,7 +181,7 @@ func (g *tokensTest) want(token string, err error) *sessionstate.Principal {
 }
 
 // quiet checks that err is one line and contains no part of token.
-func quiet(t *testing.T, token string, err error) {
+func quiet(t testing.TB, token string, err error) {
 	t.Helper()
 	text := fmt.Sprintf("%v", err)
 	if strings.ContainsAny(text, "\n\r\x1b") || strings.Contains(text, secret) {
@@ -248,9 +246,7 @@ func rehead(token, header string) string {
 func TestTokensRefuseSignatures(t *testing.T) {
 	ring := keyring()
 	der, err := x509.MarshalPKIXPublicKey(ring["rsa"].key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	good := ring["rsa"].token(claims(nil), nil)
 	parts := strings.Split(good, ".")
@@ -501,9 +497,7 @@ func TestNewTokensRefuses(t *testing.T) {
 func TestKeySetChoosesKeys(t *testing.T) {
 	ring := keyring()
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	weak := signer{"weak", jwt.SigningMethodRS256, small}
 	ps := ring["rsa"]
 	ps.method = jwt.SigningMethodPS256
@@ -556,9 +550,7 @@ func TestTokensNewName(t *testing.T) {
 func TestKeySetFile(t *testing.T) {
 	token := keyring()["ed"].token(claims(nil), nil)
 	g := newTokensTest(t, allKeys(), nil)
-	if err := os.Remove(g.file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(g.file))
 	g.want(token, identity.ErrKeySet)
 	put(t, g.file, allKeys())
 	g.want(token, identity.ErrKeySet) // not read again so soon
@@ -572,9 +564,7 @@ func TestKeySetFile(t *testing.T) {
 	}
 	for mode, want := range map[os.FileMode]error{0o644: nil, 0o664: identity.ErrKeySet, 0o646: identity.ErrKeySet} {
 		g := newTokensTest(t, allKeys(), nil)
-		if err := os.Chmod(g.file, mode); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chmod(g.file, mode))
 		g.want(token, want)
 	}
 }
@@ -732,9 +722,7 @@ func TestKeySetKept(t *testing.T) {
 	}
 	outage := func() {
 		t.Helper()
-		if err := os.Remove(g.file); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Remove(g.file))
 		g.later(identity.FileRefresh)
 		g.want(token, nil)
 	}
@@ -757,9 +745,7 @@ func TestKeySetKept(t *testing.T) {
 	put(t, g.file, allKeys())
 	g.later(identity.RetryAfter)
 	g.want(token, nil)
-	if err := os.Remove(g.file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(g.file))
 	g.later(identity.FileRefresh + identity.KeepKeys)
 	g.want(token, identity.ErrKeySet)
 	wantTold(2)
@@ -848,16 +834,9 @@ func TestKeySetOverTLS(t *testing.T) {
 }
 
 func BenchmarkTokens(b *testing.B) {
-	file := filepath.Join(b.TempDir(), "jwks.json")
-	if err := os.WriteFile(file, []byte(allKeys()), 0o600); err != nil {
-		b.Fatal(err)
-	}
 	for _, name := range []string{"rsa", "ec256", "ed"} {
 		b.Run(name, func(b *testing.B) {
-			tokens, err := identity.NewTokens(identity.TokenOptions{Issuer: issuer, Audience: audience, JWKS: file, Now: func() time.Time { return start }})
-			if err != nil {
-				b.Fatal(err)
-			}
+			tokens := newTokensTest(b, allKeys(), nil)
 			token := keyring()[name].token(claims(nil), nil)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -28,15 +28,21 @@ var suite = []struct {
 	{"several import at once", testImportAtOnce},
 }
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOnSQLite(t *testing.T) {
 	for _, test := range suite {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "keys.db")
 			test.test(t, func() *Store {
 				db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: time.Minute, Schema: Schema()})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				t.Cleanup(func() { _ = db.Close() })
 				return New(db)
 			})
@@ -57,16 +63,12 @@ func TestOnPostgreSQL(t *testing.T) {
 		server := databasetest.Connect(t, cluster.Copy(made))
 		s := New(server.Open(Schema()))
 		_, e, err := s.Create(t.Context(), ada, "", 0, start)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		err = s.db.In(t.Context(), allTenants, func(tx *database.Tx) error {
 			_, err := tx.Exec(`REVOKE INSERT, UPDATE, DELETE ON api_keys FROM attache`) // the owner in this test
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if found, err := s.find(t.Context(), e.SHA256); err != nil || found == nil {
 			t.Errorf("find = %v, %v", found, err)
 		}
@@ -95,9 +97,7 @@ func testRoundTrip(t *testing.T, open func() *Store) {
 	var want []identity.Entry
 	for i, a := range []identity.Attributes{ada, {Scope: "x"}} {
 		_, e, err := s.Create(t.Context(), a, "", time.Duration(i)*time.Hour, start.Add(time.Duration(i)*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		want = append(want, e)
 	}
 	got, err := open().List(t.Context())
@@ -115,13 +115,9 @@ func testRoundTrip(t *testing.T, open func() *Store) {
 func testRevoke(t *testing.T, open func() *Store) {
 	s := open()
 	_, e, err := s.Create(t.Context(), ada, "", 0, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for range 2 { // repeating it is no error and changes nothing
-		if err := s.Revoke(t.Context(), e.ID, start.Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, s.Revoke(t.Context(), e.ID, start.Add(time.Hour)))
 		start := start.Add(time.Hour)
 		if all, err := s.List(t.Context()); err != nil || !all[0].Revoked.Equal(start) {
 			t.Errorf("the key is %+v, %v; want revoked at %v", all[0], err, start)
@@ -148,9 +144,7 @@ func testImport(t *testing.T, open func() *Store) {
 	moved := first
 	moved.Tenant, moved.Roles = "other", nil
 	doImport(Counts{Changed: 1}, moved)
-	if err := s.Revoke(t.Context(), first.ID, start); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.Revoke(t.Context(), first.ID, start))
 	doImport(Counts{Same: 2}, moved, second)
 	moved.Plan = "free"
 	doImport(Counts{Changed: 1}, moved)
@@ -176,9 +170,7 @@ func TestImportTakesFewStatements(t *testing.T) {
 	db, err := database.OpenFile(t.Context(), database.FileOptions{
 		Path: filepath.Join(t.TempDir(), "keys.db"), Wait: time.Minute, Schema: Schema(), Trace: func(string) { statements++ },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer db.Close()
 	var entries []identity.Entry
 	for range 2*writeBatch + 1 {
@@ -247,9 +239,7 @@ func testRevokeBesideImport(t *testing.T, newDatabase func() string) {
 				server := databasetest.Connect(t, newDatabase())
 				importer, revoker := New(server.Open(Schema())), New(server.Open(Schema()))
 				_, old, err := importer.Create(t.Context(), ada, "", 0, start)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				changed := old
 				test.change(&changed)
 				err = revoke(t, importer, revoker, changed, old.ID)

@@ -37,8 +37,8 @@ const sweepEvery, sweepBatch = 100, 200
 
 // Lend implements [sessionstate.Lender].
 func (s *Store) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.Demand) (loan sessionstate.Loan, err error) {
-	err = s.in(ctx, database.Scope{Tenant: b.Tenant}, func(tx *database.Tx, now time.Time) (err error) {
-		loan, err = lend(tx, b, d, now)
+	err = s.db.In(ctx, database.Scope{Tenant: b.Tenant, Relaxed: true}, func(tx *database.Tx) (err error) {
+		loan, err = lend(tx, b, d, tx.Now())
 		return err
 	})
 	if err != nil {
@@ -48,14 +48,6 @@ func (s *Store) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.
 		_ = s.sweep(ctx) // if it fails, another loan sweeps
 	}
 	return loan, nil
-}
-
-// in runs f in a transaction that need not be on the disk when in returns.
-func (s *Store) in(ctx context.Context, scope database.Scope, f func(tx *database.Tx, now time.Time) error) error {
-	scope.Relaxed = true
-	return s.db.In(ctx, scope, func(tx *database.Tx) error {
-		return f(tx, tx.Now())
-	})
 }
 
 // lend locks and reads the row of a bucket, and writes it back.
@@ -113,9 +105,9 @@ func (r *row) count(d sessionstate.Demand, minute int64) {
 // processes are out of date. It checks the condition twice, because a row may be used while it
 // waits for the row.
 func (s *Store) sweep(ctx context.Context) error {
-	return s.in(ctx, database.Scope{AllTenants: true}, func(tx *database.Tx, now time.Time) error {
+	return s.db.In(ctx, database.Scope{AllTenants: true, Relaxed: true}, func(tx *database.Tx) error {
 		_, err := tx.Exec(`DELETE FROM rate_buckets WHERE full_at <= ?1 AND (tenant, bucket) IN
-			(SELECT tenant, bucket FROM rate_buckets WHERE full_at <= ?1 LIMIT ?2)`, now.Add(-2*time.Minute).UnixNano(), sweepBatch)
+			(SELECT tenant, bucket FROM rate_buckets WHERE full_at <= ?1 LIMIT ?2)`, tx.Now().Add(-2*time.Minute).UnixNano(), sweepBatch)
 		return err
 	})
 }

@@ -80,9 +80,7 @@ func testServerKilledWhileSending(t *testing.T, cluster *pgtest.Cluster, url str
 	found := 0
 	for _, target := range to {
 		taking, err := s.Take(t.Context(), target, teams.TakeOption{Limit: teams.ReadLimit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, m := range taking.Messages {
 			if acknowledged[m.ID] != target {
 				t.Errorf("message %s of session %s was not acknowledged, or is a duplicate", m.ID, target.ID)

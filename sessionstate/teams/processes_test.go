@@ -18,6 +18,14 @@ import (
 // A role is the work of a process in a test. It prints a line for each step.
 type role func(t *testing.T, s *teams.Store, arg string)
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func roles() map[string]role {
 	return map[string]role{"create": createAs, "send": sendAs, "take": takeAs}
 }
@@ -54,9 +62,7 @@ func start(t *testing.T, stdin *os.File, path, role, arg string) *process {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return &process{cmd, bufio.NewScanner(out)}
 }
 
@@ -86,9 +92,7 @@ func newFile(t *testing.T) func() string {
 func gate(t *testing.T) (stdin *os.File, open func()) {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return r, func() { _, _ = r.Close(), w.Close() }
 }
 
@@ -219,9 +223,7 @@ func testTakersOverProcesses(t *testing.T, at func() string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(done, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(done, nil, 0o600))
 	first, again := map[string]int{}, map[string]bool{}
 	for _, p := range takers {
 		for _, line := range p.lines(t, "got") {
@@ -267,9 +269,7 @@ func sendAs(t *testing.T, s *teams.Store, arg string) {
 				time.Sleep(50 * time.Millisecond)
 				continue
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			fmt.Println("sent", sent.ID)
 			break
 		}

@@ -56,9 +56,7 @@ func openURL(t *testing.T, url string, now func() time.Time) *teams.Store {
 func openServer(t *testing.T, o database.ServerOptions, now func() time.Time) *teams.Store {
 	t.Helper()
 	s, err := teams.Open(t.Context(), teams.Options{Server: databasetest.ConnectWith(t, o), Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return s
 }
 
@@ -75,9 +73,7 @@ func openAt(t *testing.T, at string, now func() time.Time) *teams.Store {
 func open(t *testing.T, path string, now func() time.Time) *teams.Store {
 	t.Helper()
 	s, err := teams.Open(t.Context(), teams.Options{Path: path, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -31,9 +31,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		var inserted int
 		err := cluster.Ask(filepath.Base(strings.Split(url, "?")[0]), `WITH all_turns AS (INSERT INTO turns (tenant, key, used, closed)
 			SELECT '', 'key ' || n, (extract(epoch FROM now()) * 1e9)::bigint, 1 FROM generate_series(1, 10050) n RETURNING 1) SELECT count(*) FROM all_turns`, &inserted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		s := openedDB(t, Options{Server: server})
 		if n, err := s.Of("").Sweep(t.Context(), time.Hour); n != 0 || err != nil {
 			t.Errorf("Sweep = %d, %v; want all %d turns to stay", n, err, inserted)
@@ -44,9 +42,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		var inserted int
 		err := cluster.Ask(filepath.Base(strings.Split(url, "?")[0]), `WITH all_turns AS (INSERT INTO turns (tenant, key, used, closed)
 			SELECT '', 'key ' || n, 0, 1 FROM generate_series(1, 2500) n RETURNING 1) SELECT count(*) FROM all_turns`, &inserted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		s := openedDB(t, Options{Server: server}).Of("")
 		take(t, s, "held", true)
 		for _, want := range []int{2000, 500, 0} {

@@ -30,18 +30,24 @@ func TestTurns(t *testing.T) {
 }
 
 // opened opens a database until the end of the test.
-func opened(t *testing.T, o Options) *Turns {
+func opened(t testing.TB, o Options) *Turns {
 	return openedDB(t, o).Of("")
 }
 
-func openedDB(t *testing.T, o Options) *DB {
+func openedDB(t testing.TB, o Options) *DB {
 	t.Helper()
 	s, err := Open(t.Context(), o)
+	check(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
 }
 
 func take(t *testing.T, s *Turns, key string, want bool) {
@@ -55,9 +61,7 @@ func take(t *testing.T, s *Turns, key string, want bool) {
 func other(t *testing.T, path string, statements ...string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(1000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	for _, statement := range statements {
@@ -79,9 +83,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	for range 5 {
 		path := filepath.Join(t.TempDir(), "new", "turns.db")
 		gate, start, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		begin := func(role string) (*exec.Cmd, *bufio.Reader) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestProcessesShareAFile$")
 			cmd.Env = append(os.Environ(), "TURNSTORE_TEST_FILE="+path, "TURNSTORE_TEST_ROLE="+role)
@@ -90,9 +92,7 @@ func TestProcessesShareAFile(t *testing.T) {
 			if err == nil {
 				err = cmd.Start()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			return cmd, bufio.NewReader(out)
 		}
 		victim, said := begin("victim")
@@ -116,9 +116,7 @@ func TestProcessesShareAFile(t *testing.T) {
 					got[key]++
 				}
 			}
-			if err := cmd.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, cmd.Wait())
 		}
 		for i := range processKeys {
 			if n := got[fmt.Sprint(i)]; n != 1 {
@@ -144,9 +142,7 @@ func takeAsProcess(t *testing.T, path string) {
 	}
 	for i := range processKeys {
 		mine, _, err := s.Take(t.Context(), fmt.Sprint(i), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if mine {
 			fmt.Println("got", i)
 		}
@@ -168,9 +164,7 @@ func TestReopened(t *testing.T) {
 	second := opened(t, Options{Path: path, Now: func() time.Time { return time.Now().Add(sessionstate.Lease) }})
 	take(t, second, "given", false)
 	take(t, second, "held", true) // its holder died
-	if err := errors.Join(first.db.Close(), second.db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(first.db.Close(), second.db.Close()))
 	take(t, opened(t, Options{Path: path}), "given", false)
 }
 
@@ -216,9 +210,7 @@ func TestUnusable(t *testing.T) {
 			take(t, s, "a", true)
 			_ = s.db.Close()
 			whole, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			write(t, file, append(whole[:100:100], bytes.Repeat([]byte{0xff}, len(whole)-100)...))
 			return file
 		}, "malformed"},
@@ -227,9 +219,7 @@ func TestUnusable(t *testing.T) {
 				t.Skip("modes do not apply to this user")
 			}
 			dir := t.TempDir()
-			if err := os.Chmod(dir, 0o500); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Chmod(dir, 0o500))
 			return filepath.Join(dir, "turns.db")
 		}, "permission denied"},
 		{"another program has locked it, new", func(t *testing.T) string {
@@ -265,9 +255,7 @@ func TestUnusable(t *testing.T) {
 
 func write(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, text, 0o600))
 }
 
 // pragma changes a setting of the only connection to a file.
@@ -282,9 +270,7 @@ func pragma(t *testing.T, s *Turns, statement string) error {
 func TestDiskFull(t *testing.T) {
 	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db")})
 	take(t, s, "a", true)
-	if err := pragma(t, s, `PRAGMA max_page_count = 1`); err != nil {
-		t.Fatal(err)
-	}
+	check(t, pragma(t, s, `PRAGMA max_page_count = 1`))
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
 		_, _, err = s.Take(t.Context(), fmt.Sprint(i), 0)
@@ -293,9 +279,7 @@ func TestDiskFull(t *testing.T) {
 		t.Fatalf("the error is %v; want that the disk is full", err)
 	}
 	take(t, s, "a", false)
-	if err := pragma(t, s, `PRAGMA max_page_count = 1000`); err != nil {
-		t.Fatal(err)
-	}
+	check(t, pragma(t, s, `PRAGMA max_page_count = 1000`))
 	take(t, s, "b", true)
 }
 
@@ -323,9 +307,7 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s contains the key", name)
 		}
 	}
-	if err := errors.Join(s.db.Close(), os.Chmod(path, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(s.db.Close(), os.Chmod(path, 0o644)))
 	opened(t, Options{Path: path})
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("a file that others could read has mode %v (%v), want 0600", info.Mode().Perm(), err)
@@ -340,9 +322,7 @@ func TestOddPaths(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		s := opened(t, Options{Path: path})
 		take(t, s, "a", true)
-		if err := s.db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, s.db.Close())
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			t.Errorf("%q is not the file that was written: %v", name, err)
 		}
@@ -368,9 +348,7 @@ func TestClockSetBack(t *testing.T) {
 			s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
 			take(t, s, "held", true)
 			take(t, s, "given", true)
-			if err := s.Settle(t.Context(), "given", sessionstate.Seen); err != nil {
-				t.Fatal(err)
-			}
+			check(t, s.Settle(t.Context(), "given", sessionstate.Seen))
 			now = now.Add(-test.back)
 			take(t, s, "held", test.free)
 			take(t, s, "held", false)
@@ -386,9 +364,7 @@ func TestIsBounded(t *testing.T) {
 	for i := range 5 {
 		now = now.Add(time.Second)
 		take(t, s, fmt.Sprint(i), true)
-		if err := s.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen); err != nil {
-			t.Fatal(err)
-		}
+		check(t, s.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen))
 	}
 	if n, err := s.Sweep(t.Context(), time.Hour); n != 2 || err != nil {
 		t.Errorf("Sweep = %d, %v; want the 2 least recently used removed", n, err)
@@ -398,12 +374,7 @@ func TestIsBounded(t *testing.T) {
 }
 
 func BenchmarkTake(b *testing.B) {
-	s, err := Open(b.Context(), Options{Path: filepath.Join(b.TempDir(), "turns.db")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
-	turns := s.Of("")
+	turns := opened(b, Options{Path: filepath.Join(b.TempDir(), "turns.db")})
 	for b.Loop() {
 		if _, _, err := turns.Take(b.Context(), "a", 0); err != nil {
 			b.Fatal(err)

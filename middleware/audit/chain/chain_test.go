@@ -21,6 +21,14 @@ import (
 // body returns a record.
 func body(i int) []byte { return fmt.Appendf(nil, `{"kind":"call","n":%d}`, i) }
 
+// check ends the test if err is not nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // write writes records from..to-1 to the log at path, as one process.
 func write(t *testing.T, o Options, from, to int) {
 	t.Helper()
@@ -28,18 +36,14 @@ func write(t *testing.T, o Options, from, to int) {
 	for i := from; i < to; i++ {
 		l.Append(body(i))
 	}
-	if err := l.Close(10 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, l.Close(10*time.Second))
 }
 
 // verify verifies the log at path.
 func verify(t *testing.T, path string, v *Verifier) error {
 	t.Helper()
 	s, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer s.Close()
 	for _, f := range s.Files {
 		if err := v.File(filepath.Base(f.Name), f); err != nil {
@@ -52,16 +56,8 @@ func verify(t *testing.T, path string, v *Verifier) error {
 func lines(t *testing.T, path string) [][]byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Collect(func(yield func([]byte) bool) {
-		for line := range bytes.Lines(b) {
-			if !yield(bytes.Clone(line)) {
-				return
-			}
-		}
-	})
+	check(t, err)
+	return slices.Collect(bytes.Lines(b))
 }
 
 func TestVerifyFindsTheFirstManipulation(t *testing.T) {
@@ -122,9 +118,7 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 			l := lines(t, path)
 			last := parsed(l[6]).digest
 			l = test.edit(l)
-			if err := os.WriteFile(path, bytes.Join(l, nil), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(path, bytes.Join(l, nil), 0o600))
 			err := verify(t, path, &Verifier{})
 			var fault *Fault
 			switch errors.As(err, &fault); {
@@ -174,14 +168,10 @@ func TestIncompleteLines(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.jsonl")
 			write(t, Options{File: path}, 0, 2)
 			whole := bytes.Join(lines(t, path)[:test.keep], nil)
-			if err := os.WriteFile(path, append(whole, test.partial...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(path, append(whole, test.partial...), 0o600))
 			write(t, Options{File: path}, 2, 4)
 			var v Verifier
-			if err := verify(t, path, &v); err != nil {
-				t.Fatal(err)
-			}
+			check(t, verify(t, path, &v))
 			if len(v.Remarks) != 1 || !strings.Contains(v.Remarks[0].What, "ended within a line") || v.Remarks[0].Line != test.keep+1 {
 				t.Errorf("remarks: %v", v.Remarks)
 			}
@@ -190,9 +180,7 @@ func TestIncompleteLines(t *testing.T) {
 				t.Errorf("the incomplete line is gone:\n%s", text)
 			}
 			// A change of the incomplete line is found.
-			if err := os.WriteFile(path, []byte(strings.Replace(text, test.partial, "x"+test.partial, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(path, []byte(strings.Replace(text, test.partial, "x"+test.partial, 1)), 0o600))
 			if err := verify(t, path, &Verifier{}); err == nil {
 				t.Error("a byte added to the incomplete line was not found")
 			}
@@ -226,9 +214,7 @@ func TestRotation(t *testing.T) {
 	})
 	t.Run("the oldest is gone", func(t *testing.T) {
 		e, err := endOf(names[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		hide(t, names[0])
 		wantFault(t, path, &Verifier{}, filepath.Base(names[1]), 1)
 		if err := verify(t, path, &Verifier{After: e.tip.digest}); err != nil {
@@ -261,9 +247,7 @@ func TestEndWithoutNewline(t *testing.T) {
 				o.File = filepath.Join(t.TempDir(), "audit.jsonl")
 				write(t, o, 0, 3)
 				text := bytes.TrimSuffix(bytes.Join(lines(t, o.File)[:keep], nil), []byte("\n"))
-				if err := os.WriteFile(o.File, text, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check(t, os.WriteFile(o.File, text, 0o600))
 				var before Verifier
 				if err := verify(t, o.File, &before); err != nil || len(before.Remarks) != 1 || int(before.Last) < keep {
 					t.Errorf("before the next writer: %v, remarks %v, %d records", err, before.Remarks, before.Last)
@@ -284,9 +268,7 @@ func TestIncompleteLineInAFullFile(t *testing.T) {
 	o := Options{File: path, MaxSize: 600}
 	write(t, o, 0, 3)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if _, err := f.WriteString(`{"seq":5,"prev":"sha256:`); err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
@@ -303,9 +285,7 @@ func TestIncompleteLineInAFullFile(t *testing.T) {
 // hide renames a file until the test ends.
 func hide(t *testing.T, name string) {
 	t.Helper()
-	if err := os.Rename(name, name+".hidden"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Rename(name, name+".hidden"))
 	t.Cleanup(func() { os.Rename(name+".hidden", name) })
 }
 
@@ -340,17 +320,13 @@ func TestFileIsTamperedWithWhileWritten(t *testing.T) {
 			for i := range 3 {
 				<-l.Commit(body(i)).Done()
 			}
-			if err := test.do(path); err != nil {
-				t.Fatal(err)
-			}
+			check(t, test.do(path))
 			if r := l.Commit(body(3)); true {
 				if <-r.Done(); r.Err() != nil {
 					t.Fatal(r.Err())
 				}
 			}
-			if err := l.Close(time.Second); err != nil {
-				t.Fatal(err)
-			}
+			check(t, l.Close(time.Second))
 			err := verify(t, path, &Verifier{})
 			if logged := strings.Contains(log.String(), "attache audit verify"); logged != (test.logged != "") {
 				t.Errorf("advice is logged: %v\n%s", logged, log.String())
@@ -393,9 +369,7 @@ func TestProcessesShareAFile(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return cmd, out
 	}
 	victim, out := start("victim")
@@ -409,15 +383,11 @@ func TestProcessesShareAFile(t *testing.T) {
 	victim.Process.Kill()
 	victim.Wait()
 	for _, cmd := range all {
-		if err := cmd.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, cmd.Wait())
 	}
 	names, _ := rotatedFiles(path)
 	var v Verifier
-	if err := verify(t, path, &v); err != nil {
-		t.Fatal(err)
-	}
+	check(t, verify(t, path, &v))
 	if want := 4*300 + len(names) + 1; v.Records < want || len(names) < 3 {
 		t.Errorf("%d records in %d files, want %d and those of the killed process", v.Records, len(names)+1, want)
 	}
@@ -433,9 +403,7 @@ func writeAsProcess(t *testing.T, path string) {
 		}
 		<-l.Commit(body(i)).Done()
 	}
-	if err := l.Close(10 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, l.Close(10*time.Second))
 }
 
 // disk simulates a disk with limited room.
@@ -477,9 +445,7 @@ func TestRepairWithoutNewline(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(path, edit(text), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 	}
 	if err := verify(t, path, &Verifier{}); err != nil {
 		t.Errorf("%v in\n%s", err, bytes.Join(lines(t, path), nil))
@@ -563,8 +529,9 @@ func TestFullDisk(t *testing.T) {
 		if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
 			t.Errorf("logged %d times:\n%s", n, log.String())
 		}
-		if err := verifyBytes(path); err != nil {
-			t.Errorf("a full disk left: %v", err)
+		var v Verifier
+		if err := verify(t, path, &v); err != nil || len(v.Remarks) > 0 {
+			t.Errorf("a full disk left: %v, remarks %v", err, v.Remarks)
 		}
 		d.set(1 << 20)
 		time.Sleep(2 * time.Second)
@@ -577,28 +544,10 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	var v Verifier
-	if err := verify(t, path, &v); err != nil {
-		t.Fatal(err)
-	}
+	check(t, verify(t, path, &v))
 	if len(v.Remarks) != 1 || !strings.Contains(v.Remarks[0].What, "12 records are missing") {
 		t.Errorf("remarks: %v", v.Remarks)
 	}
-}
-
-func verifyBytes(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var v Verifier
-	if err := v.File(path, f); err != nil {
-		return err
-	}
-	if len(v.Remarks) > 0 {
-		return errors.New(v.Remarks[0].String())
-	}
-	return v.Close()
 }
 
 // The same with /dev/full, on systems that have it.
@@ -631,9 +580,7 @@ func TestLinger(t *testing.T) {
 			l.Append(body(i))
 			time.Sleep(time.Millisecond)
 		}
-		if err := l.Close(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		check(t, l.Close(time.Second))
 		if writes > 3 {
 			t.Errorf("%d writes in 100 ms", writes)
 		}
@@ -647,9 +594,7 @@ func TestLinger(t *testing.T) {
 func TestNoFileBeforeTheFirstRecord(t *testing.T) {
 	dir := t.TempDir()
 	l := New(Options{File: filepath.Join(dir, "audit.jsonl")})
-	if err := l.Close(time.Second); err != nil {
-		t.Fatal(err)
-	}
+	check(t, l.Close(time.Second))
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("a log without records made %v", entries)
 	}
@@ -687,9 +632,7 @@ func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	log := filepath.Join(dir, "log.jsonl")
@@ -761,13 +704,9 @@ func TestHas(t *testing.T) {
 	for i := range 8 {
 		<-log.Commit(fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, i, strings.Repeat("x", 900_000))).Done()
 	}
-	if err := log.Close(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	check(t, log.Close(time.Minute))
 	s, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer s.Close()
 	for _, h := range heads {
 		other := h
@@ -784,21 +723,10 @@ func TestHas(t *testing.T) {
 func TestBeginWithoutID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var first tip
-	if err := os.WriteFile(path, first.next(nil, []byte(`{"time":"2026-11-21T14:38:17.195Z","kind":"begin","version":1}`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log := New(Options{File: path})
-	log.Append(body(1))
-	if err := log.Close(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	check(t, os.WriteFile(path, first.next(nil, []byte(`{"time":"2026-11-21T14:38:17.195Z","kind":"begin","version":1}`)), 0o600))
+	write(t, Options{File: path}, 1, 2)
 	var v Verifier
-	if err := errors.Join(v.File("f", f), v.Close()); err != nil || v.Last != 2 {
+	if err := verify(t, path, &v); err != nil || v.Last != 2 {
 		t.Errorf("record %d, %v", v.Last, err)
 	}
 }

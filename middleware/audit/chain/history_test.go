@@ -77,9 +77,7 @@ func tear(t *testing.T, path string, r *rand.Rand) {
 	if os.IsNotExist(err) {
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer f.Close()
 	end := tip{seq: uint64(r.IntN(30))}
 	part := end.next(nil, body(9))
@@ -92,9 +90,7 @@ func tear(t *testing.T, path string, r *rand.Rand) {
 func dropOne(t *testing.T, path string, r *rand.Rand, history []string) {
 	t.Helper()
 	names, err := rotatedFiles(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	names = append(names, path)
 	name := names[r.IntN(len(names))]
 	all := lines(t, name)
@@ -107,9 +103,7 @@ func dropOne(t *testing.T, path string, r *rand.Rand, history []string) {
 	}
 	i := r.IntN(n)
 	rest := append(bytes.Join(all[:i], nil), bytes.Join(all[i+1:], nil)...)
-	if err := os.WriteFile(name, rest, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(name, rest, 0o600))
 	if err := verify(t, path, &Verifier{}); err == nil {
 		t.Errorf("%v: line %d of %s was dropped and not missed:\n%s", history, i+1, filepath.Base(name), bytes.Join(all, nil))
 	}

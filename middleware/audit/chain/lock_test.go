@@ -22,9 +22,7 @@ func TestLockIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	write(t, Options{File: path}, 0, 1)
 	keeper, err := os.OpenFile(keyFile(path), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer keeper.Close()
 	if free, err := filelock.Try(keeper); !free || err != nil {
 		t.Fatalf("locked: %v, %v", free, err)
@@ -39,9 +37,7 @@ func TestLockIsKept(t *testing.T) {
 	if took := time.Since(began); !errors.Is(r.Err(), ErrLost) || !errors.Is(r.Err(), filelock.ErrHeld) || took > 2*lockPatience {
 		t.Errorf("the record of Commit: %v, after %v", r.Err(), took)
 	}
-	if err := filelock.Unlock(keeper); err != nil {
-		t.Fatal(err)
-	}
+	check(t, filelock.Unlock(keeper))
 	r = l.Commit(body(2))
 	<-r.Done()
 	if err := errors.Join(r.Err(), l.Close(10*time.Second), verify(t, path, &Verifier{})); err != nil {

@@ -31,9 +31,7 @@ func TestRecordsKeepTheirOrder(t *testing.T) {
 				t.Error(r.Err())
 			}
 		}
-		if err := l.Close(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		check(t, l.Close(time.Second))
 	})
 	var want, got strings.Builder
 	for i := range 31 {

@@ -227,9 +227,6 @@ func (c *Cluster) Empty(database string) error {
 // Socket returns the path of the socket of the server.
 func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
 
-// Dir returns the directory of the socket. The user of the cluster can write to it.
-func (c *Cluster) Dir() string { return c.dir }
-
 // URL returns the URL of a database for a role. The role postgres is the administrator.
 func (c *Cluster) URL(database, role string) string {
 	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{"host": {c.dir}, "user": {role}}.Encode()}
