@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,11 +15,7 @@ import (
 
 // The session in docs/audit.md is complete, and prints what the guide shows.
 func TestAuditGuide(t *testing.T) {
-	data, err := os.ReadFile("../../docs/audit.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	guide := string(data)
+	guide := page(t, "docs/audit.md")
 	blocks := regexp.MustCompile("(?s)```(text|jsonl)\n(.*?)```").FindAllStringSubmatch(guide, -1)
 	if len(blocks) != 3 {
 		t.Fatalf("%d examples, want what tail prints, the file, what verify prints", len(blocks))
@@ -63,16 +58,13 @@ func TestAuditMembers(t *testing.T) {
 	}
 	files = append(files, "../../middleware/audit/chain/line.go")
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		for _, name := range slices.Concat(written.FindAllSubmatch(source, -1), fact.FindAllSubmatch(source, -1), own.FindAllSubmatch(source, -1)) {
+		source := page(t, strings.TrimPrefix(filepath.ToSlash(file), "../../"))
+		for _, name := range slices.Concat(written.FindAllStringSubmatch(source, -1), fact.FindAllStringSubmatch(source, -1), own.FindAllStringSubmatch(source, -1)) {
 			found++
-			if !explained[string(name[1])] {
+			if !explained[name[1]] {
 				t.Errorf("%s writes %s, which no guide explains", file, name[1])
 			}
 		}

@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"io"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -34,11 +32,7 @@ func (noRelay) Suspend(_ *wire.Message, ready <-chan struct{}, _ time.Duration, 
 
 // BenchmarkChain measures the layers of a full configuration with one call and its reply, without the relay.
 func BenchmarkChain(b *testing.B) {
-	rules, err := os.ReadFile("testdata/bench.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
-	parts := strings.Split(string(rules), "---\n")
+	parts := strings.Split(page(b, "cmd/attache/testdata/bench.yaml"), "---\n")
 	for _, c := range []struct{ name, text string }{
 		{"plain", ""},
 		{"fill", parts[0]},
@@ -55,20 +49,11 @@ func BenchmarkChain(b *testing.B) {
 func benchmarkChain(b *testing.B, text string) {
 	dir := b.TempDir()
 	file := filepath.Join(dir, "config.yaml")
-	key, _, err := identity.Create(filepath.Join(dir, "keys.yaml"), identity.Attributes{User: "ada", Tenant: "acme", Roles: []string{"developer"}, Permissions: []string{"tools:call"}}, "", 0, time.Now())
-	if err != nil {
-		b.Fatal(err)
-	}
-	writeFile(b, file, text)
+	key, _ := attachetest.CreateKey(b, filepath.Join(dir, "keys.yaml"), identity.Attributes{User: "ada", Tenant: "acme", Roles: []string{"developer"}, Permissions: []string{"tools:call"}})
+	attachetest.WriteFile(b, file, text)
 	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file, "ATTACHE_API_KEY=" + key}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-	s, err := config.Load(p, nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	conn, err := assembly.Single(assembly.Options{Process: p, Audit: true, Log: slog.New(slog.DiscardHandler)}, s, assembly.ConnOptions{Control: new(proxy.Control)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := attachetest.Load(b, p)
+	conn := assemble(b, s, assembly.Options{Process: p, Audit: true}, assembly.ConnOptions{Control: new(proxy.Control)})
 	defer conn.Shared().Close()
 	defer conn.Close()
 	layers := conn.Relay().Layers

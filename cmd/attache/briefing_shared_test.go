@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // Five attaches of one session, started at the same time, each in front of a server, brief the model once in
@@ -13,7 +15,7 @@ import (
 func TestBriefingOnceASession(t *testing.T) {
 	dir := t.TempDir()
 	policies := filepath.Join(dir, "acme.yaml")
-	writeFile(t, policies, "scope: acme\nobjectives: [Ship]\n")
+	attachetest.WriteFile(t, policies, "scope: acme\nobjectives: [Ship]\n")
 	for _, name := range []string{"XDG_STATE_HOME", "LOCALAPPDATA", "HOME"} {
 		t.Setenv(name, dir)
 	}

@@ -24,7 +24,7 @@ import (
 // TestAuditGuide).
 
 // page returns the text of a page. name is its path in the repository.
-func page(t *testing.T, name string) string {
+func page(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", name))
 	if err != nil {
@@ -57,11 +57,11 @@ func TestDocsConfigurations(t *testing.T) {
 		for i, block := range append(blocks(page(t, name), "yaml"), indentedYAML(page(t, name))...) {
 			if strings.HasPrefix(block, "# policies/") {
 				found = true
-				writeFile(t, filepath.Join(policies, fmt.Sprintf("%d.yaml", i)), block)
+				attachetest.WriteFile(t, filepath.Join(policies, fmt.Sprintf("%d.yaml", i)), block)
 				continue
 			}
 			p := attachetest.WriteConfig(t, block)
-			if _, err := attachetest.Load(t, p); err != nil {
+			if _, err := config.Load(p, nil, nil); err != nil {
 				t.Errorf("%s: %v in\n%s", name, err, block)
 			}
 		}

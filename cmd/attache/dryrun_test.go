@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,8 +13,8 @@ import (
 	"testing/synctest"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
@@ -50,16 +49,8 @@ const askPrefix = "attache-0-"
 
 func (s transcript) dryRun(t *testing.T) {
 	p := cli.Process{Env: append(s.env, "HOME=/home/user", "ATTACHE_DRY_RUN=1"), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-	settings, err := config.Load(p, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	conn, err := assembly.Single(assembly.Options{Process: p, Log: log}, settings, assembly.ConnOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := conn.Relay()
+	settings := attachetest.Load(t, p)
+	o := assemble(t, settings, assembly.Options{Process: p}, assembly.ConnOptions{}).Relay()
 	o.IDPrefix = askPrefix
 	session := proxytest.Setup{Options: o}.Start(t)
 	defer session.Exit(nil)
@@ -100,11 +91,7 @@ func saidInScripts(t *testing.T) []transcript {
 	sent := regexp.MustCompile(`^(client|server)-?>(?: (.*))$`)
 	var all []transcript
 	for _, file := range filesLike(t, "testdata/play/*.txt") {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, script := range strings.Split(string(data), "\n-- ") {
+		for i, script := range strings.Split(page(t, "cmd/attache/"+file), "\n-- ") {
 			if !strings.Contains(script, "\nlayers chain=") {
 				continue
 			}
@@ -129,11 +116,7 @@ func saidInScripts(t *testing.T) []transcript {
 func saidInSessions(t *testing.T) []transcript {
 	var all []transcript
 	for _, file := range filesLike(t, "../../testdata/sessions/*.jsonl") {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		recorded, err := record.Read(bytes.NewReader(data))
+		recorded, err := record.Read(strings.NewReader(page(t, "cmd/attache/"+file)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,9 +81,6 @@ func serverCalls(repo string) []toolCall {
 
 // testAgents runs coding agents with a scripted model, and counts how often the model gets the briefing.
 func (l *lab) testAgents(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	for _, version := range []string{"2.1.197", "2.1.330"} {
 		t.Run("claude-"+version, func(t *testing.T) {
 			t.Parallel()
@@ -100,18 +97,11 @@ func (l *lab) testAgents(t *testing.T) {
 	})
 }
 
-// agentProgram returns the path of an agent's program. If it is not installed, the test fails in CI and is
-// skipped elsewhere.
+// agentProgram returns the path of an agent's program.
 func (l *lab) agentProgram(t *testing.T, path string) string {
 	t.Helper()
 	file := filepath.Join(l.scripts, "agents/node_modules", path)
-	if _, err := os.Stat(file); err != nil {
-		const missing = "the coding agents are missing; run on Linux, amd64: npm --prefix testdata/e2e/agents install --no-package-lock --ignore-scripts"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	requireInstalled(t, file, "the coding agents are missing; run on Linux, amd64: npm --prefix testdata/e2e/agents install --no-package-lock --ignore-scripts")
 	return file
 }
 
@@ -164,9 +154,7 @@ func (a *agent) run(t *testing.T, args ...string) string {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %v\n%s\n%s", args, err, tail(stdout.String(), 3000), tail(stderr.String(), 3000))
 	}
-	if left := mark.gone(maxWait); len(left) > 0 {
-		t.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
-	}
+	mark.requireGone(t, "the agent has exited")
 	return stdout.String()
 }
 
@@ -272,9 +260,7 @@ func (a *agent) turns(t *testing.T, flags []string, turns ...string) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, tail(stderr.String(), 3000))
 	}
-	if left := mark.gone(maxWait); len(left) > 0 {
-		t.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
-	}
+	mark.requireGone(t, "the agent has exited")
 }
 
 // awaitResult reads up to the result of a turn.

@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -12,9 +11,6 @@ import (
 
 // testServeClients connects popular programs to attache serve.
 func (l *lab) testServeClients(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	t.Run("inspector", l.testServeInspector)
 	t.Run("claude", l.testServeClaude)
 }
@@ -24,13 +20,7 @@ func (l *lab) testServeClients(t *testing.T) {
 func (l *lab) testServeInspector(t *testing.T) {
 	t.Parallel()
 	program := l.npm("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
-	if _, err := os.Stat(program); err != nil {
-		const missing = "the inspector is missing; run: npm --prefix testdata/e2e install --no-package-lock --ignore-scripts"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	requireInstalled(t, program, "the inspector is missing; run: npm --prefix testdata/e2e install --no-package-lock --ignore-scripts")
 	f := l.startFront(t, []string{l.goserver})
 	inspect := func(target string, args []string) string {
 		cmd := exec.Command("node", append([]string{program, "--cli", target}, args...)...)

@@ -40,9 +40,6 @@ type suite struct {
 // testConformance runs the official conformance suite directly and through attache, and compares each check.
 // The outcome must be the same, pass or fail, unless a difference is listed.
 func (l *lab) testConformance(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	s := l.newSuite(t)
 	t.Run("login", s.testLogins)
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
@@ -66,13 +63,7 @@ func (l *lab) newSuite(t *testing.T) *suite {
 		script: filepath.Join(packages, "@modelcontextprotocol/conformance/dist/index.js"),
 	}
 	for _, file := range []string{s.node, s.script} {
-		if _, err := os.Stat(file); err != nil {
-			const missing = "the conformance suite is missing; run on Linux, amd64: npm --prefix testdata/e2e/conformance install --no-package-lock --ignore-scripts"
-			if os.Getenv("CI") == "true" {
-				t.Fatal(missing)
-			}
-			t.Skip(missing)
-		}
+		requireInstalled(t, file, "the conformance suite is missing; run on Linux, amd64: npm --prefix testdata/e2e/conformance install --no-package-lock --ignore-scripts")
 	}
 	s.server = l.build(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	s.client = l.build(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-client")
@@ -342,9 +333,7 @@ func (s *suite) runSome(t *testing.T, least int, mode string, args ...string) ve
 	if ctx.Err() != nil {
 		t.Fatalf("the suite did not end: %v\n%s", err, tail(string(report), 4000))
 	}
-	if left := mark.gone(maxWait); len(left) > 0 {
-		t.Errorf("still running after the suite has exited:\n%s", strings.Join(left, "\n"))
-	}
+	mark.requireGone(t, "the suite has exited")
 	outcomes := map[string][]string{}
 	err = filepath.WalkDir(out, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Base(path) != "checks.json" {

@@ -56,9 +56,6 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 
 // testFill tests the most common use of attache: git_status without a path uses the session's workspace.
 func (l *lab) testFill(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	config := filepath.Join(t.TempDir(), "attache.yaml")
 	writeFiles(t, filepath.Dir(config), map[string]string{"attache.yaml": `
 arguments:
@@ -133,9 +130,6 @@ func requireNotRequired(t *testing.T, listed []byte) {
 
 // testBriefing checks that the policies are at the start of a session's first tool response, and nowhere else.
 func (l *lab) testBriefing(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	policies := t.TempDir()
 	writeFiles(t, policies, map[string]string{
 		"acme.yaml": `
@@ -240,9 +234,6 @@ func requireBriefing(t *testing.T, direct, briefed []step) {
 // testEnvironment compares the environment of a server with and without attache: it gets the session's facts,
 // but not the credential.
 func (l *lab) testEnvironment(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	const key = "atk_e2e_0123456789abcdefghijABCDEFGHIJ01"
 	s := l.everything()
 	variables := func(transcript string) map[string]string {

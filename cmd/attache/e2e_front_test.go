@@ -24,12 +24,7 @@ func (l *lab) serve(t *testing.T, server []string, flags ...string) string {
 // listen starts a server on a free address, waits until it listens, and returns the address.
 func (l *lab) listen(t *testing.T, command func(address string) []string) string {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	start := command(address)
 	cmd := exec.Command(start[0], start[1:]...)
 	cmd.Env = l.env(t)
@@ -57,9 +52,6 @@ func (l *lab) httpServer(t *testing.T, program string, stateless bool) string {
 // testChain connects an attache over stdio to attache serve, both with the same rules: the session is briefed
 // once, and the second attache does not change an argument that the first has filled.
 func (l *lab) testChain(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

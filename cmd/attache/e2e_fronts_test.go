@@ -96,7 +96,7 @@ func newFarm(t *testing.T, sockets bool) *farm {
 	f.calls, f.config = filepath.Join(dir, "calls"), filepath.Join(dir, "config.yaml")
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("ECHO_CALLS", f.calls)
-	writeFile(t, f.config, "serve: {hosts: [mcp.example.com]}\n")
+	attachetest.WriteFile(t, f.config, "serve: {hosts: [mcp.example.com]}\n")
 	for i := range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -75,9 +75,7 @@ func (l *lab) driveGo(t *testing.T, version string, command []string, steps func
 		_ = s.session.Close() // the transcript has the server's exit status
 	}
 	stop()
-	if alive := mark.gone(maxWait); len(alive) > 0 {
-		t.Errorf("still running after the client has exited:\n%s", strings.Join(alive, "\n"))
-	}
+	mark.requireGone(t, "the client has exited")
 	if ctx.Err() != nil || s.session == nil {
 		t.Fatalf("%s: %v\n--- stderr\n%s\n--- transcript\n%s", strings.Join(command, " "), ctx.Err(), tail(stderr.String(), 4000), strings.Join(s.lines, "\n"))
 	}

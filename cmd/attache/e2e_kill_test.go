@@ -31,9 +31,6 @@ done`
 // testKills kills servers and attache during calls, and checks that each call gets one answer and that no process
 // is left. E2E_KILLS is the number of kills.
 func (l *lab) testKills(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	kills := 40
 	if n := os.Getenv("E2E_KILLS"); n != "" {
 		var err error

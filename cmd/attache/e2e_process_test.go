@@ -81,6 +81,14 @@ func (m mark) gone(limit time.Duration) []string {
 	}
 }
 
+// requireGone checks that all processes of the run exit.
+func (m mark) requireGone(t *testing.T, after string) {
+	t.Helper()
+	if left := m.gone(maxWait); len(left) > 0 {
+		t.Errorf("still running after %s:\n%s", after, strings.Join(left, "\n"))
+	}
+}
+
 // testProcesses stops attache in every way in which a client does, and checks that no process is left.
 // proxy/child tests the steps that stop a server.
 func (l *lab) testProcesses(t *testing.T) {
@@ -205,9 +213,6 @@ func (s *startedCommand) initialize(t *testing.T) {
 // testDeath makes a server exit during a call: the call gets an error with the exit status and the last output,
 // and attache exits with the same status.
 func (l *lab) testDeath(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	for _, c := range []client{v1, v2Legacy} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

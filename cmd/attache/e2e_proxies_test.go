@@ -22,9 +22,6 @@ import (
 // testProxies puts the reverse proxies of packaging, with other addresses and files, in front of attache serve,
 // if they are installed: in both eras, events arrive one by one, and a call may take long.
 func (l *lab) testProxies(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"front.yaml": "serve: {hosts: [mcp.example.com]}\n"})
 	f := l.startFront(t, []string{l.goserver}, "--config", filepath.Join(dir, "front.yaml"))

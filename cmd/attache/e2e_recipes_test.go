@@ -30,9 +30,6 @@ func (l *lab) recipe(t *testing.T, name string) string {
 // testGitRecipe calls each tool of the git server through attache with the git recipe, with and without the
 // path, and checks that the recipe's tools use the workspace's path.
 func (l *lab) testGitRecipe(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	copies := t.TempDir()
 	command := append([]string{l.tee, copies, "server"}, l.git().command...)
 	w := l.startWild(t, l.through(command, "--config", l.recipe(t, "git")), t.TempDir(), []string{"ATTACHE_WORKSPACE=" + l.repo})
@@ -213,9 +210,6 @@ func (r *pushRace) try(flags ...string) map[string]string {
 // testForcedPush forces a push to a real repository in many ways. Without attache many of them destroy the
 // colleague's commit; with the git recipe none does.
 func (l *lab) testForcedPush(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	count := 0
 	for way, gone := range l.newPushRace(t).try() {
 		if gone != "" {

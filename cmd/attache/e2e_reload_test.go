@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,22 +13,15 @@ import (
 
 // testReload changes the configuration during a session with a real server, with and without SIGHUP.
 func (l *lab) testReload(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	for _, c := range []struct {
 		name   string
 		signal bool
 	}{{"SIGHUP", true}, {"watched", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			config := filepath.Join(t.TempDir(), "config.yaml")
-			write := func(text string) {
-				t.Helper()
-				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			dir := t.TempDir()
+			config := filepath.Join(dir, "config.yaml")
+			write := func(text string) { writeFiles(t, dir, map[string]string{"config.yaml": text}) }
 			write("access: {rules: []}\n")
 			s := l.start(t, append([]string{l.relay, "--config", config, "--"}, l.everything().command...))
 			s.initialize(t)

@@ -20,9 +20,6 @@ import (
 // testRestart runs coding agents with a server that crashes twice, and checks that the calls after each crash
 // work (docs/restart.md).
 func (l *lab) testRestart(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	t.Run("codex", func(t *testing.T) {
 		t.Parallel()
 		a := l.newFrailAgent(t, l.agentProgram(t, "codex/vendor/x86_64-unknown-linux-musl/bin/codex"), responses{})
@@ -158,7 +155,5 @@ func (term *terminal) end() {
 func (term *terminal) close() {
 	term.Helper()
 	term.end()
-	if left := term.mark.gone(maxWait); len(left) > 0 {
-		term.Errorf("still running after the agent has exited:\n%s", strings.Join(left, "\n"))
-	}
+	term.mark.requireGone(term.T, "the agent has exited")
 }

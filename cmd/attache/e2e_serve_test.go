@@ -22,9 +22,6 @@ import (
 // testServe puts attache serve in front of stdio servers, and checks that clients over Streamable HTTP see the
 // same as clients of the server itself over stdio.
 func (l *lab) testServe(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	fixture := []string{"handshake", "tools", "content", "ask", "progress", "large"}
 	for _, row := range []struct {
 		server    server
@@ -217,9 +214,7 @@ func (l *lab) testServeDrain(t *testing.T) {
 	if err := f.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if alive := f.mark.gone(maxWait); len(alive) > 0 {
-		t.Errorf("still running after the drain: %v", alive)
-	}
+	f.mark.requireGone(t, "the drain")
 
 	f = l.startFront(t, l.everything().command)
 	second := post("", initialize)
@@ -231,7 +226,5 @@ func (l *lab) testServeDrain(t *testing.T) {
 	}
 	_ = f.cmd.Process.Kill()
 	_ = f.cmd.Wait()
-	if alive := f.mark.gone(maxWait); len(alive) > 0 {
-		t.Errorf("still running after SIGKILL: %v", alive)
-	}
+	f.mark.requireGone(t, "SIGKILL")
 }

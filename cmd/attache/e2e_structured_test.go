@@ -12,9 +12,6 @@ import (
 // testStructured tests the briefing in structuredContent for all tools of real servers, with clients that
 // validate it against the output schema from tools/list.
 func (l *lab) testStructured(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
 		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefingText + "]\n",

@@ -21,9 +21,6 @@ func waitFor(text string) toolCall {
 // exchange messages, the child's result precedes the parent's next result from another server, and a message
 // restarts the finished child.
 func (l *lab) testTeams(t *testing.T) {
-	if l.standIn {
-		t.Skip("needs attache")
-	}
 	t.Run("claude", func(t *testing.T) {
 		t.Parallel()
 		l.team(t, func(a *agent, program string, flags []string) (command, resume []string, form string) {

@@ -374,7 +374,5 @@ func (w *wildSession) close() {
 	for range w.frames {
 	}
 	_ = w.cmd.Wait() // the exit status does not matter
-	if left := w.mark.gone(maxWait); len(left) > 0 {
-		w.t.Errorf("still running after the client has exited:\n%s", strings.Join(left, "\n"))
-	}
+	w.mark.requireGone(w.t, "the client has exited")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -10,10 +9,7 @@ import (
 
 // docs/explain.md shows the output of the script explain_docs.
 func TestExplainDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/explain.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := page(t, "docs/explain.md")
 	script, err := txtar.ParseFile("testdata/script/explain_docs.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +20,7 @@ func TestExplainDocs(t *testing.T) {
 			continue
 		}
 		shown++
-		if !strings.Contains(string(page), "\n"+string(f.Data)+"```\n") {
+		if !strings.Contains(page, "\n"+string(f.Data)+"```\n") {
 			t.Errorf("docs/explain.md does not show %s of the script as it is", f.Name)
 		}
 	}

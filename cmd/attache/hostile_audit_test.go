@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -23,10 +20,7 @@ func auditedSettings(t *testing.T, config string) (*config.Settings, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := attachetest.WriteConfig(t, fmt.Sprintf(config, file))
-	s, err := attachetest.Load(t, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := attachetest.Load(t, p)
 	return s, file
 }
 
@@ -46,7 +40,7 @@ func TestHostileFramesAreAudited(t *testing.T) {
 			t.Run(name+"/"+f.Name, func(t *testing.T) {
 				t.Parallel()
 				s, file := auditedSettings(t, config)
-				relayAudited(t, s, hello+string(f.Bytes)+"\n")
+				relayLines(t, s, hello+string(f.Bytes)+"\n")
 				records, err := os.ReadFile(file)
 				if err != nil || !bytes.Contains(records, []byte(`"kind":"call"`)) && !bytes.Contains(records, []byte(`"kind":"aside"`)) {
 					t.Errorf("there is no record of %.300q: %s, %v", f.Bytes, records, err)
@@ -65,25 +59,6 @@ func readAsCall(frame []byte) bool {
 	return false
 }
 
-// relayAudited relays the client's lines to a server that answers.
-func relayAudited(t *testing.T, s *config.Settings, client string) {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	conn, err := assembly.Single(assembly.Options{Audit: true, Log: log}, s, assembly.ConnOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := newRecordingServer()
-	o := conn.Relay()
-	o.ClientIn, o.ClientOut = strings.NewReader(client), &bytes.Buffer{}
-	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
-	if err := proxy.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	conn.Close()
-	conn.Shared().Close()
-}
-
 // The audit is at its place in the chain, and survives a reload of the configuration.
 func TestAuditInTheChain(t *testing.T) {
 	const rules = ", access: {default: deny}, policy: {dir: ., scope: a}"
@@ -98,10 +73,7 @@ func TestAuditInTheChain(t *testing.T) {
 	}
 	for _, test := range tests {
 		s, _ := auditedSettings(t, test.config)
-		conn, err := assembly.Single(assembly.Options{Audit: true, Log: slog.New(slog.DiscardHandler)}, s, assembly.ConnOptions{Control: new(proxy.Control)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := assemble(t, s, assembly.Options{Audit: true}, assembly.ConnOptions{Control: new(proxy.Control)})
 		first := conn.Names()
 		if _, err := conn.Shared().Reload(s); err != nil {
 			t.Fatal(err)

@@ -82,16 +82,12 @@ func framesOf(text string) string {
 
 // hostileTexts returns the URIs of uris.txt, and names that some parser takes for a name in a rule.
 func hostileTexts(t testing.TB) []string {
-	data, err := os.ReadFile("../../testdata/hostile/uris.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
 	texts := []string{
 		"force", "Force", " force", "force\t", "\u200bforce", "for\u00adce", "\ufeffforce", "options", "opt\u0131ons", "OPT\u0130ONS", "tenant\u00a0", "TENANT",
 		"__proto__", "constructor", "arguments ", "argumentſ", "urı", "URİ", "uri\u0307", "drop", "secret_plan",
 		"tools/call ", "Tools/Call", "tools/call\n", "resources/Read", "Resources/read\u200b", "PROMPTS/GET",
 	}
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(page(t, "testdata/hostile/uris.txt")) {
 		if row := strings.SplitN(strings.TrimSuffix(line, "\n"), " | ", 3); len(row) == 3 && line[0] != '#' {
 			texts = append(texts, wire.Value{Raw: []byte(`"` + row[2] + `"`)}.Text())
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
@@ -70,6 +70,23 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
+// TestHostileFramesRewrite is TestHostileFrames with a hidden tool instead of a denied one, and a set argument
+// instead of a pinned one: no parser finds either rule bypassed.
+func TestHostileFramesRewrite(t *testing.T) {
+	s := loadHostile(t, "../../testdata/hostile/rewrite.yaml")
+	for _, f := range proxytest.Frames(t, hostileFrames) {
+		t.Run(f.Name, func(t *testing.T) {
+			reached, _ := relayLines(t, s, hello+listTools+string(f.Bytes)+"\n"+goodCall)
+			if !strings.HasSuffix(reached, goodCall) {
+				t.Fatalf("the session did not live: %.2000q reached the server", reached)
+			}
+			requireRulesHold(t, reached)
+			reached, _ = relayLines(t, s, hello+string(f.Bytes)+"\n")
+			requireRulesHold(t, reached)
+		})
+	}
+}
+
 // FuzzHostileFrames sends arbitrary bytes the same way.
 func FuzzHostileFrames(f *testing.F) {
 	s := loadHostileRules(f)
@@ -108,22 +125,14 @@ func loadHostile(t testing.TB, file string) *config.Settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := config.Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return attachetest.Load(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}})
 }
 
 // relayLines relays the client's lines to a server with the layers and rules of s, and returns the output to the
 // server and to the client.
 func relayLines(t testing.TB, s *config.Settings, client string) (reached, answered string) {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	conn, err := assembly.Single(assembly.Options{Log: log}, s, assembly.ConnOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assemble(t, s, assembly.Options{Audit: true}, assembly.ConnOptions{})
 	server := newRecordingServer()
 	var out bytes.Buffer
 	o := conn.Relay()
@@ -133,6 +142,8 @@ func relayLines(t testing.TB, s *config.Settings, client string) (reached, answe
 	if err := proxy.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
+	conn.Close()
+	conn.Shared().Close()
 	return server.input.String(), out.String()
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,11 +13,7 @@ func TestHTTPCases(t *testing.T) {
 	text := sources(t, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 	scripts, _ := filepath.Glob("../../proxy/front/testdata/*.txtar")
 	for _, file := range scripts {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += string(data)
+		text += page(t, strings.TrimPrefix(filepath.ToSlash(file), "../../"))
 	}
 	names := regexp.MustCompile(`(?m)(^func Test|^-- |^\t\t\{(name: )?")([FU]\d\d ?)+`).FindAllString(text, -1)
 	numbers := strings.Join(names, "\n")

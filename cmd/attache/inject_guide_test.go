@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,16 +11,13 @@ import (
 
 // The examples in docs/inject.md have the input and output that it shows.
 func TestInjectGuide(t *testing.T) {
-	data, err := os.ReadFile("../../docs/inject.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	guide := page(t, "docs/inject.md")
 	blocks := map[string]string{}
-	for _, m := range regexp.MustCompile("(?s)```([a-z ]+)\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
+	for _, m := range regexp.MustCompile("(?s)```([a-z ]+)\n(.*?)```").FindAllStringSubmatch(guide, -1) {
 		blocks[m[1]] = m[2]
 	}
 	p := attachetest.WriteConfig(t, blocks["yaml"])
-	line := regexp.MustCompile(`attache inject (.*) \.mcp\.json`).FindStringSubmatch(string(data))
+	line := regexp.MustCompile(`attache inject (.*) \.mcp\.json`).FindStringSubmatch(guide)
 	p.Args = append([]string{"inject"}, strings.Fields(line[1])...)
 	var out, stderr strings.Builder
 	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(blocks["json in"]), &out, &stderr

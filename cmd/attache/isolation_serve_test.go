@@ -19,8 +19,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -57,17 +57,14 @@ func TestServedSessionsAreIsolated(t *testing.T) {
 	sessions, principals := number(t, "ATTACHE_ISOLATION_SESSIONS", 16), number(t, "ATTACHE_ISOLATION_PRINCIPALS", 4)
 	calls := number(t, "ATTACHE_ISOLATION_CALLS", 1500)
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "config.yaml"), servedConfig)
+	attachetest.WriteFile(t, filepath.Join(dir, "config.yaml"), servedConfig)
 	keys := make([]string, principals)
 	for n := range principals {
-		key, _, err := identity.Create(filepath.Join(dir, "keys.yaml"), identity.Attributes{
+		key, _ := attachetest.CreateKey(t, filepath.Join(dir, "keys.yaml"), identity.Attributes{
 			User: fmt.Sprintf("user-%d", n), Tenant: fmt.Sprintf("tenant-%d", n), Scope: fmt.Sprintf("scope-%d", n),
-		}, "", 0, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		keys[n] = key
-		writeFile(t, filepath.Join(dir, "policies", fmt.Sprintf("%d.yaml", n)), fmt.Sprintf("scope: scope-%d\nobjectives: [Work for goal-%d]\n", n, n))
+		attachetest.WriteFile(t, filepath.Join(dir, "policies", fmt.Sprintf("%d.yaml", n)), fmt.Sprintf("scope: scope-%d\nobjectives: [Work for goal-%d]\n", n, n))
 	}
 	url := serveEcho(t, filepath.Join(dir, "config.yaml"))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * sessions}}

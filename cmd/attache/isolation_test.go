@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -58,13 +57,7 @@ const (
 // workspace of another session, and no rate uses another's bucket. A fifth of the attaches have several
 // conversations, each with its own token. ATTACHE_ISOLATION_CALLS is the total number of calls.
 func TestSessionsAreIsolated(t *testing.T) {
-	calls := 5000
-	if given := os.Getenv("ATTACHE_ISOLATION_CALLS"); given != "" {
-		var err error
-		if calls, err = strconv.Atoi(given); err != nil {
-			t.Fatal(err)
-		}
-	}
+	calls := number(t, "ATTACHE_ISOLATION_CALLS", 5000)
 	dir := t.TempDir()
 	var all []*isolatedSession
 	for i := range isolationRelays {
@@ -107,7 +100,7 @@ func newIsolatedSession(t *testing.T, dir string, i int) *isolatedSession {
 	own := filepath.Join(dir, strconv.Itoa(i))
 	write := func(name, text string) string {
 		path := filepath.Join(own, name)
-		writeFile(t, path, text)
+		attachetest.WriteFile(t, path, text)
 		return path
 	}
 	write("jwks.json", string(attachetest.KeySet()))
@@ -121,11 +114,8 @@ func newIsolatedSession(t *testing.T, dir string, i int) *isolatedSession {
 	s.conversations = []conversation{c}
 	switch i % 5 {
 	case 0:
-		key, _, err := identity.Create(filepath.Join(own, "keys.yaml"),
-			identity.Attributes{User: c.User, Tenant: c.Tenant, Permissions: []string{"records:read"}}, "", 0, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		key, _ := attachetest.CreateKey(t, filepath.Join(own, "keys.yaml"),
+			identity.Attributes{User: c.User, Tenant: c.Tenant, Permissions: []string{"records:read"}})
 		env = append(append(env, operator...), "ATTACHE_API_KEY="+key)
 	case 1:
 		env = append(append(env, operator...), "ATTACHE_TOKEN_FILE="+write("token", token(c)))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
@@ -34,23 +35,12 @@ func TestKeysInTheDatabase(t *testing.T) {
 		if dir == second {
 			text = strings.Replace(text, "keys_file: keys.yaml, ", "", 1)
 		}
-		writeFile(t, filepath.Join(dir, "config.yaml"), text)
-		writeFile(t, filepath.Join(dir, "files.yaml"), "identity: {keys_file: keys.yaml}\n")
+		attachetest.WriteFile(t, filepath.Join(dir, "config.yaml"), text)
+		attachetest.WriteFile(t, filepath.Join(dir, "files.yaml"), "identity: {keys_file: keys.yaml}\n")
 	}
 	key := func(dir, config string, args ...string) string {
 		t.Helper()
-		for {
-			cmd := exec.Command("attache", append(args, "--config", filepath.Join(dir, config))...)
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			switch {
-			case err == nil:
-				return strings.TrimSpace(string(out))
-			case !strings.Contains(stderr.String(), "the database is not available"): // slow, on a busy machine
-				t.Fatalf("attache %v: %v\n%s", args, err, stderr.String())
-			}
-		}
+		return withStore(t, filepath.Join(dir, config), args...)
 	}
 	key(first, "config.yaml", "store", "migrate")
 	ada := key(first, "files.yaml", "key", "create", "--user", "ada")
@@ -106,4 +96,22 @@ func TestKeysInTheDatabase(t *testing.T) {
 	for ask(eve) != accepted { // until the front asks again
 	}
 	want("bob, with the database again", bob, http.StatusUnauthorized)
+}
+
+// withStore runs attache with a configuration until the database answers, which may take long on a busy machine.
+// It returns the output.
+func withStore(t *testing.T, config string, args ...string) string {
+	t.Helper()
+	for {
+		cmd := exec.Command("attache", append(args, "--config", config)...)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		switch {
+		case err == nil:
+			return strings.TrimSpace(string(out))
+		case !strings.Contains(stderr.String(), "the database is not available"):
+			t.Fatalf("attache %v: %v\n%s", args, err, stderr.String())
+		}
+	}
 }

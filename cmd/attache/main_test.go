@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -68,15 +67,4 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector, "remoteserver": remoteServer, "oauthserver": oauthServer, "oauth": oauthCommand},
 	})
-}
-
-// writeFile writes a file that only the user can read. It makes the directory if there is none.
-func writeFile(t testing.TB, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
@@ -38,25 +40,29 @@ func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Lay
 	words := strings.Split(arg, ",")
 	p := cli.Process{Env: words[1:], Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	p.Env = append(p.Env, "ATTACHE_CONFIG="+filepath.Join(dir, words[0]+".yaml"))
-	settings, err := config.Load(p, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := attachetest.Load(t, p)
 	return chainWith(t, s, p, settings)
 }
 
 // chainWith returns the chain of settings as one layer.
 func chainWith(t *testing.T, s *proxytest.Session, p cli.Process, settings *config.Settings) middleware.Layer {
 	t.Helper()
-	conn, err := assembly.Single(assembly.Options{Process: p, Log: slog.New(notes{s})}, settings, assembly.ConnOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers := conn.Relay().Layers
+	layers := assemble(t, settings, assembly.Options{Process: p, Log: slog.New(notes{s})}, assembly.ConnOptions{}).Relay().Layers
 	layer := middleware.Needs(layers...)
 	layer.Name = "chain"
 	layer.Wrap = func(next middleware.Handler) middleware.Handler { return middleware.Chain(next, layers...) }
 	return layer
+}
+
+// assemble returns the connection of one session. Without a log, nothing is logged.
+func assemble(t testing.TB, s *config.Settings, o assembly.Options, c assembly.ConnOptions) *assembly.Conn {
+	t.Helper()
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	conn, err := assembly.Single(o, s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 // private copies a directory to one whose files only the user can read, as key files require.

@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
@@ -32,9 +31,9 @@ func TestRatesOfTwoProcesses(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	dir, url := t.TempDir(), cluster.Database()
 	for _, down := range []string{"closed", "share"} {
-		writeFile(t, filepath.Join(dir, down+".yaml"), fmt.Sprintf(ratesConfig, url, down))
+		attachetest.WriteFile(t, filepath.Join(dir, down+".yaml"), fmt.Sprintf(ratesConfig, url, down))
 	}
-	migrateStore(t, filepath.Join(dir, "closed.yaml"))
+	withStore(t, filepath.Join(dir, "closed.yaml"), "store", "migrate")
 
 	one, two := startRated(t, dir, "closed"), startRated(t, dir, "closed")
 	lost := 0 // loans whose answer was too late on a busy machine
@@ -80,19 +79,6 @@ func TestRatesOfTwoProcesses(t *testing.T) {
 	for i := range 11 {
 		if got := callRated(t, alone); got != passed && i < 10 || got != limited && i == 10 {
 			t.Errorf("rates.down share, call %d while the database is away: %s", i+1, got)
-		}
-	}
-}
-
-func migrateStore(t *testing.T, config string) {
-	t.Helper()
-	for {
-		out, err := exec.Command("attache", "store", "migrate", "--config", config).CombinedOutput()
-		switch {
-		case err == nil:
-			return
-		case !strings.Contains(string(out), "the database is not available"): // slow, on a busy machine
-			t.Fatalf("attache store migrate: %v\n%s", err, out)
 		}
 	}
 }

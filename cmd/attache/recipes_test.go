@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/recipes"
@@ -30,7 +30,7 @@ var sampleParameters = map[string]string{
 func TestRecipes(t *testing.T) {
 	for _, r := range recipes.All() {
 		t.Run(r.Name, func(t *testing.T) {
-			listed := readRecipeFile(t, r.Name+".txt")
+			listed := page(t, "cmd/attache/testdata/recipes/"+r.Name+".txt")
 			server := regexp.MustCompile(`^# (\S+) `).FindStringSubmatch(listed)
 			if server == nil {
 				t.Fatalf("testdata/recipes/%s.txt does not begin with the package", r.Name)
@@ -46,24 +46,15 @@ func TestRecipes(t *testing.T) {
 				checkListed(t, r.Name, listed, rule.Tools, "")
 			}
 			script := "layers chain=recipe\n"
-			for _, diff := range strings.Split(readRecipeFile(t, r.Name+".diff"), "\n\n") {
+			for _, diff := range strings.Split(page(t, "cmd/attache/testdata/recipes/"+r.Name+".diff"), "\n\n") {
 				script += play(t, r.Name, strings.TrimSuffix(diff, "\n")+"\n")
 			}
 			file := filepath.Join(t.TempDir(), "script.txt")
-			writeFile(t, file, script)
+			attachetest.WriteFile(t, file, script)
 			chain := func(s *proxytest.Session, _ string) middleware.Layer { return chainWith(t, s, p, settings) }
 			proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"chain": chain}}.Play(t, file)
 		})
 	}
-}
-
-func readRecipeFile(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "recipes", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 // loadRecipe returns the settings for a server of a user who added the recipe.
@@ -82,7 +73,7 @@ func loadRecipe(t *testing.T, r recipes.Recipe, server string) (cli.Process, *co
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	writeFile(t, file, string(content))
+	attachetest.WriteFile(t, file, string(content))
 	p := cli.Process{
 		Env:   []string{"ATTACHE_CONFIG=" + file, "ATTACHE_WORKSPACE=/src/shop", "ATTACHE_TRUST=sandboxed"},
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
@@ -30,12 +31,12 @@ func TestRulesGuide(t *testing.T) {
 		}
 		played++
 		name = strings.Map(fileLetter, name)
-		writeFile(t, filepath.Join(dir, name+".yaml"), strings.Join(blocks(section, "yaml"), "\n"))
+		attachetest.WriteFile(t, filepath.Join(dir, name+".yaml"), strings.Join(blocks(section, "yaml"), "\n"))
 		script := "layers chain=" + strings.Join(append([]string{name}, strings.Fields(env[1])...), ",") + "\n"
 		for _, diff := range blocks(section, "diff") {
 			script += play(t, name, diff)
 		}
-		writeFile(t, filepath.Join(dir, name+".txt"), script)
+		attachetest.WriteFile(t, filepath.Join(dir, name+".txt"), script)
 	}
 	if played == 0 {
 		t.Fatal("the guide has no section to play")

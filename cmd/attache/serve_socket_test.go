@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // listen returns a listener that is closed after the test.
@@ -115,8 +117,8 @@ func TestServeContinuesAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	config := filepath.Join(dir, "config.yaml")
-	writeFile(t, config, "policy: {dir: policies, scope: acme}\n")
-	writeFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship it]\n")
+	attachetest.WriteFile(t, config, "policy: {dir: policies, scope: acme}\n")
+	attachetest.WriteFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship it]\n")
 	l := listen(t, "tcp", "127.0.0.1:0")
 	var session string
 	for i, end := range []os.Signal{syscall.SIGKILL, syscall.SIGTERM, nil} {

@@ -2,15 +2,14 @@ package main
 
 import (
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
@@ -25,15 +24,7 @@ func TestSessions(t *testing.T) {
 		if _, err := os.Stat(rules); err == nil {
 			p.Env = append(p.Env, "ATTACHE_CONFIG="+rules)
 		}
-		s, err := config.Load(p, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		log := slog.New(slog.DiscardHandler)
-		conn, err := assembly.Single(assembly.Options{Process: p, Log: log}, s, assembly.ConnOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return conn.Relay()
+		s := attachetest.Load(t, p)
+		return assemble(t, s, assembly.Options{Process: p}, assembly.ConnOptions{}).Relay()
 	})
 }

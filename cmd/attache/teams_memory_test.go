@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // buildReleased builds attache like a release, and puts it first in PATH.
@@ -34,7 +36,7 @@ func BenchmarkStartWithTeams(b *testing.B) {
 	server := `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; cat`
 	start := func(teams string) time.Duration {
 		file := filepath.Join(dir, teams+".yaml")
-		writeFile(b, file, "teams: {enabled: "+teams+"}\n")
+		attachetest.WriteFile(b, file, "teams: {enabled: "+teams+"}\n")
 		begun := time.Now()
 		m := startMember(tm, tm.env(), "--config", file, "--workspace-id", "w", "--session", "s", "--", "sh", "-c", server)
 		took := time.Since(begun)
@@ -62,7 +64,7 @@ func BenchmarkSpawnedSession(b *testing.B) {
 	buildReleased(b, dir)
 	tm := writeTeam(&testing.T{}, dir, "0s")
 	config := "teams: {enabled: true, spawn_every: 0s, max_children: 1000, max_sessions: 1000}\nagents: {agent: {command: [sleep, '3600']}}\n"
-	writeFile(b, filepath.Join(dir, "config", "attache", "config.yaml"), config)
+	attachetest.WriteFile(b, filepath.Join(dir, "config", "attache", "config.yaml"), config)
 	b.Cleanup(tm.stopAgents)
 	m := startMember(tm, tm.env(), "teams", "--workspace", dir)
 	b.Cleanup(m.leave)

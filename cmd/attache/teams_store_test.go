@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
@@ -21,7 +22,7 @@ func machines(t *testing.T) (*pgtest.Cluster, []*team) {
 		tm := writeTeam(t, t.TempDir(), "0s")
 		file := filepath.Join(tm.dir, "config", "attache", "config.yaml")
 		text := fmt.Sprintf(teamsConfig, "0s") + fmt.Sprintf("store: {url: %q}\n", url)
-		writeFile(t, file, text)
+		attachetest.WriteFile(t, file, text)
 		all = append(all, tm)
 	}
 	return cluster, all

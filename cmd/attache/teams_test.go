@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // teamsConfig returns the settings of the tests of teams. The agent is a program of the tests: see teamsAgent.
@@ -44,7 +46,7 @@ func newTeam(t *testing.T, every string) *team {
 // writeTeam makes a team in a directory.
 func writeTeam(t *testing.T, dir, every string) *team {
 	t.Helper()
-	writeFile(t, filepath.Join(dir, "config", "attache", "config.yaml"), fmt.Sprintf(teamsConfig, every))
+	attachetest.WriteFile(t, filepath.Join(dir, "config", "attache", "config.yaml"), fmt.Sprintf(teamsConfig, every))
 	for _, name := range []string{"proj", "proj2"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
 // The configuration that docs/threat-model.md recommends is valid.
@@ -18,7 +19,7 @@ func TestThreatModelConfiguration(t *testing.T) {
 		t.Fatal("the page has no configuration")
 	}
 	for _, text := range configurations {
-		if _, err := attachetest.Load(t, attachetest.WriteConfig(t, text)); err != nil {
+		if _, err := config.Load(attachetest.WriteConfig(t, text), nil, nil); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -52,11 +53,7 @@ func TestCanResume(t *testing.T) {
 // with an API key is resumed only by its own user.
 func TestResumedWhereItHasRun(t *testing.T) {
 	dir := t.TempDir()
-	db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(dir, "teams.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openRegistry(t, dir, 0)
 	_, child := createAgent(t, db, db)
 	if _, err := db.EndRun(t.Context(), teams.RunRef{Ref: child.Ref, Run: 1}, teams.Ending{}); err != nil {
 		t.Fatal(err)
@@ -89,6 +86,17 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	if n := runs(nil); n != 2 {
 		t.Errorf("the machine of the agent has begun run %d", n)
 	}
+}
+
+// openRegistry opens the registry in a directory with a clock that is slow.
+func openRegistry(t *testing.T, dir string, slow time.Duration) *teams.Store {
+	t.Helper()
+	db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(dir, "teams.db"), Now: func() time.Time { return time.Now().Add(-slow) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // createAgent creates a session in parents and an agent of it in db.

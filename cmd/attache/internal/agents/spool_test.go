@@ -61,9 +61,8 @@ func TestSpool(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the end was reported, but its file still exists")
 	}
-	taking, err := db.Take(t.Context(), parent.Ref, teams.TakeOption{Limit: teams.ReadLimit})
-	if err != nil || len(taking.Messages) != 1 || taking.Messages[0].Body != end.Report {
-		t.Errorf("the parent was told %+v, %v", taking, err)
+	if got := onlyMessage(t, db, parent); got != end.Report {
+		t.Errorf("the parent was told %q", got)
 	}
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -102,15 +101,7 @@ func TestSpool(t *testing.T) {
 
 // An end is reported to the registry that has its run.
 func TestSpoolOfRegistries(t *testing.T) {
-	open := func() *teams.Store {
-		db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(t.TempDir(), "teams.db")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return db
-	}
-	mine, other := open(), open()
+	mine, other := openRegistry(t, t.TempDir(), 0), openRegistry(t, t.TempDir(), 0)
 	outputs := t.TempDir()
 	end := &spooledEnd{mine.Address(), teams.RunRef{Ref: teams.Ref{ID: "s_1"}, Run: 1}, teams.Ending{Report: "done"}}
 	if err := end.write(outputs); err != nil {

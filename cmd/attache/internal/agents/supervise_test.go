@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -25,25 +26,8 @@ func TestOnParentEnd(t *testing.T) {
 	} {
 		t.Run(test.onParentEnd, func(t *testing.T) {
 			dir := t.TempDir()
-			path, end := filepath.Join(dir, "teams.db"), filepath.Join(dir, "end")
-			open := func(ago time.Duration) *teams.Store {
-				db, err := teams.Open(t.Context(), teams.Options{Path: path, Now: func() time.Time { return time.Now().Add(-ago) }})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = db.Close() })
-				return db
-			}
-			past, now := open(teams.ParentGone+time.Minute), open(0)
+			past, now := openRegistry(t, dir, teams.ParentGone+time.Minute), openRegistry(t, dir, 0)
 			parent, child := createAgent(t, past, now) // the parent has been silent for too long
-			order, err := json.Marshal(Order{
-				Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
-				Argv:      []string{"sh", "-c", "until test -e end; do sleep 0.01; done"},
-				TimeLimit: time.Hour, OnParentEnd: test.onParentEnd,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			if test.onParentEnd != "stop" {
 				go func() { // end the agent when the supervisor has seen that the parent is over
 					for seen := child.LastActive; ; time.Sleep(time.Millisecond) {
@@ -51,18 +35,15 @@ func TestOnParentEnd(t *testing.T) {
 							break
 						}
 					}
-					_ = os.WriteFile(end, nil, 0o600)
+					_ = os.WriteFile(filepath.Join(dir, "end"), nil, 0o600)
 				}()
 			}
-			if err := Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard}); err != nil {
+			order := Order{Argv: []string{"sh", "-c", "until test -e end; do sleep 0.01; done"}, OnParentEnd: test.onParentEnd}
+			if err := supervise(t, dir, child, order); err != nil {
 				t.Fatal(err)
 			}
-			taking, err := now.Take(t.Context(), parent.Ref, teams.TakeOption{Limit: teams.ReadLimit})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(taking.Messages) != 1 || !strings.HasPrefix(taking.Messages[0].Body, test.want) {
-				t.Errorf("the parent was told %+v, want one result %q…", taking.Messages, test.want)
+			if got := onlyMessage(t, now, parent); !strings.HasPrefix(got, test.want) {
+				t.Errorf("the parent was told %q, want %q…", got, test.want)
 			}
 		})
 	}
@@ -71,24 +52,12 @@ func TestOnParentEnd(t *testing.T) {
 // An agent does not start if its session was ended meanwhile.
 func TestEndedBeforeStart(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "teams.db")
-	db, err := teams.Open(t.Context(), teams.Options{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := openRegistry(t, dir, 0)
 	parent, child := createAgent(t, db, db)
 	if _, err := db.EndByOperator(t.Context(), child.Ref); err != nil {
 		t.Fatal(err)
 	}
-	order, err := json.Marshal(Order{
-		Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
-		Argv: []string{"touch", "started"}, TimeLimit: time.Hour,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard}); err == nil {
+	if err := supervise(t, dir, child, Order{Argv: []string{"touch", "started"}}); err == nil {
 		t.Error("the supervisor returned no error")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
@@ -112,41 +81,49 @@ func TestStartIsRecorded(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := filepath.Join(dir, "teams.db")
-			db, err := teams.Open(t.Context(), teams.Options{Path: path})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := openRegistry(t, dir, 0)
 			parent, child := createAgent(t, db, db)
-			order, err := json.Marshal(Order{
-				Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
-				Argv: []string{"touch", "started"}, TimeLimit: time.Hour,
-				Server: "attache-teams", Audit: config.AuditSettings{File: filepath.Join(dir, test.file), Required: test.required},
+			err := supervise(t, dir, child, Order{
+				Argv: []string{"touch", "started"}, Server: "attache-teams",
+				Audit: config.AuditSettings{File: filepath.Join(dir, test.file), Required: test.required},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard})
 			if (err == nil) != test.started {
 				t.Errorf("the supervisor returned %v", err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "started")); (err == nil) != test.started {
 				t.Errorf("the agent: %v, want started %v", err, test.started)
 			}
-			taking, err := db.Take(t.Context(), parent.Ref, teams.TakeOption{Limit: teams.ReadLimit})
-			if err != nil || len(taking.Messages) != 1 {
-				t.Fatalf("the parent was told %+v, %v", taking, err)
-			}
 			want := "finished after "
 			if !test.started {
 				want = "could not start: its start could not be recorded"
 			}
-			if body := taking.Messages[0].Body; !strings.HasPrefix(body, want) {
-				t.Errorf("the parent was told %q, want %q…", body, want)
+			if got := onlyMessage(t, db, parent); !strings.HasPrefix(got, want) {
+				t.Errorf("the parent was told %q, want %q…", got, want)
 			}
 		})
 	}
+}
+
+// supervise runs the supervisor of the first run of an agent, with the registry and its outputs in dir.
+func supervise(t *testing.T, dir string, agent *teams.Session, o Order) error {
+	t.Helper()
+	o.Store, o.Outputs, o.Dir = filepath.Join(dir, "teams.db"), dir, dir
+	o.Run, o.Env, o.TimeLimit = teams.RunRef{Ref: agent.Ref, Run: 1}, os.Environ(), time.Hour
+	order, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Supervise(t.Context(), bytes.NewReader(order), nopCloser{io.Discard})
+}
+
+// onlyMessage returns the body of the only message in the mailbox of a session.
+func onlyMessage(t *testing.T, db *teams.Store, of *teams.Session) string {
+	t.Helper()
+	taking, err := db.Take(t.Context(), of.Ref, teams.TakeOption{Limit: teams.ReadLimit})
+	if err != nil || len(taking.Messages) != 1 {
+		t.Fatalf("the mailbox has %+v, %v", taking, err)
+	}
+	return taking.Messages[0].Body
 }
 
 type nopCloser struct{ io.Writer }

@@ -21,10 +21,7 @@ func TestAccessEnforces(t *testing.T) {
 		"access: {rates: [{tools: [x], per: user, limit: 1/s}]}":                          "trace capture arguments access catalog",
 		"access: {default: deny}\npolicy: {dir: /p}\nrewrite: [{tools: [x], hide: true}]": "trace capture rewrite access-list arguments access briefing catalog",
 	} {
-		s, err := attachetest.Load(t, attachetest.WriteConfig(t, text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := attachetest.Load(t, attachetest.WriteConfig(t, text))
 		log := slog.New(slog.DiscardHandler)
 		conn, err := Single(Options{Log: log}, s, ConnOptions{})
 		if err != nil {

@@ -47,10 +47,7 @@ func TestMessageIsJudgedByItsSender(t *testing.T) {
 func recordAside(t *testing.T, client *Client) wire.Value {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := attachetest.WriteConfig(t, "audit: {file: "+path+"}\narguments: [{tools: [\"*\"], argument: user, value: principal.user, mode: pin}]\n")
-	settings, err := attachetest.Load(t, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := attachetest.Load(t, p)
 	shared, err := Compile(Options{Process: p, Audit: true, Log: slog.New(slog.DiscardHandler)}, settings)
 	if err != nil {
 		t.Fatal(err)

@@ -32,9 +32,7 @@ func testAuthenticator(t *testing.T, settings string, files map[string]string, e
 	dir := t.TempDir()
 	replacer := strings.NewReplacer("DIR", dir)
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(replacer.Replace(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, filepath.Join(dir, name), replacer.Replace(text))
 	}
 	write("jwks.json", string(attachetest.KeySet()))
 	write("config.yaml", settings)
@@ -45,10 +43,7 @@ func testAuthenticator(t *testing.T, settings string, files map[string]string, e
 	for _, e := range env {
 		p.Env = append(p.Env, replacer.Replace(e))
 	}
-	s, err := config.Load(p, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := attachetest.Load(t, p)
 	c, err := NewAuthenticator(p, s)
 	if err != nil {
 		t.Fatal(err)
@@ -125,10 +120,7 @@ func describePrincipal(p *sessionstate.Principal) string {
 func testAPIKey(t *testing.T) (key, hash string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys.yaml")
-	key, e, err := identity.Create(file, identity.Attributes{}, "", 0, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, e := attachetest.CreateKey(t, file, identity.Attributes{})
 	return key, e.SHA256
 }
 
@@ -246,15 +238,10 @@ func TestSessionFileOfAnotherUser(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "session.yaml")
 	text := "user: sue\ntenant: acme\nworkspace: " + filepath.ToSlash(dir) + "\nworkspace_id: w\nsession: s\ntrust: direct\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, file, text)
 	for user, want := range map[string]string{"sue": "s", "eve": ""} {
 		p := attachetest.WriteConfig(t, "{}", "ATTACHE_SESSION_FILE="+file, "MCP_USER_ID="+user)
-		s, err := config.Load(p, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := attachetest.Load(t, p)
 		other := errors.Is(s.Operator.FileErr, sessionstate.ErrOtherPrincipal)
 		if s.Session.ID != want || (s.Session.Workspace == "") != (want == "") || (s.Session.WorkspaceID == "") != (want == "") || other != (want == "") {
 			t.Errorf("for %s: session %+v, error %v", user, s.Session, s.Operator.FileErr)
@@ -302,9 +289,7 @@ func TestTokenFileRotated(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
 	write := func(token string) {
-		if err := os.WriteFile(file+".new", []byte(token), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, file+".new", token)
 		if err := os.Rename(file+".new", file); err != nil {
 			t.Fatal(err)
 		}
@@ -346,10 +331,7 @@ func TestServersGetNoCredentials(t *testing.T) {
 		p := attachetest.WriteConfig(t, test.config, "ATTACHE_TOKEN="+token, "MCP_JWT="+token, "ATTACHE_API_KEY=", "MCP_USER_ID=ada", "OTHER=1",
 			"OTEL_EXPORTER_OTLP_HEADERS=a=b", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS=a=b",
 			"OTEL_EXPORTER_OTLP_LOGS_HEADERS=a=b", "OTEL_SERVICE_NAME=x", messaging[0]+"=/run/s", messaging[1]+"=t")
-		s, err := config.Load(p, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := attachetest.Load(t, p)
 		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, s, ConnOptions{})
 		if err != nil {
 			t.Fatal(err)

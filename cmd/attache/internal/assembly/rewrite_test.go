@@ -23,10 +23,7 @@ func TestRewriteEnforces(t *testing.T) {
 		{`{tools: [a], set: {labels: "1", path: "2", x.y: "3"}}`, true, []string{"labels", "path", "x"}},
 	} {
 		p := attachetest.WriteConfig(t, "arguments: [{tools: [a], argument: path, value: session.id}]\nrewrite: ["+test.rule+"]")
-		s, err := attachetest.Load(t, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := attachetest.Load(t, p)
 		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, s, ConnOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package assembly
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -35,14 +34,9 @@ access:
 // configuration. Each sees only its own data, before and after a reload.
 func TestThousandSessions(t *testing.T) {
 	jwks := filepath.Join(t.TempDir(), "jwks.json")
-	if err := os.WriteFile(jwks, attachetest.KeySet(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, jwks, string(attachetest.KeySet()))
 	p := attachetest.WriteConfig(t, fmt.Sprintf(sessionsConfig, jwks))
-	settings, err := attachetest.Load(t, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := attachetest.Load(t, p)
 	shared, err := Compile(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, settings)
 	if err != nil {
 		t.Fatal(err)

@@ -10,15 +10,10 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
-)
-
-const (
-	Issuer   = "https://issuer.test"
-	Audience = "attache"
+	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // Key returns the signing key of the issuer.
@@ -40,7 +35,7 @@ func KeySet() []byte {
 // claims returns the claims of a valid token, with some changed. nil removes a claim.
 func claims(changed map[string]any) jwt.MapClaims {
 	c := jwt.MapClaims{
-		"iss": Issuer, "aud": Audience, "sub": "ada", "org_id": "acme",
+		"iss": "https://issuer.test", "aud": "attache", "sub": "ada", "org_id": "acme",
 		"exp": time.Now().Add(time.Hour).Unix(), "permissions": "records:read",
 	}
 	for name, value := range changed {
@@ -67,25 +62,41 @@ func SignToken(method jwt.SigningMethod, key any, kid string, changed map[string
 	return text
 }
 
-// Load loads settings as a command with the arguments args does.
-func Load(t testing.TB, p cli.Process, args ...string) (*config.Settings, error) {
+// CreateKey adds an API key of an owner to a key file.
+func CreateKey(t testing.TB, file string, owner identity.Attributes) (key string, entry identity.Entry) {
 	t.Helper()
-	cmd := &cobra.Command{}
-	flags := config.AddFlags(cmd)
-	if err := cmd.ParseFlags(args); err != nil {
+	key, entry, err := identity.Create(file, owner, "", 0, time.Now())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return config.Load(p, flags, nil)
+	return key, entry
+}
+
+// Load loads the settings that p finds.
+func Load(t testing.TB, p cli.Process) *config.Settings {
+	t.Helper()
+	s, err := config.Load(p, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // WriteConfig writes text as the user's configuration, and returns a process that finds it.
 func WriteConfig(t testing.TB, text string, env ...string) cli.Process {
 	t.Helper()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "attache", "config.yaml")
-	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+	WriteFile(t, filepath.Join(dir, "attache", "config.yaml"), text)
+	return cli.Process{Env: env, ConfigDir: dir}
+}
+
+// WriteFile writes a file that only the user can read. It makes the directory if there is none.
+func WriteFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, file, text)
-	return cli.Process{Env: env, ConfigDir: dir}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -41,8 +41,8 @@ func Nginx(t *testing.T, listen string, fronts ...string) []string {
 		"server 127.0.0.1:8333 ", "server "+strings.Join(fronts, " fail_timeout=1s;\n    server ")+" ",
 		"    server 127.0.0.1:8334 fail_timeout=1s;\n    server 127.0.0.1:8335 fail_timeout=1s;\n", "",
 		"/etc/ssl/mcp.example.com.pem", dir+"/cert.pem", "/etc/ssl/mcp.example.com.key", dir+"/key.pem")
-	write(t, filepath.Join(dir, "site.conf"), site)
-	write(t, filepath.Join(dir, "nginx.conf"), `
+	WriteFile(t, filepath.Join(dir, "site.conf"), site)
+	WriteFile(t, filepath.Join(dir, "nginx.conf"), `
 daemon off; pid `+dir+`/pid; error_log stderr;
 events {}
 http {
@@ -71,13 +71,6 @@ func writePair(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "cert.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
-	write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
-}
-
-func write(t testing.TB, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	WriteFile(t, filepath.Join(dir, "cert.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	WriteFile(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 }

@@ -37,16 +37,10 @@ func TestDiffOfTeamsInLongLine(t *testing.T) {
 	const own = `"attache-teams": {"command": "attache", "args": ["teams"]}, `
 	file, launch := File{Path: "x.json"}, Launch{Command: "attache"}
 	text := `{"a":"SECRET` + strings.Repeat("x", 300) + `","mcpServers":{"s":{"url":"ws://x"}}}`
-	d, err := Read(file, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, file, []byte(text))
 	added := d.Wrap(launch, all)
 	d.AddTeams(added, file, launch)
-	d, err = Read(file, added.Content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d = mustRead(t, file, added.Content)
 	removed := d.Unwrap(launch, all)
 	d.RemoveTeams(removed, file)
 	shown := "..." + strings.Repeat("x", 44) + `","mcpServers":{`

@@ -12,7 +12,7 @@ import (
 
 // Unwrap handles wrapped entries that a person or a client wrote or edited.
 func TestUnwrapOfEditedEntry(t *testing.T) {
-	tests := []struct{ name, from, to, text string }{
+	checkEdits(t, "x.json", inJSON, []edit{
 		{"printed again by a client", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\",\n  \"-y\",\n  \"server\"\n]}", "{\"command\": \"npx\", \"args\": [\n  \"-y\",\n  \"server\"\n]}", ""},
 		{"printed again, no arguments", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\"\n]}", "{\"command\": \"npx\", \"args\": []}", ""},
 		{"comma behind the last", `{"command": "attache", "args": ["--", "npx",]}`, `{"command": "npx", "args": []}`, ""},
@@ -32,23 +32,31 @@ func TestUnwrapOfEditedEntry(t *testing.T) {
 		{"no text behind", `{"command": "attache", "args": ["--", 1]}`, "", noServer},
 		{"a command of attache", `{"command": "attache", "args": ["demo"]}`, "", noServer},
 		{"no arguments", `{"command": "attache"}`, "", noServer},
-	}
-	const before, after = "{\"mcpServers\": {\n\"s\": ", "}}"
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			d, err := Read(File{Path: "x.json"}, []byte(before+test.from+after))
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan := d.Unwrap(Launch{Command: "other-name"}, all)
-			want := test.to
-			if want == "" {
-				want = test.from
-			}
-			if diff := gocmp.Diff(before+want+after, string(plan.Content)); diff != "" {
+	}, func(d *Document) *Plan {
+		if line := d.Entries[0].Line; line != 2 {
+			t.Errorf("the entry is in line %d, want 2", line)
+		}
+		return d.Unwrap(Launch{Command: "other-name"}, all)
+	})
+}
+
+// An edit is an entry before and after an edit, and the text of the step. to is "" if the entry stays
+// as it is.
+type edit struct{ name, from, to, text string }
+
+// inJSON returns a file with an entry.
+func inJSON(entry string) string { return "{\"mcpServers\": {\n\"s\": " + entry + "}}" }
+
+// checkEdits checks the plans for entries. around returns the file of an entry.
+func checkEdits(t *testing.T, path string, around func(entry string) string, edits []edit, plan func(*Document) *Plan) {
+	t.Helper()
+	for _, e := range edits {
+		t.Run(e.name, func(t *testing.T) {
+			p := plan(mustRead(t, File{Path: path}, []byte(around(e.from))))
+			if diff := gocmp.Diff(around(cmp.Or(e.to, e.from)), string(p.Content)); diff != "" {
 				t.Error(diff)
 			}
-			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") || step.Entry.Line != 2 {
+			if step := p.Steps[0]; step.Text != e.text || step.Done != (e.to != "") || step.Broken != (e.text == noServer) {
 				t.Errorf("%+v", step)
 			}
 		})
@@ -71,10 +79,7 @@ func TestRemoveTeams(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := File{Path: "x.json"}
-			d, err := Read(file, []byte(test.from))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := mustRead(t, file, []byte(test.from))
 			plan := d.Unwrap(Launch{Command: "/opt/attache"}, all)
 			d.RemoveTeams(plan, file)
 			if diff := gocmp.Diff(cmp.Or(test.to, test.from), string(plan.Content)); diff != "" {
@@ -98,10 +103,7 @@ func TestAddTeamsWithoutRoom(t *testing.T) {
 		{"x.json", `{"mcpServers": {` + many.String() + `}}`, ""},
 	} {
 		file := File{Path: test.file}
-		d, err := Read(file, []byte(test.from))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := mustRead(t, file, []byte(test.from))
 		plan := d.Wrap(Launch{Command: "attache"}, all)
 		wrapped := string(plan.Content)
 		d.AddTeams(plan, file, Launch{Command: "attache"})
@@ -116,7 +118,13 @@ func TestAddTeamsWithoutRoom(t *testing.T) {
 
 // Unwrap handles wrapped TOML entries that a person or a client wrote or edited.
 func TestUnwrapOfEditedTOML(t *testing.T) {
-	tests := []struct{ name, from, to, text string }{
+	around := func(entry string) string {
+		if strings.Contains(entry, "[mcp_servers]") {
+			return entry
+		}
+		return "[mcp_servers.s]\n" + entry
+	}
+	checkEdits(t, "x.toml", around, []edit{
 		{"printed again", "command = \"attache\"\nargs = [\n  '--',\n  'npx',\n  '-y',\n]\n", "command = 'npx'\nargs = [\n  '-y',\n]\n", ""},
 		{"comments between", "args = [\"--\" # a, b\n, # c\n\"npx\", # d\n\"-y\"]\ncommand = \"attache\"", "args = [ # a, b\n # c\n # d\n\"-y\"]\ncommand = \"npx\"", ""},
 		{"inline", "x = 1\n[mcp_servers]\nt = {args = [\"--\", \"npx\"], command = \"attache\"}", "x = 1\n[mcp_servers]\nt = {args = [], command = \"npx\"}", ""},
@@ -124,34 +132,12 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 		{"number behind", "command = \"attache\"\nargs = [\"--\", 1]", "", "its args are not all texts"},
 		{"not a list", "command = \"attache\"\nargs = \"--\"", "", "its args are not a list"},
 		{"not a text", "command = [\"attache\"]", "", "attache is not in front of it"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			from, to := test.from, test.to
-			if !strings.Contains(from, "[mcp_servers]") {
-				from, to = "[mcp_servers.s]\n"+from, "[mcp_servers.s]\n"+to
-			}
-			if test.to == "" {
-				to = from
-			}
-			d, err := Read(File{Path: "x.toml"}, []byte(from))
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan := d.Unwrap(Launch{}, all)
-			if diff := gocmp.Diff(to, string(plan.Content)); diff != "" {
-				t.Error(diff)
-			}
-			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") {
-				t.Errorf("%+v", step)
-			}
-		})
-	}
+	}, func(d *Document) *Plan { return d.Unwrap(Launch{}, all) })
 }
 
 // A wrapped remote server that was edited since is restored as far as possible.
 func TestUnwrapRemote(t *testing.T) {
-	for _, test := range []struct{ name, from, to, text string }{
+	checkEdits(t, "x.json", inJSON, []edit{
 		{"printed again, sorted", `{"args":["--","https://x"],"command":"attache","env":{"ATTACHE_HEADER_A_B":"c"},"type":"stdio"}`,
 			`{"url":"https://x","headers":{"A-B":"c"},"type":"http"}`, ""},
 		{"printed again, with a note", `{"args":["--","https://x"],"command":"attache","env":{"ATTACHE_HEADER_A":"c","ATTACHE_ENTRY":"httpUrl http"}}`,
@@ -166,26 +152,7 @@ func TestUnwrapRemote(t *testing.T) {
 			"it has more than the address of a remote server behind \"--\": correct it by hand"},
 		{"a note that is not attache's", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_ENTRY":"x"}}`, "",
 			"ATTACHE_ENTRY in its env is not as attache wrote it: correct it by hand"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			around := func(entry string) string { return `{"mcpServers": {"s": ` + entry + `}}` }
-			to := test.to
-			if to == "" {
-				to = test.from
-			}
-			d, err := Read(File{Path: "x.json"}, []byte(around(test.from)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan := d.Unwrap(Launch{}, all)
-			if diff := gocmp.Diff(around(to), string(plan.Content)); diff != "" {
-				t.Error(diff)
-			}
-			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") {
-				t.Errorf("%+v", step)
-			}
-		})
-	}
+	}, func(d *Document) *Plan { return d.Unwrap(Launch{}, all) })
 }
 
 // Some entries are not wrapped, each for a reason that the plan gives.
@@ -240,10 +207,7 @@ func TestWrapSkips(t *testing.T) {
 		`null`: "it is not an object",
 	} {
 		config := `{"mcpServers": {"s": ` + from + `}}`
-		d, err := Read(File{Path: "x.json"}, []byte(config))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := mustRead(t, File{Path: "x.json"}, []byte(config))
 		plan := d.Wrap(Launch{Command: "attache"}, all)
 		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
 			t.Errorf("%s: %+v", from, step)
@@ -262,10 +226,7 @@ func TestWrapGeminiURL(t *testing.T) {
 		`{"url": "https://x", "type": "sse"}`:  "it uses the older transport HTTP+SSE",
 		`{"httpUrl": "https://x"}`:             "it has no Authorization header",
 	} {
-		d, err := Read(File{Client: gemini, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := mustRead(t, File{Client: gemini, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
 		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, want) {
 			t.Errorf("%s: %+v", entry, step)
 		}
@@ -274,10 +235,7 @@ func TestWrapGeminiURL(t *testing.T) {
 
 // A path may contain spaces, also one on another machine.
 func TestWrapPathWithSpaces(t *testing.T) {
-	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))
 	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !step.Done {
 		t.Errorf("%+v", step)
 	}
@@ -331,7 +289,7 @@ var secretArguments = []struct{ name, path, from, want string }{
 
 // Repair changes how attache is started, and keeps its flags and the server.
 func TestRepair(t *testing.T) {
-	tests := []struct{ name, from, to, text string }{
+	checkEdits(t, "x.json", inJSON, []edit{
 		{"the binary moved", `{"command": "/old/attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, `{"command": "/opt/attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, ""},
 		{"by npx", `{"command": "npx", "args": ["-y", "attache-mcp@1.0.0", "--config", "x", "--", "srv"]}`, `{"command": "/opt/attache", "args": ["--config", "x", "--", "srv"]}`, ""},
 		{"by npx on Windows", `{"command": "cmd", "args": ["/c", "npx", "-y", "attache-mcp", "--", "srv"]}`, `{"command": "/opt/attache", "args": ["--", "srv"]}`, ""},
@@ -340,32 +298,12 @@ func TestRepair(t *testing.T) {
 		{"nothing to do", `{"command": "/opt/attache", "args": ["--", "srv"]}`, "", "it starts this attache already"},
 		{"not attache", `{"command": "npx", "args": ["srv"]}`, "", "attache is not in front of it"},
 		{"no server", `{"command": "/old/attache", "args": ["--trust", "direct"]}`, "", noServer},
-	}
-	const before, after = "{\"mcpServers\": {\n\"s\": ", "}}"
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			d, err := Read(File{Path: "x.json"}, []byte(before+test.from+after))
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan := d.Repair(Launch{Command: "/opt/attache"}, all)
-			want := cmp.Or(test.to, test.from)
-			if diff := gocmp.Diff(before+want+after, string(plan.Content)); diff != "" {
-				t.Error(diff)
-			}
-			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") || step.Broken != (test.text == noServer) {
-				t.Errorf("%+v", step)
-			}
-		})
-	}
+	}, func(d *Document) *Plan { return d.Repair(Launch{Command: "/opt/attache"}, all) })
 }
 
 // Repair can replace a binary by npx.
 func TestRepairToNpx(t *testing.T) {
-	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/old/attache", "args": ["--trust", "direct", "--", "srv"]}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/old/attache", "args": ["--trust", "direct", "--", "srv"]}}}`))
 	got := string(d.Repair(Launch{Command: "npx", Args: []string{"-y", Package}}, all).Content)
 	if want := `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "attache-mcp", "--trust", "direct", "--", "srv"]}}}`; got != want {
 		t.Error(gocmp.Diff(want, got))
@@ -374,10 +312,7 @@ func TestRepairToNpx(t *testing.T) {
 
 // attache's own flags are between the arguments that start it and the server.
 func TestWrapWithFlags(t *testing.T) {
-	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "srv"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "srv"}}}`))
 	launch := Launch{Command: "npx", Args: []string{"-y", Package}, Flags: []string{"--workspace", "/src/a b"}}
 	plan := d.Wrap(launch, all)
 	if want := `"args": ["-y","attache-mcp","--workspace","/src/a b","--","srv"]`; !strings.Contains(string(plan.Content), want) {
@@ -387,10 +322,7 @@ func TestWrapWithFlags(t *testing.T) {
 
 func diffOf(t *testing.T, path, content string) string {
 	t.Helper()
-	d, err := Read(File{Path: path}, []byte(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, File{Path: path}, []byte(content))
 	var b strings.Builder
 	for _, l := range d.Wrap(Launch{Command: "attache"}, all).Diff(func(argument string) bool { return strings.HasPrefix(argument, "looks-") }) {
 		b.WriteString(string(l.Op) + l.Text + "\n")
@@ -405,15 +337,12 @@ func TestWrapChoosesServersAndSections(t *testing.T) {
 	if cursor.Name != "cursor" {
 		t.Fatal(cursor.Name)
 	}
-	d, err := Read(File{Client: &cursor, Path: "mcp.json"}, []byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, File{Client: &cursor, Path: "mcp.json"}, []byte(config))
 	plan := d.Wrap(Launch{Command: "attache"}, func(name string) bool { return name == "b" })
 	if want := strings.Replace(config, `"b": {"command": "x"}`, `"b": {"command": "attache", "args": ["--","x"]}`, 1); len(d.Entries) != 2 || string(plan.Content) != want {
 		t.Errorf("%s", plan.Content)
 	}
-	d, err = Read(File{Path: "mcp.json"}, []byte(config))
+	d, err := Read(File{Path: "mcp.json"}, []byte(config))
 	if err != nil || len(d.Entries) != 3 {
 		t.Errorf("without a client %d entries are found, %v", len(d.Entries), err)
 	}

@@ -76,10 +76,7 @@ func checkDifference(t *testing.T, client, difference string) {
 	}
 	clients := Clients()
 	i := slices.IndexFunc(clients, func(c Client) bool { return c.Name == client })
-	d, err := Read(File{Client: &clients[i], Path: name}, []byte(before))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, File{Client: &clients[i], Path: name}, []byte(before))
 	plan := d.Wrap(Launch{Command: "/usr/local/bin/attache"}, all)
 	if diff := cmp.Diff(after, string(plan.Content)); diff != "" {
 		t.Errorf("wrap makes another: %s", diff)

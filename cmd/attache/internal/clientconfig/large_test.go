@@ -41,10 +41,7 @@ func TestLargeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Read(file, content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustRead(t, file, content)
 	if n := bytes.Count(content, []byte(`"--"`)); n != 2000 {
 		t.Errorf("%d servers are wrapped", n)
 	}

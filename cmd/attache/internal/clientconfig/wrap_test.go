@@ -18,6 +18,15 @@ import (
 
 func all(string) bool { return true }
 
+func mustRead(t *testing.T, file File, content []byte) *Document {
+	t.Helper()
+	d, err := Read(file, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // launches returns different ways for clients to start attache.
 func launches() []Launch {
 	return []Launch{
@@ -92,10 +101,7 @@ func variants(path string, data []byte) map[string][]byte {
 // checkRoundTrip checks that wrapping and unwrapping data restores it, and other invariants.
 func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
 	t.Helper()
-	before, err := Read(file, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := mustRead(t, file, data)
 	kept := bytes.Clone(data)
 	plan := before.Wrap(launch, all)
 	if !bytes.Equal(data, kept) {
@@ -138,10 +144,7 @@ func checkShown(t *testing.T, p *Plan) {
 // others restores data.
 func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
 	t.Helper()
-	doc, err := Read(file, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := mustRead(t, file, data)
 	plan := doc.Wrap(launch, all)
 	doc.AddTeams(plan, file, launch)
 	last := Step{Done: true}
@@ -347,22 +350,13 @@ func TestUnwrapOfReformattedFile(t *testing.T) {
 			continue
 		}
 		for _, launch := range launches() {
-			before, err := Read(file, data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := mustRead(t, file, data)
 			printed, err := hujson.Format(append(bytes.TrimPrefix(before.Wrap(launch, all).Content, []byte(mark)), '\n'))
 			if err != nil {
 				t.Fatal(err)
 			}
-			wrapped, err := Read(file, printed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := Read(file, wrapped.Unwrap(launch, all).Content)
-			if err != nil {
-				t.Fatal(err)
-			}
+			wrapped := mustRead(t, file, printed)
+			after := mustRead(t, file, wrapped.Unwrap(launch, all).Content)
 			if len(after.Entries) != len(before.Entries) {
 				t.Fatalf("%s: %d servers, were %d", file.Path, len(after.Entries), len(before.Entries))
 			}

@@ -52,14 +52,15 @@ func (r *ring) Set(text string) error {
 	return r.err
 }
 
-func start(t *testing.T, c logintest.Config) *logintest.Server {
+// start starts a server. It returns the server and the options of a login to it.
+func start(t *testing.T, c logintest.Config) (*logintest.Server, login.Options) {
 	t.Helper()
 	if c.Protected == nil {
 		c.Protected = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") })
 	}
 	s := logintest.New(c)
 	t.Cleanup(s.Close)
-	return s
+	return s, options(t, s)
 }
 
 func options(t *testing.T, s *logintest.Server) login.Options {
@@ -67,6 +68,16 @@ func options(t *testing.T, s *logintest.Server) login.Options {
 	transport := remote.NewTransport(remote.TransportOptions{})
 	t.Cleanup(transport.CloseIdleConnections)
 	return login.Options{URL: s.MCP(), Name: s.MCP(), Transport: transport.Transport, Store: login.Store{Dir: filepath.Join(t.TempDir(), "logins")}}
+}
+
+// logIn logs in, which must succeed.
+func logIn(t *testing.T, o login.Options) *login.Grant {
+	t.Helper()
+	g, err := login.Login(t.Context(), o, browser(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // browser returns the UI of a person who approves everything.
@@ -113,6 +124,24 @@ func call(t *testing.T, s *logintest.Server, c *login.Credentials, query string)
 		again, err := c.Refused(t.Context(), remote.Refusal{Status: resp.StatusCode, Sent: r.Header, Challenge: resp.Header.Values("WWW-Authenticate"), Said: said.Error.Message})
 		if err != nil || !again {
 			return resp.StatusCode, err
+		}
+	}
+}
+
+// requireServed makes a call, which must succeed.
+func requireServed(t *testing.T, s *logintest.Server, c *login.Credentials, query string) {
+	t.Helper()
+	if status, err := call(t, s, c, query); status != 200 || err != nil {
+		t.Errorf("%q: status %d, error %v", query, status, err)
+	}
+}
+
+// requireError checks that an error has each of the texts.
+func requireError(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v, want one with %q", err, text)
 		}
 	}
 }
@@ -189,8 +218,7 @@ func TestU22Login(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, test.server)
-			o := options(t, s)
+			s, o := start(t, test.server)
 			if test.options != nil {
 				test.options(&o)
 			}
@@ -207,9 +235,7 @@ func TestU22Login(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
-				t.Errorf("status %d, error %v", status, err)
-			}
+			requireServed(t, s, credentials(o), "")
 			if test.events != "" && s.Count(test.events) != 1 {
 				t.Errorf("%s: %d times", test.events, s.Count(test.events))
 			}
@@ -224,8 +250,7 @@ func origin(address string) string {
 
 // Login returns an error for a server that requires no login.
 func TestLoginNotRequired(t *testing.T) {
-	s := start(t, logintest.Config{PRM: "none", Layout: "none"})
-	o := options(t, s)
+	s, o := start(t, logintest.Config{PRM: "none", Layout: "none"})
 	o.URL = s.URL + "/other" // 404 for everything
 	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.Contains(err.Error(), "asks for no login") {
 		t.Errorf("error %v", err)
@@ -234,12 +259,9 @@ func TestLoginNotRequired(t *testing.T) {
 
 // Without a login a call fails with an error that says what to do, and nobody is asked to log in.
 func TestNoLogin(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
+	s, o := start(t, logintest.Config{})
 	_, err := call(t, s, credentials(o), "")
-	if err == nil || !strings.Contains(err.Error(), `run "attache login `+s.MCP()+`"`) {
-		t.Errorf("error %v", err)
-	}
+	requireError(t, err, `run "attache login `+s.MCP()+`"`)
 	if _, err := os.Stat(o.Store.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the store was made for nothing")
 	}
@@ -263,29 +285,20 @@ func TestServerWithoutLogin(t *testing.T) {
 	s := &logintest.Server{Server: server}
 	o := options(t, s)
 	_, err := call(t, s, credentials(o), "")
-	if err == nil || !strings.Contains(err.Error(), "(it says: send an API key). If you") || !strings.Contains(err.Error(), "--bearer-env") || !strings.Contains(err.Error(), `if the server has a login: run "attache login `) {
-		t.Errorf("error %v", err)
-	}
+	requireError(t, err, "(it says: send an API key). If you", "--bearer-env", `if the server has a login: run "attache login `)
 	_, err = login.Login(t.Context(), o, browser(t))
-	if err == nil || !strings.Contains(err.Error(), "the server has no login") || !strings.Contains(err.Error(), "--bearer-env") || !strings.Contains(err.Error(), "(it says: send an API key). If you") {
-		t.Errorf("error %v", err)
-	}
+	requireError(t, err, "the server has no login", "--bearer-env", "(it says: send an API key). If you")
 }
 
 // A login while attache is running is used by the next call.
 func TestLoginMeanwhile(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
+	s, o := start(t, logintest.Config{})
 	c := credentials(o)
 	if _, err := call(t, s, c, ""); err == nil {
 		t.Fatal("served without a login")
 	}
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
-	if status, err := call(t, s, c, ""); status != 200 || err != nil {
-		t.Errorf("status %d, error %v", status, err)
-	}
+	logIn(t, o)
+	requireServed(t, s, c, "")
 }
 
 // A token that has expired is renewed before a request, and one that was revoked after the server
@@ -296,11 +309,8 @@ func TestU26Renew(t *testing.T) {
 		"back": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, config)
-			o := options(t, s)
-			if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-				t.Fatal(err)
-			}
+			s, o := start(t, config)
+			logIn(t, o)
 			s.SetLifetime(time.Hour)
 			if name == "back" {
 				s.Revoke(true)
@@ -310,9 +320,7 @@ func TestU26Renew(t *testing.T) {
 				c := credentials(o) // as in another process
 				for range 5 {
 					wg.Go(func() {
-						if status, err := call(t, s, c, ""); status != 200 || err != nil {
-							t.Errorf("status %d, error %v", status, err)
-						}
+						requireServed(t, s, c, "")
 					})
 				}
 			}
@@ -326,11 +334,8 @@ func TestU26Renew(t *testing.T) {
 
 // An OpenID provider ignores offline_access unless the request asks for a consent prompt.
 func TestOfflineAccess(t *testing.T) {
-	s := start(t, logintest.Config{Offline: true, Scopes: []string{"read"}})
-	g, err := login.Login(t.Context(), options(t, s), browser(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, o := start(t, logintest.Config{Offline: true, Scopes: []string{"read"}})
+	g := logIn(t, o)
 	if !g.CanRenew {
 		t.Errorf("the login with the scopes %q cannot be renewed", g.Scopes)
 	}
@@ -338,37 +343,25 @@ func TestOfflineAccess(t *testing.T) {
 
 // A login that has ended is used only once more, and the error says what to do.
 func TestEnded(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
+	s, o := start(t, logintest.Config{})
+	logIn(t, o)
 	s.Revoke(false)
 	for range 3 {
 		_, err := call(t, s, credentials(o), "")
-		if err == nil || !strings.Contains(err.Error(), "the login has ended: ") || !strings.Contains(err.Error(), "invalid_grant") || !strings.Contains(err.Error(), "attache login") {
-			t.Errorf("error %v", err)
-		}
+		requireError(t, err, "the login has ended: ", "invalid_grant", "attache login")
 	}
 	if all := o.Store.All(); len(all) != 1 || all[0].Usable(time.Now()) {
 		t.Errorf("the store has %v", all)
 	}
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
-	if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
-		t.Errorf("status %d, error %v", status, err)
-	}
+	logIn(t, o)
+	requireServed(t, s, credentials(o), "")
 }
 
 // A renewed grant that cannot be saved is used by the process that renewed it, which renews it again
 // and saves it as soon as possible. The old refresh token is not used again.
 func TestRenewalNotSaved(t *testing.T) {
-	s := start(t, logintest.Config{Lifetime: time.Second}) // within the leeway, so renewed each time
-	o := options(t, s)
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
+	s, o := start(t, logintest.Config{Lifetime: time.Second}) // within the leeway, so renewed each time
+	logIn(t, o)
 	away := o.Store.Dir + ".away"
 	hidden := false
 	o.Transport.Proxy = func(r *http.Request) (*url.URL, error) { // before each request
@@ -381,9 +374,7 @@ func TestRenewalNotSaved(t *testing.T) {
 	c := login.NewCredentials(o, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 2 {
 		hidden = true
-		if status, err := call(t, s, c, ""); status != 200 || err != nil {
-			t.Errorf("status %d, error %v", status, err)
-		}
+		requireServed(t, s, c, "")
 		os.RemoveAll(o.Store.Dir)
 		if err := os.Rename(away, o.Store.Dir); err != nil {
 			t.Fatal("the login was not renewed:", err)
@@ -394,9 +385,7 @@ func TestRenewalNotSaved(t *testing.T) {
 	}
 	hidden = false
 	for _, c := range []*login.Credentials{c, credentials(o)} {
-		if status, err := call(t, s, c, ""); status != 200 || err != nil {
-			t.Errorf("status %d, error %v", status, err)
-		}
+		requireServed(t, s, c, "")
 	}
 	if s.Count("replay") != 0 {
 		t.Errorf("%d times an old refresh token was used", s.Count("replay"))
@@ -405,12 +394,8 @@ func TestRenewalNotSaved(t *testing.T) {
 
 // At the end of a session no token is renewed.
 func TestNoRenewalAtTheEnd(t *testing.T) {
-	s := start(t, logintest.Config{Lifetime: time.Second}) // within the leeway
-	o := options(t, s)
-	g, err := login.Login(t.Context(), o, browser(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, o := start(t, logintest.Config{Lifetime: time.Second}) // within the leeway
+	g := logIn(t, o)
 	c := credentials(o)
 	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
@@ -465,12 +450,9 @@ func TestRenewalHangs(t *testing.T) {
 
 // A call that lacks a scope fails with an error, and the next login requests all scopes.
 func TestU23StepUp(t *testing.T) {
-	s := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
-	o := options(t, s)
+	s, o := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
 	c := credentials(o)
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
+	logIn(t, o)
 	if status, err := call(t, s, c, "?scope=read"); status != 200 || err != nil {
 		t.Fatalf("status %d, error %v", status, err)
 	}
@@ -479,17 +461,12 @@ func TestU23StepUp(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
-	g, err := login.Login(t.Context(), o, browser(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := logIn(t, o)
 	if want := "read offline_access write admin"; strings.Join(g.Scopes, " ") != want {
 		t.Errorf("scopes %v, want %s", g.Scopes, want)
 	}
 	for _, scope := range []string{"read", "write", "admin"} {
-		if status, err := call(t, s, c, "?scope="+scope); status != 200 || err != nil {
-			t.Errorf("%s: status %d, error %v", scope, status, err)
-		}
+		requireServed(t, s, c, "?scope="+scope)
 	}
 	if s.Count("replay") != 0 {
 		t.Error("a refresh token was used twice")
@@ -503,11 +480,8 @@ func TestU23StepUp(t *testing.T) {
 
 // A server may want a scope that its authorization server does not have. A logout forgets it.
 func TestUnknownScope(t *testing.T) {
-	s := start(t, logintest.Config{NoScope: "other", Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
-	o := options(t, s)
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
+	s, o := start(t, logintest.Config{NoScope: "other", Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
+	logIn(t, o)
 	if _, err := call(t, s, credentials(o), "?scope=other"); err == nil {
 		t.Fatal("no error")
 	}
@@ -525,17 +499,14 @@ func TestUnknownScope(t *testing.T) {
 
 // A machine needs no login, and requests more scopes by itself, but not repeatedly.
 func TestMachine(t *testing.T) {
-	s := start(t, logintest.Config{
+	s, o := start(t, logintest.Config{
 		Scopes: []string{"read"}, Clients: map[string]string{"machine": "s3cret"}, Lifetime: time.Hour,
 		Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") },
 	})
-	o := options(t, s)
 	o.Machine, o.ClientID, o.ClientSecret = true, "machine", func() (string, error) { return "s3cret", nil }
 	c := credentials(o)
 	for _, scope := range []string{"", "read", "write", "read", "admin", "write"} {
-		if status, err := call(t, s, c, "?scope="+scope); status != 200 || err != nil {
-			t.Errorf("%q: status %d, error %v", scope, status, err)
-		}
+		requireServed(t, s, c, "?scope="+scope)
 	}
 	if n := s.Count("client_credentials"); n != 3 {
 		t.Errorf("%d tokens", n)
@@ -555,8 +526,7 @@ func TestMachine(t *testing.T) {
 
 // Logins at the same time do not affect each other: each has its own port, state and verifier.
 func TestConcurrentLogins(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
+	s, o := start(t, logintest.Config{})
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
@@ -566,15 +536,12 @@ func TestConcurrentLogins(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
-		t.Errorf("status %d, error %v", status, err)
-	}
+	requireServed(t, s, credentials(o), "")
 }
 
 // Login reports immediately that a fixed port is in use.
 func TestPortInUse(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
+	s, o := start(t, logintest.Config{})
 	o.Redirect = s.URL + "/callback"
 	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.Contains(err.Error(), "server.oauth.redirect") {
 		t.Errorf("error %v", err)
@@ -586,8 +553,7 @@ func TestPortInUse(t *testing.T) {
 
 // Other requests to the port do not end a login, and the address may be pasted.
 func TestRedirect(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
+	_, o := start(t, logintest.Config{})
 	lines := make(chan string)
 	var said []string
 	ui := login.UI{Lines: lines, Say: func(text string) { said = append(said, text) }}
@@ -629,7 +595,7 @@ func TestRedirect(t *testing.T) {
 
 // Login returns an error if the person denies access.
 func TestDenied(t *testing.T) {
-	s := start(t, logintest.Config{})
+	_, o := start(t, logintest.Config{})
 	ui := login.UI{Show: func(address string) {
 		u, _ := url.Parse(address)
 		q := url.Values{"error": {"access_denied"}, "error_description": {"not\x1b[2J today"}, "state": {u.Query().Get("state")}}
@@ -639,22 +605,17 @@ func TestDenied(t *testing.T) {
 			}
 		}()
 	}}
-	_, err := login.Login(t.Context(), options(t, s), ui)
-	if err == nil || !strings.Contains(err.Error(), "access_denied: not [2J today") {
-		t.Errorf("error %q", err)
-	}
+	_, err := login.Login(t.Context(), o, ui)
+	requireError(t, err, "access_denied: not [2J today")
 }
 
 // Logout revokes the tokens, and leaves only the lock file.
 func TestLogout(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
+	s, o := start(t, logintest.Config{})
 	if deleted, err := login.Logout(t.Context(), o); deleted || !errors.Is(err, login.ErrNoGrant) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
+	logIn(t, o)
 	if deleted, err := login.Logout(t.Context(), o); !deleted || err != nil || s.Count("revoke") != 1 {
 		t.Errorf("deleted: %v, error %v, %d revocations", deleted, err, s.Count("revoke"))
 	}
@@ -666,11 +627,8 @@ func TestLogout(t *testing.T) {
 // In a store that cannot be changed nothing is deleted, and nobody is asked to approve a login that
 // cannot be saved.
 func TestStoreNotWritable(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
+	s, o := start(t, logintest.Config{})
+	logIn(t, o)
 	locks, _ := filepath.Glob(o.Store.Dir + "/*.lock")
 	if len(locks) != 1 || os.Remove(locks[0]) != nil || os.Mkdir(locks[0], 0o700) != nil {
 		t.Fatalf("locks %v", locks)
@@ -699,13 +657,9 @@ func TestStore(t *testing.T) {
 		{"broken ring", &ring{err: errors.New("locked")}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := start(t, logintest.Config{Methods: []string{"client_secret_post"}})
-			o := options(t, s)
+			s, o := start(t, logintest.Config{Methods: []string{"client_secret_post"}})
 			o.Store.Ring = test.ring
-			g, err := login.Login(t.Context(), o, browser(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := logIn(t, o)
 			if g.Sealed != test.sealed {
 				t.Errorf("sealed: %v", g.Sealed)
 			}
@@ -724,9 +678,7 @@ func TestStore(t *testing.T) {
 					t.Errorf("%s in the file: %v", secret, !test.sealed)
 				}
 			}
-			if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
-				t.Errorf("status %d, error %v", status, err)
-			}
+			requireServed(t, s, credentials(o), "")
 			if !test.sealed {
 				return
 			}
@@ -740,11 +692,8 @@ func TestStore(t *testing.T) {
 
 // A file that others can read, or that is not a grant, is not used.
 func TestStoreBroken(t *testing.T) {
-	s := start(t, logintest.Config{})
-	o := options(t, s)
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Fatal(err)
-	}
+	s, o := start(t, logintest.Config{})
+	logIn(t, o)
 	files, _ := filepath.Glob(o.Store.Dir + "/*.json")
 	os.Chmod(files[0], 0o644)
 	if _, err := call(t, s, credentials(o), ""); runtime.GOOS != "windows" && (err == nil || !strings.Contains(err.Error(), "cannot be read")) {
@@ -762,7 +711,7 @@ func TestStoreBroken(t *testing.T) {
 
 // A public server cannot make attache connect to a private address.
 func TestU27PrivateAddresses(t *testing.T) {
-	local := start(t, logintest.Config{})
+	local, _ := start(t, logintest.Config{})
 	for _, test := range []struct {
 		server, issuer, target string
 		refused                bool
@@ -817,15 +766,12 @@ func TestU27PrivatePage(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
 	}
 	_, err := login.Login(t.Context(), o, login.UI{Show: func(address string) { t.Fatalf("the browser opens %s", address) }})
-	if err == nil || !strings.Contains(err.Error(), "not opened: localhost: this is no public address") {
-		t.Errorf("error %v", err)
-	}
+	requireError(t, err, "not opened: localhost: this is no public address")
 }
 
 // A name that resolves to a private address is refused when the connection is made.
 func TestPrivateName(t *testing.T) {
-	local := start(t, logintest.Config{})
-	o := options(t, local)
+	local, o := start(t, logintest.Config{})
 	o.URL = "https://mcp.example.com/mcp"
 	_, port, _ := strings.Cut(strings.TrimPrefix(local.URL, "http://"), ":")
 	_, err := o.Client().Get("https://ip6-localhost:" + port + "/")

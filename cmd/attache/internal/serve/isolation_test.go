@@ -18,7 +18,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -84,9 +83,7 @@ func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *s
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, path, text)
 	}
 	write("jwks.json", string(attachetest.KeySet()))
 	write("config.yaml", crowdConfig)
@@ -96,11 +93,8 @@ func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *s
 		if i%2 == 0 {
 			m.credential = attachetest.Token(map[string]any{"sub": m.user, "org_id": m.tenant, "policy_scope": m.tenant})
 		} else {
-			key, _, err := identity.Create(filepath.Join(dir, "keys.yaml"),
-				identity.Attributes{User: m.user, Tenant: m.tenant, Scope: m.tenant, Permissions: []string{"records:read"}}, "", 0, time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
+			key, _ := attachetest.CreateKey(t, filepath.Join(dir, "keys.yaml"),
+				identity.Attributes{User: m.user, Tenant: m.tenant, Scope: m.tenant, Permissions: []string{"records:read"}})
 			m.credential = key
 		}
 		crowd = append(crowd, m)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -116,9 +115,7 @@ func TestF29F30PolledServer(t *testing.T) {
 func TestRelayedStatus(t *testing.T) {
 	const object = `{"code":-32603,"message":"no","data":{"source":"attache","status":500,"retryAfter":"9"}}`
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "acme.yaml"), []byte("scope: acme\nobjectives: [ship]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, filepath.Join(dir, "acme.yaml"), "scope: acme\nobjectives: [ship]\n")
 	for name, configuration := range map[string][]string{"no layers": nil, "layers": {fmt.Sprintf(relayedLayers, dir)}} {
 		t.Run(name, func(t *testing.T) {
 			refusals := map[string]refusal{}

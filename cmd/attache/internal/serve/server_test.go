@@ -83,9 +83,7 @@ func startLogging(t *testing.T, log *slog.Logger, config string, path ...string)
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "DIR", dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, file, strings.ReplaceAll(config, "DIR", dir))
 	s, err := tryLoggingService(log, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}, path...)
 	if err != nil {
 		t.Fatal(err)
@@ -205,10 +203,7 @@ func TestKeys(t *testing.T) {
 	var keys []string
 	var last identity.Entry
 	for _, user := range []string{"bob", "ada"} {
-		key, entry, err := identity.Create(file, identity.Attributes{User: user}, "", 0, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		key, entry := attachetest.CreateKey(t, file, identity.Attributes{User: user})
 		keys, last = append(keys, key), entry
 	}
 	r := start(t, "identity: {keys_file: "+file+"}\n")
@@ -252,10 +247,7 @@ func (c *canceledContext) Err() error {
 // is ignored.
 func TestClientDisconnectsWhileKeyIsChecked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
-	key, _, err := identity.Create(file, identity.Attributes{User: "ada"}, "", 0, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, _ := attachetest.CreateKey(t, file, identity.Attributes{User: "ada"})
 	e := start(t, "identity: {keys_file: "+file+"}\n").endpoints[0]
 	for _, before := range []error{context.Canceled, nil} {
 		who, err := e.authenticate(&canceledContext{t.Context(), before}, key)
@@ -278,10 +270,7 @@ func TestLogNamesClients(t *testing.T) {
 	defer log.Close()
 	r := startLogging(t, slog.New(slog.NewTextHandler(log, nil)), "identity: {keys_file: "+file+"}\naccess: {rules: [{tools: [whoami], deny: true}]}\n")
 	for _, user := range []string{"bob", "ada"} {
-		key, _, err := identity.Create(file, identity.Attributes{User: user}, "", 0, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		key, _ := attachetest.CreateKey(t, file, identity.Attributes{User: user})
 		r.endpoints[0].reloader.Reload()
 		resp, _ := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+key)
 		session := resp.Header.Get("Mcp-Session-Id")
@@ -304,14 +293,9 @@ func TestLogNamesServers(t *testing.T) {
 	config := "identity: {keys_file: keys.yaml}\nserve: {scopes: [use]}\naccess: {rules: [{tools: ['*'], deny: true}]}\nservers:\n" +
 		"  git: {server: {command: [" + dir + "/none], env: {GIT_TOKEN: first-of-two-secrets}}}\n" +
 		"  shop: {server: {command: [" + dir + "/none], env: {SHOP_TOKEN: second-of-two-secrets}}}\n"
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, file, config)
 	key := func(a identity.Attributes) string {
-		text, _, err := identity.Create(keys, a, "", 0, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text, _ := attachetest.CreateKey(t, keys, a)
 		return "Bearer " + text
 	}
 	ada, bob := key(identity.Attributes{User: "ada", Permissions: []string{"use"}}), key(identity.Attributes{User: "bob"})
@@ -346,10 +330,7 @@ func TestLogNamesServers(t *testing.T) {
 func startServers(t *testing.T, out io.Writer, file string, names ...string) *service {
 	t.Helper()
 	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}
-	settings, err := config.Load(p, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := attachetest.Load(t, p)
 	o := Options{Process: p, Settings: settings, Log: logging.New(p, settings, &lineWriter{to: out})}
 	for _, name := range names {
 		load := func() (*config.Settings, error) { return config.LoadServed(p, nil, name) }
@@ -394,9 +375,7 @@ func TestServerRestarts(t *testing.T) {
 // Tokens that have expired or lack a scope are refused.
 func TestF56Tokens(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "jwks.json"), attachetest.KeySet(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, filepath.Join(dir, "jwks.json"), string(attachetest.KeySet()))
 	r := start(t, `
 identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: `+dir+`/jwks.json}}
 serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
@@ -433,9 +412,7 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 func TestTokensOfOneSession(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{"jwks.json": attachetest.KeySet(), "session.yaml": []byte("plan: pro\n")} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, filepath.Join(dir, name), string(content))
 	}
 	for _, session := range []string{"", "session: {file: " + dir + "/session.yaml}\n"} {
 		r := start(t, session+`
@@ -471,9 +448,7 @@ func TestReload(t *testing.T) {
 	if got := call(); strings.Contains(got, "Permission denied") {
 		t.Error(got)
 	}
-	if err := os.WriteFile(r.endpoints[0].Settings.File, []byte("access: {rules: [{tools: [whoami], deny: true}]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, r.endpoints[0].Settings.File, "access: {rules: [{tools: [whoami], deny: true}]}\n")
 	r.endpoints[0].reloader.Reload()
 	if got := call(); !strings.Contains(got, "Permission denied") {
 		t.Error(got)
@@ -684,9 +659,7 @@ func TestTLS(t *testing.T) {
 	if err != nil || leaf.SerialNumber.Int64() != 2 {
 		t.Error(leaf.SerialNumber, err)
 	}
-	if err := os.WriteFile(cert, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, cert, "")
 	c.checked = time.Time{}
 	if kept, err := c.get(); err != nil || kept != next {
 		t.Error("after an invalid certificate file, the old certificate is not used:", err)
@@ -723,9 +696,7 @@ func writeCertificate(t *testing.T, cert, key string, serial int64) {
 		t.Fatal(err)
 	}
 	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, path, string(pem.EncodeToMemory(block)))
 	}
 }
 

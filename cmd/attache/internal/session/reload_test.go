@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
@@ -76,16 +77,14 @@ func newReloading(t *testing.T, text string, env ...string) *reloadTest {
 
 func (r *reloadTest) write(name, text string) {
 	r.t.Helper()
-	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	attachetest.WriteFile(r.t, filepath.Join(r.dir, name), text)
 }
 
-// change writes a file and reloads. The log must then contain words or, if words is empty, nothing
+// change writes the configuration and reloads. The log must then contain words or, if words is empty, nothing
 // about the configuration.
-func (r *reloadTest) change(name, text, words string) {
+func (r *reloadTest) change(text, words string) {
 	r.t.Helper()
-	r.write(name, text)
+	r.write("config.yaml", text)
 	r.log.Reset()
 	r.Reload()
 	r.expectLog(words)
@@ -105,58 +104,68 @@ func (r *reloadTest) passes(from, to *proxytest.Peer, frame string) {
 	to.Expect(frame)
 }
 
-func (r *reloadTest) begin() {
-	r.t.Helper()
+// begin starts a session and makes the handshake.
+func begin(t *testing.T, text string, env ...string) *reloadTest {
+	t.Helper()
+	r := newReloading(t, text, env...)
 	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}`)
 	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return r
 }
 
 const (
 	toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	callDrop     = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"drop","arguments":{}}}`
 	dropped      = `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`
-	dropRefused  = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: this tool may not be called here"}],"isError":true}}`
+	denied       = "Permission denied: this tool may not be called here"
 )
 
-// A new rule applies from the next call on, and the client is notified that its list has changed. An
-// invalid version changes nothing and is logged once. Keys that cannot change are logged.
-func TestReloadRules(t *testing.T) {
-	r := newReloading(t, "access: {rules: []}\n")
-	r.begin()
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
-
-	const denying = "access: {rules: [{tools: [drop], deny: true}]}\n"
-	r.change("config.yaml", denying, `keys=access.rules`)
-	r.Client.Expect(toolsChanged)
-	r.Client.Send(callDrop)
-	r.Client.Expect(dropRefused)
-
-	r.change("config.yaml", "access: {rulez: []}\n", "is not valid; the one before stays in force")
-	r.expectLog(filepath.Join(r.dir, "config.yaml:1:10"))
-	r.change("config.yaml", "access: {rulez: []}\n", "")
-	r.Client.Send(callDrop)
-	r.Client.Expect(dropRefused)
-
-	r.change("config.yaml", denying, "the configuration is valid again")
-	r.change("config.yaml", denying, "")
-	r.change("config.yaml", denying+"session: {workspace: /elsewhere}\n", "takes effect when attache is started again")
-	r.change("config.yaml", "{}\n", "keys=access.rules")
-	r.Client.Expect(toolsChanged)
+// allowed makes a call that reaches the server.
+func (r *reloadTest) allowed() {
+	r.t.Helper()
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
 }
 
+// refused makes a call that is answered with a text.
+func (r *reloadTest) refused(text string) {
+	r.t.Helper()
+	r.Client.Send(callDrop)
+	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + text + `"}],"isError":true}}`)
+}
+
+// A new rule applies from the next call on, and the client is notified that its list has changed. An
+// invalid version changes nothing and is logged once. Keys that cannot change are logged.
+func TestReloadRules(t *testing.T) {
+	r := begin(t, "access: {rules: []}\n")
+	r.allowed()
+
+	const denying = "access: {rules: [{tools: [drop], deny: true}]}\n"
+	r.change(denying, `keys=access.rules`)
+	r.Client.Expect(toolsChanged)
+	r.refused(denied)
+
+	r.change("access: {rulez: []}\n", "is not valid; the one before stays in force")
+	r.expectLog(filepath.Join(r.dir, "config.yaml:1:10"))
+	r.change("access: {rulez: []}\n", "")
+	r.refused(denied)
+
+	r.change(denying, "the configuration is valid again")
+	r.change(denying, "")
+	r.change(denying+"session: {workspace: /elsewhere}\n", "takes effect when attache is started again")
+	r.change("{}\n", "keys=access.rules")
+	r.Client.Expect(toolsChanged)
+	r.allowed()
+}
+
 // A rule that is written after the configuration was loaded and before the watch starts takes effect.
 func TestReloadBeforeWatch(t *testing.T) {
-	r := newReloading(t, "access: {rules: []}\n")
-	r.begin()
+	r := begin(t, "access: {rules: []}\n")
 	r.write("config.yaml", "access: {rules: [{tools: [drop], deny: true}]}\n")
 	r.startWatch()
 	r.Client.Expect(toolsChanged)
-	r.Client.Send(callDrop)
-	r.Client.Expect(dropRefused)
+	r.refused(denied)
 }
 
 func (r *reloadTest) startWatch() {
@@ -170,18 +179,15 @@ func (r *reloadTest) startWatch() {
 
 // A file that only a new version includes is watched too.
 func TestReloadNewInclude(t *testing.T) {
-	r := newReloading(t, "access: {rules: []}\n")
-	r.begin()
+	r := begin(t, "access: {rules: []}\n")
 	r.startWatch()
 	r.write("team.yaml", "access: {rules: [{tools: [drop], deny: true}]}\n")
 	r.write("config.yaml", "include: [team.yaml]\n")
 	r.Client.Expect(toolsChanged)
-	r.Client.Send(callDrop)
-	r.Client.Expect(dropRefused)
+	r.refused(denied)
 	r.write("team.yaml", "access: {rules: []}\n")
 	r.Client.Expect(toolsChanged)
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
+	r.allowed()
 }
 
 // A reload that hides a tool does not change the list of prompts. One that hides a prompt that the
@@ -208,7 +214,7 @@ func TestReloadAnnouncesChangedLists(t *testing.T) {
 		{"rewrite: [{tools: [re*], hide: true}]\n", []string{tools, prompts}},
 		{"rewrite: [{tools: [re*], hide: true}, {tools: [x], rename: y}]\n", []string{tools}},
 	} {
-		r.change("config.yaml", test.rules, "keys=rewrite")
+		r.change(test.rules, "keys=rewrite")
 		for _, line := range test.want {
 			r.Client.Expect(line)
 		}
@@ -219,35 +225,27 @@ func TestReloadAnnouncesChangedLists(t *testing.T) {
 // A file that is empty, as it may be while it is saved, missing, or replaced by something else does
 // not remove the rules.
 func TestReloadNothing(t *testing.T) {
-	r := newReloading(t, "access: {rules: [{tools: [drop], deny: true}]}\n")
-	r.begin()
+	r := begin(t, "access: {rules: [{tools: [drop], deny: true}]}\n")
 	file := filepath.Join(r.dir, "config.yaml")
-	refused := func() {
-		t.Helper()
-		r.Client.Send(callDrop)
-		r.Client.Expect(dropRefused)
-	}
-	r.change("config.yaml", "", "is empty: write {} into it")
-	refused()
+	r.change("", "is empty: write {} into it")
+	r.refused(denied)
 	// What a writer in place has begun since the watcher looked is not read.
 	seen := fingerprint(r.files())
-	if err := os.WriteFile(file, []byte("access: {rules: []}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, file, "access: {rules: []}\n")
 	r.reloadFrom(seen)
-	refused()
+	r.refused(denied)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	r.Reload()
 	r.expectLog("cannot be read")
-	refused()
+	r.refused(denied)
 	if err := os.Mkdir(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r.Reload()
 	r.expectLog("is no file any more")
-	refused()
+	r.refused(denied)
 }
 
 // Keys that take effect later have no partial effect: a required audit refuses ambiguous frames until
@@ -258,30 +256,26 @@ func TestReloadIsWhole(t *testing.T) {
 		refused   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a name differs from one that matters only in letter case, blanks or invisible characters","data":{"source":"attache"}}}`
 		audited   = "arguments: []\naudit: {file: audit.jsonl, required: "
 	)
-	r := newReloading(t, audited+"true}\n")
-	r.begin()
+	r := begin(t, audited+"true}\n")
 	r.Client.Send(ambiguous)
 	r.Client.Expect(refused)
-	r.change("config.yaml", audited+"false}\n", "keys=audit.required")
+	r.change(audited+"false}\n", "keys=audit.required")
 	r.Client.Send(ambiguous)
 	r.Client.Expect(refused)
-	r.change("config.yaml", audited+"false}\n", "")
+	r.change(audited+"false}\n", "")
 
-	r = newReloading(t, "server: {name: one}\n")
-	r.begin()
-	r.change("config.yaml", "server: {name: two}\naccess: {rules: [{tools: [drop], deny: true, when: server.name == 'one'}]}\n", "keys=server.name")
+	r = begin(t, "server: {name: one}\n")
+	r.change("server: {name: two}\naccess: {rules: [{tools: [drop], deny: true, when: server.name == 'one'}]}\n", "keys=server.name")
 	r.Client.Expect(toolsChanged)
-	r.Client.Send(callDrop)
-	r.Client.Expect(dropRefused)
+	r.refused(denied)
 }
 
 // For a session that began without a credential, a new one is logged as taking effect in the next
 // session.
 func TestReloadFirstCredential(t *testing.T) {
-	r := newReloading(t, "{}\n")
-	r.begin()
+	r := begin(t, "{}\n")
 	r.write("key", "atk_abcdefgh_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
-	r.change("config.yaml", "identity: {api_key_file: key}\n", `takes effect when attache is started again" keys=identity.api_key_file`)
+	r.change("identity: {api_key_file: key}\n", `takes effect when attache is started again" keys=identity.api_key_file`)
 	if strings.Contains(r.log.String(), "in force") {
 		t.Errorf("log\n%s", r.log.String())
 	}
@@ -293,21 +287,18 @@ func TestReloadUnreadableSessionFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "session.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, file, text)
 	}
 	const good = "user: ada\nsession: s-7\ntrust: sandboxed\nworkspace: /src/shop\nworkspace_id: w\n"
 	write(good)
-	r := newReloading(t, "access: {rules: []}\n", "ATTACHE_SESSION_FILE="+file)
-	r.begin()
+	r := begin(t, "access: {rules: []}\n", "ATTACHE_SESSION_FILE="+file)
 	write("user: [")
-	r.change("config.yaml", "access: {rules: []}\n", "")
-	r.change("config.yaml", "access: {rules: []}\nsession: {workspace: /elsewhere}\n", "started again\" keys=session.workspace\n")
+	r.change("access: {rules: []}\n", "")
+	r.change("access: {rules: []}\nsession: {workspace: /elsewhere}\n", "started again\" keys=session.workspace\n")
 	write(good)
-	r.change("config.yaml", "access: {rules: []}\n", "")
+	r.change("access: {rules: []}\n", "")
 	write(strings.Replace(good, "s-7", "s-8", 1))
-	r.change("config.yaml", "access: {rules: []}\n", "started again\" keys=session.id\n")
+	r.change("access: {rules: []}\n", "started again\" keys=session.id\n")
 }
 
 // A revoked key is refused from the next call on. If the key file is broken, the keys read before
@@ -315,61 +306,46 @@ func TestReloadUnreadableSessionFile(t *testing.T) {
 func TestReloadKeys(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.yaml")
-	key, entry, err := identity.Create(file, identity.Attributes{User: "ada", Permissions: []string{"drop"}}, "", 0, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newReloading(t, "identity: {keys_file: "+file+"}\naccess: {rules: [{tools: [drop], require: [drop]}]}\n", "ATTACHE_API_KEY="+key)
-	r.begin()
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
+	key, entry := attachetest.CreateKey(t, file, identity.Attributes{User: "ada", Permissions: []string{"drop"}})
+	r := begin(t, "identity: {keys_file: "+file+"}\naccess: {rules: [{tools: [drop], require: [drop]}]}\n", "ATTACHE_API_KEY="+key)
+	r.allowed()
 
 	good, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte("keys: {"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, file, "keys: {")
 	r.Reload()
 	r.expectLog("the keys read before hold")
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
+	r.allowed()
 
-	if err := os.WriteFile(file, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	attachetest.WriteFile(t, file, string(good))
 	if err := identity.Revoke(file, entry.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	r.Reload()
 	r.Client.Expect(toolsChanged)
-	r.Client.Send(callDrop)
-	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: the access rules could not be applied to this call"}],"isError":true}}`)
+	r.refused("Permission denied: the access rules could not be applied to this call")
 }
 
 // When dry_run is removed, rules apply, also to frames that no layer sees.
 func TestReloadDryRun(t *testing.T) {
 	const denying = "access: {rules: [{tools: [drop], deny: true}]}\n"
 	const ambiguous = `{"jsonrpc":"2.0","method":"x","Method":"y"}`
-	r := newReloading(t, "dry_run: true\n")
-	r.begin()
-	r.change("config.yaml", "dry_run: true\n"+denying, "keys=access.rules") // no list has changed, so the client is not notified
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
+	r := begin(t, "dry_run: true\n")
+	r.change("dry_run: true\n"+denying, "keys=access.rules") // no list has changed, so the client is not notified
+	r.allowed()
 	r.passes(r.Client, r.Server, ambiguous)
 
-	r.change("config.yaml", denying, "keys=dry_run")
+	r.change(denying, "keys=dry_run")
 	r.Client.Expect(toolsChanged)
-	r.Client.Send(callDrop)
-	r.Client.Expect(dropRefused)
+	r.refused(denied)
 	r.Client.Send(ambiguous)
 	r.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a name differs from one that matters only in letter case, blanks or invisible characters","data":{"source":"attache"}}}`)
 
-	r.change("config.yaml", "dry_run: true\n"+denying, "keys=dry_run")
+	r.change("dry_run: true\n"+denying, "keys=dry_run")
 	r.Client.Expect(toolsChanged)
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
+	r.allowed()
 	r.passes(r.Client, r.Server, ambiguous)
 }
 
@@ -379,13 +355,10 @@ func TestReloadPolicies(t *testing.T) {
 	dir := t.TempDir()
 	write := func(objective string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "acme.yaml"), []byte("scope: acme\nobjectives: ["+objective+"]\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, filepath.Join(dir, "acme.yaml"), "scope: acme\nobjectives: ["+objective+"]\n")
 	}
 	write("one")
-	r := newReloading(t, "policy: {dir: "+dir+", scope: acme}\n")
-	r.begin()
+	r := begin(t, "policy: {dir: "+dir+", scope: acme}\n")
 	write("two")
 	r.Reload()
 	write("[three")
@@ -398,15 +371,13 @@ func TestReloadPolicies(t *testing.T) {
 	}
 	write("four")
 	r.Reload()
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
+	r.allowed()
 }
 
 // After the handshake, a new rule makes attache ask the server for its tools.
 func TestReloadArguments(t *testing.T) {
-	r := newReloading(t, "session: {workspace: /src/shop}\narguments: []\n")
-	r.begin()
-	r.change("config.yaml", "session: {workspace: /src/shop}\narguments: [{tools: [drop], argument: path, value: session.workspace.path}]\n", "keys=arguments")
+	r := begin(t, "session: {workspace: /src/shop}\narguments: []\n")
+	r.change("session: {workspace: /src/shop}\narguments: [{tools: [drop], argument: path, value: session.workspace.path}]\n", "keys=arguments")
 	r.Client.Expect(toolsChanged)
 	r.Client.Send(callDrop)
 	asked := string(r.Server.Next())
@@ -422,12 +393,9 @@ func TestReloadArguments(t *testing.T) {
 // A reload does not refill rate buckets.
 func TestReloadKeepsRates(t *testing.T) {
 	const rates = "access:\n  rates: [{tools: ['*'], per: session, limit: 1/hour}]\n"
-	r := newReloading(t, rates)
-	r.begin()
-	r.passes(r.Client, r.Server, callDrop)
-	r.passes(r.Server, r.Client, dropped)
-	r.change("config.yaml", rates+"  rules: [{tools: [other], deny: true}]\n", `keys=access.rules`)
+	r := begin(t, rates)
+	r.allowed()
+	r.change(rates+"  rules: [{tools: [other], deny: true}]\n", `keys=access.rules`)
 	r.Client.Expect(toolsChanged)
-	r.Client.Send(callDrop)
-	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Rate limit reached: try again in 3600 seconds"}],"isError":true}}`)
+	r.refused("Rate limit reached: try again in 3600 seconds")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // TestWatch changes files in the ways that editors, and Kubernetes, do.
@@ -17,9 +19,7 @@ func TestWatch(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, at(name), text)
 	}
 	do := func(err error) {
 		t.Helper()
@@ -134,9 +134,7 @@ func TestWatchIgnoresOtherFiles(t *testing.T) {
 	files := []string{dir, filepath.Join(dir, "config.json")}
 	before := fingerprint(files)
 	for name, counts := range map[string]bool{"notes.txt": false, "config.yaml.swp": false, "one.yaml": true, "config.json": true} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		attachetest.WriteFile(t, filepath.Join(dir, name), "")
 		after := fingerprint(files)
 		if changed := after != before; changed != counts {
 			t.Errorf("%s changes the fingerprint: %v\n%s\n%s", name, changed, before, after)
