@@ -199,7 +199,7 @@ func TestIdleSessionIsSmall(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// ServerExit is reported to Watch only if the server was the one that ended the session.
+// ServerExit is reported to Watch, and logged, only if the server was the one that ended the session.
 func TestServerExitEvent(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -217,7 +217,8 @@ func TestServerExitEvent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var exits []string
-				s := proxytest.Setup{Options: proxy.Options{Watch: func(p proxy.Point, line []byte) {
+				log := new(writeCounter)
+				s := proxytest.Setup{Options: proxy.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Watch: func(p proxy.Point, line []byte) {
 					if p == proxy.ServerExit {
 						exits = append(exits, string(line))
 					}
@@ -229,6 +230,9 @@ func TestServerExitEvent(t *testing.T) {
 				_ = s.Wait()
 				if len(exits) != test.want {
 					t.Errorf("ServerExit was reported with %q, want %d times", exits, test.want)
+				}
+				if n := log.Load(); n != int64(test.want) {
+					t.Errorf("%d lines were logged, want %d", n, test.want)
 				}
 			})
 		})

@@ -20,7 +20,11 @@ func (s *session) finish() error {
 	if l != nil {
 		deadline, how = l.End(drainTime)
 		if l.Started() && !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil {
-			s.watch(ServerExit, revive.NewEnding(how).ExitLine())
+			ending := revive.NewEnding(how)
+			s.watch(ServerExit, ending.ExitLine())
+			if !ending.Clean() { // in a front nobody else sees how it ended
+				s.log.Warn("the server has ended, and its session with it", "exit", ending.Exit)
+			}
 		}
 	}
 	s.asks.Close()

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -146,6 +147,26 @@ func TestServeContinuesAfterRestart(t *testing.T) {
 			_ = cmd.Process.Signal(end)
 			_ = cmd.Wait()
 		}
+	}
+}
+
+// Other fronts learn that this one ends, even if it waits for no call.
+func TestServeDrainsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	config := filepath.Join(dir, "config.yaml")
+	writeFile(t, config, "serve: {drain: 0s}\n")
+	l := listen(t, "tcp", "127.0.0.1:0")
+	cmd := inheritSocket(t, l, "--config "+config+" -- echoserver")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	postTo(t, l, "", openSession)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "ending:") || strings.Contains(log.String(), "other fronts do not learn") {
+		t.Errorf("%v\n%s", err, log.String())
 	}
 }
 

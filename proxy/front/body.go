@@ -3,7 +3,9 @@ package front
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/body"
@@ -19,9 +21,13 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 	switch {
 	case errors.Is(err, body.ErrTooLarge):
 		x.w.Header().Set("Connection", "close")
-		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, "the body is larger than this server accepts")
+		x.f.log.Info("a request was refused: its body is larger than serve.limits.body", "limit", x.f.o.Limits.Body, "from", x.r.RemoteAddr)
+		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, fmt.Sprintf("the body is larger than this server accepts: it may have %d bytes (serve.limits.body)", x.f.o.Limits.Body))
 	case errors.Is(err, body.ErrFull):
 		x.busy(nil, "too many large requests are being read: try again")
+	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+		x.w.Header().Set("Connection", "close")
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "the body could not be read: it ends too early, or is not encoded as its headers say")
 	case err != nil:
 		x.w.Header().Set("Connection", "close")
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")

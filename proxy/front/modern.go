@@ -218,7 +218,7 @@ func (p *message) status(reply item) (status int, after string) {
 		case discover && exited:
 			return http.StatusNotFound, "" // a legacy server: those made with rmcp exit at any first request other than initialize
 		case discover || p.m.MethodIs("initialize"):
-			return http.StatusServiceUnavailable, "" // no server; another status would tell the client an era
+			return http.StatusServiceUnavailable, "1" // no server; another status would tell the client an era
 		}
 	}
 	if p.revision == "" {

@@ -26,7 +26,7 @@ func (x *exchange) post() {
 		return
 	}
 	if !x.f.o.Limits.Begin() {
-		x.logRefusal(&x.f.warned.limit, errors.New("too many requests are being served"))
+		x.logRefusal(&x.f.warned.limit, errors.New("as many requests are being served as serve.limits.in_flight allows"))
 		x.busy(nil, "too many requests are being served: try again")
 		return
 	}

@@ -28,8 +28,9 @@ func TestStatusOfDiscover(t *testing.T) {
 			p := &message{}
 			p.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+row.method+`"}`+"\n"))
 			p.m.LookEnvelope()
-			if got, _ := p.status(item{data: []byte(row.reply)}); got != row.want {
-				t.Errorf("%d, want %d", got, row.want)
+			got, after := p.status(item{data: []byte(row.reply)})
+			if got != row.want || (after != "") != (got == http.StatusServiceUnavailable) {
+				t.Errorf("%d with Retry-After %q, want %d", got, after, row.want)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package front
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 var (
 	// errPrincipalFull is returned for a principal that has too many sessions.
-	errPrincipalFull = errors.New("too many sessions of one principal")
+	errPrincipalFull = errors.New("one principal has as many sessions as serve.limits.per_principal allows")
 	// errDraining is returned for a new session while the front drains.
 	errDraining = errors.New("the proxy is shutting down")
 )
@@ -63,7 +64,7 @@ func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	case limit.TooManyOfPrincipal:
 		return nil, errPrincipalFull
 	case limit.TooManyInAll:
-		return nil, ErrBusy
+		return nil, fmt.Errorf("%w: as many sessions are open as serve.limits.sessions allows", ErrBusy)
 	}
 	s, err := f.open(id, o)
 	if errors.Is(err, ErrBusy) && !evicted {

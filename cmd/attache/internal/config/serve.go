@@ -47,7 +47,7 @@ func serveOptions(s *Settings) []setting.Option {
 		{Key: "serve.path", Help: "the path of the endpoint; with several servers, the path of each is its name", Value: setting.Text(&o.Path, urlPath)},
 		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", Value: setting.Text(&o.Admin, loopbackAddress)},
 		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
-		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: setting.NotEmpty}},
+		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: hostName}},
 		{Key: "serve.scopes", Help: "permissions that a credential needs for any request, in addition to those that rules require", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", Value: setting.Path(&o.Cert)},
 		{Key: "serve.tls.key", Help: "file with the certificate's key", Value: setting.Path(&o.Key)},
@@ -121,6 +121,14 @@ func origin(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Scheme == "" || s != u.Scheme+"://"+u.Host {
 		return fmt.Errorf("%q is not an origin: write scheme, host and port, such as https://app.example.com", s)
+	}
+	return nil
+}
+
+// hostName returns an error if s cannot be in a Host header.
+func hostName(s string) error {
+	if s == "" || strings.ContainsAny(s, "/* \t") {
+		return fmt.Errorf("%q is not a host name: write the one in the clients' URLs, such as mcp.example.com", s)
 	}
 	return nil
 }

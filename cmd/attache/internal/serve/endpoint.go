@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
@@ -71,10 +72,42 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
-	e.reloader = session.NewReloader(e.shared, server.Load, server.state, e.log)
+	o := e.frontOptions()
+	e.checkKeys(o.Authenticate)
+	e.reloader = session.NewReloader(e.shared, e.loader(o.Authenticate != nil), server.state, e.log)
 	e.reloader.Watch()
-	e.front = front.New(e.frontOptions())
+	e.front = front.New(o)
 	return e, nil
+}
+
+// checkKeys logs at the start what the operator would otherwise learn from the first client.
+func (e *endpoint) checkKeys(authenticate func(ctx context.Context, credential string) (front.Principal, error)) {
+	if authenticate == nil {
+		if len(e.s.settings.Scopes) > 0 {
+			e.log.Warn("serve.scopes has no effect, because clients need no credential: make keys with attache key create, or set identity.jwt")
+		}
+		return
+	}
+	if e.s.database != nil {
+		return // keys are there
+	}
+	if _, err := authenticate(context.Background(), "none"); errors.Is(err, identity.ErrFile) {
+		e.log.Warn("no key can be checked: clients get an error until it can", "path", e.Path, "err", err)
+	}
+}
+
+// loader returns Server.Load. If clients need no credential, it logs once that there are keys now:
+// whether clients need one is decided at the start.
+func (e *endpoint) loader(authenticates bool) func() (*config.Settings, error) {
+	var once sync.Once
+	return func() (*config.Settings, error) {
+		if !authenticates && e.shared.Authenticates() {
+			once.Do(func() {
+				e.log.Warn("there are keys now, but clients need none until attache is started again", "file", e.Settings.Identity.KeysFile)
+			})
+		}
+		return e.Load()
+	}
 }
 
 // chooseStart sets e.start, and prepares the state that all upstreams share.

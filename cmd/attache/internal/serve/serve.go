@@ -78,6 +78,8 @@ const (
 	maxHeader      = 64 << 10
 	// writeTime is how long the write of a short answer may take.
 	writeTime = 30 * time.Second
+	// tellTime is how long shutdown waits until other fronts know of it.
+	tellTime = 2 * time.Second
 	// arrivalTime is how long shutdown waits for requests on connections without one.
 	arrivalTime = 3 * time.Second
 	// leaveTime is how long shutdown may take after the drain: the grace period of processes.
@@ -327,9 +329,11 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 		}
 	}()
 	if s.fronts != nil {
-		if err := s.fronts.Drain(ctx); err != nil {
+		told, stop := context.WithTimeout(context.Background(), tellTime) // serve.drain may be 0s
+		if err := s.fronts.Drain(told); err != nil {
 			s.Log.Warn("other fronts do not learn that this one ends", "err", err)
 		}
+		stop()
 	}
 	var drained sync.WaitGroup
 	for _, e := range s.endpoints {

@@ -231,6 +231,29 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// The operator learns at the start that no key can be checked, that serve.scopes has no effect, and
+// later that keys were made which no client needs yet.
+func TestKeysWarnings(t *testing.T) {
+	for _, test := range []struct{ config, want string }{
+		{"identity: {keys_file: DIR/none.yaml}\n", "no key can be checked: clients get an error until it can"},
+		{"serve: {scopes: [use]}\n", "serve.scopes has no effect"},
+		{"{}\n", "there are keys now, but clients need none until attache is started again"},
+	} {
+		var out bytes.Buffer
+		r := startLogging(t, slog.New(slog.NewTextHandler(&lineWriter{to: &out}, nil)), test.config)
+		if e := r.endpoints[0]; test.config == "{}\n" {
+			if _, _, err := identity.Create(e.Settings.Identity.KeysFile, identity.Attributes{User: "ada"}, "", 0, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			e.reloader.Reload()
+			e.reloader.Reload()
+		}
+		if got := out.String(); strings.Count(got, test.want) != 1 {
+			t.Errorf("%s: the log has %q", test.config, got)
+		}
+	}
+}
+
 // A canceledContext returns err from its first call of Err, and context.Canceled from later ones.
 type canceledContext struct {
 	context.Context
@@ -641,7 +664,8 @@ func TestTLS(t *testing.T) {
 	if n, protocol := serial(); n != 1 || protocol != "HTTP/2.0" {
 		t.Error(n, protocol)
 	}
-	c := newCertificate(cert, key, r.Log)
+	var log bytes.Buffer
+	c := newCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
 	if _, err := c.get(); err != nil {
 		t.Fatal(err)
 	}
@@ -660,9 +684,14 @@ func TestTLS(t *testing.T) {
 		t.Error(leaf.SerialNumber, err)
 	}
 	attachetest.WriteFile(t, cert, "")
-	c.checked = time.Time{}
-	if kept, err := c.get(); err != nil || kept != next {
-		t.Error("after an invalid certificate file, the old certificate is not used:", err)
+	for range 2 {
+		c.checked = time.Time{}
+		if kept, err := c.get(); err != nil || kept != next {
+			t.Error("after an invalid certificate file, the old certificate is not used:", err)
+		}
+	}
+	if got := log.String(); strings.Count(got, "level=WARN") != 1 {
+		t.Errorf("the log has %q, want one warning", got)
 	}
 }
 

@@ -19,6 +19,7 @@ type certificate struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 	read    [2]time.Time // the modification times of the files that were read
+	seen    [2]time.Time // those of the files that were tried last
 	checked time.Time
 }
 
@@ -53,10 +54,11 @@ func (c *certificate) get() (*tls.Certificate, error) {
 	next, err := tls.LoadX509KeyPair(c.cert, c.key)
 	switch {
 	case err == nil:
-		c.current, c.read = &next, changed
+		c.current, c.read, c.seen = &next, changed, changed
 	case c.current == nil:
 		return nil, err
-	default:
+	case changed != c.seen: // one warning for each change
+		c.seen = changed
 		c.log.Warn("the certificate was changed and cannot be used; the one before stays in force", "err", err)
 	}
 	return c.current, nil
