@@ -817,7 +817,7 @@ func TestU27PrivatePage(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
 	}
 	_, err := login.Login(t.Context(), o, login.UI{Show: func(address string) { t.Fatalf("the browser opens %s", address) }})
-	if err == nil || !strings.Contains(err.Error(), "not opened: localhost: this is no public address") {
+	if err == nil || !strings.Contains(err.Error(), "not opened: localhost: this is not a public address") {
 		t.Errorf("error %v", err)
 	}
 }
