@@ -104,7 +104,7 @@ func (s Scope) check(name string) error {
 		case !p.Position.Valid():
 			fault = fmt.Sprintf("has the position %q: make it prepend or append", string(p.Position))
 		case seen[p.Name]:
-			fault = "is there twice: rename one or take it out"
+			fault = "appears twice: rename one or take it out"
 		}
 		if fault != "" {
 			return fmt.Errorf("%w: policy %d (%q) of scope %q %s", ErrInvalid, i+1, p.Name, name, fault)

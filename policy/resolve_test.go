@@ -93,7 +93,7 @@ func TestResolveErrors(t *testing.T) {
 			map[string]policy.Scope{"leaf": {Parent: "a"}, "a": {Parent: "b"}, "b": {Parent: "a"}},
 			"leaf", policy.ErrInvalid, "leaf < a < b < a",
 		},
-		{"duplicate name", bad(policy.Policy{Name: "a", Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" is there twice`},
+		{"duplicate name", bad(policy.Policy{Name: "a", Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, `policy 2 ("a") of scope "root" appears twice`},
 		{"position", bad(policy.Policy{Name: "b", Text: "b", Position: "before"}), "leaf", policy.ErrInvalid, `position "before"`},
 		{"nameless", bad(policy.Policy{Text: "b", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no name"},
 		{"textless", bad(policy.Policy{Name: "b", Text: " \n", Position: policy.Append}), "leaf", policy.ErrInvalid, "has no text"},

@@ -21,7 +21,7 @@ not completed. The script for bash needs the package bash-completion.`,
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return cli.Usagef("which shell? write one of %s behind \"attache completion\"", cli.Quoted(shells))
+				return cli.Usagef("which shell? write one of %s after \"attache completion\"", cli.Quoted(shells))
 			}
 			return nil
 		},

@@ -37,7 +37,7 @@ func (c *program) configShow() *cobra.Command {
 		Long: `Print every value in force, one a line: its key, the value, and its source: a flag, a
 variable, a line of the file, or the default, which is faint on a terminal. Secrets are not
 printed. With the flags of a client's entry it shows the values for that entry; with a server's
-command behind "--", those for that server.`,
+command after "--", those for that server.`,
 		Example: `  attache config show
   attache config show --config ./sentry.yaml --trust sandboxed
   attache config show -- npx -y @cyanheads/git-mcp-server`,

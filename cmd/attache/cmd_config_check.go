@@ -24,7 +24,7 @@ func (c *program) configCheck() *cobra.Command {
   attache config check -- npx -y @cyanheads/git-mcp-server`,
 		Long: `Read the configuration as attache would, with the flags and variables given, read
 the files it names, and print every mistake as file:line:column with what to do. With a server's
-command behind "--" it also says which entries of servers apply to it. The exit status is 2 if
+command after "--" it also says which entries of servers apply to it. The exit status is 2 if
 there are mistakes; warnings do not change it.`,
 		Args:        noFile,
 		Annotations: map[string]string{mayTakeServer: "yes"},

@@ -15,7 +15,7 @@ the configuration and the files it names, who the session would act for, what th
 policy source says for them, a workspace's own policies, and the configuration
 files of clients.
 
-A server behind "--" is checked as well. It is started once for each era of
+A server after "--" is checked as well. It is started once for each era of
 the protocol and asked for its identity and its tools; no tool is called. doctor then
 says which arguments of the tools attache fills, and suggests rules for those that
 look like a workspace, project, organisation, repository or tenant. Nothing is
@@ -46,7 +46,7 @@ func (c *program) doctorCommand() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if c.dashed && (len(c.server) == 0 || c.server[0] == "") {
-			return cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
+			return cli.Usagef("nothing after \"--\": give the server's command there, or leave \"--\" out")
 		}
 		s, err := config.Load(c.Process, flags, c.server)
 		d := &doctor.Doctor{Process: c.Process, Server: s.CommandOr(c.server), Version: versionText(debug.ReadBuildInfo()), Settings: config.Inert(s)}

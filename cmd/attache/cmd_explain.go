@@ -19,7 +19,7 @@ Give the call with --tool and --arguments, as a frame in a file, or as a recorde
 session, in which every tools/call is explained. No tool is called, no file written,
 and no audit record made; the policy source is asked as in a session.
 
-The result may depend on the tool's schema. The server whose command is behind "--"
+The result may depend on the tool's schema. The server whose command is after "--"
 is started and asked for its tools. With --tools, a file with a saved answer to
 tools/list, it is not started: its command then only selects entries of "servers".
 Without either, the tool is assumed to have every argument that a rule names.

@@ -20,7 +20,7 @@ Put it in front of a server in your client's configuration:
     before   "command": "npx",     "args": ["-y", "@cyanheads/git-mcp-server"]
     after    "command": "attache", "args": ["--", "npx", "-y", "@cyanheads/git-mcp-server"]
 
-The words behind "--" are the server's command, and are passed on unchanged.
+The words after "--" are the server's command, and are passed on unchanged.
 Without any configuration attache fills the argument "workspace" of tools that
 require its path, where the workspace is known. "attache demo" shows it at work.`
 

@@ -83,8 +83,11 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 	return cli.Usagef("unknown command %q: write %s; see \"%s --help\"", args[0], cli.Quoted(names), cmd.CommandPath())
 }
 
-// noArguments refuses arguments.
+// noArguments refuses arguments, other than a server after "--".
 func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && cmd.Annotations[mayTakeServer] != "" {
+		return cli.Usagef("unexpected %q: %q takes flags, and the server's command after \"--\"; see \"%s --help\"", args[0], cmd.CommandPath(), cmd.CommandPath())
+	}
 	if len(args) > 0 {
 		return cli.Usagef("unexpected %q: %q takes no arguments, see \"%s --help\"", args[0], cmd.CommandPath(), cmd.CommandPath())
 	}

@@ -23,7 +23,7 @@ func (c *program) serveCommand() *cobra.Command {
 		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...] | URL]",
 		Short: "Serve many clients over Streamable HTTP, each with its own session",
 		Long: `Serve many clients over Streamable HTTP. Each session has its own process, started by the
-command behind "--", or its own session with the remote server at that URL; nothing of a
+command after "--", or its own session with the remote server at that URL; nothing of a
 session reaches another. Without either, the entries of servers in the configuration that have
 a command or a URL are served, each under its name as the path.
 
@@ -60,11 +60,11 @@ func (c *program) serve(ctx context.Context, s *config.Settings, flags setting.F
 	return cli.ExitWith(serve.Run(ctx, o))
 }
 
-// servedServers returns the server behind "--", or those of the configuration.
+// servedServers returns the server after "--", or those of the configuration.
 func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serve.Server, error) {
 	switch {
 	case c.dashed && (len(c.server) == 0 || c.server[0] == ""):
-		return nil, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out to serve those of the configuration")
+		return nil, cli.Usagef("nothing after \"--\": give the server's command there, or leave \"--\" out to serve those of the configuration")
 	case c.dashed:
 		if config.IsURL(c.server) {
 			if err := c.checkAddress(); err != nil {
@@ -84,7 +84,7 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 		all = append(all, serve.Server{Path: "/" + name, Command: own.Server.Command, Settings: own, Load: load})
 	}
 	if len(all) == 0 {
-		return nil, cli.Usagef("no server to serve: give its command behind \"--\", as in \"attache serve -- npx -y @cyanheads/git-mcp-server\", or name one in the configuration: servers: {git: {server: {command: [npx, -y, \"@cyanheads/git-mcp-server\"]}}}")
+		return nil, cli.Usagef("no server to serve: give its command after \"--\", as in \"attache serve -- npx -y @cyanheads/git-mcp-server\", or name one in the configuration: servers: {git: {server: {command: [npx, -y, \"@cyanheads/git-mcp-server\"]}}}")
 	}
 	return all, nil
 }

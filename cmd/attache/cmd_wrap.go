@@ -16,7 +16,7 @@ func (c *program) wrapCommand() *cobra.Command {
 		Use:   "wrap [flags]",
 		Short: "Put attache in front of the servers in clients' configuration files",
 		Long: `Puts attache in front of the servers that a client starts: the server's command
-moves behind "--" in its arguments, and nothing else in the file changes. A backup
+moves after "--" in its arguments, and nothing else in the file changes. A backup
 is kept in attache's state directory. "attache unwrap" restores the file byte for byte.
 
 Flags of attache (--config, --workspace, --session and so on) go into the wrapped

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +106,7 @@ func (c *program) rootCommand(args []string) *cobra.Command {
 	wrapRun := c.forServer(&cobra.Command{
 		Use:   "run",
 		Short: "Wrap a stdio server; the same as attache without a subcommand",
-		Long: `Wrap a stdio server: start the command behind "--" when the client's first message comes, and
+		Long: `Wrap a stdio server: start the command after "--" when the client's first message comes, and
 carry messages both ways until one of them ends. It is what clients start, and the same as
 attache without a subcommand.`,
 		Example: `  attache run --workspace /src/app -- npx -y @cyanheads/git-mcp-server
@@ -141,7 +143,7 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error {
 		server := s.CommandOr(c.server)
 		if len(server) == 0 {
-			return cli.Usagef("no server to wrap: give its command or its address behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", cmd.CommandPath())
+			return cli.Usagef("no server to wrap: give its command or its address after \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", cmd.CommandPath())
 		}
 		sink := logging.NewSink(c.Stderr)
 		defer sink.Close()
@@ -181,11 +183,27 @@ func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 		return c.checkAddress()
 	case !c.dashed: // server.url may name a server
 	case len(c.server) == 0:
-		return cli.Usagef("nothing behind \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
+		return cli.Usagef("nothing after \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
 	case c.server[0] == "":
-		return cli.Usagef("the server's command is empty: give a program behind \"--\"; was it a variable that is not set?")
+		return cli.Usagef("the server's command is empty: give a program after \"--\"; was it a variable that is not set?")
+	case strings.HasPrefix(c.server[0], "-"):
+		return cli.Usagef("%q after \"--\" is not a program: write attache's flags before \"--\", and the server's command after it", c.server[0])
+	case len(c.server) == 1 && lacksScheme(c.server[0]):
+		return cli.Usagef("there is no program %q: write the address of a remote server with its scheme, as in \"%s -- https://%s\"", c.server[0], path, c.server[0])
 	}
 	return nil
+}
+
+// lacksScheme reports whether a command is probably a URL without its scheme: it begins with a
+// host, and no such file exists.
+func lacksScheme(command string) bool {
+	host, _, found := strings.Cut(command, "/")
+	name, _, port := strings.Cut(host, ":")
+	if !found && !port || strings.HasPrefix(name, ".") || name != "localhost" && !strings.Contains(name, ".") {
+		return false
+	}
+	_, err := os.Stat(command)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // checkAddress checks the address of a remote server after "--".
@@ -194,7 +212,7 @@ func (c *program) checkAddress() error {
 		return cli.Usagef("the server's address %v", err)
 	}
 	if len(c.server) > 1 {
-		return cli.Usagef("%q stands behind the server's address: only the address stands behind \"--\"; headers come from server.headers", c.server[1])
+		return cli.Usagef("%q follows the server's address: write only the address after \"--\"; set headers in server.headers", c.server[1])
 	}
 	return nil
 }
@@ -203,13 +221,13 @@ func (c *program) checkAddress() error {
 // subcommand, or a server without "--".
 func (c *program) strayArgument(cmd *cobra.Command, args []string) error {
 	if near := cli.Nearest(args[0], subcommandNames(cmd)); near != "" {
-		return cli.Usagef("unknown command %q: did you mean \"%s %s\"? a server's command goes behind \"--\"", args[0], cmd.CommandPath(), near)
+		return cli.Usagef("unknown command %q: did you mean \"%s %s\"? a server's command goes after \"--\"", args[0], cmd.CommandPath(), near)
 	}
 	line := strings.Join(append([]string{cmd.CommandPath(), "--"}, args...), " ")
 	if c.dashed {
 		return cli.Usagef("unexpected %q before \"--\": only attache's flags go there; see \"attache --help\"", args[0])
 	}
-	return cli.Usagef("unknown command %q: a server's command goes behind \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
+	return cli.Usagef("unknown command %q: a server's command goes after \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
 }
 
 // flagError adds advice to an error of the flag library.
@@ -247,7 +265,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 		}
 	})
 	if near := cli.Nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
-		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", flag, near)
+		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go after \"--\"", flag, near)
 	}
-	return cli.Usagef("unknown flag %s: see \"%s --help\"; flags of the server go behind \"--\"", flag, cmd.CommandPath())
+	return cli.Usagef("unknown flag %s: see \"%s --help\"; flags of the server go after \"--\"", flag, cmd.CommandPath())
 }

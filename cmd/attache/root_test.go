@@ -19,7 +19,7 @@ func TestCommands(t *testing.T) {
 		seen := map[string]bool{}
 		for _, sub := range cmd.Commands() {
 			if seen[sub.Name()] {
-				t.Errorf("%q is there twice", sub.CommandPath())
+				t.Errorf("%q appears twice", sub.CommandPath())
 			}
 			seen[sub.Name()] = true
 			if sub.Short == "" || sub.Long == "" {

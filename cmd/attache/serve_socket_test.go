@@ -155,7 +155,7 @@ func TestServeDrainsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	config := filepath.Join(dir, "config.yaml")
-	writeFile(t, config, "serve: {drain: 0s}\n")
+	attachetest.WriteFile(t, config, "serve: {drain: 0s}\n")
 	l := listen(t, "tcp", "127.0.0.1:0")
 	cmd := inheritSocket(t, l, "--config "+config+" -- echoserver")
 	var log bytes.Buffer

@@ -133,7 +133,7 @@ func judgeForm(property wire.Value) Verdict {
 	}
 	for example := range property.Get("examples").Elements() {
 		if !isAbsolute(example.Text()) {
-			return reject("examples", "an example is no absolute path")
+			return reject("examples", "an example is not an absolute path")
 		}
 	}
 	return Verdict{}
@@ -174,7 +174,7 @@ func judgeText(property wire.Value, name string) Verdict {
 		}
 	}
 	if w := foreignExample(text); w != "" {
-		return Verdict{Words: w, Why: "an example is no absolute path"}
+		return Verdict{Words: w, Why: "an example is not an absolute path"}
 	}
 	isWorkspace := isPlace(nameWords(name)) // decides together with barePath
 	var path, otherPath Verdict

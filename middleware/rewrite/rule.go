@@ -89,7 +89,7 @@ func (r *Rule) checkRename() error {
 	case r.Rename == r.Tools[0]:
 		return errors.New("rename gives the tool the name it has: remove it")
 	case len(r.Rename) > maxName || strings.ContainsFunc(r.Rename, isInvalid):
-		return fmt.Errorf("%q is no name of a tool: write at most %d letters, digits, dots, dashes, underscores and slashes", r.Rename, maxName)
+		return fmt.Errorf("%q is not the name of a tool: write at most %d letters, digits, dots, dashes, underscores and slashes", r.Rename, maxName)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ policies:
 				"a.yaml:5:5: a policy is text where a mapping is expected: write name: and what belongs to it",
 				"a.yaml:6:12: name is empty: write it or take it out",
 				"a.yaml:6:40: text is empty: write it or take it out",
-				`a.yaml:7:11: policy "one" is there already, in line 3: rename one or take it out`,
+				`a.yaml:7:11: policy "one" already exists, in line 3: rename one or take it out`,
 				"a.yaml:9:11: text is empty: write it or take it out",
 			},
 		},
@@ -96,7 +96,7 @@ policies:
 			},
 			want: []string{
 				"a.yaml:1:8: is not YAML that can be read (sequence end token ']' not found): correct it here or just before",
-				`b.yaml:2:1: key "scope" is there already, in line 1: take one of them out`,
+				`b.yaml:2:1: key "scope" already exists, in line 1: take one of them out`,
 				"c.yaml:3:10: is not UTF-8 text: save the file as UTF-8",
 				"d.yaml:3:1: a second document begins here: write one document a file",
 				"e.yaml:1:1: is not UTF-8 text: save the file as UTF-8",
@@ -119,8 +119,8 @@ policies:
 			},
 			want: []string{
 				`b.yaml:1:8: scope "acme" is also in a.yaml, line 1: rename one or make them one file`,
-				`c.yaml:2:9: parent "acmee" is no scope here: add its file or write "acme"`,
-				`d.yaml:2:9: parent "nothing-like-it" is no scope here: add its file or correct the name`,
+				`c.yaml:2:9: parent "acmee" is not a scope here: add its file or write "acme"`,
+				`d.yaml:2:9: parent "nothing-like-it" is not a scope here: add its file or correct the name`,
 				`e.yaml:3:8: warning: no parent has a policy "style" to drop: correct the name or take it out`,
 			},
 		},

@@ -41,7 +41,7 @@ func unknownParent(f *file, scopes map[string]*file) Problem {
 	if near := nearest(f.scope.Parent, names); near != "" {
 		hint = "add its file or write " + quote(near)
 	}
-	return problemAt(f.path, f.parentAt, "parent %s is no scope here: %s", quote(f.scope.Parent), hint)
+	return problemAt(f.path, f.parentAt, "parent %s is not a scope here: %s", quote(f.scope.Parent), hint)
 }
 
 // cycles reports each cycle of parents once. It visits every scope once, even if chains share

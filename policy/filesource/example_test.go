@@ -29,6 +29,6 @@ policys:
 		fmt.Println(strings.TrimPrefix(problem.String(), dir+string(filepath.Separator)))
 	}
 	// Output:
-	// platform.yaml:2:9: parent "acme" is no scope here: add its file or correct the name
+	// platform.yaml:2:9: parent "acme" is not a scope here: add its file or correct the name
 	// platform.yaml:3:1: unknown key "policys": write policies
 }

@@ -29,7 +29,7 @@ func (r *reader) fields(n ast.Node, what string, known fields) bool {
 	for iter := n.(ast.MapNode).MapRange(); iter.Next(); {
 		key, at := keyText(iter.Key()), iter.Key().GetToken()
 		if first := seen[key]; first != nil {
-			r.add(at, "key %s is there already, in line %d: take one of them out", quote(key), first.Position.Line)
+			r.add(at, "key %s already exists, in line %d: take one of them out", quote(key), first.Position.Line)
 			continue
 		}
 		seen[key] = at

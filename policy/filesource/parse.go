@@ -109,7 +109,7 @@ func (r *reader) policies(list ast.Node) []policy.Policy {
 			continue // already a problem
 		}
 		if first, twice := at[p.Name]; twice {
-			r.add(nameAt, "policy %s is there already, in line %d: rename one or take it out", quote(p.Name), first.Position.Line)
+			r.add(nameAt, "policy %s already exists, in line %d: rename one or take it out", quote(p.Name), first.Position.Line)
 			continue
 		}
 		at[p.Name] = nameAt

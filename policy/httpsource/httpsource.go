@@ -89,12 +89,12 @@ func New(o Options) (*Source, error) {
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("policy.url is no address: write it as https://host/path")
+		return nil, errors.New("policy.url is not an address: write it as https://host/path")
 	}
 	query := u.Query()
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
-		return nil, errors.New("policy.url is no address of an HTTP endpoint: write it as https://host/path")
+		return nil, errors.New("policy.url is not the address of an HTTP endpoint: write it as https://host/path")
 	case u.Scheme == "http" && !loopback.Is(u.Hostname()):
 		return nil, errors.New("policy.url would send the credential in clear: use https, or http to localhost")
 	case u.User != nil:

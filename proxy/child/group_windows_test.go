@@ -312,11 +312,11 @@ func TestStartErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{""}, "", "no command was given"},
-		{[]string{text}, "", "it is no program"},
+		{[]string{text}, "", "it is not a program"},
 		{[]string{script, "two\nlines"}, "", "an argument with a line end"},
 		{[]string{script, strings.Repeat("x", 9000)}, "", "too long for a batch file"},
 		{[]string{os.Args[0]}, filepath.Join(dir, "nosuch"), "correct it or create it"},
-		{[]string{os.Args[0]}, text, "it is no directory"},
+		{[]string{os.Args[0]}, text, "it is not a directory"},
 	} {
 		_, err := Start(t.Context(), Options{Argv: tt.argv, Dir: tt.dir, Env: os.Environ()})
 		var failed *StartError

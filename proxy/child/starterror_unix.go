@@ -104,7 +104,7 @@ var causes = []struct {
 	{syscall.ETXTBSY, "it is still being written: let its installation end and try again"},
 	{syscall.E2BIG, "arguments and environment are too large together: shorten them"},
 	{syscall.EINVAL, "there is a NUL byte in an argument or in the environment: take it out"},
-	{syscall.ENOTDIR, "a part of its path is no directory: correct the path"},
+	{syscall.ENOTDIR, "a part of its path is not a directory: correct the path"},
 	{syscall.EAGAIN, "there are too many processes: end some or raise the limit (ulimit -u)"},
 	{syscall.ENOMEM, "there is too little memory: end something else and try again"},
 	{syscall.EMFILE, "too many files are open: raise the limit (ulimit -n)"},

@@ -65,7 +65,7 @@ func diagnose(o Options, path string, err error) string {
 		if info, e := os.Stat(o.Dir); e != nil {
 			return fmt.Sprintf("working directory: %v: correct it or create it", e)
 		} else if !info.IsDir() {
-			return fmt.Sprintf("working directory %s: it is no directory: correct it", o.Dir)
+			return fmt.Sprintf("working directory %s: it is not a directory: correct it", o.Dir)
 		}
 	}
 	for _, c := range causes {
@@ -86,7 +86,7 @@ var causes = []struct {
 	{windows.ERROR_FILE_NOT_FOUND, "install it or correct the path"},
 	{windows.ERROR_PATH_NOT_FOUND, "install it or correct the path"},
 	{windows.ERROR_ACCESS_DENIED, "let this user run it, and see whether it is a directory or is kept from running by a policy"},
-	{windows.ERROR_BAD_EXE_FORMAT, "it is no program, or one for another kind of processor: start it through its interpreter, or install the build for this system"},
+	{windows.ERROR_BAD_EXE_FORMAT, "it is not a program, or one for another kind of processor: start it through its interpreter, or install the build for this system"},
 	{windows.ERROR_EXE_MACHINE_TYPE_MISMATCH, "it was built for another kind of processor: install the build for this one"},
 	{windows.ERROR_ELEVATION_REQUIRED, "it wants to run as administrator, which nobody can be asked for here: start attache as one, or another program"},
 	{windows.ERROR_FILENAME_EXCED_RANGE, "its path and arguments are too long together (32767 characters): shorten them"},

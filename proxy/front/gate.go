@@ -84,7 +84,7 @@ func (x *exchange) authenticate() bool {
 		return true
 	}
 	if x.credential == "" {
-		x.challenge(http.StatusUnauthorized, "", "send an API key or a token in the header Authorization, behind the word Bearer")
+		x.challenge(http.StatusUnauthorized, "", "send an API key or a token in the header Authorization, after the word Bearer")
 		return false
 	}
 	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)

@@ -128,7 +128,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 		x.s.out.Flush()
 	}
 	if x.mayBeAnswered() {
-		x.fail(fmt.Sprintf("the server's answer is no JSON-RPC message for the request: %s, content type %q: %s",
+		x.fail(fmt.Sprintf("the server's answer is not a JSON-RPC message for the request: %s, content type %q: %s",
 			statusText(resp.StatusCode), elided(resp.Header.Get("Content-Type")), said))
 	}
 }

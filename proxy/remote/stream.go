@@ -27,7 +27,7 @@ func (t *eventReader) event(name []byte) {
 	t.n++
 	m := t.f.End()
 	if len(name) > 0 && string(name) != "message" || m == nil {
-		t.x.s.log.Debug("an event of the remote server is no message", "event", elided(string(name)), "begins", elided(t.f.Beginning()))
+		t.x.s.log.Debug("an event of the remote server is not a message", "event", elided(string(name)), "begins", elided(t.f.Beginning()))
 		t.f.Reset()
 		return
 	}

@@ -69,7 +69,7 @@ func makeFile(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file") // opening a pipe may block for ever
+		return errors.New("it is not a regular file") // opening a pipe may block for ever
 	case info.Mode().Perm()&0o077 != 0:
 		return os.Chmod(path, 0o600)
 	default:

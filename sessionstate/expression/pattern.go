@@ -11,7 +11,7 @@ import (
 )
 
 // notPattern begins the error for an invalid pattern of matches.
-const notPattern = "the pattern is no regular expression: "
+const notPattern = "the pattern is not a regular expression: "
 
 // patterns checks the literal patterns of matches. CEL's own check does not return the reason,
 // and in matches(text, pattern) it checks the text instead of the pattern.

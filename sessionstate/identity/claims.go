@@ -47,7 +47,7 @@ func (c Claims) Complete() (Claims, error) {
 		{&c.Trust, "trust", Unread},
 	} {
 		if *f.name = cmp.Or(*f.name, f.byDefault); !isWord(*f.name) {
-			return Claims{}, fmt.Errorf("identity.jwt.claims.%s %.40q is no name of a claim: take line breaks, control characters and space around it out", f.field, *f.name)
+			return Claims{}, fmt.Errorf("identity.jwt.claims.%s %.40q is not the name of a claim: take line breaks, control characters and space around it out", f.field, *f.name)
 		}
 	}
 	return c, nil

@@ -76,7 +76,7 @@ func isScheme(s string) bool {
 func parseKeySetURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("identity.jwt.jwks is no address: write it as https://host/path")
+		return nil, errors.New("identity.jwt.jwks is not an address: write it as https://host/path")
 	}
 	switch {
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())):

@@ -141,7 +141,7 @@ func parse(data []byte) ([]Entry, error) {
 		}
 		// With two entries for one key it would be unclear which one counts.
 		if seen[e.ID] || seen[e.SHA256] {
-			return nil, &placeError{entry.ID.at, "this id or its sha256 is there already: take one of the entries out"}
+			return nil, &placeError{entry.ID.at, "this id or its sha256 already exists: take one of the entries out"}
 		}
 		seen[e.ID], seen[e.SHA256] = true, true
 		entries = append(entries, e)
@@ -173,7 +173,7 @@ func withPlace(err error, known string) error {
 	case errors.As(err, &unknown):
 		return &placeError{unknown.Token, fmt.Sprintf("unknown key %s: known are %s", quote(unknown.Token.Value), known)}
 	case errors.As(err, &twice):
-		return &placeError{twice.Token, quote(twice.Token.Value) + " is there twice: take one out"}
+		return &placeError{twice.Token, quote(twice.Token.Value) + " appears twice: take one out"}
 	case errors.As(err, &kind) && kind.Expected == ast.SequenceType:
 		return &placeError{kind.Token, "a list is expected here: write it as [one, two]"}
 	case errors.As(err, &other):
@@ -215,7 +215,7 @@ func (w word) time() (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, &placeError{w.at, "is no time: write it like 2026-07-28T09:00:00Z or 2026-07-28"}
+	return time.Time{}, &placeError{w.at, "is not a time: write it like 2026-07-28T09:00:00Z or 2026-07-28"}
 }
 
 func texts(words []word) []string {

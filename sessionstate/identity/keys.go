@@ -142,7 +142,7 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 // headers.
 func CheckPrefix(prefix string) error {
 	if prefix == "" || len(prefix) > 32 || strings.ContainsFunc(prefix, func(r rune) bool { return !isKeyRune(r) && r != '_' }) {
-		return fmt.Errorf("%.40q is no prefix for keys: write at most 32 letters, digits, dashes and underscores, such as atk", prefix)
+		return fmt.Errorf("%.40q is not a prefix for keys: write at most 32 letters, digits, dashes and underscores, such as atk", prefix)
 	}
 	return nil
 }

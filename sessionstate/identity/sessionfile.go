@@ -108,7 +108,7 @@ func (w sessionYAML) session() (SessionFile, error) {
 		Workspace: w.Workspace.text, WorkspaceID: w.WorkspaceID.text, Session: w.Session.text,
 	}
 	if s.Workspace != "" && !filepath.IsAbs(s.Workspace) {
-		return SessionFile{}, &placeError{w.Workspace.at, "workspace is no absolute path: write it from the root on"}
+		return SessionFile{}, &placeError{w.Workspace.at, "workspace is not an absolute path: write it from the root on"}
 	}
 	p := Entry{ID: "session file", Attributes: w.Owner.attributes()}.Principal()
 	switch {

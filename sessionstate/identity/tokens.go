@@ -218,7 +218,7 @@ func (t *Tokens) malformed(text string) bool {
 }
 
 // errMalformed is returned for credentials that do not have the form of a token.
-var errMalformed = fmt.Errorf("%w: it is no signed JWT: give the whole token, three parts with dots between them, without quotes or a word in front", ErrToken)
+var errMalformed = fmt.Errorf("%w: it is not a signed JWT: give the whole token, three parts with dots between them, without quotes or a word in front", ErrToken)
 
 // CheckKeys returns an error if the issuer's key set cannot be read.
 func (t *Tokens) CheckKeys(ctx context.Context) error {
@@ -287,7 +287,7 @@ func typeFault(claims jwt.MapClaims) string {
 		return "iss is no text"
 	}
 	if names, err := claims.GetAudience(); err != nil || len(names) == 0 || len(names) == 1 && names[0] == "" {
-		return "aud is no text and no list of texts"
+		return "aud is neither text nor a list of texts"
 	}
 	return ""
 }
@@ -320,7 +320,7 @@ func checkHeader(header map[string]any) (kid string, err error) {
 		return "", nil
 	}
 	if kid, ok = value.(string); !ok || kid == "" {
-		return "", fmt.Errorf("%w: its key id is no text: have a new one issued", ErrToken)
+		return "", fmt.Errorf("%w: its key id is not text: have a new one issued", ErrToken)
 	}
 	return kid, nil
 }

@@ -371,9 +371,9 @@ func TestTokensNameTheClaim(t *testing.T) {
 		{map[string]any{"exp": nil}, "it has no expiry (exp)"},
 		{map[string]any{"iss": 7}, "its claim iss is no text"},
 		{map[string]any{"iss": ""}, "token is from another issuer"},
-		{map[string]any{"aud": []any{audience, 7}}, "its claim aud is no text and no list of texts"},
-		{map[string]any{"aud": []string{}}, "its claim aud is no text and no list of texts"},
-		{map[string]any{"aud": ""}, "its claim aud is no text and no list of texts"},
+		{map[string]any{"aud": []any{audience, 7}}, "its claim aud is neither text nor a list of texts"},
+		{map[string]any{"aud": []string{}}, "its claim aud is neither text nor a list of texts"},
+		{map[string]any{"aud": ""}, "its claim aud is neither text nor a list of texts"},
 	}
 	g := newTokensTest(t, allKeys(), nil)
 	for _, test := range tests {
@@ -473,14 +473,14 @@ func TestNewTokensRefuses(t *testing.T) {
 		{func(o *identity.TokenOptions) { o.Audience = "" }, "identity.jwt.audience is missing"},
 		{func(o *identity.TokenOptions) { o.JWKS = "" }, "identity.jwt.jwks is missing"},
 		{func(o *identity.TokenOptions) { o.Leeway = time.Hour }, "identity.jwt.leeway 1h0m0s is too long"},
-		{func(o *identity.TokenOptions) { o.Claims.Plan = "a\nb" }, `identity.jwt.claims.plan "a\nb" is no name`},
+		{func(o *identity.TokenOptions) { o.Claims.Plan = "a\nb" }, `identity.jwt.claims.plan "a\nb" is not the name`},
 		{func(o *identity.TokenOptions) { o.JWKS = "http://keys.example/" + secret }, "can be changed on its way: use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "http://127.0.0.1.example/" }, "use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "http://localhost@keys.example/" }, "use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "ftp://keys.example/" }, "use https"},
-		{func(o *identity.TokenOptions) { o.JWKS = "file:///etc/jwks.json" }, "is no address"},
+		{func(o *identity.TokenOptions) { o.JWKS = "file:///etc/jwks.json" }, "is not an address"},
 		{func(o *identity.TokenOptions) { o.JWKS = "https://a:" + secret + "@keys.example/" }, "has a user name in it"},
-		{func(o *identity.TokenOptions) { o.JWKS = "https://%zz/" }, "is no address"},
+		{func(o *identity.TokenOptions) { o.JWKS = "https://%zz/" }, "is not an address"},
 	} {
 		o := identity.TokenOptions{Issuer: issuer, Audience: audience, JWKS: "https://keys.example/jwks"}
 		if _, err := identity.NewTokens(o); err != nil {

@@ -124,7 +124,7 @@ func syntaxError(err error) error {
 	case t != nil && (message == "unexpected key name" || message == "non-map value is specified"):
 		// A line without a colon. For the first message the token includes the next line.
 		key, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
-		return errorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon behind it: write one, and its value")
+		return errorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon after it: write one, and its value")
 	}
 	message = quoted().ReplaceAllStringFunc(message, func(q string) string {
 		if text, err := strconv.Unquote(q); err == nil {

@@ -181,7 +181,7 @@ func TestUnusable(t *testing.T) {
 			write(t, dir, nil)
 			return filepath.Join(dir, "turns.db")
 		}, "turns.db cannot be used: "},
-		{"it is a directory", func(t *testing.T) string { return t.TempDir() }, "it is no regular file"},
+		{"it is a directory", func(t *testing.T) string { return t.TempDir() }, "it is not a regular file"},
 		{"it is a dangling link", func(t *testing.T) string {
 			file := path(t)
 			if err := os.Symlink("nowhere.db", file); err != nil {

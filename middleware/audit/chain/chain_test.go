@@ -643,9 +643,9 @@ func TestCheck(t *testing.T) {
 		{file("empty.jsonl", ""), ""},
 		{file("incomplete.jsonl", `{"seq":1,"pre`), ""},
 		{filepath.Join(dir, "no", "audit.jsonl"), "there is no directory"},
-		{dir, "is no regular file"},
+		{dir, "is not a regular file"},
 		{file("notes.txt", "buy milk\n"), "it is not an audit log"},
-		{filepath.Join(log, "audit.jsonl"), "is no directory"},
+		{filepath.Join(log, "audit.jsonl"), "is not a directory"},
 	}
 	for _, test := range tests {
 		err := Check(test.path)

@@ -50,7 +50,7 @@ func Check(path string) error {
 	case err != nil:
 		return err
 	case !dir.IsDir():
-		return fmt.Errorf("%s is no directory: name another file", filepath.Dir(path))
+		return fmt.Errorf("%s is not a directory: name another file", filepath.Dir(path))
 	}
 	f, info, err := openRegular(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {

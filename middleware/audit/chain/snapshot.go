@@ -68,7 +68,7 @@ func OpenFiles(paths ...string) (*Snapshot, error) {
 func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file: name the file of the log", name)
+		err = fmt.Errorf("%s is not a regular file: name the file of the log", name)
 	}
 	if err != nil {
 		return nil, nil, err

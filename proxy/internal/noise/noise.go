@@ -32,13 +32,13 @@ func (c *Counter) Add(line []byte) {
 	if count == maxLogged {
 		attrs = append(attrs, "note", "further lines are counted, not shown")
 	}
-	c.Log.Warn("the server wrote a line to stdout that is no JSON-RPC; it was kept from the client (--stdout-noise=forward lets it through)", attrs...)
+	c.Log.Warn("the server wrote a line to stdout that is not JSON-RPC; it was kept from the client (--stdout-noise=forward lets it through)", attrs...)
 }
 
 // Report logs the number of lines, if not all were logged.
 func (c *Counter) Report() {
 	if count := c.n.Load(); count > maxLogged {
-		c.Log.Warn("lines of the server's stdout were kept from the client because they are no JSON-RPC", "count", count)
+		c.Log.Warn("lines of the server's stdout were kept from the client because they are not JSON-RPC", "count", count)
 	}
 }
 

@@ -60,7 +60,7 @@ func NewPrinter(out io.Writer, colours bool, zone *time.Location) *Printer {
 func (p *Printer) Record(line []byte) error {
 	var r record
 	if json.Unmarshal(line, &r) != nil || r.Kind == "" {
-		p.line(term.Bad, "a line that is no record: "+strconv.Itoa(len(line))+` bytes; see "attache audit verify"`)
+		p.line(term.Bad, "a line that is not a record: "+strconv.Itoa(len(line))+` bytes; see "attache audit verify"`)
 		return p.Out.Flush()
 	}
 	switch r.Kind {

@@ -89,7 +89,7 @@ func (t *Tailer) renamed() bool {
 
 func (t *Tailer) open() error {
 	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe would wait for a writer
-		return fmt.Errorf("%s is no regular file: name the file of the log", t.Path)
+		return fmt.Errorf("%s is not a regular file: name the file of the log", t.Path)
 	}
 	f, err := os.Open(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -85,14 +85,14 @@ func TestAuditTailIsPrintable(t *testing.T) {
 	}
 }
 
-// A JSON line without a kind is no record, and is not printed with a time of year 1.
+// A JSON line without a kind is not a record, and is not printed with a time of year 1.
 func TestAuditTailOtherLine(t *testing.T) {
 	for _, line := range []string{`{"level":"info","msg":"hello"}`, `{}`, `null`, `[]`, `3`, `no JSON`} {
 		var out bytes.Buffer
 		if err := NewPrinter(&out, false, time.UTC).Record([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(out.String(), "a line that is no record: ") {
+		if !strings.HasPrefix(out.String(), "a line that is not a record: ") {
 			t.Errorf("%s is printed as %q", line, out.String())
 		}
 	}

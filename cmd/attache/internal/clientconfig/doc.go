@@ -9,7 +9,7 @@
 // So an edit keeps comments, order, spacing, line ends, a byte order mark and fields that attache
 // does not know.
 //
-// Wrapping an entry moves its command behind "--" in its arguments, without changing its bytes:
+// Wrapping an entry moves its command after "--" in its arguments, without changing its bytes:
 //
 //	"command": "npx",              "args": ["-y", "server"]
 //	"command": "/usr/bin/attache", "args": ["--", "npx", "-y", "server"]

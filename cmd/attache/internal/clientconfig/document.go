@@ -166,7 +166,7 @@ func (d *Document) warnDuplicates() {
 	for _, e := range d.Entries {
 		key := name{e.Project, e.Name}
 		if first := seen[key]; first != nil {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("%q is there twice, in lines %d and %d: most clients take the last; both are treated alike, remove one",
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%q appears twice, in lines %d and %d: most clients take the last; both are treated alike, remove one",
 				e.Name, first.Line, e.Line))
 		}
 		seen[key] = e

@@ -119,7 +119,7 @@ func (j *injector) only(object *hujson.Object, name string) (*hujson.ObjectMembe
 			return nil, j.errorAt(m.Name.StartOffset, "%q is %q to readers that do not mind case, and to others it is not: rename or remove it", own, name)
 		}
 		if found != nil {
-			return nil, j.errorAt(m.Name.StartOffset, "%q is there twice, and readers differ in which they take: remove one", name)
+			return nil, j.errorAt(m.Name.StartOffset, "%q appears twice, and readers differ in which they take: remove one", name)
 		}
 		found = m
 	}

@@ -132,7 +132,7 @@ func (d *Document) descend(v hujson.Value, path section, project string) {
 			d.descend(m.Value, path[1:], name)
 		case name:
 			if found++; found == 2 {
-				d.Warnings = append(d.Warnings, fmt.Sprintf("line %d: %q is there twice: most clients take the last; both are treated alike, join them",
+				d.Warnings = append(d.Warnings, fmt.Sprintf("line %d: %q appears twice: most clients take the last; both are treated alike, join them",
 					lineAt(d.data, m.Name.StartOffset), name))
 			}
 			d.descend(m.Value, path[1:], project)
@@ -219,7 +219,7 @@ func (e *Entry) jsonCommand(object *hujson.Object, key string) {
 			continue
 		}
 		if seen[name] {
-			e.Odd = fmt.Sprintf("%q is there twice, and clients differ in which they take: remove one", name)
+			e.Odd = fmt.Sprintf("%q appears twice, and clients differ in which they take: remove one", name)
 			return
 		}
 		seen[name] = true

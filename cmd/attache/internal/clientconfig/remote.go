@@ -120,7 +120,7 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 func (f *remoteForm) problem(client *Client) string {
 	switch {
 	case f.repeated:
-		return "a part of it is there twice, and clients differ in which they take: remove one"
+		return "a part of it appears twice, and clients differ in which they take: remove one"
 	case isSSE(f):
 		return "it uses the older transport HTTP+SSE, which attache does not speak: use its Streamable HTTP address"
 	case client != nil && client.Name == "gemini" && f.address.key.value == "url" && f.kind.value.value == "":
@@ -269,9 +269,9 @@ func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 	f := e.remote
 	switch {
 	case f.repeated:
-		return nil, "a part of it is there twice, and clients differ in which they take: remove one"
+		return nil, "a part of it appears twice, and clients differ in which they take: remove one"
 	case len(e.Args) != dashes+2 || !f.command.exists():
-		return nil, "it has more than the address of a remote server behind \"--\": correct it by hand"
+		return nil, "it has more than the address of a remote server after \"--\": correct it by hand"
 	}
 	key, kind := "url", "http"
 	note := slices.IndexFunc(f.variables, func(v member) bool { return v.key.value == EntryVariable })
@@ -310,7 +310,7 @@ func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why
 		case ok:
 			edits = append(edits, splice{v.key.span, quote(HeaderOf(name))})
 		case i != note:
-			return nil, "its env has variables that are no headers, which a remote server has no use for: remove them first"
+			return nil, "its env has variables that are not headers, which a remote server has no use for: remove them first"
 		case i+1 < len(f.variables):
 			edits = append(edits, splice{span{v.key.from, f.variables[i+1].key.from}, ""})
 		case i == 0:

@@ -245,7 +245,7 @@ func (f *tomlForm) unwrapped(flags []string) (before tomlForm, why string) {
 		case strings.HasPrefix(k.value, EnvHeaderPrefix):
 			t = &before.envHeaders
 		case !strings.HasPrefix(k.value, HeaderPrefix):
-			return before, "its env has variables that are no headers, which a remote server has no use for: remove them first"
+			return before, "its env has variables that are not headers, which a remote server has no use for: remove them first"
 		}
 		t.exists, t.keys, t.texts = true, append(t.keys, k), append(t.texts, f.env.texts[i])
 	}

@@ -132,7 +132,7 @@ type argumentValue struct{ to **expression.Program }
 func (v argumentValue) Set(s, base string) error {
 	err := setting.Expression(v.to, expression.Any).Set(s, base)
 	if err != nil && looksLikeText(s) {
-		return fmt.Errorf(`for the text itself write it in quotes, '"%s"'; %q is no expression: %w`, s, s, err)
+		return fmt.Errorf(`for the text itself write it in quotes, '"%s"'; %q is not an expression: %w`, s, s, err)
 	}
 	if !isPath(s) || err == nil && (*v.to).Path() != "" {
 		return err

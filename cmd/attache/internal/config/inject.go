@@ -75,7 +75,7 @@ func plainID(what, s, more string) error {
 	}
 	invalid := func(c rune) bool { return !isPlain(c) && !strings.ContainsRune(more, c) }
 	if len(s) > longestSlug || !isPlain(rune(s[0])) || strings.ContainsFunc(s, invalid) || strings.Contains(s, "..") {
-		return fmt.Errorf("%q is no %s: write at most %d letters, digits and %s, a letter or digit first", cli.Elided(s), what, longestSlug, strings.Join(strings.Split(more, ""), " "))
+		return fmt.Errorf("%q is not a %s: write at most %d letters, digits and %s, a letter or digit first", cli.Elided(s), what, longestSlug, strings.Join(strings.Split(more, ""), " "))
 	}
 	return nil
 }

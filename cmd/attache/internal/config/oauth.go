@@ -63,7 +63,7 @@ func (o *OAuthSettings) Secret(p cli.Process) func() (string, error) {
 func checkDocument(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
-		return errors.New("is no address of a document: write one that begins with https:// and has a path")
+		return errors.New("is not the address of a document: write one that begins with https:// and has a path")
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func checkDocument(s string) error {
 func checkIssuer(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("is no address of an authorization server: write one such as https://login.example.com")
+		return errors.New("is not the address of an authorization server: write one such as https://login.example.com")
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func checkRedirect(s string) error {
 	u, err := url.Parse(s)
 	local := err == nil && slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname())
 	if !local || u.Scheme != "http" || u.Port() == "" || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("is no address on this machine: write one such as http://127.0.0.1:8765/callback")
+		return errors.New("is not an address on this machine: write one such as http://127.0.0.1:8765/callback")
 	}
 	return nil
 }

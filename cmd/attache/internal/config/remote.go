@@ -40,7 +40,7 @@ type RemoteSettings struct {
 func remoteOptions(s *Settings) []setting.Option {
 	r := &s.Server.Remote
 	return []setting.Option{
-		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command behind \"--\"", Value: address{setting.Text(&r.URL, remote.CheckURL), &r.URL}},
+		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command after \"--\"", Value: address{setting.Text(&r.URL, remote.CheckURL), &r.URL}},
 		{Key: "server.headers", Help: "headers for the remote server; a value is a text, {env: VARIABLE} or {file: FILE}, which is read again when the server refuses it", Value: headers(&r.Headers)},
 		{Key: "server.bearer_env", Flag: "bearer-env", Hint: "VARIABLE", Help: "the variable that holds the bearer token for the remote server", Value: setting.Text(&r.BearerEnv, setting.TokenVariable)},
 		{Key: "server.tls.ca", Help: "PEM file of certificate authorities that are trusted in addition to the system's", Value: setting.Path(&r.CA)},
@@ -68,7 +68,7 @@ func checkHeaderName(name string) error {
 	})
 	switch {
 	case name == "" || invalid:
-		return fmt.Errorf("%q is no name of a header", name)
+		return fmt.Errorf("%q is not the name of a header", name)
 	case clientconfig.IsOwnHeader(name):
 		return fmt.Errorf("%s is set by attache: remove it", name)
 	}

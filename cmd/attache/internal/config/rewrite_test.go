@@ -34,7 +34,7 @@ func TestRewriteProblems(t *testing.T) {
 		"rename a pattern":       {`{tools: ["a*"], rename: b}`, "2:5", "one tool without * and ?"},
 		"rename two":             {`{tools: [a, c], rename: b}`, "2:5", "one tool without * and ?"},
 		"rename to itself":       {`{tools: [a], rename: a}`, "2:5", "the name it has"},
-		"rename to no name":      {`{tools: [a], rename: "a b"}`, "2:5", `"a b" is no name of a tool`},
+		"rename to no name":      {`{tools: [a], rename: "a b"}`, "2:5", `"a b" is not the name of a tool`},
 		"empty name":             {`{tools: [a], rename: ""}`, "2:26", "rewrite[0].rename: is empty"},
 		"empty description":      {`{tools: [a], describe: ""}`, "2:28", "rewrite[0].describe: is empty: write a text for the model"},
 		"caller chooses":         {`{tools: [a], set: {x: principal.tenant}, when: '!has(arguments.x)'}`, "2:5", "the call would say who calls"},

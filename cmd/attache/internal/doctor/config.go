@@ -88,7 +88,7 @@ func (d *Doctor) session() {
 		d.note("nothing, if your client says it (roots, _meta); or give --workspace, or set session.git_root: true",
 			"no workspace is known before the client says one")
 	} else if info, err := os.Stat(path.Value); !strings.Contains(path.Value, "://") && (err != nil || !info.IsDir()) {
-		d.warn("make the directory, or correct where it comes from", "the workspace %s (from %s) is no directory", path.Value, path.From)
+		d.warn("make the directory, or correct where it comes from", "the workspace %s (from %s) is not a directory", path.Value, path.From)
 	} else {
 		d.ok("the workspace is %s (from %s)", path.Value, path.From)
 	}

@@ -198,7 +198,7 @@ func unknownTool(m *wire.Message, tools toolList, shown []string) error {
 func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.Message) (toolList, error) {
 	switch {
 	case e.Dashed && len(e.Server) == 0:
-		return toolList{}, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
+		return toolList{}, cli.Usagef("nothing after \"--\": give the server's command there, or leave \"--\" out")
 	case e.Request.Tools != "": // a server after "--" only selects the entries of servers
 		return toolsFromFile(e.Request.Tools)
 	case e.Dashed:

@@ -51,7 +51,7 @@ func objectFlag(flag, text string) ([]byte, error) {
 	case err != nil:
 		return nil, cli.Usagef("%s: %v: write one JSON object, in single quotes for the shell", flag, err)
 	case line[0] != '{':
-		return nil, cli.Usagef("%s: %s is no JSON object: write one, such as '{\"path\": \"/src\"}'", flag, inspect.Shorten(line))
+		return nil, cli.Usagef("%s: %s is not a JSON object: write one, such as '{\"path\": \"/src\"}'", flag, inspect.Shorten(line))
 	}
 	return line, nil
 }

@@ -66,7 +66,7 @@ func Context(ctx context.Context, p cli.Process, s *config.Settings) (*sessionst
 // no line breaks.
 func userName(s string) error {
 	if len(s) > 256 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return fmt.Errorf("%q is no user: write at most 256 printable characters", cli.Elided(s))
+		return fmt.Errorf("%q is not a user: write at most 256 printable characters", cli.Elided(s))
 	}
 	return nil
 }

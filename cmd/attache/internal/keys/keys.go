@@ -42,7 +42,7 @@ func ParseExpiry(s string, now time.Time) (time.Duration, error) {
 	case s == "":
 		return 0, nil
 	case err != nil:
-		return 0, fmt.Errorf("%q is no time: %s", s, how)
+		return 0, fmt.Errorf("%q is not a time: %s", s, how)
 	case span < time.Second:
 		return 0, fmt.Errorf("%q is over already: %s", s, how)
 	}

@@ -53,7 +53,7 @@ func (o *Options) Client() *http.Client {
 }
 
 // errPrivate is returned for a private address that a public server chose.
-var errPrivate = errors.New("this is no public address; if it is right, set server.oauth.issuer")
+var errPrivate = errors.New("this is not a public address; if it is right, set server.oauth.issuer")
 
 // A guard is a transport that sends requests only to allowed addresses.
 type guard struct {
@@ -155,7 +155,7 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 		return false, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(v); err != nil {
-		return false, fmt.Errorf("%s is no JSON: %w", address, err)
+		return false, fmt.Errorf("%s is not JSON: %w", address, err)
 	}
 	return true, nil
 }

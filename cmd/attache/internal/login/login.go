@@ -93,7 +93,7 @@ func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 		ch.message = messageOf(resp.Body)
 	}
 	if asked && !ch.bearer {
-		return ch, asked, errors.New("the server wants a credential that is no OAuth token: give it in server.headers" + ch.message)
+		return ch, asked, errors.New("the server wants a credential that is not an OAuth token: give it in server.headers" + ch.message)
 	}
 	return ch, asked, nil
 }

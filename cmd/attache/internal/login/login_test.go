@@ -766,7 +766,7 @@ func TestU27PrivatePage(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
 	}
 	_, err := login.Login(t.Context(), o, login.UI{Show: func(address string) { t.Fatalf("the browser opens %s", address) }})
-	requireError(t, err, "not opened: localhost: this is no public address")
+	requireError(t, err, "not opened: localhost: this is not a public address")
 }
 
 // A name that resolves to a private address is refused when the connection is made.

@@ -29,7 +29,7 @@ func Add(content []byte, name, body string) ([]byte, error) {
 	}
 	servers, known := before["servers"].(map[string]any)
 	if _, there := servers[name]; there {
-		return nil, fmt.Errorf("servers.%s is there already: remove it first, or add these rules by hand", name)
+		return nil, fmt.Errorf("servers.%s already exists: remove it first, or add these rules by hand", name)
 	}
 	if _, there := before["servers"]; there && !known && before["servers"] != nil {
 		return nil, errors.New("servers is not a mapping: correct it first")

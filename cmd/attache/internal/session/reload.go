@@ -81,7 +81,7 @@ func stillThere(path string) error {
 	case err != nil:
 		return fmt.Errorf("%s cannot be read: %w: write {} into it to go on without rules", path, cli.Reason(err))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no file any more: put a file in its place", path)
+		return fmt.Errorf("%s is no longer a file: put a file in its place", path)
 	case info.Size() == 0:
 		return fmt.Errorf("%s is empty: write {} into it to go on without rules", path)
 	}

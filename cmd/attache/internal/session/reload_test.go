@@ -244,7 +244,7 @@ func TestReloadNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Reload()
-	r.expectLog("is no file any more")
+	r.expectLog("is no longer a file")
 	r.refused(denied)
 }
 

@@ -92,7 +92,7 @@ func (v ByName[T]) Read(r *Reader, key string, n ast.Node) {
 		}
 		err := v.Check(name)
 		if _, twice := all[name]; twice {
-			err = fmt.Errorf("%s is there twice: keep one", name)
+			err = fmt.Errorf("%s appears twice: keep one", name)
 		}
 		if err != nil {
 			r.Problems.Add(f.At, "%s: %v", key, err)

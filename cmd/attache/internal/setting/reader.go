@@ -86,7 +86,7 @@ func (r *Reader) Fields(n ast.Node, what string) ([]Field, bool) {
 			continue
 		}
 		if first, twice := seen[f.Name]; twice {
-			r.Problems.Add(f.At, "%q is there twice: the first is in line %d, remove one", f.Name, first.Line)
+			r.Problems.Add(f.At, "%q appears twice: the first is in line %d, remove one", f.Name, first.Line)
 			continue
 		}
 		seen[f.Name] = f.At
@@ -103,7 +103,7 @@ func (r *Reader) field(e *ast.MappingValueNode, what string) (Field, bool) {
 	case *ast.IntegerNode, *ast.BoolNode, *ast.FloatNode, *ast.NullNode:
 		f.Name = k.GetToken().Value
 	default:
-		r.Problems.Add(f.At, "%s: this is no plain key: write a name", what)
+		r.Problems.Add(f.At, "%s: this is not a plain key: write a name", what)
 		return f, false
 	}
 	return f, true

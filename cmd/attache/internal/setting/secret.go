@@ -117,7 +117,7 @@ func VariableName(s string) error {
 	for i, c := range []byte(s) {
 		letter := c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 		if !letter && (i == 0 || c < '0' || c > '9') {
-			return fmt.Errorf("%q is no name of a variable: write letters, digits and _, such as MY_TOKEN", s)
+			return fmt.Errorf("%q is not the name of a variable: write letters, digits and _, such as MY_TOKEN", s)
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 		return
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		j.notes = append(j.notes, "--workspace: "+path+" is no directory: correct it, unless it exists only for the server")
+		j.notes = append(j.notes, "--workspace: "+path+" is not a directory: correct it, unless it exists only for the server")
 	}
 }
 
