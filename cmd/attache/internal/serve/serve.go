@@ -300,6 +300,7 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 	for {
 		select {
 		case <-s.signals.Reload:
+			s.Log.Info("the configuration is read again", "signal", "hangup")
 			for _, e := range s.endpoints {
 				e.reloader.Reload()
 			}
