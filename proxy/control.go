@@ -38,20 +38,18 @@ func (c *Control) session() *session {
 	return c.s
 }
 
-// Replace makes r the rules for the frames to come. A call in flight keeps its hooks, so no call
-// sees half of each. Replace waits until the current frames are handled, and so for a peer that
-// does not read, but not after the end of the session. Before the session, r takes the place of
-// the rules in the [Options].
+// Replace makes r the rules for the frames to come; before the session, in place of those in the
+// [Options]. A call in flight keeps its hooks, so no call sees half of each. Replace waits until the
+// current frames are handled, and so for a peer that does not read, but not after the session's end.
 func (c *Control) Replace(r Rules) {
 	c.mu.Lock()
 	s := c.s
 	if s == nil {
 		c.rules = &r
-	}
-	c.mu.Unlock()
-	if s == nil {
+		c.mu.Unlock()
 		return
 	}
+	c.mu.Unlock()
 	set := make(chan struct{})
 	go func() { defer close(set); s.setRules(r) }()
 	select {

@@ -20,9 +20,8 @@ func (s *session) finish() error {
 	if l != nil {
 		deadline, how = l.End(drainTime)
 		if l.Started() && !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil {
-			ending := revive.NewEnding(how)
-			s.watch(ServerExit, ending.ExitLine())
-			if !ending.Clean() { // in a front nobody else sees how it ended
+			s.watch(ServerExit, revive.NewEnding(how).ExitLine())
+			if ending := revive.NewEnding(how); !ending.Clean() { // in a front nobody else sees how it ended
 				s.log.Warn("the server has ended, and its session with it", "exit", ending.Exit)
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,22 +186,10 @@ func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 		return cli.Usagef("the server's command is empty: give a program after \"--\"; was it a variable that is not set?")
 	case strings.HasPrefix(c.server[0], "-"):
 		return cli.Usagef("%q after \"--\" is not a program: write attache's flags before \"--\", and the server's command after it", c.server[0])
-	case len(c.server) == 1 && lacksScheme(c.server[0]):
+	case len(c.server) == 1 && config.LacksScheme(c.server[0]):
 		return cli.Usagef("there is no program %q: write the address of a remote server with its scheme, as in \"%s -- https://%s\"", c.server[0], path, c.server[0])
 	}
 	return nil
-}
-
-// lacksScheme reports whether a command is probably a URL without its scheme: it begins with a
-// host, and no such file exists.
-func lacksScheme(command string) bool {
-	host, _, found := strings.Cut(command, "/")
-	name, _, port := strings.Cut(host, ":")
-	if !found && !port || strings.HasPrefix(name, ".") || name != "localhost" && !strings.Contains(name, ".") {
-		return false
-	}
-	_, err := os.Stat(command)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // checkAddress checks the address of a remote server after "--".

@@ -258,15 +258,15 @@ func TestRedirects(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	tests := []struct{ url, says string }{
-		{"", "no address"},
-		{"policy.example/effective", "no address"},
-		{"https://", "no address"},
-		{"https://policy.example/%zz" + secret, "no address"},
+		{"", "not an address"},
+		{"policy.example/effective", "not an address"},
+		{"https://", "not an address"},
+		{"https://policy.example/%zz" + secret, "not an address"},
 		{"http://policy.example/effective", "in clear"},
 		{"http://127.0.0.1.policy.example/", "in clear"},
 		{"http://10.0.0.1/", "in clear"},
-		{"ftp://localhost/", "no address of an HTTP endpoint"},
-		{"file://localhost/etc/passwd", "no address of an HTTP endpoint"},
+		{"ftp://localhost/", "not the address of an HTTP endpoint"},
+		{"file://localhost/etc/passwd", "not the address of an HTTP endpoint"},
 		{"https://ada:" + secret + "@policy.example/", "user name"},
 		{"https://policy.example/?scope=" + secret, "scope or workspace"},
 		{"https://policy.example/?a=1&workspace", "scope or workspace"},

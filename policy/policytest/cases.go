@@ -58,20 +58,13 @@ var texts = []string{
 
 func answers() []answer {
 	own := policy.Policy{Name: "r1", Position: policy.Append, Text: "our own"}
-	mixed := chain(
-		policy.Scope{Name: "root", Policies: []policy.Policy{pre("r1"), app("r2"), pre("r3"), app("r4")}, Objectives: []string{"a", "b"}},
-		policy.Scope{Name: "mid", Policies: []policy.Policy{app("m1"), pre("m2")}, Objectives: []string{"c", "a"}},
-		policy.Scope{Name: "leaf", Policies: []policy.Policy{pre("l1"), app("l2")}, Objectives: []string{"d", "b"}},
-	)
+	mixed := threeScopes()
 	changed := chain(
 		policy.Scope{Name: "root", Policies: []policy.Policy{pre("r1"), pre("r2"), pre("r3")}},
 		policy.Scope{Name: "mid", Drop: []string{"r2", "r3", "unheard of"}},
 		policy.Scope{Name: "leaf", Policies: []policy.Policy{own, pre("r3")}},
 	)
-	verbatim := policy.Scope{Name: "verbatim", Objectives: texts}
-	for i, text := range texts {
-		verbatim.Policies = append(verbatim.Policies, policy.Policy{Name: fmt.Sprintf("p%d", i), Position: policy.Append, Text: text})
-	}
+	verbatim := verbatim()
 	siblings := maps.Clone(mixed)
 	siblings["sibling"] = policy.Scope{Name: "sibling", Parent: "root", Policies: []policy.Policy{pre("s1")}}
 	return []answer{
@@ -122,6 +115,24 @@ func answers() []answer {
 			want: policy.Effective{Objectives: []string{"o"}},
 		},
 	}
+}
+
+// threeScopes returns scopes with policies in both positions and objectives that repeat.
+func threeScopes() map[string]policy.Scope {
+	return chain(
+		policy.Scope{Name: "root", Policies: []policy.Policy{pre("r1"), app("r2"), pre("r3"), app("r4")}, Objectives: []string{"a", "b"}},
+		policy.Scope{Name: "mid", Policies: []policy.Policy{app("m1"), pre("m2")}, Objectives: []string{"c", "a"}},
+		policy.Scope{Name: "leaf", Policies: []policy.Policy{pre("l1"), app("l2")}, Objectives: []string{"d", "b"}},
+	)
+}
+
+// verbatim returns a scope with each of texts as a policy and as an objective.
+func verbatim() policy.Scope {
+	s := policy.Scope{Name: "verbatim", Objectives: texts}
+	for i, text := range texts {
+		s.Policies = append(s.Policies, policy.Policy{Name: fmt.Sprintf("p%d", i), Position: policy.Append, Text: text})
+	}
+	return s
 }
 
 func refusals() []refusal {

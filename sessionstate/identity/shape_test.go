@@ -26,7 +26,7 @@ func TestTokenShape(t *testing.T) {
 		"eyJhbGciOiJFUzI1NiJ9.eyJ+.c2ln",
 	} {
 		p, err := identity.Chain(nil, tokens).Resolve(t.Context(), credential)
-		if p != nil || !errors.Is(err, identity.ErrToken) || !strings.Contains(err.Error(), "no signed JWT") || strings.Contains(err.Error(), "eyJ") {
+		if p != nil || !errors.Is(err, identity.ErrToken) || !strings.Contains(err.Error(), "not a signed JWT") || strings.Contains(err.Error(), "eyJ") {
 			t.Errorf("%q: %v, %v", credential, p, err)
 		}
 	}

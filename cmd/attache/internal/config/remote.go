@@ -2,10 +2,13 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +56,18 @@ func remoteOptions(s *Settings) []setting.Option {
 
 // IsURL reports whether a command is the address of a remote server.
 func IsURL(command []string) bool { return len(command) > 0 && strings.Contains(command[0], "://") }
+
+// LacksScheme reports whether a command is probably a URL without its scheme: it begins with a
+// host, and no such file exists.
+func LacksScheme(command string) bool {
+	host, _, found := strings.Cut(command, "/")
+	name, _, port := strings.Cut(host, ":")
+	if !found && !port || strings.HasPrefix(name, ".") || name != "localhost" && !strings.Contains(name, ".") {
+		return false
+	}
+	_, err := os.Stat(command)
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 func headers(to *map[string]setting.Secret) setting.Value {
 	return setting.ByName[setting.Secret]{
