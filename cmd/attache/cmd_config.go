@@ -74,7 +74,7 @@ func (c *program) show(s *config.Settings) error {
 	for _, e := range s.Servers {
 		text := cli.Printable(e.Match.String())
 		if slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.From == e.From }) {
-			text += ", holds for this server"
+			text += ", applies to this server"
 		}
 		rows = append(rows, row{"servers." + e.Name, text, e.From.String(), false})
 	}

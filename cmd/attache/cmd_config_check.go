@@ -51,12 +51,12 @@ there are mistakes; warnings do not change it.`,
 		case err != nil:
 			return err
 		case s.File == "":
-			fmt.Fprintln(c.Stdout, "ok: there is no configuration file, the defaults hold")
+			fmt.Fprintln(c.Stdout, "ok: there is no configuration file, the defaults apply")
 		default:
 			fmt.Fprintln(c.Stdout, "ok:", s.File)
 		}
 		for _, e := range s.Applied {
-			fmt.Fprintf(c.Stdout, "ok: servers.%s holds for this server (%v)\n", e.Name, e.From)
+			fmt.Fprintf(c.Stdout, "ok: servers.%s applies to this server (%v)\n", e.Name, e.From)
 		}
 		return nil
 	}

@@ -25,7 +25,7 @@ func (c *program) loginCommand() *cobra.Command {
 		Short: "Log in to a remote server",
 		Long: `Log in to the remote server at URL with OAuth. A browser opens the page of the server's
 authorization server; without a browser, open the printed address yourself. If the browser
-runs on another machine, paste the address at which it ends.
+runs on another machine, paste the last address that it shows.
 
 Each attache of yours then uses the login and renews it. The tokens are in a file that only
 you can read, encrypted with a key in the system's key ring if there is one.

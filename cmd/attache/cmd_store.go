@@ -23,7 +23,7 @@ func (c *program) storeCommand() *cobra.Command {
 		Use:   "store",
 		Short: "Make, change and check the tables of the shared database",
 		Long: `Manage the PostgreSQL database of store.url, which several machines share. Nothing else makes or
-changes its tables. Without store.url the state is in files of the user, which need no care.`,
+changes its tables. Without store.url the state is in files of the user, which need no maintenance.`,
 		Example: `  attache store migrate
   attache store status`,
 	},
@@ -32,5 +32,5 @@ changes its tables. Without store.url the state is in files of the user, which n
 		sub("status", "Print the versions of the tables; exit 1 if this attache cannot use them",
 			"Print where the database is and which versions its tables have. The exit status is 1 if this attache cannot use\nthem, or if the database does not answer.", stores.Status),
 		sub("check", "Check tables, role and settings of the database; exit 1 if something is wrong",
-			"Check the versions of the tables, whether row level security holds for the role, what the role may do, and settings\nof the server that lose data. The exit status is 1 if something is wrong.", stores.Check))
+			"Check the versions of the tables, whether row level security applies to the role, what the role may do, and settings\nof the server that lose data. The exit status is 1 if something is wrong.", stores.Check))
 }

@@ -72,7 +72,7 @@ func open(out io.Writer, files ...string) (*chain.Snapshot, error) {
 
 // errNoFile returns the error for an audit file that does not exist, which need not be a mistake.
 func errNoFile(path string) error {
-	return noFileError{fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one: name it", path)}
+	return noFileError{fmt.Errorf("there is no audit file %s: nothing was recorded yet, or the path is wrong: name the file", path)}
 }
 
 // A noFileError is an [fs.ErrNotExist] with another text.

@@ -120,7 +120,7 @@ func (d *Document) planWrapped(l Launch, chosen func(string) bool, edit func(e *
 }
 
 // noServer is the text for an entry that is [Entry.Broken].
-const noServer = `it starts attache without a server: put "--" and the server's command behind attache's flags`
+const noServer = `it starts attache without a server: put "--" and the server's command after attache's flags`
 
 // Bare returns data, the content of file, after unwrapping all servers. It returns nil if that would
 // lose something.

@@ -91,7 +91,7 @@ func warnPrecedence(all []arguments.Rule, i int) string {
 	r := &all[i]
 	for n := range all[:i] {
 		if earlier := &all[n]; slices.Equal(earlier.Argument, r.Argument) && precedes(r, earlier) && overlap(earlier.Tools, r.Tools) {
-			return fmt.Sprintf("mode %s holds for the argument %s also where %s (mode fill), which stands before it, names the tool: put %s first, or name other tools in %s", r.Mode, strings.Join(r.Argument, "."), earlier.Name, r.Name, earlier.Name)
+			return fmt.Sprintf("mode %s applies to the argument %s also where %s (mode fill), which comes before it, names the tool: put %s first, or name other tools in %s", r.Mode, strings.Join(r.Argument, "."), earlier.Name, r.Name, earlier.Name)
 		}
 	}
 	return ""

@@ -17,7 +17,7 @@ func auditOptions(s *Settings) []setting.Option {
 	o := &s.Audit
 	return []setting.Option{
 		{Key: "audit.file", Help: "record every call and decision in this file; see \"attache audit\"", Value: setting.Path(&o.File)},
-		{Key: "audit.arguments", Help: "how much of the arguments is recorded: a digest, all but what looks secret, or all but the secrets known",
+		{Key: "audit.arguments", Help: "how much of the arguments is recorded: a digest, all except values that look secret, or all except known secrets",
 			Value: setting.Choice(&o.Arguments, string(audit.Digest), string(audit.Redacted), string(audit.Full))},
 		{Key: "audit.required", Help: "refuse calls that cannot be recorded", Value: setting.Bool(&o.Required)},
 		{Key: "audit.max_size", Help: "how large the file may become before it is renamed and a new one is started", Value: setting.Size(&o.MaxSize, 4<<10, 1<<40)},

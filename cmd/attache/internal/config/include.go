@@ -162,7 +162,7 @@ func join[T any](first, then []T) []T {
 func includeSchema() map[string]any {
 	word := map[string]any{"type": "string", "minLength": 1}
 	return map[string]any{
-		"description": "files whose rules hold too, behind those of this file: a path, or an https address with the digest of its content or the public key (minisign) that signs it",
+		"description": "more configuration files: their rules come after those of this file, and their other keys apply where this file has none; a path, or an https address with the digest of its content or the public key (minisign) that signs it",
 		"type":        "array",
 		"items": map[string]any{"anyOf": []any{word, map[string]any{
 			"type":                 "object",

@@ -60,7 +60,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 			remote++
 			d.skipped(f, steps[e])
 		case wrapped && e.Odd == "" && e.Broken(l):
-			d.problem("put \"--\" and the server's command behind attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)
+			d.problem("put \"--\" and the server's command after attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)
 		case wrapped:
 			with = append(with, e.Name)
 			d.attacheOf(f, e)
@@ -72,7 +72,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 			without = append(without, e.Name)
 		}
 	}
-	text := f.Client.Title + ": " + f.Path + ": attache is in front of " + cmp.Or(strings.Join(with, ", "), "none")
+	text := f.Client.Title + ": " + f.Path + ": attache is in front of " + cmp.Or(strings.Join(with, ", "), "no server")
 	if remote > 0 {
 		text += "; not of " + cli.Plural(remote, "remote server")
 	}

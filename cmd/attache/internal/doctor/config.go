@@ -56,12 +56,12 @@ func (d *Doctor) configuration(mistakes error) {
 	case !d.valid:
 		d.note("correct the configuration, then run doctor again", "the session, keys and policies were not looked at")
 	case d.Settings.File == "":
-		d.ok("there is no configuration file: the defaults hold")
+		d.ok("there is no configuration file: the defaults apply")
 	default:
 		d.ok("%s is valid", d.Settings.File)
 	}
 	for _, e := range d.Settings.Applied {
-		d.ok("servers.%s holds for this server (%v)", e.Name, e.From)
+		d.ok("servers.%s applies to this server (%v)", e.Name, e.From)
 	}
 	d.unmatched()
 }
@@ -75,7 +75,7 @@ func (d *Doctor) unmatched() {
 	}
 	if len(entries) > 0 {
 		d.note("if one is meant for it, start the server by npx or uvx, or by a program of its own, and name that with command: in the match of the entry",
-			"no entry of servers holds for this server, and its command names no package: %s", strings.Join(entries, ", "))
+			"no entry of servers applies to this server, and its command names no package: %s", strings.Join(entries, ", "))
 	}
 }
 

@@ -69,7 +69,7 @@ func (p *printer) call(x *callReport, n, total int) {
 	p.Heading(title, verdictOf(x))
 	p.Wrapped(term.Quiet, "schema: ", x.Schema)
 	for _, e := range x.Servers {
-		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
+		p.Line(term.Quiet, "servers."+e.Name+" applies to this server ("+e.At+")")
 	}
 	if x.Hidden {
 		hidden := "the model is not shown this tool"

@@ -117,7 +117,7 @@ func (j *Job) askForClient() error {
 	var found []string
 	for _, f := range j.clientFiles(nil) {
 		if d, err := clientconfig.Open(f); err == nil && len(d.Entries) > 0 {
-			found = append(found, fmt.Sprintf("%s (%d servers)", f.Client.Name, len(d.Entries)))
+			found = append(found, fmt.Sprintf("%s (%s)", f.Client.Name, cli.Plural(len(d.Entries), "server")))
 		}
 	}
 	if found == nil {
