@@ -21,7 +21,7 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 	switch {
 	case errors.Is(err, body.ErrTooLarge):
 		x.w.Header().Set("Connection", "close")
-		x.f.log.Info("a request was refused: its body is larger than serve.limits.body", "limit", x.f.o.Limits.Body, "from", x.r.RemoteAddr)
+		x.logRefusal(&x.f.warned.limit, errors.New("the body is larger than serve.limits.body"))
 		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, fmt.Sprintf("the body is larger than this server accepts: it may have %d bytes (serve.limits.body)", x.f.o.Limits.Body))
 	case errors.Is(err, body.ErrFull):
 		x.busy(nil, "too many large requests are being read: try again")

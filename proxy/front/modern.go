@@ -124,8 +124,8 @@ func (s *session) stale(c *call) bool {
 	return stale
 }
 
-// withdraw removes calls that were not sent. Nobody reads their streams, to which the relay may be
-// pushing a message.
+// withdraw removes calls that were not sent, and abandons their streams: nobody reads them, and the
+// relay may be blocked in a push.
 func (s *session) withdraw(calls ...*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
