@@ -85,13 +85,14 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 
 // noArguments refuses arguments, other than a server after "--".
 func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 && cmd.Annotations[mayTakeServer] != "" {
-		return cli.Usagef("unexpected %q: %q takes flags, and the server's command after \"--\"; see \"%s --help\"", args[0], cmd.CommandPath(), cmd.CommandPath())
+	takes := "no arguments"
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.Annotations[mayTakeServer] != "":
+		takes = "flags, and the server's command after \"--\""
 	}
-	if len(args) > 0 {
-		return cli.Usagef("unexpected %q: %q takes no arguments, see \"%s --help\"", args[0], cmd.CommandPath(), cmd.CommandPath())
-	}
-	return nil
+	return cli.Usagef("unexpected %q: %q takes %s; see \"%s --help\"", args[0], cmd.CommandPath(), takes, cmd.CommandPath())
 }
 
 // oneArgument requires one argument. want describes it, and where to find it.

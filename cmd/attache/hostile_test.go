@@ -71,7 +71,7 @@ func TestHostileFrames(t *testing.T) {
 }
 
 // TestHostileFramesRewrite is TestHostileFrames with a hidden tool instead of a denied one, and a set argument
-// instead of a pinned one: no parser finds either rule bypassed.
+// instead of a pinned one. No parser may read a frame in a way that bypasses either rule.
 func TestHostileFramesRewrite(t *testing.T) {
 	s := loadHostile(t, "../../testdata/hostile/rewrite.yaml")
 	for _, f := range proxytest.Frames(t, hostileFrames) {

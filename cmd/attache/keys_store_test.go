@@ -98,7 +98,7 @@ func TestKeysInTheDatabase(t *testing.T) {
 	want("bob, with the database again", bob, http.StatusUnauthorized)
 }
 
-// withStore runs attache with a configuration until the database answers, which may take long on a busy machine.
+// withStore runs a command of attache, again while the database does not answer, as on a busy machine.
 // It returns the output.
 func withStore(t *testing.T, config string, args ...string) string {
 	t.Helper()

@@ -40,7 +40,7 @@ type Rule struct {
 func (r *Rule) Check() error {
 	switch {
 	case r.When != nil && r.When.Type() != expression.Bool:
-		return errors.New("when is no condition: compile it as one")
+		return errors.New("when is not a condition: compile it as one")
 	case r.Deny && len(r.Require) > 0:
 		return errors.New("deny and require contradict each other: write two rules")
 	case r.Message != "" && !r.Deny && len(r.Require) == 0:

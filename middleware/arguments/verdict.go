@@ -123,7 +123,7 @@ func judgeForm(property wire.Value) Verdict {
 		return reject("format", "the format is not that of a path")
 	}
 	if v := property.Get("default"); v.IsString() && !v.Equals("") && !looksLikePath(v.Text()) {
-		return reject("default", "the default is no path")
+		return reject("default", "the default is not a path")
 	}
 	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern) {
 		return reject("pattern", "the pattern does not match paths")

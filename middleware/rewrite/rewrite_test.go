@@ -44,7 +44,7 @@ func TestCompile(t *testing.T) {
 		"hide and more":      {[]Rule{{Tools: one, Hide: true, Set: []Setting{{Path: one, Value: value}}}}, "hide leaves nothing"},
 		"hide by arguments":  {[]Rule{{Tools: one, Hide: true, When: arguments}}, "when reads arguments"},
 		"show by arguments":  {[]Rule{{Tools: one, Describe: "x", When: arguments}}, "when reads arguments"},
-		"no condition":       {[]Rule{{Tools: one, Hide: true, When: value}}, "when is no condition"},
+		"no condition":       {[]Rule{{Tools: one, Hide: true, When: value}}, "when is not a condition"},
 		"rename many":        {[]Rule{{Tools: []string{"a*"}, Rename: "b"}}, "one tool without * and ?"},
 		"rename two":         {[]Rule{{Tools: []string{"a", "c"}, Rename: "b"}}, "one tool without * and ?"},
 		"rename to the same": {[]Rule{{Tools: one, Rename: "a"}}, "the name it has"},

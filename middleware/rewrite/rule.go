@@ -73,7 +73,7 @@ func (r *Rule) checkWhen() error {
 	case r.When == nil:
 		return nil
 	case r.When.Type() != expression.Bool:
-		return errors.New("when is no condition: compile it as one")
+		return errors.New("when is not a condition: compile it as one")
 	case r.When.UsesArguments() && r.editsList():
 		return errors.New("when reads arguments, which a list does not have, so it can only be used with set: write one rule for set with this condition, and another without it")
 	}

@@ -58,13 +58,13 @@ var texts = []string{
 
 func answers() []answer {
 	own := policy.Policy{Name: "r1", Position: policy.Append, Text: "our own"}
-	mixed := threeScopes()
+	mixed := mixedScopes()
 	changed := chain(
 		policy.Scope{Name: "root", Policies: []policy.Policy{pre("r1"), pre("r2"), pre("r3")}},
 		policy.Scope{Name: "mid", Drop: []string{"r2", "r3", "unheard of"}},
 		policy.Scope{Name: "leaf", Policies: []policy.Policy{own, pre("r3")}},
 	)
-	verbatim := verbatim()
+	verbatim := verbatimScope()
 	siblings := maps.Clone(mixed)
 	siblings["sibling"] = policy.Scope{Name: "sibling", Parent: "root", Policies: []policy.Policy{pre("s1")}}
 	return []answer{
@@ -117,8 +117,8 @@ func answers() []answer {
 	}
 }
 
-// threeScopes returns scopes with policies in both positions and objectives that repeat.
-func threeScopes() map[string]policy.Scope {
+// mixedScopes returns three scopes with policies in both positions and objectives that repeat.
+func mixedScopes() map[string]policy.Scope {
 	return chain(
 		policy.Scope{Name: "root", Policies: []policy.Policy{pre("r1"), app("r2"), pre("r3"), app("r4")}, Objectives: []string{"a", "b"}},
 		policy.Scope{Name: "mid", Policies: []policy.Policy{app("m1"), pre("m2")}, Objectives: []string{"c", "a"}},
@@ -126,8 +126,8 @@ func threeScopes() map[string]policy.Scope {
 	)
 }
 
-// verbatim returns a scope with each of texts as a policy and as an objective.
-func verbatim() policy.Scope {
+// verbatimScope returns a scope with each of texts as a policy and as an objective.
+func verbatimScope() policy.Scope {
 	s := policy.Scope{Name: "verbatim", Objectives: texts}
 	for i, text := range texts {
 		s.Policies = append(s.Policies, policy.Policy{Name: fmt.Sprintf("p%d", i), Position: policy.Append, Text: text})

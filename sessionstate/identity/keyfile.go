@@ -71,7 +71,7 @@ func (w *word) UnmarshalYAML(n ast.Node) error {
 		return &placeError{n.GetToken(), "text is expected here: put it in quotes"}
 	}
 	if !isWord(s.Value) {
-		return &placeError{n.GetToken(), "has line breaks, control characters, what is no character, or space around it: take them out"}
+		return &placeError{n.GetToken(), "has line breaks, control characters, invalid characters, or space around it: take them out"}
 	}
 	w.text, w.at = s.Value, n.GetToken()
 	return nil

@@ -280,11 +280,11 @@ func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 func typeFault(claims jwt.MapClaims) string {
 	for _, name := range []string{"exp", "nbf", "iat"} {
 		if value, there := claims[name]; there && !isTime(value) {
-			return name + " is no number of seconds since 1970 (milliseconds are a thousand times too many)"
+			return name + " is not a number of seconds since 1970 (milliseconds are a thousand times too many)"
 		}
 	}
 	if _, text := claims["iss"].(string); !text && claims["iss"] != nil {
-		return "iss is no text"
+		return "iss is not text"
 	}
 	if names, err := claims.GetAudience(); err != nil || len(names) == 0 || len(names) == 1 && names[0] == "" {
 		return "aud is neither text nor a list of texts"

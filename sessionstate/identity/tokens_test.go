@@ -359,7 +359,7 @@ func TestTokensClaims(t *testing.T) {
 // An error names the claim to correct, and its type.
 func TestTokensNameTheClaim(t *testing.T) {
 	inMilliseconds := start.Add(time.Hour).UnixMilli()
-	const seconds = "is no number of seconds since 1970 (milliseconds are a thousand times too many)"
+	const seconds = "is not a number of seconds since 1970 (milliseconds are a thousand times too many)"
 	tests := []struct {
 		changed map[string]any
 		want    string
@@ -369,7 +369,7 @@ func TestTokensNameTheClaim(t *testing.T) {
 		{map[string]any{"iat": "2030-01-01"}, "its claim iat " + seconds},
 		{map[string]any{"exp": json.RawMessage("null")}, "its claim exp " + seconds},
 		{map[string]any{"exp": nil}, "it has no expiry (exp)"},
-		{map[string]any{"iss": 7}, "its claim iss is no text"},
+		{map[string]any{"iss": 7}, "its claim iss is not text"},
 		{map[string]any{"iss": ""}, "token is from another issuer"},
 		{map[string]any{"aud": []any{audience, 7}}, "its claim aud is neither text nor a list of texts"},
 		{map[string]any{"aud": []string{}}, "its claim aud is neither text nor a list of texts"},

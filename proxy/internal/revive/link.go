@@ -158,8 +158,8 @@ func (l *Link) Write(m *wire.Message) {
 	l.moved.Add(1)
 }
 
-// failedAt reports whether the write that has just failed was that of this line, which is written from
-// where it stands if it is long. Then linkInput has added it to Unsent.
+// failedAt reports whether the write that failed began with this line. The wire.Writer copies short
+// lines to its buffer, and writes long ones directly; then linkInput has already added it to Unsent.
 func (l *Link) failedAt(line []byte) bool { return len(line) > 0 && l.failed.Load() == &line[0] }
 
 // keeps passes a line to LinkOptions.Watch, if set. If the server is not ready, it puts the

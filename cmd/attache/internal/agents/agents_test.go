@@ -88,7 +88,7 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	}
 }
 
-// openRegistry opens the registry in a directory with a clock that is slow.
+// openRegistry opens the registry in a directory. Its clock is behind by slow.
 func openRegistry(t *testing.T, dir string, slow time.Duration) *teams.Store {
 	t.Helper()
 	db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(dir, "teams.db"), Now: func() time.Time { return time.Now().Add(-slow) }})

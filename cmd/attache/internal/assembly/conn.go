@@ -90,7 +90,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return c
 }
 
-// use applies s to the connection, unless a later one was applied before.
+// use applies the configuration s to the connection, unless a newer one already applies.
 func (c *Conn) use(s *Shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

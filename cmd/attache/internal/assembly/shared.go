@@ -63,7 +63,7 @@ type Options struct {
 type Shared struct {
 	*process
 	settings      *config.Settings
-	number        int // counts the configurations of the process
+	number        int // of the configuration: newer ones have larger numbers
 	authenticator *Authenticator
 	lists         []announce.List // the lists that depend on the principal
 	secrets       []string        // must not reach a disk or a server
@@ -241,8 +241,8 @@ func (p *process) setCurrent(s *Shared) []*Conn {
 	return slices.Collect(maps.Keys(p.conns))
 }
 
-// applyTime is how long Reload waits for connections. A connection has to wait for a server that does
-// not read, or a client, and must not delay the next configuration of the others.
+// applyTime is how long Reload waits for connections. While a server or client does not read, its
+// connection cannot change, but others must still get this configuration and the next ones.
 const applyTime = time.Second
 
 // Reload compiles settings and applies them to every connection. After an error nothing
@@ -262,7 +262,7 @@ func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 	select {
 	case <-applied:
 	case <-time.After(applyTime):
-		s.Log.Warn("the configuration is not yet in force for all sessions: a server or a client does not read; it will be as soon as they do")
+		s.Log.Warn("the new configuration does not apply to all sessions yet: a server or client does not read; it will apply as soon as it reads")
 	}
 	return next, nil
 }

@@ -90,7 +90,7 @@ func WriteConfig(t testing.TB, text string, env ...string) cli.Process {
 	return cli.Process{Env: env, ConfigDir: dir}
 }
 
-// WriteFile writes a file that only the user can read. It makes the directory if there is none.
+// WriteFile writes a file that only the user can read, and creates missing directories.
 func WriteFile(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -112,7 +112,7 @@ func TestServersMistakes(t *testing.T) {
 		"access: {rules: [{tools: [x], deny: true}]}\nservers:\n  git:\n    access: {rules: [{tools: [\"*\"]}]}": "config.yaml:1:18: access.rules[0]: is never reached, as servers.git.access.rules[0] decides every call of its tools",
 		"rewrite: [{tools: [b], rename: c}]\nservers:\n  git:\n    rewrite: [{tools: [a], rename: c}]":           "config.yaml:1:11: rewrite[0]: b and, by servers.git.rewrite[0], a would both be shown as c",
 		"include: [https://host/x.yaml]":                        "an address needs something that vouches for it",
-		"include:\n  - {url: http://host/x, digest: sha256:00}": "no https address",
+		"include:\n  - {url: http://host/x, digest: sha256:00}": "not an https address",
 		"include:\n  - {adress: https://host/x}":                "unknown key \"adress\": there are url, digest, key",
 	} {
 		_, err := loadFor(t, text)

@@ -48,7 +48,7 @@ func (s Source) Check() error {
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil || u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%q is no https address: write it as https://host/team.yaml", s.URL)
+		return fmt.Errorf("%q is not an https address: write it as https://host/team.yaml", s.URL)
 	case u.User != nil:
 		return errors.New("the address has a user name in it: take it out")
 	case (s.Digest == "") == (s.Key == ""):

@@ -128,7 +128,7 @@ func TestKey(t *testing.T) {
 func TestCheck(t *testing.T) {
 	good := "sha256:" + strings.Repeat("0", 64)
 	for want, s := range map[string]Source{
-		"no https address": {URL: "http://host/x", Digest: good},
+		"not an https address": {URL: "http://host/x", Digest: good},
 		"user name":        {URL: "https://u:p@host/x", Digest: good},
 		"digest or key":    {URL: "https://host/x"},
 		"not both":         {URL: "https://host/x", Digest: good, Key: "RW"},

@@ -80,7 +80,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	return e, nil
 }
 
-// checkKeys logs at the start what the operator would otherwise learn from the first client.
+// checkKeys warns of mistakes in keys and scopes at the start, not only when a client connects.
 func (e *endpoint) checkKeys(authenticate func(ctx context.Context, credential string) (front.Principal, error)) {
 	if authenticate == nil {
 		if len(e.s.settings.Scopes) > 0 {
@@ -89,15 +89,15 @@ func (e *endpoint) checkKeys(authenticate func(ctx context.Context, credential s
 		return
 	}
 	if e.s.database != nil {
-		return // keys are there
+		return // the keys are in the database
 	}
 	if _, err := authenticate(context.Background(), "none"); errors.Is(err, identity.ErrFile) {
 		e.log.Warn("no key can be checked: clients get an error until it can", "path", e.Path, "err", err)
 	}
 }
 
-// loader returns Server.Load. If clients need no credential, it logs once that there are keys now:
-// whether clients need one is decided at the start.
+// loader returns Server.Load. Whether clients need a credential is decided at the start, so if they
+// do not, it warns once of keys that were created since.
 func (e *endpoint) loader(authenticates bool) func() (*config.Settings, error) {
 	var once sync.Once
 	return func() (*config.Settings, error) {

@@ -78,7 +78,7 @@ const (
 	maxHeader      = 64 << 10
 	// writeTime is how long the write of a short answer may take.
 	writeTime = 30 * time.Second
-	// tellTime is how long shutdown waits until other fronts know of it.
+	// tellTime is how long shutdown may take to tell other fronts about it.
 	tellTime = 2 * time.Second
 	// arrivalTime is how long shutdown waits for requests on connections without one.
 	arrivalTime = 3 * time.Second

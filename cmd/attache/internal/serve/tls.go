@@ -19,7 +19,7 @@ type certificate struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 	read    [2]time.Time // the modification times of the files that were read
-	seen    [2]time.Time // those of the files that were tried last
+	seen    [2]time.Time // the modification times at the last attempt
 	checked time.Time
 }
 

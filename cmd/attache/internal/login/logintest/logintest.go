@@ -244,7 +244,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	case !known, c.redirects != nil && !slices.Contains(c.redirects, q.Get("redirect_uri")), err != nil,
 		q.Get("response_type") != "code", q.Get("code_challenge_method") != "S256", q.Get("code_challenge") == "",
 		q.Get("state") == "", !strings.HasPrefix(s.MCP(), q.Get("resource")) || q.Get("resource") == "":
-		http.Error(w, "this is no request for a login: "+r.URL.RawQuery, 400)
+		http.Error(w, "this is not a login request: "+r.URL.RawQuery, 400)
 		return
 	}
 	if s.Offline && q.Get("prompt") != "consent" {
