@@ -129,11 +129,11 @@ func TestCheck(t *testing.T) {
 	good := "sha256:" + strings.Repeat("0", 64)
 	for want, s := range map[string]Source{
 		"not an https address": {URL: "http://host/x", Digest: good},
-		"user name":        {URL: "https://u:p@host/x", Digest: good},
-		"digest or key":    {URL: "https://host/x"},
-		"not both":         {URL: "https://host/x", Digest: good, Key: "RW"},
-		"64 hexadecimal":   {URL: "https://host/x", Digest: "sha256:00"},
-		"no public key":    {URL: "https://host/x", Key: "ssh-ed25519 AAAA"},
+		"user name":            {URL: "https://u:p@host/x", Digest: good},
+		"digest or key":        {URL: "https://host/x"},
+		"not both":             {URL: "https://host/x", Digest: good, Key: "RW"},
+		"64 hexadecimal":       {URL: "https://host/x", Digest: "sha256:00"},
+		"no public key":        {URL: "https://host/x", Key: "ssh-ed25519 AAAA"},
 	} {
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", s, err, want)
