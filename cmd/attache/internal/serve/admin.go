@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,7 +114,10 @@ func wait(r *http.Request) {
 // bounds are the bounds, in seconds, of the histogram of request durations.
 var bounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60}
 
-// counts holds the counters of requests that /metrics shows.
+// otherPaths stands for all paths without a server, which a client may choose.
+const otherPaths = "other"
+
+// counts holds the counters of requests to one path that /metrics shows.
 type counts struct {
 	mu       sync.Mutex
 	requests [len(methods)][1000]uint64 // by method and status
@@ -152,29 +157,47 @@ func (s *service) metrics(w http.ResponseWriter, _ *http.Request) {
 	gauge("attache_sessions", "Sessions that are open.", sessions)
 	gauge("attache_requests_in_flight", "Messages of clients that are being served.", inFlight)
 	gauge("attache_upstreams", "Servers that run for sessions.", s.children.count())
-	s.counts.write(&b)
+	s.writeCounts(&b)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(b.String()))
 }
 
-func (c *counts) write(b *strings.Builder) {
+// writeCounts writes the counters of requests, by path.
+func (s *service) writeCounts(b *strings.Builder) {
+	paths := slices.Sorted(maps.Keys(s.counts))
+	b.WriteString("# HELP attache_http_requests_total Requests that were answered.\n# TYPE attache_http_requests_total counter\n")
+	for _, path := range paths {
+		s.counts[path].writeRequests(b, path)
+	}
+	fmt.Fprintf(b, "# HELP %s How long it took to answer a POST.\n# TYPE %s histogram\n", durations, durations)
+	for _, path := range paths {
+		s.counts[path].writeDurations(b, path)
+	}
+}
+
+func (c *counts) writeRequests(b *strings.Builder, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b.WriteString("# HELP attache_http_requests_total Requests that were answered.\n# TYPE attache_http_requests_total counter\n")
 	for i, method := range methods {
 		for status, n := range c.requests[i] {
 			if n > 0 {
-				fmt.Fprintf(b, "attache_http_requests_total{method=\"%s\",status=\"%d\"} %d\n", method, status, n)
+				fmt.Fprintf(b, "attache_http_requests_total{path=%q,method=%q,status=\"%d\"} %d\n", path, method, status, n)
 			}
 		}
 	}
-	const name = "attache_http_post_duration_seconds"
-	fmt.Fprintf(b, "# HELP %s How long it took to answer a POST.\n# TYPE %s histogram\n", name, name)
+}
+
+// durations is the name of a metric.
+const durations = "attache_http_post_duration_seconds"
+
+func (c *counts) writeDurations(b *strings.Builder, path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	total := uint64(0)
 	for i, bound := range bounds {
 		total += c.took[i]
-		fmt.Fprintf(b, "%s_bucket{le=\"%g\"} %d\n", name, bound, total)
+		fmt.Fprintf(b, "%s_bucket{path=%q,le=\"%g\"} %d\n", durations, path, bound, total)
 	}
 	total += c.took[len(bounds)]
-	fmt.Fprintf(b, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %g\n%s_count %d\n", name, total, name, c.sum, name, total)
+	fmt.Fprintf(b, "%s_bucket{path=%q,le=\"+Inf\"} %d\n%s_sum{path=%q} %g\n%s_count{path=%q} %d\n", durations, path, total, durations, path, c.sum, durations, path, total)
 }

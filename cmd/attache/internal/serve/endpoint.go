@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -73,27 +74,38 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
 	o := e.frontOptions()
-	e.checkKeys(o.Authenticate)
+	e.warnOfKeys()
 	e.reloader = session.NewReloader(e.shared, e.loader(o.Authenticate != nil), server.state, e.log)
 	e.reloader.Watch()
 	e.front = front.New(o)
 	return e, nil
 }
 
-// checkKeys warns of mistakes in keys and scopes at the start, not only when a client connects.
-func (e *endpoint) checkKeys(authenticate func(ctx context.Context, credential string) (front.Principal, error)) {
-	if authenticate == nil {
+// warnOfKeys warns of mistakes in keys and scopes at the start, not only when a client connects.
+func (e *endpoint) warnOfKeys() {
+	if !e.shared.Authenticates() {
 		if len(e.s.settings.Scopes) > 0 {
 			e.log.Warn("serve.scopes has no effect, because clients need no credential: make keys with attache key create, or set identity.jwt")
 		}
+		if e.s.settings.PublicURL != "" {
+			e.log.Warn("serve.public_url is set, but clients need no credential: make keys with attache key create, or set identity.jwt", "path", e.Path)
+		}
 		return
 	}
-	if e.s.database != nil {
-		return // the keys are in the database
-	}
-	if _, err := authenticate(context.Background(), "none"); errors.Is(err, identity.ErrFile) {
+	if err := e.checkKeys(); err != nil {
 		e.log.Warn("no key can be checked: clients get an error until it can", "path", e.Path, "err", err)
 	}
+}
+
+// checkKeys returns an error if no key can be checked because of the key file.
+func (e *endpoint) checkKeys() error {
+	if !e.shared.Authenticates() || e.s.database != nil { // with a database the keys are in it
+		return nil
+	}
+	if _, err := e.authenticate(context.Background(), "none"); errors.Is(err, identity.ErrFile) {
+		return err
+	}
+	return nil
 }
 
 // loader returns Server.Load. Whether clients need a credential is decided at the start, so if they
@@ -179,6 +191,8 @@ func (e *endpoint) frontOptions() front.Options {
 func (e *endpoint) authenticate(ctx context.Context, credential string) (front.Principal, error) {
 	p, err := e.shared.Authenticate(ctx, credential)
 	switch {
+	case e.hasOnlyTokens(err):
+		return front.Principal{}, identity.ErrUnknownKey
 	case errors.Is(err, identity.ErrFile), errors.Is(err, identity.ErrKeyStore), errors.Is(err, identity.ErrKeySet), err != nil && ctx.Err() != nil:
 		return front.Principal{}, fmt.Errorf("%w: %w", front.ErrUnavailable, err)
 	case err != nil:
@@ -192,6 +206,13 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 		}
 	}
 	return front.Principal{ID: principalID(p, credential), Value: p}, nil
+}
+
+// hasOnlyTokens reports whether err means that the default key file does not exist where clients use
+// tokens.
+func (e *endpoint) hasOnlyTokens(err error) bool {
+	return errors.Is(err, identity.ErrFile) && errors.Is(err, fs.ErrNotExist) &&
+		e.Settings.Identity.AcceptsTokens() && e.Settings.Origin("identity.keys_file").Default()
 }
 
 // principalID returns the id that a session is bound to. A token may be renewed during a session, so

@@ -139,15 +139,21 @@ func (s *service) hosts() []string {
 
 func (s *service) healthy(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
 
+// ready answers whether attache takes clients. A database or a server that cannot be reached does not
+// make it unready: that concerns all fronts alike, and clients learn more from the answer of attache.
 func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
+	answer := "ok\n"
 	for _, e := range s.endpoints {
 		if e.front.Draining() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = w.Write([]byte("draining\n"))
-			return
+			answer = "draining\n"
+		} else if e.checkKeys() != nil {
+			answer = "the API keys cannot be read\n"
 		}
 	}
-	_, _ = w.Write([]byte("ok\n"))
+	if answer != "ok\n" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = w.Write([]byte(answer))
 }
 
 // logRequests counts and logs each request when it has been answered.
@@ -175,7 +181,11 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 // note counts and logs a request.
 func (s *service) note(method, path, from string, began time.Time, status int, size int64) {
 	took := time.Since(began)
-	s.counts.add(method, status, took)
+	c := s.counts[path]
+	if c == nil {
+		c = s.counts[otherPaths]
+	}
+	c.add(method, status, took)
 	if s.Log.Enabled(context.Background(), slog.LevelDebug) {
 		s.Log.Debug("request", "method", method, "path", path, "status", status, "bytes", size, "took", took, "from", from)
 	}

@@ -49,7 +49,7 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 		if line, err := body.ReadString('\n'); line != ":\n" || err != nil || stream.Proto != "HTTP/1.1" {
 			t.Fatalf("the stream begins with %q (%v) over %s", line, err, stream.Proto)
 		}
-		if r.counts.of(http.MethodGet, 200) != 0 {
+		if r.counts["/mcp"].of(http.MethodGet, 200) != 0 {
 			t.Error("the GET was counted before its end")
 		}
 		r.request(t, c, http.MethodDelete, session).Body.Close()
@@ -60,7 +60,7 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 		if line["status"].Int64() != 200 || line["path"].String() != "/mcp" || line["bytes"].Int64() < 100 {
 			t.Errorf("the GET was logged as %v", line)
 		}
-		if n := r.counts.of(http.MethodGet, 200); n != 1 {
+		if n := r.counts["/mcp"].of(http.MethodGet, 200); n != 1 {
 			t.Errorf("the GET was counted %d times", n)
 		}
 	}

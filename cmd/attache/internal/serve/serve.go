@@ -116,10 +116,10 @@ type service struct {
 	settings   *config.ServeSettings
 	limits     *front.Limits
 	children   children
-	fronts     *fronts.Front // nil if sessions exist only in this process
-	leaseFails bool          // the last renewal of the lease failed
-	forker     *child.Forker // starts all processes
-	counts     counts
+	fronts     *fronts.Front      // nil if sessions exist only in this process
+	leaseFails bool               // the last renewal of the lease failed
+	forker     *child.Forker      // starts all processes
+	counts     map[string]*counts // by path
 	arrivals   arrivals
 	quiet      quietTimer
 	accepting  sync.WaitGroup   // the goroutines that accept connections
@@ -140,6 +140,7 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
 	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker(), quiet: quietTimer{quiet: newMemoryReturner()}}
+	s.counts = map[string]*counts{otherPaths: {}}
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
 	logging.Tee(o.Log, s.reports.Log)
@@ -162,6 +163,7 @@ func (s *service) open(ctx context.Context) (err error) {
 			return err
 		}
 		s.endpoints = append(s.endpoints, e)
+		s.counts[e.Path] = &counts{}
 	}
 	return cmp.Or(s.checkPaths(), s.checkAddresses())
 }

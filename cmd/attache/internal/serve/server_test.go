@@ -237,6 +237,7 @@ func TestKeysWarnings(t *testing.T) {
 	for _, test := range []struct{ config, want string }{
 		{"identity: {keys_file: DIR/none.yaml}\n", "no key can be checked: clients get an error until it can"},
 		{"serve: {scopes: [use]}\n", "serve.scopes has no effect"},
+		{"serve: {public_url: https://tools.example/mcp}\n", "serve.public_url is set, but clients need no credential"},
 		{"{}\n", "there are keys now, but clients need none until attache is started again"},
 	} {
 		var out bytes.Buffer
@@ -252,6 +253,35 @@ func TestKeysWarnings(t *testing.T) {
 			t.Errorf("%s: the log has %q", test.config, got)
 		}
 	}
+}
+
+// With tokens and without a key file, an API key is unknown: the key file is not missing.
+func TestTokensWithoutKeyFile(t *testing.T) {
+	var out bytes.Buffer
+	r := startLogging(t, slog.New(slog.NewTextHandler(&lineWriter{to: &out}, nil)), `identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}`)
+	if resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer atk_a_b"); resp.StatusCode != 401 {
+		t.Error(resp.Status, body)
+	}
+	if strings.Contains(out.String(), "no key can be checked") {
+		t.Error(out.String())
+	}
+}
+
+// A front is ready as soon as it can read its API keys.
+func TestReadyWithKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	r := start(t, "identity: {keys_file: "+file+"}\n")
+	ready := func(wantStatus int, want string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		r.ready(w, nil)
+		if w.Code != wantStatus || w.Body.String() != want {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+	}
+	ready(503, "the API keys cannot be read\n")
+	attachetest.CreateKey(t, file, identity.Attributes{User: "ada"})
+	ready(200, "ok\n")
 }
 
 // A canceledContext returns err from its first call of Err, and context.Canceled from later ones.
@@ -755,6 +785,29 @@ func TestAdmin(t *testing.T) {
 		r.adminHandler().ServeHTTP(w, q)
 		if !strings.Contains(w.String(), "serve.admin is for this machine") {
 			t.Errorf("%s for another host: %s", path, w.String())
+		}
+	}
+}
+
+// Requests are counted by the path of their server.
+func TestRequestMetrics(t *testing.T) {
+	s := &service{Options: Options{Log: slog.New(slog.DiscardHandler)}, counts: map[string]*counts{"/git": {}, "/sentry": {}, otherPaths: {}}}
+	s.note(http.MethodPost, "/git", "", time.Now(), 200, 0)
+	s.note(http.MethodGet, "/sentry", "", time.Now(), 405, 0)
+	s.note("BREW", "/coffee", "", time.Now(), 404, 0)
+	var b strings.Builder
+	s.writeCounts(&b)
+	for _, want := range []string{
+		"# TYPE attache_http_requests_total counter\n" +
+			`attache_http_requests_total{path="/git",method="POST",status="200"} 1` + "\n" +
+			`attache_http_requests_total{path="/sentry",method="GET",status="405"} 1` + "\n" +
+			`attache_http_requests_total{path="other",method="other",status="404"} 1` + "\n#",
+		`attache_http_post_duration_seconds_bucket{path="/git",le="+Inf"} 1` + "\n",
+		`attache_http_post_duration_seconds_count{path="/git"} 1` + "\n",
+		`attache_http_post_duration_seconds_count{path="/sentry"} 0` + "\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &b)
 		}
 	}
 }

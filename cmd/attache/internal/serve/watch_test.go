@@ -45,7 +45,7 @@ func (c countedConn) Read(b []byte) (int, error) {
 // dialHandler serves a handler as a service does, on one connection. It returns the client's end of
 // the connection, and the number of one-byte reads by the server.
 func dialHandler(t *testing.T, h http.HandlerFunc) (client net.Conn, single *atomic.Int64) {
-	s := &service{Options: Options{Log: slog.New(slog.DiscardHandler)}, quiet: quietTimer{quiet: func() {}}}
+	s := &service{Options: Options{Log: slog.New(slog.DiscardHandler)}, quiet: quietTimer{quiet: func() {}}, counts: map[string]*counts{otherPaths: {}}}
 	server := &http.Server{Handler: s.logRequests(h)}
 	s.arrivals.watch(server)
 	l := make(connListener, 1)
