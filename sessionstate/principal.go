@@ -17,6 +17,9 @@ type Principal struct {
 	User, Tenant, Email string
 	// Roles and Permissions are names that the operator chooses.
 	Roles, Permissions []string
+	// TokenScopes are the OAuth scopes of a token (RFC 9068 section 2.2.3): what its client may
+	// ask for. Rules do not read them.
+	TokenScopes []string
 	// Plan is the tenant's plan, such as "free".
 	Plan string
 	// Scope is the policy scope of the principal, empty for the configured one.
@@ -49,6 +52,7 @@ func Overlay(operator, credential *Principal) (*Principal, error) {
 	p.KeyID = cmp.Or(credential.KeyID, p.KeyID)
 	p.User, p.Tenant, p.Email = cmp.Or(p.User, credential.User), cmp.Or(p.Tenant, credential.Tenant), cmp.Or(p.Email, credential.Email)
 	p.Plan, p.Scope, p.Trust = cmp.Or(p.Plan, credential.Plan), cmp.Or(p.Scope, credential.Scope), cmp.Or(p.Trust, credential.Trust)
+	p.TokenScopes = credential.TokenScopes
 	p.Asserted = map[string]string{}
 	maps.Copy(p.Asserted, credential.Asserted)
 	maps.Copy(p.Asserted, operator.Asserted)
@@ -70,7 +74,8 @@ func (p *Principal) Same(q *Principal) bool {
 	}
 	return p.KeyID == q.KeyID && p.User == q.User && p.Tenant == q.Tenant && p.Email == q.Email &&
 		p.Plan == q.Plan && p.Scope == q.Scope && p.Trust == q.Trust &&
-		slices.Equal(p.Roles, q.Roles) && slices.Equal(p.Permissions, q.Permissions) && maps.Equal(p.Asserted, q.Asserted)
+		slices.Equal(p.Roles, q.Roles) && slices.Equal(p.Permissions, q.Permissions) &&
+		slices.Equal(p.TokenScopes, q.TokenScopes) && maps.Equal(p.Asserted, q.Asserted)
 }
 
 // fact returns the value of the field name of p as a Fact.

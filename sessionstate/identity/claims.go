@@ -58,7 +58,7 @@ func (c Claims) principal(claims map[string]any, kid string) (*sessionstate.Prin
 	r := claimReader{claims: claims}
 	p := &sessionstate.Principal{
 		KeyID: keyID(kid), User: r.text(c.User), Tenant: r.text(c.Tenant), Email: r.text(c.Email),
-		Roles: r.list(c.Roles, oneWord), Permissions: r.list(c.Permissions, strings.Fields),
+		Roles: r.list(c.Roles, oneWord), Permissions: r.list(c.Permissions, strings.Fields), TokenScopes: tokenScopes(claims),
 		Plan: r.text(c.Plan), Scope: r.text(c.Scope), Trust: sessionstate.NormalizeTrust(r.text(c.Trust)),
 	}
 	if r.err != nil {
@@ -69,6 +69,17 @@ func (c Claims) principal(claims map[string]any, kid string) (*sessionstate.Prin
 		return nil, fmt.Errorf("%w: it has no claim %q: correct identity.jwt.claims.user", ErrToken, c.User)
 	}
 	return p, nil
+}
+
+// tokenScopes returns the OAuth scopes of a token. Okta and Microsoft name the claim "scp".
+func tokenScopes(claims map[string]any) []string {
+	for _, name := range []string{"scope", "scp"} {
+		r := claimReader{claims: claims}
+		if scopes := r.list(name, strings.Fields); r.err == nil && scopes != nil {
+			return scopes
+		}
+	}
+	return nil
 }
 
 // keyID returns the KeyID of a principal. It names the key and not the token, so that a renewed

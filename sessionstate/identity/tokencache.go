@@ -46,7 +46,8 @@ func validatedClaims(claims jwt.MapClaims) jwt.MapClaims {
 // clonePrincipal returns a deep copy of p.
 func clonePrincipal(p *sessionstate.Principal) *sessionstate.Principal {
 	c := *p
-	c.Roles, c.Permissions, c.Asserted = slices.Clone(p.Roles), slices.Clone(p.Permissions), maps.Clone(p.Asserted)
+	c.Roles, c.Permissions, c.TokenScopes = slices.Clone(p.Roles), slices.Clone(p.Permissions), slices.Clone(p.TokenScopes)
+	c.Asserted = maps.Clone(p.Asserted)
 	return &c
 }
 

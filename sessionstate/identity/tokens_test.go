@@ -209,7 +209,7 @@ func TestTokensAlgorithms(t *testing.T) {
 			s.method = method
 			want := &sessionstate.Principal{
 				KeyID: "jwt:" + name, User: "ada", Tenant: "acme", Email: "ada@acme.example",
-				Roles: []string{"developer"}, Permissions: []string{"records:read", "records:write"},
+				Roles: []string{"developer"}, Permissions: []string{"records:read", "records:write"}, TokenScopes: []string{"openid"},
 			}
 			if diff := cmp.Diff(want, g.want(" "+s.token(claims(nil), nil)+"\n", nil)); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", method.Alg(), diff)
@@ -423,13 +423,13 @@ func TestTokensMapping(t *testing.T) {
 			map[string]any{"uid": 42, "t": "acme", "m": "a@b", "r": "team lead", "scope": " a:read  b:write ", "team": "acme/x"},
 			sessionstate.Principal{
 				User: "42", Tenant: "acme", Email: "a@b", Roles: []string{"team lead"}, Permissions: []string{"a:read", "b:write"},
-				Plan: "pro", Scope: "acme/x", Trust: sessionstate.Direct,
+				TokenScopes: []string{"a:read", "b:write"}, Plan: "pro", Scope: "acme/x", Trust: sessionstate.Direct,
 			},
 		},
 		{
 			"unknown trust", identity.Claims{Email: "-", Roles: "-", Permissions: "-", Trust: "trust"},
-			map[string]any{"trust": "root"},
-			sessionstate.Principal{User: "ada", Tenant: "acme", Trust: sessionstate.Sandboxed},
+			map[string]any{"trust": "root", "scope": 7, "scp": []string{"a", "b"}},
+			sessionstate.Principal{User: "ada", Tenant: "acme", TokenScopes: []string{"a", "b"}, Trust: sessionstate.Sandboxed},
 		},
 		{
 			"nested and with dots",
@@ -438,18 +438,18 @@ func TestTokensMapping(t *testing.T) {
 				"https://acme.example/tenant": "t1", "a": map[string]any{"b": map[string]any{"c": "a@b"}},
 				"realm_access": map[string]any{"roles": []string{"r"}}, "x": map[string]any{"my.client": map[string]any{"roles": []string{"p", ""}}},
 			},
-			sessionstate.Principal{User: "ada", Tenant: "t1", Email: "a@b", Roles: []string{"r"}, Permissions: []string{"p"}},
+			sessionstate.Principal{User: "ada", Tenant: "t1", Email: "a@b", Roles: []string{"r"}, Permissions: []string{"p"}, TokenScopes: []string{"openid"}},
 		},
 		{
 			"a path through what is no object", identity.Claims{Tenant: "org_id.name", Email: "none.of.these", Roles: "roles.0"}, nil,
-			sessionstate.Principal{User: "ada", Permissions: []string{"records:read", "records:write"}},
+			sessionstate.Principal{User: "ada", Permissions: []string{"records:read", "records:write"}, TokenScopes: []string{"openid"}},
 		},
 		{
 			"nobody by name", identity.Claims{User: identity.Unread, Email: "-", Roles: "-", Permissions: "-"}, map[string]any{"sub": nil},
-			sessionstate.Principal{Tenant: "acme"},
+			sessionstate.Principal{Tenant: "acme", TokenScopes: []string{"openid"}},
 		},
 		{
-			"nothing given", identity.Claims{}, map[string]any{"org_id": nil, "email": json.RawMessage("null"), "roles": []string{}, "permissions": ""},
+			"nothing given", identity.Claims{}, map[string]any{"org_id": nil, "email": json.RawMessage("null"), "roles": []string{}, "permissions": "", "scope": nil},
 			sessionstate.Principal{User: "ada"},
 		},
 	}

@@ -48,7 +48,7 @@ func serveOptions(s *Settings) []setting.Option {
 		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", Value: setting.Text(&o.Admin, loopbackAddress)},
 		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
 		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: hostName}},
-		{Key: "serve.scopes", Help: "permissions that a credential needs for any request, in addition to those that rules require", Value: setting.Words{To: &o.Scopes, Check: scope}},
+		{Key: "serve.scopes", Help: "permissions, or OAuth scopes of a token, that a credential needs for any request, in addition to the permissions that rules require", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", Value: setting.Path(&o.Cert)},
 		{Key: "serve.tls.key", Help: "file with the certificate's key", Value: setting.Path(&o.Key)},
 		{Key: "serve.idle", Help: "how long an unused session is kept", Value: setting.Duration(&o.Idle, time.Second)},

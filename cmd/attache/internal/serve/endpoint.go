@@ -201,7 +201,7 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 		return front.Principal{}, identity.ErrUnknownKey
 	}
 	for _, scope := range e.s.settings.Scopes {
-		if !slices.Contains(p.Permissions, scope) {
+		if !slices.Contains(p.Permissions, scope) && !slices.Contains(p.TokenScopes, scope) {
 			return front.Principal{}, fmt.Errorf("%w: user %q lacks %s", front.ErrScope, p.User, scope)
 		}
 	}

@@ -441,6 +441,7 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 		challenge string
 	}{
 		{"valid", map[string]any{"sub": "ada", "permissions": "mcp:use other"}, 200, ""},
+		{"valid, with OAuth's claim", map[string]any{"sub": "ada", "scope": "openid mcp:use"}, 200, ""},
 		{"too few rights", map[string]any{"sub": "ada", "permissions": "other"}, 403, metadata + `, error="insufficient_scope", error_description="the credential has too few rights for this server"`},
 		{"expired", map[string]any{"sub": "ada", "permissions": "mcp:use", "exp": time.Now().Add(-time.Hour).Unix()}, 401, metadata + `, error="invalid_token", error_description="the credential is unknown, expired or revoked"`},
 		{"another audience", map[string]any{"sub": "ada", "permissions": "mcp:use", "aud": "other"}, 401, metadata + `, error="invalid_token", error_description="the credential is unknown, expired or revoked"`},
