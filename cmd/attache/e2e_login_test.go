@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,41 @@ func (s *suite) testLogins(t *testing.T) {
 					t.Errorf("%v\n%s", err, tail(string(report), 4000))
 				}
 			})
+		}
+	}
+}
+
+// testIssuer puts an authorization server from npm in front of attache serve. A person and a machine log in with
+// the scopes that the front names, and many attaches renew the login at once.
+func (l *lab) testIssuer(t *testing.T) {
+	person := l.build(t, "../../testdata/e2e/person")
+	issuer := "http://" + l.listen(t, func(address string) []string {
+		return []string{"node", filepath.Join(l.scripts, "servers/issuer.mjs"), address}
+	})
+	dir, listen := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	url := "http://" + listen + "/mcp"
+	writeFiles(t, dir, map[string]string{
+		"front.yaml": "identity: {jwt: {issuer: '" + issuer + "', audience: '" + url + "', jwks: '" + issuer + "/jwks'}}\n" +
+			"serve: {public_url: '" + url + "', scopes: [use]}\n",
+		"robot.yaml": "server: {url: '" + url + "', oauth: {grant: client_credentials, client_id: robot, client_secret: {env: ROBOT_SECRET}, issuer: '" + issuer + "'}}\n",
+	})
+	l.serve(t, []string{l.goserver}, "--config", filepath.Join(dir, "front.yaml"), "--listen", listen)
+	login := exec.Command(l.relay, "login", url)
+	login.Env = l.env(t, "BROWSER="+person+" browse")
+	if out, err := login.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var sessions []*startedCommand
+	for range 6 {
+		sessions = append(sessions, l.start(t, l.through([]string{url})))
+	}
+	sessions = append(sessions, l.start(t, []string{l.relay, "--config", filepath.Join(dir, "robot.yaml")}, "ROBOT_SECRET=secret-of-robot"))
+	for _, s := range sessions {
+		s.send(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`)
+	}
+	for _, s := range sessions {
+		if answer := s.answerTo(t, 1); !strings.Contains(answer, `"result"`) {
+			t.Errorf("%s\n%s", answer, s.stderrTail())
 		}
 	}
 }

@@ -112,7 +112,10 @@ var servedURL = regexp.MustCompile(`url=(http://\S+)`)
 func (l *lab) startFront(t *testing.T, server []string, flags ...string) *runningFront {
 	t.Helper()
 	f := &runningFront{mark: newMark()}
-	args := slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags, []string{"--"}, server)
+	if !slices.Contains(flags, "--listen") {
+		flags = append([]string{"--listen", "127.0.0.1:0"}, flags...)
+	}
+	args := slices.Concat([]string{"serve"}, flags, []string{"--"}, server)
 	f.cmd = exec.Command(l.relay, args...)
 	f.cmd.Dir = l.scripts
 	f.cmd.Env = l.env(t, f.mark.variable())

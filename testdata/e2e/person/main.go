@@ -17,6 +17,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"regexp"
@@ -26,7 +27,8 @@ import (
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) == 3 && os.Args[1] == "browse" {
-		resp, err := http.Get(os.Args[2])
+		jar, _ := cookiejar.New(nil) // cannot fail
+		resp, err := (&http.Client{Jar: jar}).Get(os.Args[2])
 		if err != nil {
 			log.Fatal(err)
 		}
