@@ -56,7 +56,7 @@ func (l *lab) testIssuer(t *testing.T) {
 	dir, listen := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	url := "http://" + listen + "/mcp"
 	writeFiles(t, dir, map[string]string{
-		"front.yaml": "identity: {jwt: {issuer: '" + issuer + "', audience: '" + url + "', jwks: '" + issuer + "/jwks'}}\n" +
+		"front.yaml": "identity: {jwt: {issuer: '" + issuer + "', audience: attache, jwks: '" + issuer + "/jwks'}}\n" +
 			"serve: {public_url: '" + url + "', scopes: [use]}\n",
 		"robot.yaml": "server: {url: '" + url + "', oauth: {grant: client_credentials, client_id: robot, client_secret: {env: ROBOT_SECRET}, issuer: '" + issuer + "'}}\n",
 	})

@@ -83,6 +83,9 @@ type TokenOptions struct {
 	// Audience must be equal to the claim "aud" or an element of it. It is the name by which
 	// the issuer knows this use of attache.
 	Audience string
+	// Resource may stand for Audience in "aud". It is the URL of the server for which the
+	// tokens are, if it has one: clients name it when they ask for a token (RFC 8707).
+	Resource string
 	// JWKS is the location of the issuer's public keys: the path of a file, or an https
 	// address (http only to this machine).
 	JWKS string
@@ -143,7 +146,7 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	nameEd25519()
 	options := []jwt.ParserOption{
 		jwt.WithValidMethods(algorithms),
-		jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience),
+		jwt.WithIssuer(o.Issuer), jwt.WithAudience(audiences(o)...),
 		jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithLeeway(max(o.Leeway, 0)), jwt.WithTimeFunc(o.Now),
 		jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
@@ -152,6 +155,13 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 		issuer: o.Issuer, audience: o.Audience, claims: claims, keys: keys,
 		parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...),
 	}, nil
+}
+
+func audiences(o TokenOptions) []string {
+	if o.Resource == "" {
+		return []string{o.Audience}
+	}
+	return []string{o.Audience, o.Resource}
 }
 
 // nameEd25519 registers EdDSA with the library also under Ed25519, its name in RFC 9864 with

@@ -49,6 +49,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if len(s.Servers) > 1 {
 		e.log = logging.ForServer(s.Log, server.Settings.Server.Name)
 	}
+	e.acceptResource(e.Settings)
 	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, e.log)
 	var err error
 	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Database: s.database, UserTurns: true, Telemetry: e.telemetry.Recorder(), Audit: true, Log: e.log}, server.Settings)
@@ -79,6 +80,13 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e.reloader.Watch()
 	e.front = front.New(o)
 	return e, nil
+}
+
+// acceptResource makes tokens acceptable that the issuer made for the URL of the endpoint.
+func (e *endpoint) acceptResource(s *config.Settings) {
+	if e.s.settings.PublicURL != "" {
+		s.Identity.JWT.Resource = e.s.resource(e)
+	}
 }
 
 // warnOfKeys warns of mistakes in keys and scopes at the start, not only when a client connects.
@@ -118,7 +126,11 @@ func (e *endpoint) loader(authenticates bool) func() (*config.Settings, error) {
 				e.log.Warn("there are keys now, but clients need none until attache is started again", "file", e.Settings.Identity.KeysFile)
 			})
 		}
-		return e.Load()
+		s, err := e.Load()
+		if err == nil {
+			e.acceptResource(s)
+		}
+		return s, err
 	}
 }
 

@@ -461,6 +461,37 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 	}
 }
 
+// A token that the issuer made for the URL of a server is accepted there only.
+func TestTokensForTheirServer(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	attachetest.WriteFile(t, filepath.Join(dir, "jwks.json"), string(attachetest.KeySet()))
+	text := "serve: {public_url: 'https://mcp.example.com/tools/'}\nservers: {git: {server: {command: [cat]}}, sentry: {server: {command: [cat]}}}\n" +
+		"identity: {jwt: {issuer: 'https://issuer.test', audience: attache, jwks: " + dir + "/jwks.json}}\n"
+	attachetest.WriteFile(t, file, text)
+	s := startServers(t, io.Discard, file, "git", "sentry")
+	defer s.close()
+	token := func(audience string) string {
+		return attachetest.Token(map[string]any{"sub": "ada", "aud": audience})
+	}
+	for range 2 {
+		for _, e := range s.endpoints {
+			for audience, want := range map[string]error{
+				"attache": nil, "https://mcp.example.com/tools" + e.Path: nil,
+				"https://mcp.example.com/tools": identity.ErrAudience, "https://mcp.example.com/tools/other": identity.ErrAudience,
+			} {
+				if _, err := e.authenticate(t.Context(), token(audience)); !errors.Is(err, want) {
+					t.Errorf("a token for %s at %s: %v", audience, e.Path, err)
+				}
+			}
+		}
+		attachetest.WriteFile(t, file, strings.Replace(text, "audience", "leeway: 10s, audience", 1))
+		for _, e := range s.endpoints {
+			e.reloader.Reload()
+		}
+	}
+}
+
 // Concurrent calls in one session, with different tokens of one user, are each judged by the
 // permissions of their own token, with and without a session file.
 func TestTokensOfOneSession(t *testing.T) {
