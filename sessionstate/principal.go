@@ -17,8 +17,8 @@ type Principal struct {
 	User, Tenant, Email string
 	// Roles and Permissions are names that the operator chooses.
 	Roles, Permissions []string
-	// TokenScopes are the OAuth scopes of a token (RFC 9068 section 2.2.3): what its client may
-	// ask for. Rules do not read them.
+	// TokenScopes are the OAuth scopes of a token (RFC 9068 section 2.2.3). Rules do not read
+	// them.
 	TokenScopes []string
 	// Plan is the tenant's plan, such as "free".
 	Plan string

@@ -46,8 +46,8 @@ func (s *suite) testLogins(t *testing.T) {
 	}
 }
 
-// testIssuer puts an authorization server from npm in front of attache serve. A person and a machine log in with
-// the scopes that the front names, and many attaches renew the login at once.
+// testIssuer runs attache serve, which accepts the tokens of an authorization server from npm. A person logs in
+// with the scopes that attache serve names, six attaches renew this login at once, and a program logs in by itself.
 func (l *lab) testIssuer(t *testing.T) {
 	person := l.build(t, "../../testdata/e2e/person")
 	issuer := "http://" + l.listen(t, func(address string) []string {

@@ -83,8 +83,8 @@ type TokenOptions struct {
 	// Audience must be equal to the claim "aud" or an element of it. It is the name by which
 	// the issuer knows this use of attache.
 	Audience string
-	// Resource may stand for Audience in "aud". It is the URL of the server for which the
-	// tokens are, if it has one: clients name it when they ask for a token (RFC 8707).
+	// Resource, if not empty, is accepted in "aud" instead of Audience. It is the URL of the
+	// server, which clients name when they ask the issuer for a token (RFC 8707).
 	Resource string
 	// JWKS is the location of the issuer's public keys: the path of a file, or an https
 	// address (http only to this machine).
@@ -157,6 +157,7 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	}, nil
 }
 
+// audiences returns the values of which "aud" must contain one.
 func audiences(o TokenOptions) []string {
 	if o.Resource == "" {
 		return []string{o.Audience}

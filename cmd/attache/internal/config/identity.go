@@ -64,7 +64,7 @@ func tokenOptions(s *Settings) []setting.Option {
 		{Key: "identity.token_file", Flag: "token-file", Hint: "FILE",
 			Help: "file that holds the session's token and may be renewed (or give the token itself in ATTACHE_TOKEN)", Value: setting.Path(&o.TokenFile, notToken)},
 		{Key: "identity.jwt.issuer", Help: "the claim iss of tokens that are accepted", Value: setting.Text(&o.JWT.Issuer)},
-		{Key: "identity.jwt.audience", Help: "the audience that the claim aud must contain; under attache serve the URL of the server will do, too", Value: setting.Text(&o.JWT.Audience)},
+		{Key: "identity.jwt.audience", Help: "the audience that the claim aud must contain; attache serve also accepts the URL of the server", Value: setting.Text(&o.JWT.Audience)},
 		{Key: "identity.jwt.jwks", Help: "the issuer's public keys: a file or an https address", Value: keySet{&o.JWT.JWKS}},
 		{Key: "identity.jwt.leeway", Help: "how far the clocks of the issuer and of this machine may be apart", Value: setting.Duration(&o.JWT.Leeway, 0)},
 		claim("user", `the claim with the user; "-" for none`, &c.User),

@@ -114,7 +114,8 @@ func wait(r *http.Request) {
 // bounds are the bounds, in seconds, of the histogram of request durations.
 var bounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60}
 
-// otherPaths stands for all paths without a server, which a client may choose.
+// otherPaths is the label of requests to paths that no server has. Clients can invent such paths, so
+// they are counted together.
 const otherPaths = "other"
 
 // counts holds the counters of requests to one path that /metrics shows.
@@ -175,6 +176,7 @@ func (s *service) writeCounts(b *strings.Builder) {
 	}
 }
 
+// writeRequests writes how many requests had each method and status.
 func (c *counts) writeRequests(b *strings.Builder, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,9 +189,10 @@ func (c *counts) writeRequests(b *strings.Builder, path string) {
 	}
 }
 
-// durations is the name of a metric.
+// durations is the name of the histogram of request durations.
 const durations = "attache_http_post_duration_seconds"
 
+// writeDurations writes the histogram of one path.
 func (c *counts) writeDurations(b *strings.Builder, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

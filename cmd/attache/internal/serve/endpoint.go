@@ -75,22 +75,23 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
 	o := e.frontOptions()
-	e.warnOfKeys()
+	e.warnOfCredentials()
 	e.reloader = session.NewReloader(e.shared, e.loader(o.Authenticate != nil), server.state, e.log)
 	e.reloader.Watch()
 	e.front = front.New(o)
 	return e, nil
 }
 
-// acceptResource makes tokens acceptable that the issuer made for the URL of the endpoint.
+// acceptResource changes settings so that tokens for the URL of the endpoint are accepted.
 func (e *endpoint) acceptResource(s *config.Settings) {
 	if e.s.settings.PublicURL != "" {
 		s.Identity.JWT.Resource = e.s.resource(e)
 	}
 }
 
-// warnOfKeys warns of mistakes in keys and scopes at the start, not only when a client connects.
-func (e *endpoint) warnOfKeys() {
+// warnOfCredentials logs mistakes in the settings for credentials at the start, before a client
+// connects.
+func (e *endpoint) warnOfCredentials() {
 	if !e.shared.Authenticates() {
 		if len(e.s.settings.Scopes) > 0 {
 			e.log.Warn("serve.scopes has no effect, because clients need no credential: make keys with attache key create, or set identity.jwt")
@@ -105,7 +106,7 @@ func (e *endpoint) warnOfKeys() {
 	}
 }
 
-// checkKeys returns an error if no key can be checked because of the key file.
+// checkKeys returns an error if the key file cannot be used, so that no key can be checked.
 func (e *endpoint) checkKeys() error {
 	if !e.shared.Authenticates() || e.s.database != nil { // with a database the keys are in it
 		return nil
@@ -220,8 +221,8 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 	return front.Principal{ID: principalID(p, credential), Value: p}, nil
 }
 
-// hasOnlyTokens reports whether err means that the default key file does not exist where clients use
-// tokens.
+// hasOnlyTokens reports whether err means that the default key file does not exist, and clients use
+// tokens instead of keys.
 func (e *endpoint) hasOnlyTokens(err error) bool {
 	return errors.Is(err, identity.ErrFile) && errors.Is(err, fs.ErrNotExist) &&
 		e.Settings.Identity.AcceptsTokens() && e.Settings.Origin("identity.keys_file").Default()

@@ -255,7 +255,8 @@ func TestKeysWarnings(t *testing.T) {
 	}
 }
 
-// With tokens and without a key file, an API key is unknown: the key file is not missing.
+// If clients use tokens and there is no key file, an API key is refused with 401, and the log does
+// not warn of the missing file.
 func TestTokensWithoutKeyFile(t *testing.T) {
 	var out bytes.Buffer
 	r := startLogging(t, slog.New(slog.NewTextHandler(&lineWriter{to: &out}, nil)), `identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}`)
