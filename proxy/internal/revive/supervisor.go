@@ -26,6 +26,8 @@ type Policy struct {
 	// Notice adds a content block to the next result of a tool, which tells the model that
 	// the server has lost its memory.
 	Notice bool
+	// Quiet reports whether Notice must wait, as in a dry run; nil means that it need not.
+	Quiet func() bool
 	// Resumed means that the first server replaces one that another process of attache had
 	// for this session. With Notice the model is told about that too.
 	Resumed bool
@@ -327,7 +329,10 @@ func onReply(c *middleware.Call, take func(reply *wire.Message)) {
 // result.
 func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
 	at := v.notice.Load()
-	if at == nil || !reply.Plain() || !reply.Get("result", "content").IsArray() || reply.Get("result", "structuredContent").Exists() {
+	if at == nil || v.policy.Quiet != nil && v.policy.Quiet() {
+		return nil
+	}
+	if !reply.Plain() || !reply.Get("result", "content").IsArray() || reply.Get("result", "structuredContent").Exists() {
 		return nil
 	}
 	if !v.notice.CompareAndSwap(at, nil) {

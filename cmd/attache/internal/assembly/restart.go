@@ -17,7 +17,15 @@ func (c *Conn) Restart() *proxy.Restart {
 	if o.On == "never" {
 		return nil
 	}
-	r := &proxy.Restart{Name: s.Server.Name, Hold: o.Hold, Hang: o.Hang, Notice: o.Notice && !s.DryRun, Changed: c.listChanged, Restarted: c.restarted}
+	r := &proxy.Restart{
+		Name:      s.Server.Name,
+		Hold:      o.Hold,
+		Hang:      o.Hang,
+		Notice:    o.Notice,
+		Quiet:     func() bool { return c.Settings().DryRun }, // which a reload may change
+		Changed:   c.listChanged,
+		Restarted: c.restarted,
+	}
 	if len(o.Retry) > 0 {
 		r.Retry = func(tool string) bool {
 			matches, err := glob.Match(o.Retry, tool)

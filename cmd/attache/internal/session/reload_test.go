@@ -2,6 +2,9 @@ package session
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -9,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -69,7 +73,9 @@ func newReloading(t *testing.T, text string, env ...string) *reloadTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := shared.Connect(assembly.ConnOptions{Control: &control}).Relay()
+	conn := shared.Connect(assembly.ConnOptions{Control: &control})
+	o := conn.Relay()
+	o.Restart = conn.Restart()
 	r.Reloader = NewReloader(shared, load, FileState(s), log)
 	r.Session = proxytest.Setup{Options: o}.Start(t)
 	return r
@@ -133,6 +139,20 @@ func (r *reloadTest) refused(text string) {
 	r.t.Helper()
 	r.Client.Send(callDrop)
 	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + text + `"}],"isError":true}}`)
+}
+
+// restart ends the server, and makes the handshake with the next one. The test must be in a bubble of
+// testing/synctest.
+func (r *reloadTest) restart() {
+	r.t.Helper()
+	r.Exit(errors.New("exit status 1"))
+	synctest.Wait()
+	var initialize struct{ ID json.RawMessage }
+	if err := json.Unmarshal(r.Server.Next(), &initialize); err != nil {
+		r.t.Fatal(err)
+	}
+	r.Server.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}`, initialize.ID))
+	r.Server.Expect(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
 // A new rule applies from the next call on, and the client is notified that its list has changed. An
@@ -347,6 +367,26 @@ func TestReloadDryRun(t *testing.T) {
 	r.Client.Expect(toolsChanged)
 	r.allowed()
 	r.passes(r.Client, r.Server, ambiguous)
+}
+
+// While dry_run is set, no result has the notice about a restart; when it is removed, the next one has it.
+func TestReloadDryRunNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begin(t, "dry_run: false\n")
+		r.change("dry_run: true\n", "keys=dry_run")
+		r.Client.Expect(toolsChanged)
+		r.restart()
+		r.allowed()
+
+		r.change("dry_run: false\n", "keys=dry_run")
+		r.Client.Expect(toolsChanged)
+		r.passes(r.Client, r.Server, callDrop)
+		r.Server.Send(dropped)
+		if got := string(r.Client.Next()); !strings.Contains(got, "restarted at") {
+			t.Errorf("the result has no notice: %s", got)
+		}
+		r.allowed()
+	})
 }
 
 // A session is briefed with the policies at that moment, or the last valid ones. It is briefed once,
