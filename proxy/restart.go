@@ -20,8 +20,7 @@ import (
 //	Name       string: what the model is told the server is called
 //	Hold       time.Duration: how long a frame waits for the next upstream; 0 means 10 s
 //	Hang       time.Duration: how long an upstream may be silent while calls are in flight; 0 means forever
-//	Notice     bool: the next result of a tool tells the model that the server has lost its memory
-//	Quiet      func() bool: whether Notice must wait, as in a dry run; may be nil
+//	Notice     bool: the next result of a tool tells the model that the server has lost its memory, unless Quiet() says to wait
 //	Resumed    bool: the first upstream takes the place of another process's; with Notice the model is told
 //	Retry      func(tool string) bool: whether a call that may have run may be sent again; nil means none
 //	Unpaced    bool: Start is called at once when an upstream has ended, however often: for a replay

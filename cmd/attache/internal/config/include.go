@@ -130,18 +130,24 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 }
 
 // readOver reads fields into s. It puts rules in front of the rules that s has; all other values
-// replace those of s.
+// replace those of s. policy.dir and policy.url replace each other, and so do server.command and
+// server.url.
 func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	arguments, rewrite, rules, rates := s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates
 	dir, url := s.Policy.Dir, s.Policy.URL
+	command, address := s.Server.Command, s.Server.Remote.URL
 	s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates = nil, nil, nil, nil
 	s.Policy.Dir, s.Policy.URL = "", ""
+	s.Server.Command, s.Server.Remote.URL = nil, ""
 	r.ReadSection("", fields)
 	if s.Policy.Dir != "" && s.Policy.URL != "" {
 		r.Problems.Add(s.Origin("policy.url"), "policy.url: there is a policy.dir too: keep one of the two")
 	}
 	if s.Policy.Dir == "" && s.Policy.URL == "" {
 		s.Policy.Dir, s.Policy.URL = dir, url
+	}
+	if s.Server.Command == nil && s.Server.Remote.URL == "" {
+		s.Server.Command, s.Server.Remote.URL = command, address
 	}
 	s.Arguments = join(s.Arguments, arguments)
 	s.Rewrite, s.Access.Rules, s.Access.Rates = join(s.Rewrite, rewrite), join(s.Access.Rules, rules), join(s.Access.Rates, rates)

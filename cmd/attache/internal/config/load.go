@@ -112,7 +112,12 @@ func readCommon(documents []*document, s *Settings) (problems setting.Problems) 
 		r := *d.reader
 		r.Options, r.Origins, r.Warnings = Options(s), s.origins, &s.Warnings
 		r.Options = append(r.Options, setting.Option{Key: "servers"}, setting.Option{Key: "include"}) // only for suggestions: document has read them
+		outside := s.Server.Remote
 		s.readOver(&r, d.fields)
+		if outside.URL != "" { // otherwise its credentials may be for any address
+			s.outside = append(s.outside, outside.variables()...)
+			s.dropCredentials(outside)
+		}
 		problems = append(problems, r.Problems...)
 	}
 	return problems

@@ -117,7 +117,7 @@ func environmentHeaders(p cli.Process) (http.Header, error) {
 // setTarget sets which remote server the settings are for. command is the command after "--".
 func (s *Settings) setTarget(command []string) {
 	outside := s.Server.Remote
-	s.outside = outside.variables()
+	s.outside = append(s.outside, outside.variables()...)
 	switch {
 	case IsURL(command):
 		s.Server.Remote.URL = command[0]

@@ -172,3 +172,47 @@ func TestInclude(t *testing.T) {
 		t.Errorf("included %v", s.Included)
 	}
 }
+
+// A command in the user's file replaces the address that an included file has for the same server, and
+// the reverse. Credentials that an included file has beside its address do not go to another one.
+func TestIncludedServer(t *testing.T) {
+	const local, remote = "server: {command: [git-mcp]}", "server: {url: \"https://team.example/mcp\", headers: {Authorization: {env: TEAM_TOKEN}}}"
+	for _, c := range []struct {
+		name, own, team, entry string
+		command, url, header   string
+	}{
+		{"command over address", "servers: {git: {" + local + "}}", "servers: {git: {" + remote + "}}", "git", "git-mcp", "", ""},
+		{"address over command", "servers: {git: {" + remote + "}}", "servers: {git: {" + local + "}}", "git", "", "https://team.example/mcp", "TEAM_TOKEN"},
+		{"command of an entry over the address of the file", "servers: {git: {" + local + "}}", remote, "git", "git-mcp", "", ""},
+		{"included address", "log: {level: debug}", remote, "", "", "https://team.example/mcp", "TEAM_TOKEN"},
+		{"path", "server: {url: \"https://team.example/other\"}", remote, "", "", "https://team.example/other", "TEAM_TOKEN"},
+		{"other address", "server: {url: \"https://own.example/mcp\"}", remote, "", "", "https://own.example/mcp", ""},
+		{"own header", "server: {url: \"https://own.example/mcp\", headers: {Authorization: {env: OWN}}}", remote, "", "", "https://own.example/mcp", "OWN"},
+		{"header for any address", "server: {url: \"https://own.example/mcp\"}", "server: {headers: {Authorization: {env: TEAM_TOKEN}}}", "", "", "https://own.example/mcp", "TEAM_TOKEN"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range map[string]string{"config.yaml": "include: [team.yaml]\n" + c.own, "team.yaml": c.team} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + filepath.Join(dir, "config.yaml")}}
+			load := func() (*Settings, error) { return Load(p, nil, nil) }
+			if c.entry != "" {
+				load = func() (*Settings, error) { return LoadServed(p, nil, c.entry) }
+			}
+			s, err := load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := s.Server.Remote
+			if got := strings.Join(s.Server.Command, " "); got != c.command || r.URL != c.url || r.Headers["Authorization"].Env != c.header {
+				t.Errorf("command %q, url %q, headers %v", got, r.URL, r.Headers)
+			}
+			if names := s.RemoteVariables(); strings.Contains(c.own+c.team, "TEAM_TOKEN") && !slices.Contains(names, "TEAM_TOKEN") {
+				t.Errorf("servers get TEAM_TOKEN: only %q is withheld", names)
+			}
+		})
+	}
+}
