@@ -84,6 +84,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 		s.Servers = append(s.Servers, d.servers...)
 	}
 	s.setTarget(command)
+	given, target := len(command) > 0, s.Server.Remote.URL
 	command = s.CommandOr(command)
 	known := true
 	switch {
@@ -93,6 +94,9 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 		applyEntries(s, documents, command, cmp.Or(s.Server.Name, servername.Of(command)))
 	default:
 		known = false
+	}
+	if given {
+		s.Server.Remote.URL = target // the address in the entry is for attache serve without a command
 	}
 	if len(l.problems) > 0 {
 		return

@@ -216,3 +216,17 @@ func TestIncludedServer(t *testing.T) {
 		})
 	}
 }
+
+// What is given after "--" is started, even if the entry that matches it has an address.
+func TestEntryKeepsTarget(t *testing.T) {
+	const text = "servers: {git: {match: {url: \"https://git.example/*\", command: git-mcp}, server: {url: \"https://git.example/mcp\", headers: {X-Team: shop}}}}"
+	for command, want := range map[string]string{"https://git.example/mcp/shop": "https://git.example/mcp/shop", "git-mcp": ""} {
+		s, err := loadFor(t, text, command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Server.Remote.URL; got != want || len(s.Applied) != 1 || s.Server.Remote.Headers["X-Team"].Text == "" {
+			t.Errorf("%s: url %q, headers %v", command, got, s.Server.Remote.Headers)
+		}
+	}
+}
