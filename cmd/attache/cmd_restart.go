@@ -26,7 +26,7 @@ running. A server of several clients is restarted for all of them, and so are al
   attache restart --server git`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			may := func(r status.Report) bool { return r.Restart && (name == "" || r.Server == name) }
+			may := func(r status.Report) bool { return r.Restart && (name == "" || r.Names(name)) }
 			running, err := status.Await(status.Dir(c.Process), may)
 			if err != nil {
 				return fmt.Errorf("what runs cannot be read: %w", err)
@@ -52,7 +52,7 @@ func (c *program) restart(running []status.Report, name string) error {
 		return fmt.Errorf("no attache runs in front of a server %q that can be restarted: attache status shows what runs", name)
 	case len(running) == 0:
 		return errors.New("no attache runs in front of a server that can be restarted: attache status shows what runs")
-	case len(names) > 1:
+	case len(names) > 1 && name == "":
 		return cli.Usagef("several servers run: name one with --server (%s)", strings.Join(names, ", "))
 	}
 	for _, r := range running {

@@ -46,6 +46,11 @@ type Report struct {
 	Warnings  []Event   `json:"warnings,omitempty"`
 }
 
+// Names reports whether the report is about the server of that name. A front may have several.
+func (r Report) Names(name string) bool {
+	return r.Server == name || r.Front != nil && slices.Contains(strings.Split(r.Server, ", "), name)
+}
+
 // A Front describes the clients of an attache that serves many clients. Their calls are not counted.
 type Front struct {
 	URLs     []string `json:"urls"`

@@ -177,3 +177,10 @@ func TestLockOnDisk(t *testing.T) {
 	}
 	p.stop()
 }
+
+func TestNames(t *testing.T) {
+	alone, front := Report{Server: "git, or so"}, Report{Server: "git, files", Front: &Front{}}
+	if !alone.Names("git, or so") || alone.Names("git") || !front.Names("git") || !front.Names("files") || !front.Names("git, files") || front.Names("fil") {
+		t.Error("a report is about other servers than those it names")
+	}
+}
