@@ -71,6 +71,9 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if server.Settings.Session.ID != "" {
 		e.log.Warn("session.id has no effect: each client of attache serve has a session of its own")
 	}
+	if server.Settings.Record != "" {
+		s.Log.Warn("record has no effect under attache serve: record a client of it, with attache --record FILE -- URL", "server", server.Path)
+	}
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
