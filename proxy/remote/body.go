@@ -8,6 +8,7 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -85,9 +86,10 @@ func (l *ledger) leave(n int, kept bool) {
 // cannot have executed can be sent again.
 type body struct {
 	line   []byte
-	lease  wire.Lease    // of line; nil if that is not lent
-	long   io.ReadCloser // a message over the hold limit, in place of line; can be read once
-	ledger *ledger       // nil for a message that attache made
+	lease  wire.Lease         // of line; nil if that is not lent
+	long   io.ReadCloser      // a message over the hold limit, in place of line; can be read once
+	ledger *ledger            // nil for a message that attache made
+	timer  func() *time.Timer // starts the time in which the answer must begin; nil for no limit
 
 	begun atomic.Bool // the server may have part of the request
 

@@ -261,10 +261,11 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 // post sends the message once, and waits for the header of the answer.
 func (x *exchange) post() (*http.Response, error) {
 	if limit := x.s.o.FirstByte; limit > 0 && x.first != nil {
-		t := time.AfterFunc(limit, func() {
-			x.cancel(fmt.Errorf("the server did not begin to answer within %v (server.timeouts.first_byte); it may have executed the request", limit))
-		})
-		defer t.Stop()
+		x.body.timer = func() *time.Timer {
+			return time.AfterFunc(limit, func() {
+				x.cancel(fmt.Errorf("the server did not begin to answer within %v (server.timeouts.first_byte); it may have executed the request", limit))
+			})
+		}
 	}
 	resp, err := x.s.send(x.ctx, http.MethodPost, x.header(), &x.body)
 	if err != nil {

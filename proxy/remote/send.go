@@ -35,7 +35,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 		if err != nil {
 			return nil, err
 		}
-		resp, err := s.o.Transport.RoundTrip(r)
+		resp, err := s.roundTrip(r, b)
 		if err != nil {
 			return nil, s.explain(err, b)
 		}
@@ -66,6 +66,15 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 			return resp, nil
 		}
 	}
+}
+
+// roundTrip sends a request with the body b, and waits for the header of the answer. Only this is timed:
+// a credential may take longer than the server.
+func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
+	if b != nil && b.timer != nil {
+		defer b.timer().Stop()
+	}
+	return s.o.Transport.RoundTrip(r)
 }
 
 // request makes one request. The request keeps h, to which it adds headers.

@@ -334,6 +334,37 @@ func TestFirstByte(t *testing.T) {
 	})
 }
 
+// A credential that takes longer than FirstByte is not the server's delay.
+func TestFirstByteOfCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connectInMemory(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer new" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			writeEvents(w, "data: "+result+"\n\n")
+		}, func(o *remote.Options) { o.FirstByte, o.Credentials = time.Second, &slowRenewal{} })
+		c.send(call)
+		c.expect(result)
+		c.close()
+	})
+}
+
+// slowRenewal is a credential that is refused, and takes five seconds to be renewed.
+type slowRenewal struct{ renewed atomic.Bool }
+
+func (c *slowRenewal) Set(_ context.Context, h http.Header) error {
+	if c.renewed.Load() {
+		h.Set("Authorization", "Bearer new")
+	}
+	return nil
+}
+
+func (c *slowRenewal) Refused(context.Context, remote.Refusal) (bool, error) {
+	time.Sleep(5 * time.Second)
+	return !c.renewed.Swap(true), nil
+}
+
 // The pings of HTTP/2 detect a server that no longer responds within 30 s.
 func TestU30Blackhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
