@@ -93,6 +93,31 @@ func TestLookupsOfTokens(t *testing.T) {
 	}
 }
 
+// After a reload the source is asked again for the sessions that have had no briefing.
+func TestLookupsAfterReload(t *testing.T) {
+	gate := make(chan struct{})
+	close(gate)
+	source := &slowSource{gate: gate}
+	before := Compile(Options{Source: source, Anonymous: true})
+	c := before.Connect(ConnOptions{})
+	briefed, other := sessionOf("briefed", "w"), sessionOf("other", "w")
+	for _, view := range []*sessionstate.Context{briefed, other} {
+		<-c.open(view, "").ready
+	}
+	before.sessions.finish(before.sessions.byKey["briefed"])
+	for range 2 {
+		before = Compile(Options{Source: source, Anonymous: true, Before: before})
+		c = before.Connect(ConnOptions{})
+		if c.open(briefed, "") != nil {
+			t.Error("a briefed session may be briefed again")
+		}
+		<-c.open(other, "").ready
+	}
+	if got := source.asked.Load(); got != 4 {
+		t.Errorf("the source was asked %d times, want 2, and 1 after each reload", got)
+	}
+}
+
 // Many conversations with different briefings of 16 KiB stay within the bounds of memory. If they
 // share one text, it is held once.
 func TestSessionsAreBounded(t *testing.T) {

@@ -63,6 +63,9 @@ type Options struct {
 	// same Turns to the next Compile so that no session is briefed again after a configuration
 	// reload.
 	Turns sessionstate.Turns
+	// Before is the value in use before a configuration reload, nil for none. The source is not
+	// asked again for the sessions that it has briefed.
+	Before *Shared
 	// UserTurns opens the Turns that all processes of the user share; nil means that each
 	// process gives the briefing. It is called in a goroutine of its own after Turns has given
 	// the turn of a session whose key other processes may have too, and returns the same Turns
@@ -112,6 +115,10 @@ func Compile(o Options) *Shared {
 	}
 	s := &Shared{o: o, warnings: warnings{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}}
 	s.sessions.slots = make(chan struct{}, maxLookups)
+	if o.Before != nil {
+		s.sessions.keepDone(&o.Before.sessions)
+		s.o.Before = nil // it is no longer needed
+	}
 	return s
 }
 

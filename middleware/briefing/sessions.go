@@ -112,6 +112,17 @@ func (t *sessions) put(key string, s *session) {
 	t.byKey[key] = s
 }
 
+// keepDone adds the sessions of another table that have had their briefing.
+func (t *sessions) keepDone(other *sessions) {
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	for key, s := range other.byKey {
+		if s.done {
+			t.put(key, &session{ready: s.ready, done: true, used: s.used})
+		}
+	}
+}
+
 // intern returns the one copy of text that the sessions share. The caller holds mu.
 func (t *sessions) intern(text string) string {
 	if shared, ok := t.texts[text]; ok {

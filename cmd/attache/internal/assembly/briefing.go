@@ -38,7 +38,10 @@ func (s *Shared) compileBriefing() error {
 		Log:        s.log,
 	}
 	// A dry run or a replay neither uses the turn of a real session nor depends on it.
-	if s.UserTurns && !s.settings.DryRun && b.OncePer != "server" {
+	switch {
+	case s.settings.DryRun:
+		o.Turns = nil
+	case s.UserTurns && b.OncePer != "server":
 		o.UserTurns, o.AskAgain = s.userTurns, s.Database != nil
 	}
 	if !s.settings.Origin("briefing.channels").Default() {
@@ -46,6 +49,9 @@ func (s *Shared) compileBriefing() error {
 		o.Instructions = slices.Contains(b.Channels, "instructions")
 	}
 	useTrusted(&o, trusted)
+	if before := s.current; before != nil && (s.settings.DryRun || !before.settings.DryRun) {
+		o.Before = before.briefing
+	}
 	s.briefing = briefing.Compile(o)
 	return nil
 }

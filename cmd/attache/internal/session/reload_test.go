@@ -414,6 +414,23 @@ func TestReloadPolicies(t *testing.T) {
 	r.allowed()
 }
 
+// A dry run does not use up the session's turn: when dry_run is removed, the next result has the briefing.
+func TestReloadDryRunBriefing(t *testing.T) {
+	dir := t.TempDir()
+	attachetest.WriteFile(t, filepath.Join(dir, "acme.yaml"), "scope: acme\nobjectives: [one]\n")
+	settings := "policy: {dir: " + dir + ", scope: acme}\n"
+	r := begin(t, settings+"dry_run: true\n")
+	r.allowed()
+	r.change(settings, "keys=dry_run")
+	r.Client.Expect(toolsChanged)
+	r.passes(r.Client, r.Server, callDrop)
+	r.Server.Send(dropped)
+	if got := string(r.Client.Next()); !strings.Contains(got, `Objectives:\n  - one\n`) {
+		t.Errorf("the result has no briefing: %s", got)
+	}
+	r.allowed()
+}
+
 // After the handshake, a new rule makes attache ask the server for its tools.
 func TestReloadArguments(t *testing.T) {
 	r := begin(t, "session: {workspace: /src/shop}\narguments: []\n")
