@@ -22,7 +22,7 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	var env wire.Envelope
 	env.Feed(chunk)
 	if s.c.whole || s.enforces("it is longer than the hold limit") {
-		s.log.Warn("a message over the hold limit was refused, as rules, or what takes credentials out, must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
+		s.log.Warn("a message over the hold limit was refused: rules, a required audit, and the removal of credentials must read every message; raise limits.hold or send less", "limit_bytes", s.o.Hold)
 		if m := flow.Drain(wire.Client, r, &env); s.over.Load() {
 			return errOver
 		} else if !m.Kind().IsReply() || !s.asks.Swallow(wire.Client, m) {
