@@ -91,6 +91,10 @@ func (l *lab) testAgents(t *testing.T) {
 		t.Parallel()
 		l.codex(t, l.agentProgram(t, "codex/vendor/x86_64-unknown-linux-musl/bin/codex"))
 	})
+	t.Run("copilot", func(t *testing.T) {
+		t.Parallel()
+		l.copilot(t, l.agentProgram(t, "copilot/copilot"))
+	})
 	t.Run("gemini", func(t *testing.T) {
 		t.Parallel()
 		l.gemini(t, l.agentProgram(t, "@google/gemini-cli/bundle/gemini.js"))
@@ -328,6 +332,28 @@ func (a *agent) codexTrusts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (l *lab) copilot(t *testing.T, program string) {
+	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{
+		"main": serverCalls(l.repo), "resume": serverCalls(l.repo)[:2],
+	})
+	servers := object{}
+	for name, command := range a.servers {
+		servers[name] = object{"command": command[0], "args": command[1:], "timeout": 180000}
+	}
+	config, err := json.Marshal(object{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, filepath.Join(a.dir, "../home/.copilot"), map[string]string{"mcp-config.json": string(config)})
+	a.env = append(a.env, "COPILOT_OFFLINE=true", "COPILOT_PROVIDER_TYPE=anthropic", "COPILOT_PROVIDER_BASE_URL="+a.model.url,
+		"COPILOT_PROVIDER_API_KEY=dummy", "COPILOT_MODEL=claude-sonnet-4")
+	const session = "01234567-89ab-4cde-8f01-23456789abcd"
+	a.run(t, "--allow-all-tools", "--session-id", session, "-p", "RUN:main")
+	a.requireBriefings(t, "main", 1, 1)
+	a.run(t, "--allow-all-tools", "--resume", session, "-p", "RUN:resume")
+	a.requireSameBriefings(t, "resume", "main")
 }
 
 func (l *lab) gemini(t *testing.T, program string) {

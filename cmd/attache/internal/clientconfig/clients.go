@@ -58,6 +58,14 @@ func Clients() []Client {
 			sections: []section{{"mcp_servers"}},
 		},
 		{
+			Name: "copilot", Title: "GitHub Copilot CLI", Reread: "Start Copilot CLI again.",
+			user: func(s System) []string {
+				return []string{s.join(cmp.Or(s.Getenv("COPILOT_HOME"), s.join(s.Home, ".copilot")), "mcp-config.json")}
+			},
+			project:  []string{".github/mcp.json"}, // and .mcp.json, as Claude Code
+			sections: servers,
+		},
+		{
 			Name: "cursor", Title: "Cursor", Reread: "Reload the servers in Cursor's settings, or restart Cursor.",
 			user:    func(s System) []string { return []string{s.join(s.Home, ".cursor", "mcp.json")} },
 			project: []string{".cursor/mcp.json"}, sections: servers,

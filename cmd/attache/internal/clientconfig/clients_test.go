@@ -37,11 +37,12 @@ func TestUserFiles(t *testing.T) {
 			"zed":      {"/home/ada/.config/zed/settings.json"},
 		}},
 		{"linux, moved", "linux", "/home/ada", map[string]string{
-			"XDG_CONFIG_HOME": "/cfg/", "CLAUDE_CONFIG_DIR": "/claude", "CODEX_HOME": "/codex", "GEMINI_CLI_HOME": "/gemini",
+			"XDG_CONFIG_HOME": "/cfg/", "CLAUDE_CONFIG_DIR": "/claude", "CODEX_HOME": "/codex", "COPILOT_HOME": "/copilot", "GEMINI_CLI_HOME": "/gemini",
 		}, map[string][]string{
 			"claude-code":    {"/claude/.claude.json"},
 			"claude-desktop": {"/cfg/Claude/claude_desktop_config.json"},
 			"codex":          {"/codex/config.toml"},
+			"copilot":        {"/copilot/mcp-config.json"},
 			"gemini":         {"/gemini/.gemini/settings.json"},
 			"zed":            {"/cfg/zed/settings.json"},
 		}},
@@ -58,6 +59,7 @@ func TestUserFiles(t *testing.T) {
 				`C:\Users\Ada L\AppData\Local\Packages\Claude_pzs8sxrjxfjjc\LocalCache\Roaming\Claude\claude_desktop_config.json`,
 			},
 			"codex":    {`C:\Users\Ada L\.codex\config.toml`},
+			"copilot":  {`C:\Users\Ada L\.copilot\mcp-config.json`},
 			"windsurf": {`C:\Users\Ada L\.codeium\windsurf\mcp_config.json`},
 			"zed":      {`C:\Users\Ada L\AppData\Roaming\Zed\settings.json`},
 		}},
@@ -100,7 +102,7 @@ func TestProjectFiles(t *testing.T) {
 		}
 	}
 	want := []string{
-		"/src/app/.mcp.json", "/src/app/.codex/config.toml", "/src/app/.cursor/mcp.json",
+		"/src/app/.mcp.json", "/src/app/.codex/config.toml", "/src/app/.github/mcp.json", "/src/app/.cursor/mcp.json",
 		"/src/app/.gemini/settings.json", "/src/app/.vscode/mcp.json", "/src/app/.zed/settings.json",
 	}
 	if diff := cmp.Diff(want, unix); diff != "" {

@@ -333,10 +333,7 @@ func diffOf(t *testing.T, path, content string) string {
 // Wrap changes only the chosen servers, and Read finds only those in the client's sections.
 func TestWrapChoosesServersAndSections(t *testing.T) {
 	const config = `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}, "servers": {"c": {"command": "x"}}}`
-	cursor := Clients()[3]
-	if cursor.Name != "cursor" {
-		t.Fatal(cursor.Name)
-	}
+	cursor := Clients()[slices.IndexFunc(Clients(), func(c Client) bool { return c.Name == "cursor" })]
 	d := mustRead(t, File{Client: &cursor, Path: "mcp.json"}, []byte(config))
 	plan := d.Wrap(Launch{Command: "attache"}, func(name string) bool { return name == "b" })
 	if want := strings.Replace(config, `"b": {"command": "x"}`, `"b": {"command": "attache", "args": ["--","x"]}`, 1); len(d.Entries) != 2 || string(plan.Content) != want {
