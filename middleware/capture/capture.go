@@ -137,6 +137,11 @@ type ConnOptions struct {
 	// _meta takes precedence.
 	Base *sessionstate.Context
 
+	// HostSession, if not nil, returns the session that the host's variables name for a client with
+	// that clientInfo.name. At the handshake it replaces the session in Base if that is from
+	// those variables.
+	HostSession func(client string) sessionstate.Fact
+
 	// Name is the session key if nothing else names the session, and the prefix of the key
 	// after each further handshake; "" means random keys.
 	Name string
@@ -176,9 +181,10 @@ type ConnOptions struct {
 // A Conn is the layer of one connection and its state.
 type Conn struct {
 	*Shared
-	base      *sessionstate.Context // see ConnOptions.Base
-	name      sessionstate.Fact     // the name of the connection
-	namespace string                // see ConnOptions.Namespace
+	base      *sessionstate.Context                 // see ConnOptions.Base
+	name      sessionstate.Fact                     // the name of the connection
+	host      func(client string) sessionstate.Fact // see ConnOptions.HostSession; may be nil
+	namespace string                                // see ConnOptions.Namespace
 	who       identities
 	resolve   func(context.Context, Credential) (*sessionstate.Principal, error) // nil if sessions are not identified
 	owner     func(*wire.Message) (*sessionstate.Principal, error, bool)         // see ConnOptions.Known; may be nil
@@ -191,6 +197,7 @@ type Conn struct {
 
 	mu         sync.Mutex            // guards the fields below
 	initial    *sessionstate.Context // of each session: base and the facts of the handshake
+	named      sessionstate.Fact     // the session of base, or the one that host has returned
 	key        sessionstate.Fact     // the session key of this connection
 	handshakes int                   // the number of handshakes that have begun
 	ask        rootsAsk
@@ -199,12 +206,12 @@ type Conn struct {
 // Connect returns the Conn of a connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	c := &Conn{
-		Shared: s, base: cmp.Or(o.Base, &sessionstate.Context{}), name: o.connection(), namespace: o.Namespace,
+		Shared: s, base: cmp.Or(o.Base, &sessionstate.Context{}), name: o.connection(), host: o.HostSession, namespace: o.Namespace,
 		who:     identities{fallback: &identity{}, bySession: map[string]digest{}, logged: map[string]bool{}},
 		resolve: o.Identify, owner: o.Known, sessions: o.Sessions, changed: o.Changed,
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}
-	c.initial, c.key = c.base, connectionKey(c.name, 0)
+	c.initial, c.named, c.key = c.base, c.base.Session, connectionKey(c.name, 0)
 	if c.resolve == nil {
 		c.resolve = s.o.Identify
 	}
@@ -291,6 +298,9 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	c.handshakes++
 	c.key = connectionKey(c.name, c.handshakes)
 	c.initial = c.base
+	if c.host != nil && c.base.Session.Source == sessionstate.HostEnvironment {
+		c.named = c.host(m.Get("params", "clientInfo", "name").Text())
+	}
 	if f.workspace != "" {
 		c.initial = c.base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
 	}
@@ -317,14 +327,14 @@ func (c *Conn) readRevision(_ context.Context, reply *wire.Message) error {
 
 // keyLocked returns the key of the session that a request belongs to.
 func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
-	base := c.base.Session
+	named := c.named
 	switch {
-	case !base.Empty() && base.Source == sessionstate.Operator:
-		return base
+	case !named.Empty() && named.Source == sessionstate.Operator:
+		return named
 	case f.conversation != "":
 		return sessionstate.Fact{Value: c.namespace + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
-	case !base.Empty():
-		return base
+	case !named.Empty():
+		return named
 	}
 	return c.key
 }

@@ -11,9 +11,9 @@ type Client struct {
 	// Name is the clientInfo.name that the client sends.
 	Name string
 	// StructuredAlone means that the client shows only structuredContent of a result that has
-	// it, ContentAlone that it shows only content. If neither is set, the behaviour is unknown.
+	// it, Content that it shows content. If neither is set, the behaviour is unknown.
 	// Of an error result (isError) every client shows content.
-	StructuredAlone, ContentAlone bool
+	StructuredAlone, Content bool
 	// Instructions means that the briefing goes into the server's instructions: the client
 	// shows them in every conversation of a process, including those that a server cannot
 	// distinguish from the first and those of sub-agents.
@@ -24,6 +24,9 @@ type Client struct {
 	// ByProcess means that the client does not tell a server which session it serves, but
 	// starts the servers of a session as children of one process.
 	ByProcess bool
+	// Variable is the environment variable in which the client gives its servers a name of the
+	// session, and its shells too, "" for none.
+	Variable string
 	// Window is the member of _meta that identifies the part of a conversation that the model
 	// sees. It ends in a number that grows when the client compacts the conversation.
 	Window string
@@ -58,6 +61,7 @@ func Clients() []Client {
 			Name:            "claude-code",
 			StructuredAlone: true,
 			Instructions:    true,
+			Variable:        "CLAUDE_CODE_SESSION_ID",
 			Limits:          []Limit{{[3]int{2, 1, 330}, 4096}, {Units: 2048}},
 			Measured: "2.1.197 and 2.1.330: shows structuredContent alone; CLAUDE_CODE_SESSION_ID stays the same after /clear, " +
 				"and is the same for sub-agents; --resume has a new one. Instructions are shown in the conversation, again after " +
@@ -74,8 +78,16 @@ func Clients() []Client {
 				"which is the thread's id and a number, has the next number.",
 		},
 		{
+			Name:     "copilot-cli",
+			Content:  true,
+			Variable: "COPILOT_AGENT_SESSION_ID",
+			Measured: "1.0.102: shows content, and after it structuredContent if that is not the same; of instructions the " +
+				"first line. COPILOT_AGENT_SESSION_ID is the same for sub-agents and after --resume; /clear starts the servers " +
+				"again with a new one.",
+		},
+		{
 			Name:         "gemini-cli-mcp-client",
-			ContentAlone: true,
+			Content:      true,
 			Instructions: true,
 			ByProcess:    true,
 			Measured: "0.61.0: shows content also beside structuredContent; instructions are in the project context of every " +

@@ -19,8 +19,8 @@ func TestClients(t *testing.T) {
 		if c.Measured == "" || !strings.Contains(string(page), "(`"+c.Name+"`)") {
 			t.Errorf("%s: measured %q; or docs/briefing.md has no row for it", c.Name, c.Measured)
 		}
-		if c.StructuredAlone && c.ContentAlone {
-			t.Errorf("%s has both StructuredAlone and ContentAlone", c.Name)
+		if c.StructuredAlone && c.Content {
+			t.Errorf("%s has both StructuredAlone and Content", c.Name)
 		}
 	}
 }

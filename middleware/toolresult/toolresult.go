@@ -165,7 +165,7 @@ func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware
 		}
 	}
 	// With auto, an unknown client is assumed to show the block.
-	return Plan{InBlock, client.ContentAlone || way == Auto && !client.StructuredAlone}
+	return Plan{InBlock, client.Content || way == Auto && !client.StructuredAlone}
 }
 
 // A Text is a text that a layer adds to a result.

@@ -74,6 +74,9 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	if o.Client != nil {
 		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
 		conn.Identify, conn.Known = s.process.identifyClient(o.Client), s.process.knownClient(o.Client)
+	} else {
+		settings := s.settings
+		conn.HostSession = func(client string) sessionstate.Fact { return hostSession(s.Process, settings, client) }
 	}
 	if o.IDPrefix != "" { // a recording has it, so a replay has the same key
 		conn.Name = "connection-" + strings.Trim(strings.TrimPrefix(o.IDPrefix, ownIDs), "-")

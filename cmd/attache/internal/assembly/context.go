@@ -3,9 +3,11 @@ package assembly
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -16,7 +18,7 @@ func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
 		c = c.WithWorkspace(gitRoot())
 	}
 	c = c.WithWorkspace(hostFact(p, s.Session.HostEnv.Workspace)).
-		WithSession(hostFact(p, s.Session.HostEnv.Session))
+		WithSession(hostSession(p, s, ""))
 	c = c.With(func(c *sessionstate.Context) { c.Trust = spawnedTrust(p, c.Trust) })
 	return c.WithSession(operatorFact(s, "session.id", s.Session.ID))
 }
@@ -36,6 +38,19 @@ func operatorContext(s *config.Settings) *sessionstate.Context {
 
 func operatorFact(s *config.Settings, key, value string) sessionstate.Fact {
 	return sessionstate.Fact{Value: value, Source: sessionstate.Operator, From: s.Origin(key).String()}
+}
+
+// hostSession returns the session that the host's variables name for a client with that
+// clientInfo.name, "" if it is not known yet. A shell of an agent has the agent's variable, which does
+// not name the session of another agent that is started there.
+func hostSession(p cli.Process, s *config.Settings, client string) sessionstate.Fact {
+	names := s.Session.HostEnv.Session
+	if toolresult.ClientOf(client).Name != "" {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return slices.ContainsFunc(toolresult.Clients(), func(c toolresult.Client) bool { return c.Variable == name && c.Name != client })
+		})
+	}
+	return hostFact(p, names)
 }
 
 // hostFact returns the first of the host's variables that is set.

@@ -62,8 +62,7 @@ func Clients() []Client {
 			user: func(s System) []string {
 				return []string{s.join(cmp.Or(s.Getenv("COPILOT_HOME"), s.join(s.Home, ".copilot")), "mcp-config.json")}
 			},
-			project:  []string{".github/mcp.json"}, // and .mcp.json, as Claude Code
-			sections: servers,
+			project: []string{".github/mcp.json"}, sections: servers, // and .mcp.json, as Claude Code
 		},
 		{
 			Name: "cursor", Title: "Cursor", Reread: "Reload the servers in Cursor's settings, or restart Cursor.",
