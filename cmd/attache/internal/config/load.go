@@ -95,8 +95,12 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	default:
 		known = false
 	}
-	if given {
-		s.Server.Remote.URL = target // the address in the entry is for attache serve without a command
+	if given { // the address in the entry is for attache serve without a command
+		entry := s.Server.Remote
+		s.Server.Remote.URL = target
+		if target != "" { // the credentials beside the entry's address are for that one
+			s.dropCredentials(entry)
+		}
 	}
 	if len(l.problems) > 0 {
 		return

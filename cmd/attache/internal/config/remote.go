@@ -152,6 +152,12 @@ func (s *Settings) dropCredentials(before RemoteSettings) {
 		}
 		r.OAuth = defaultOAuth()
 	}
+	if o := &r.OAuth; o.ClientSecret == before.OAuth.ClientSecret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
+		o.ClientSecret = setting.Secret{}
+		if o.ClientID == before.OAuth.ClientID {
+			o.ClientID = ""
+		}
+	}
 }
 
 // sameOrigin reports whether two addresses have the same scheme, host and port.

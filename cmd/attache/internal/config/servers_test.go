@@ -230,3 +230,52 @@ func TestEntryKeepsTarget(t *testing.T) {
 		}
 	}
 }
+
+// The credentials beside the address of an entry do not go to another address after "--" that the entry
+// matches. Those of an entry without an address go to all that it matches.
+func TestEntryKeepsCredentials(t *testing.T) {
+	const secrets = "headers: {Authorization: secret}, bearer_env: TOKEN, oauth: {client_id: a, client_secret: b}"
+	const own = "server: {url: \"https://git.example/mcp\", " + secrets + "}"
+	for _, c := range []struct {
+		text, command string
+		kept          bool
+	}{
+		{"servers: {git: {match: {url: \"https://*\"}, " + own + "}}", "https://other.example/mcp", false},
+		{"servers: {git: {match: {url: \"https://git.example*\"}, " + own + "}}", "https://git.example.other.test/mcp", false},
+		{"servers: {git.example: {" + own + "}}", "http://git.example/mcp", false},
+		{"servers: {git.example: {" + own + "}}", "https://git.example:8443/mcp", false},
+		{"servers: {git.example: {" + own + "}}", "https://git.example/other", true},
+		{"servers: {git: {match: {url: \"https://*\"}, server: {" + secrets + "}}}", "https://other.example/mcp", true},
+	} {
+		s, err := loadFor(t, c.text, c.command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := s.Server.Remote
+		if kept := []bool{r.Headers != nil, r.BearerEnv != "", r.OAuth.ClientID != ""}; r.URL != c.command || len(s.Applied) != 1 || slices.Contains(kept, !c.kept) {
+			t.Errorf("%s with %s: url %q, has credentials %v", c.command, c.text, r.URL, kept)
+		}
+	}
+}
+
+// A file that replaces the address and the scopes of another's login does not send the secret of that
+// login to the new address.
+func TestSecretOfReplacedLogin(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"config.yaml": "include: [team.yaml]\nserver: {url: \"https://own.example/mcp\", oauth: {scopes: [use]}}\n",
+		"team.yaml":   "server: {url: \"https://team.example/mcp\", oauth: {client_id: team, client_secret: {env: TEAM_SECRET}}}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + filepath.Join(dir, "config.yaml")}}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := s.Server.Remote.OAuth
+	if o.ClientID != "" || o.ClientSecret.Env != "" || !slices.Equal(o.Scopes, []string{"use"}) || !slices.Contains(s.RemoteVariables(), "TEAM_SECRET") {
+		t.Errorf("%+v, withheld %v", o, s.RemoteVariables())
+	}
+}
