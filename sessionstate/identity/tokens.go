@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -84,7 +85,8 @@ type TokenOptions struct {
 	// the issuer knows this use of attache.
 	Audience string
 	// Resource, if not empty, is accepted in "aud" instead of Audience. It is the URL of the
-	// server, which clients name when they ask the issuer for a token (RFC 8707).
+	// server, which clients name when they ask the issuer for a token (RFC 8707); its normal form is
+	// accepted too.
 	Resource string
 	// JWKS is the location of the issuer's public keys: the path of a file, or an https
 	// address (http only to this machine).
@@ -162,7 +164,24 @@ func audiences(o TokenOptions) []string {
 	if o.Resource == "" {
 		return []string{o.Audience}
 	}
-	return []string{o.Audience, o.Resource}
+	return []string{o.Audience, o.Resource, normalURL(o.Resource)}
+}
+
+// normalURL returns address as most clients write it, who parse the URL before they send it: the host in
+// lower case, without the default port, and "/" for an empty path (WHATWG URL Standard).
+func normalURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	u.Host = strings.ToLower(u.Host)
+	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
+		u.Host = strings.TrimSuffix(u.Host, port)
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u.String()
 }
 
 // nameEd25519 registers EdDSA with the library also under Ed25519, its name in RFC 9864 with

@@ -304,6 +304,13 @@ func (p *process) connections() []*Conn {
 	return slices.Collect(maps.Keys(p.conns))
 }
 
+// CurrentSettings returns the settings that new connections get: those of the last [Shared.Reload].
+func (p *process) CurrentSettings() *config.Settings {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current.settings
+}
+
 // Settings returns the settings that s was compiled from.
 func (s *Shared) Settings() *config.Settings { return s.settings }
 

@@ -227,8 +227,11 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 // hasOnlyTokens reports whether err means that the default key file does not exist, and clients use
 // tokens instead of keys.
 func (e *endpoint) hasOnlyTokens(err error) bool {
-	return errors.Is(err, identity.ErrFile) && errors.Is(err, fs.ErrNotExist) &&
-		e.Settings.Identity.AcceptsTokens() && e.Settings.Origin("identity.keys_file").Default()
+	if !errors.Is(err, identity.ErrFile) || !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	s := e.shared.CurrentSettings() // a reload may name a key file
+	return s.Identity.AcceptsTokens() && s.Origin("identity.keys_file").Default()
 }
 
 // principalID returns the id that a session is bound to. A token may be renewed during a session, so

@@ -268,6 +268,28 @@ func TestTokensWithoutKeyFile(t *testing.T) {
 	}
 }
 
+// A key file that a reload names, and that is missing, is an error also if clients can use tokens.
+func TestTokensWithNamedKeyFile(t *testing.T) {
+	const jwt = "jwt: {issuer: 'https://issuer.test', audience: attache, jwks: jwks.json}}\n"
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	attachetest.WriteFile(t, file, "servers: {git: {server: {command: [cat]}}}\nidentity: {"+jwt)
+	s := startServers(t, io.Discard, file, "git")
+	defer s.close()
+	e := s.endpoints[0]
+	if _, err := e.authenticate(t.Context(), "atk_a_b"); !errors.Is(err, identity.ErrUnknownKey) {
+		t.Error(err)
+	}
+	attachetest.WriteFile(t, file, "servers: {git: {server: {command: [cat]}}}\nidentity: {keys_file: none.yaml, "+jwt)
+	e.reloader.Reload()
+	if _, err := e.authenticate(t.Context(), "atk_a_b"); !errors.Is(err, front.ErrUnavailable) {
+		t.Error(err)
+	}
+	w := httptest.NewRecorder()
+	if s.ready(w, nil); w.Code != 503 {
+		t.Error(w.Code)
+	}
+}
+
 // A front is ready as soon as it can read its API keys.
 func TestReadyWithKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
@@ -489,6 +511,33 @@ func TestTokensForTheirServer(t *testing.T) {
 		attachetest.WriteFile(t, file, strings.Replace(text, "audience", "leeway: 10s, audience", 1))
 		for _, e := range s.endpoints {
 			e.reloader.Reload()
+		}
+	}
+}
+
+// Clients that parse the URL of a server ask the issuer for its normal form. Nothing else is accepted
+// besides it.
+func TestTokensForNormalURL(t *testing.T) {
+	for _, c := range []struct {
+		public, audience string
+		want             error
+	}{
+		{"https://mcp.example.com", "https://mcp.example.com", nil},
+		{"https://mcp.example.com", "https://mcp.example.com/", nil},
+		{"https://MCP.example.com:443/Mcp", "https://mcp.example.com/Mcp", nil},
+		{"http://mcp.example.com:80/mcp", "http://mcp.example.com/mcp", nil},
+		{"https://mcp.example.com/mcp", "https://mcp.example.com/mcp/", identity.ErrAudience},
+		{"https://mcp.example.com/Mcp", "https://mcp.example.com/mcp", identity.ErrAudience},
+		{"https://mcp.example.com:80/mcp", "https://mcp.example.com/mcp", identity.ErrAudience},
+		{"https://mcp.example.com/mcp", "http://mcp.example.com/mcp", identity.ErrAudience},
+		{"https://mcp.example.com/mcp", "https://mcp.example.com:8443/mcp", identity.ErrAudience},
+		{"https://mcp.example.com/mcp", "https://mcp.example.com/m%63p", identity.ErrAudience},
+	} {
+		r := start(t, `{identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}, serve: {public_url: "`+c.public+`"}}`)
+		attachetest.WriteFile(t, r.endpoints[0].Settings.Identity.JWT.JWKS, string(attachetest.KeySet()))
+		_, err := r.endpoints[0].authenticate(t.Context(), attachetest.Token(map[string]any{"sub": "ada", "aud": []string{"other", c.audience}}))
+		if !errors.Is(err, c.want) {
+			t.Errorf("a token for %s at %s: %v", c.audience, c.public, err)
 		}
 	}
 }
