@@ -111,7 +111,8 @@ func (s *service) resource(e *endpoint) string {
 	if len(s.Servers) < 2 {
 		return s.settings.PublicURL
 	}
-	return strings.TrimSuffix(s.settings.PublicURL, "/") + e.Path
+	path := url.URL{Path: e.Path} // a name may have a space or a percent sign
+	return strings.TrimSuffix(s.settings.PublicURL, "/") + path.EscapedPath()
 }
 
 // metadataURL returns the URL of an endpoint's metadata.

@@ -896,7 +896,7 @@ func TestRequestMetrics(t *testing.T) {
 
 // Two handlers cannot have the same path, and a server may have any other path.
 func TestPaths(t *testing.T) {
-	for _, path := range []string{"/", "/a b", "/mcp/git"} {
+	for _, path := range []string{"/", "/a b", "/100%", "/git#1", "/a%2Fb", "/mcp/git"} {
 		s := start(t, "serve: {}\n", path)
 		if resp, body := s.post(t, http.DefaultClient, initialize); resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
@@ -909,6 +909,23 @@ func TestPaths(t *testing.T) {
 	p := cli.Process{Stderr: io.Discard}
 	if _, err := tryTestService(p, "/healthz"); err == nil || !strings.Contains(err.Error(), "the path /healthz is taken") {
 		t.Error(err)
+	}
+}
+
+// The name of a server can have characters that a URL does not.
+func TestResources(t *testing.T) {
+	s := &service{Options: Options{Servers: make([]Server, 2)}, settings: &config.ServeSettings{PublicURL: "https://mcp.example.com/tools"}}
+	for path, want := range map[string]string{"/git": "/git", "/a b": "/a%20b", "/100%": "/100%25", "/git#1": "/git%231", "/a%2Fb": "/a%252Fb"} {
+		e := &endpoint{Server: Server{Path: path}}
+		if got := s.resource(e); got != "https://mcp.example.com/tools"+want {
+			t.Errorf("%s: the resource is %s", path, got)
+		}
+		if got := s.metadataURL(e); got != "https://mcp.example.com/.well-known/oauth-protected-resource/tools"+want {
+			t.Errorf("%s: the metadata is at %s", path, got)
+		}
+		if got := s.publicPath(e); got != "/tools"+path {
+			t.Errorf("%s: the public path is %s", path, got)
+		}
 	}
 }
 
