@@ -2,15 +2,10 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -26,7 +21,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
-	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // An endpoint is a server behind attache, with its compiled rules and its sessions.
@@ -83,41 +77,6 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e.reloader.Watch()
 	e.front = front.New(o)
 	return e, nil
-}
-
-// acceptResource changes settings so that tokens for the URL of the endpoint are accepted.
-func (e *endpoint) acceptResource(s *config.Settings) {
-	if e.s.settings.PublicURL != "" {
-		s.Identity.JWT.Resource = e.s.resource(e)
-	}
-}
-
-// warnOfCredentials logs mistakes in the settings for credentials at the start, before a client
-// connects.
-func (e *endpoint) warnOfCredentials() {
-	if !e.shared.Authenticates() {
-		if len(e.s.settings.Scopes) > 0 {
-			e.log.Warn("serve.scopes has no effect, because clients need no credential: make keys with attache key create, or set identity.jwt")
-		}
-		if e.s.settings.PublicURL != "" {
-			e.log.Warn("serve.public_url is set, but clients need no credential: make keys with attache key create, or set identity.jwt", "path", e.Path)
-		}
-		return
-	}
-	if err := e.checkKeys(); err != nil {
-		e.log.Warn("no key can be checked: clients get an error until it can", "path", e.Path, "err", err)
-	}
-}
-
-// checkKeys returns an error if the key file cannot be used, so that no key can be checked.
-func (e *endpoint) checkKeys() error {
-	if !e.shared.Authenticates() || e.s.database != nil { // with a database the keys are in it
-		return nil
-	}
-	if _, err := e.authenticate(context.Background(), "none"); errors.Is(err, identity.ErrFile) {
-		return err
-	}
-	return nil
 }
 
 // loader returns Server.Load. Whether clients need a credential is decided at the start, so if they
@@ -201,50 +160,6 @@ func (e *endpoint) frontOptions() front.Options {
 		}
 	}
 	return o
-}
-
-// authenticate returns the principal of a credential.
-func (e *endpoint) authenticate(ctx context.Context, credential string) (front.Principal, error) {
-	p, err := e.shared.Authenticate(ctx, credential)
-	switch {
-	case e.hasOnlyTokens(err):
-		return front.Principal{}, identity.ErrUnknownKey
-	case errors.Is(err, identity.ErrFile), errors.Is(err, identity.ErrKeyStore), errors.Is(err, identity.ErrKeySet), err != nil && ctx.Err() != nil:
-		return front.Principal{}, fmt.Errorf("%w: %w", front.ErrUnavailable, err)
-	case err != nil:
-		return front.Principal{}, err
-	case p == nil:
-		return front.Principal{}, identity.ErrUnknownKey
-	}
-	for _, scope := range e.s.settings.Scopes {
-		if !slices.Contains(p.Permissions, scope) && !slices.Contains(p.TokenScopes, scope) {
-			return front.Principal{}, fmt.Errorf("%w: user %q lacks %s", front.ErrScope, p.User, scope)
-		}
-	}
-	return front.Principal{ID: principalID(p, credential), Value: p}, nil
-}
-
-// hasOnlyTokens reports whether err means that the default key file does not exist, and clients use
-// tokens instead of keys.
-func (e *endpoint) hasOnlyTokens(err error) bool {
-	if !errors.Is(err, identity.ErrFile) || !errors.Is(err, fs.ErrNotExist) {
-		return false
-	}
-	s := e.shared.CurrentSettings() // a reload may name a key file
-	return s.Identity.AcceptsTokens() && s.Origin("identity.keys_file").Default()
-}
-
-// principalID returns the id that a session is bound to. A token may be renewed during a session, so
-// its id is that of its user. A token without a user has an id of its own.
-func principalID(p *sessionstate.Principal, credential string) string {
-	switch {
-	case !identity.LooksLikeToken(credential):
-		return "key " + p.KeyID
-	case p.User != "":
-		return "user " + strconv.Quote(p.Tenant) + " " + strconv.Quote(p.User)
-	}
-	sum := sha256.Sum256([]byte(credential))
-	return "token " + hex.EncodeToString(sum[:])
 }
 
 // logOf returns the logger of a session.
