@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -32,14 +33,13 @@ type endpoint struct {
 	front     *front.Front
 	reloader  *session.Reloader
 	telemetry *telemetry.Telemetry
-	stderr    *lineWriter
 	process   bool // each session has a process
 	// start starts the upstream of a session. env returns the environment for a process.
 	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
 
 func newEndpoint(s *service, server Server) (*endpoint, error) {
-	e := &endpoint{Server: server, s: s, log: s.Log, stderr: &lineWriter{to: s.Process.Stderr}}
+	e := &endpoint{Server: server, s: s, log: s.Log}
 	if len(s.Servers) > 1 {
 		e.log = logging.ForServer(s.Log, server.Settings.Server.Name)
 	}
@@ -238,13 +238,21 @@ func namespace(who front.Principal) string {
 
 // startProcess starts the process of a session with the facts of the session in its environment.
 func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Upstream, error) {
-	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr, Forker: e.s.forker})
+	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr(), Forker: e.s.forker})
 	if err != nil {
 		e.logOf(s).Error("the server could not be started", "err", err)
 		return nil, err
 	}
 	e.logOf(s).Debug("server started", "command", p.Path(), "pid", p.Pid())
 	return p.Upstream(), nil
+}
+
+// stderr returns a writer for the stderr of a new process, which names the server if there are several.
+func (e *endpoint) stderr() io.Writer {
+	if len(e.s.Servers) == 1 {
+		return e.s.stderr
+	}
+	return &namedWriter{to: e.s.stderr, name: e.Settings.Server.Name + ": "}
 }
 
 // conversation returns the key of the session that a request belongs to, so that requests with

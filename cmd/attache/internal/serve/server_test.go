@@ -362,13 +362,14 @@ func TestLogNamesClients(t *testing.T) {
 	}
 }
 
-// With several servers, each log line names the server and does not contain its secrets.
+// With several servers, each line of the log and of a server's stderr names the server, and the log does not
+// contain its secrets.
 func TestLogNamesServers(t *testing.T) {
 	dir := t.TempDir()
 	file, keys := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "keys.yaml")
 	config := "identity: {keys_file: keys.yaml}\nserve: {scopes: [use]}\naccess: {rules: [{tools: ['*'], deny: true}]}\nservers:\n" +
 		"  git: {server: {command: [" + dir + "/none], env: {GIT_TOKEN: first-of-two-secrets}}}\n" +
-		"  shop: {server: {command: [" + dir + "/none], env: {SHOP_TOKEN: second-of-two-secrets}}}\n"
+		"  shop: {server: {command: [/bin/sh, -c, 'printf \"one\\ntwo\\n\" >&2'], env: {SHOP_TOKEN: second-of-two-secrets}}}\n"
 	attachetest.WriteFile(t, file, config)
 	key := func(a identity.Attributes) string {
 		text, _ := attachetest.CreateKey(t, keys, a)
@@ -385,6 +386,7 @@ func TestLogNamesServers(t *testing.T) {
 	resp, _ := git.post(t, http.DefaultClient, initialize, "Authorization", ada)
 	git.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"first-of-two-secrets"}}`,
 		"Authorization", ada, "Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"))
+	(&runningService{s, web.URL + "/shop"}).post(t, http.DefaultClient, initialize, "Authorization", ada)
 	web.Close()
 	s.close()
 	got := out.String()
@@ -392,6 +394,7 @@ func TestLogNamesServers(t *testing.T) {
 		`a request was refused server=git err="the credential has too few rights: user ."bob." lacks use" from=127.0.0.1:`,
 		`the server could not be started server=git client=[0-9a-f]{8} user=ada err=`,
 		`a call was refused server=git client=[0-9a-f]{8} user=ada tool=scrubbed`,
+		`(?m)^shop: one\nshop: two$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("no log line matches %s", want)
@@ -405,9 +408,10 @@ func TestLogNamesServers(t *testing.T) {
 // startServers returns a service for the named servers in a configuration file.
 func startServers(t *testing.T, out io.Writer, file string, names ...string) *service {
 	t.Helper()
-	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}
+	stderr := &lineWriter{to: out}
+	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: stderr}
 	settings := attachetest.Load(t, p)
-	o := Options{Process: p, Settings: settings, Log: logging.New(p, settings, &lineWriter{to: out})}
+	o := Options{Process: p, Settings: settings, Log: logging.New(p, settings, stderr)}
 	for _, name := range names {
 		load := func() (*config.Settings, error) { return config.LoadServed(p, nil, name) }
 		own, err := load()
