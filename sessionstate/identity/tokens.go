@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -113,7 +114,7 @@ type TokenOptions struct {
 // the SHA-256 and the claims of accepted tokens, but no token. It has a goroutine only while it
 // reads a key set.
 type Tokens struct {
-	issuer, audience string
+	issuer, audience string // audience is quoted, for messages
 	claims           Claims
 	parser           *jwt.Parser
 	validator        *jwt.Validator // checks the same claims as parser
@@ -153,8 +154,12 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 		jwt.WithLeeway(max(o.Leeway, 0)), jwt.WithTimeFunc(o.Now),
 		jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
 	}
+	audience := strconv.Quote(o.Audience)
+	if o.Resource != "" {
+		audience += " or " + strconv.Quote(o.Resource)
+	}
 	return &Tokens{
-		issuer: o.Issuer, audience: o.Audience, claims: claims, keys: keys,
+		issuer: o.Issuer, audience: audience, claims: claims, keys: keys,
 		parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...),
 	}, nil
 }
@@ -292,7 +297,7 @@ func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer), claims["iss"] == nil, claims["iss"] == "":
 		return fmt.Errorf("%w: have it issued by %q or correct identity.jwt.issuer", ErrIssuer, t.issuer)
 	case errors.Is(err, jwt.ErrTokenInvalidAudience), claims["aud"] == nil:
-		return fmt.Errorf("%w: have it issued for %q or correct identity.jwt.audience", ErrAudience, t.audience)
+		return fmt.Errorf("%w: have it issued for %s, or correct identity.jwt.audience", ErrAudience, t.audience)
 	case typeFault(claims) != "":
 		return fmt.Errorf("%w: its claim %s: have a new one issued", ErrToken, typeFault(claims))
 	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
