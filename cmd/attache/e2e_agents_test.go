@@ -99,6 +99,10 @@ func (l *lab) testAgents(t *testing.T) {
 		t.Parallel()
 		l.gemini(t, l.agentProgram(t, "@google/gemini-cli/bundle/gemini.js"))
 	})
+	t.Run("qwen", func(t *testing.T) {
+		t.Parallel()
+		l.qwen(t, l.agentProgram(t, "@qwen-code/qwen-code/cli.js"))
+	})
 }
 
 // agentProgram returns the path of an agent's program.
@@ -380,4 +384,24 @@ func (a *agent) geminiConfig(t *testing.T, m *model, names ...string) {
 	}
 	writeFiles(t, filepath.Join(a.dir, "../home/.gemini"), map[string]string{"settings.json": string(config)})
 	a.env = append(a.env, "GEMINI_API_KEY=dummy", "GOOGLE_GEMINI_BASE_URL="+m.url, "GEMINI_CLI_TRUST_WORKSPACE=true")
+}
+
+func (l *lab) qwen(t *testing.T, program string) {
+	a := l.newAgent(t, []string{filepath.Join(l.node, "node"), program}, messages{}, map[string][]toolCall{
+		"main": serverCalls(l.repo), "resume": serverCalls(l.repo)[:2],
+	})
+	servers := object{}
+	for name, command := range a.servers {
+		servers[name] = object{"command": command[0], "args": command[1:], "trust": true, "timeout": 180000, "discoveryTimeoutMs": 180000, "alwaysLoadTools": true}
+	}
+	config, err := json.Marshal(object{"mcpServers": servers, "security": object{"auth": object{"selectedType": "anthropic"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, filepath.Join(a.dir, "../home/.qwen"), map[string]string{"settings.json": string(config)})
+	a.env = append(a.env, "ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=dummy", "ANTHROPIC_MODEL=claude-sonnet-4")
+	a.run(t, "--yolo", "-p", "RUN:main")
+	a.requireBriefings(t, "main", 1, 1)
+	a.run(t, "--yolo", "--continue", "-p", "RUN:resume")
+	a.requireSameBriefings(t, "resume", "main")
 }

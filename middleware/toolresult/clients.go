@@ -3,12 +3,13 @@ package toolresult
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Client describes the measured behaviour of one client: what it shows to the model, and what
 // it tells a server about the session.
 type Client struct {
-	// Name is the clientInfo.name that the client sends.
+	// Name is the clientInfo.name that the client sends; if it ends in "-", what that begins with.
 	Name string
 	// StructuredAlone means that the client shows only structuredContent of a result that has
 	// it, Content that it shows content. If neither is set, the behaviour is unknown.
@@ -21,8 +22,9 @@ type Client struct {
 	// Limits are the limits on instructions, the newest version first. A client without
 	// limits shows them in full.
 	Limits []Limit
-	// ByProcess means that the client does not tell a server which session it serves, but
-	// starts the servers of a session as children of one process.
+	// ByProcess means that the client starts the servers of a session as children of one process,
+	// and that each process needs the briefing: the client does not tell servers which session they
+	// serve, or a resumed session does not have the instructions of the process before.
 	ByProcess bool
 	// Variable is the environment variable in which the client gives its servers a name of the
 	// session, and its shells too, "" for none.
@@ -93,13 +95,23 @@ func Clients() []Client {
 			Measured: "0.61.0: shows content also beside structuredContent; instructions are in the project context of every " +
 				"request, a sub-agent's too; nothing names the session, the servers are children of the client's process.",
 		},
+		{
+			Name:         "qwen-cli-mcp-client-", // and the name of the server
+			Content:      true,
+			Instructions: true,
+			ByProcess:    true,
+			Variable:     "QWEN_CODE_SESSION_ID",
+			Measured: "0.24.4: shows content, and before it structuredContent if that is not the same. Instructions are at the " +
+				"beginning of a conversation, also after /clear and (from its code) /compress, but not of a sub-agent's. With " +
+				"--continue they are those of the new process only, and QWEN_CODE_SESSION_ID is the same as before.",
+		},
 	}
 }
 
-// ClientOf returns the client with that name. For an unknown client it returns the zero Client.
+// ClientOf returns the client that sends name. For an unknown client it returns the zero Client.
 func ClientOf(name string) Client {
 	for _, c := range Clients() {
-		if c.Name == name {
+		if c.Name == name || strings.HasSuffix(c.Name, "-") && strings.HasPrefix(name, c.Name) {
 			return c
 		}
 	}

@@ -25,6 +25,17 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// A name in the table that ends in "-" is that of every client whose name begins with it.
+func TestClientOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"claude-code": "claude-code", "claude-code-git": "", "qwen-cli-mcp-client-git": "qwen-cli-mcp-client-", "qwen": "", "": "",
+	} {
+		if got := toolresult.ClientOf(name).Name; got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}
+
 // MaxInstructions depends on the version that the client sent.
 func TestMaxInstructions(t *testing.T) {
 	for info, want := range map[string]int{

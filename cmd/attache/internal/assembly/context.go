@@ -45,9 +45,9 @@ func operatorFact(s *config.Settings, key, value string) sessionstate.Fact {
 // not name the session of another agent that is started there.
 func hostSession(p cli.Process, s *config.Settings, client string) sessionstate.Fact {
 	names := s.Session.HostEnv.Session
-	if toolresult.ClientOf(client).Name != "" {
+	if known := toolresult.ClientOf(client).Name; known != "" {
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-			return slices.ContainsFunc(toolresult.Clients(), func(c toolresult.Client) bool { return c.Variable == name && c.Name != client })
+			return slices.ContainsFunc(toolresult.Clients(), func(c toolresult.Client) bool { return c.Variable == name && c.Name != known })
 		})
 	}
 	return hostFact(p, names)

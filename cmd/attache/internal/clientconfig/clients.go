@@ -39,9 +39,7 @@ func Clients() []Client {
 	return []Client{
 		{
 			Name: "claude-code", Title: "Claude Code", Reread: "Start a new session of Claude Code.",
-			user: func(s System) []string {
-				return []string{s.join(cmp.Or(s.Getenv("CLAUDE_CONFIG_DIR"), s.Home), ".claude.json")}
-			},
+			user:     inHome("CLAUDE_CONFIG_DIR", "", ".claude.json"),
 			project:  []string{".mcp.json"},
 			sections: []section{{"mcpServers"}, {"projects", "*", "mcpServers"}},
 		},
@@ -51,17 +49,13 @@ func Clients() []Client {
 		},
 		{
 			Name: "codex", Title: "Codex CLI", Reread: "Start Codex again.",
-			user: func(s System) []string {
-				return []string{s.join(cmp.Or(s.Getenv("CODEX_HOME"), s.join(s.Home, ".codex")), "config.toml")}
-			},
+			user:     inHome("CODEX_HOME", ".codex", "config.toml"),
 			project:  []string{".codex/config.toml"},
 			sections: []section{{"mcp_servers"}},
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Reread: "Start Copilot CLI again.",
-			user: func(s System) []string {
-				return []string{s.join(cmp.Or(s.Getenv("COPILOT_HOME"), s.join(s.Home, ".copilot")), "mcp-config.json")}
-			},
+			user:    inHome("COPILOT_HOME", ".copilot", "mcp-config.json"),
 			project: []string{".github/mcp.json"}, sections: servers, // and .mcp.json, as Claude Code
 		},
 		{
@@ -78,6 +72,11 @@ func Clients() []Client {
 			project: []string{".gemini/settings.json"}, sections: servers,
 		},
 		{
+			Name: "qwen", Title: "Qwen Code", Reread: "Start Qwen Code again.",
+			user:    inHome("QWEN_HOME", ".qwen", "settings.json"),
+			project: []string{".qwen/settings.json"}, sections: servers,
+		},
+		{
 			Name: "vscode", Title: "VS Code", Reread: "Restart the servers in VS Code by \"MCP: List Servers\".",
 			user: vscode, project: []string{".vscode/mcp.json"},
 			sections: []section{{"servers"}, {"mcp", "servers"}},
@@ -92,6 +91,13 @@ func Clients() []Client {
 			user: zed, project: []string{".zed/settings.json"},
 			sections: []section{{"context_servers"}},
 		},
+	}
+}
+
+// inHome returns the path of a file in the directory that a variable names, else in one of the home directory.
+func inHome(variable, dir, file string) func(System) []string {
+	return func(s System) []string {
+		return []string{s.join(cmp.Or(s.Getenv(variable), s.join(s.Home, dir)), file)}
 	}
 }
 

@@ -37,13 +37,14 @@ func TestUserFiles(t *testing.T) {
 			"zed":      {"/home/ada/.config/zed/settings.json"},
 		}},
 		{"linux, moved", "linux", "/home/ada", map[string]string{
-			"XDG_CONFIG_HOME": "/cfg/", "CLAUDE_CONFIG_DIR": "/claude", "CODEX_HOME": "/codex", "COPILOT_HOME": "/copilot", "GEMINI_CLI_HOME": "/gemini",
+			"XDG_CONFIG_HOME": "/cfg/", "CLAUDE_CONFIG_DIR": "/claude", "CODEX_HOME": "/codex", "COPILOT_HOME": "/copilot", "GEMINI_CLI_HOME": "/gemini", "QWEN_HOME": "/qwen",
 		}, map[string][]string{
 			"claude-code":    {"/claude/.claude.json"},
 			"claude-desktop": {"/cfg/Claude/claude_desktop_config.json"},
 			"codex":          {"/codex/config.toml"},
 			"copilot":        {"/copilot/mcp-config.json"},
 			"gemini":         {"/gemini/.gemini/settings.json"},
+			"qwen":           {"/qwen/settings.json"},
 			"zed":            {"/cfg/zed/settings.json"},
 		}},
 		{"macos", "darwin", "/Users/ada", map[string]string{"XDG_CONFIG_HOME": "/cfg"}, map[string][]string{
@@ -60,6 +61,7 @@ func TestUserFiles(t *testing.T) {
 			},
 			"codex":    {`C:\Users\Ada L\.codex\config.toml`},
 			"copilot":  {`C:\Users\Ada L\.copilot\mcp-config.json`},
+			"qwen":     {`C:\Users\Ada L\.qwen\settings.json`},
 			"windsurf": {`C:\Users\Ada L\.codeium\windsurf\mcp_config.json`},
 			"zed":      {`C:\Users\Ada L\AppData\Roaming\Zed\settings.json`},
 		}},
@@ -103,7 +105,7 @@ func TestProjectFiles(t *testing.T) {
 	}
 	want := []string{
 		"/src/app/.mcp.json", "/src/app/.codex/config.toml", "/src/app/.github/mcp.json", "/src/app/.cursor/mcp.json",
-		"/src/app/.gemini/settings.json", "/src/app/.vscode/mcp.json", "/src/app/.zed/settings.json",
+		"/src/app/.gemini/settings.json", "/src/app/.qwen/settings.json", "/src/app/.vscode/mcp.json", "/src/app/.zed/settings.json",
 	}
 	if diff := cmp.Diff(want, unix); diff != "" {
 		t.Error(diff)

@@ -149,7 +149,7 @@ func DefaultSettings(dir string) *Settings {
 			EnvPrefixes: []string{setting.Prefix},
 			Meta:        MetaSettings{Workspace: capture.DefaultWorkspaceKeys(), Conversation: capture.DefaultConversationKeys()},
 			HostEnv: HostEnvSettings{
-				Session:   []string{"CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID"},
+				Session:   []string{"CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "QWEN_CODE_SESSION_ID"},
 				Workspace: []string{"CLAUDE_PROJECT_DIR"},
 			},
 			Roots: true,
