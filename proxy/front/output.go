@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/inanswer"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -169,10 +170,12 @@ func (s *session) callLocked(raw []byte) *call {
 }
 
 // streamFor returns the stream for a message that is not a reply, nil if there is none: the stream of
-// the call that its progress token or subscription id names, else that of the only call in flight,
-// else the newest GET stream. A message goes to one stream only (specification, basic/transports).
+// the call that its progress token or subscription id names or in whose answer a remote server sent it,
+// else that of the only call in flight, else the newest GET stream. A message goes to one stream only
+// (specification, basic/transports).
 func (s *session) streamFor(m *wire.Message) *stream {
 	var token, listen wire.Value
+	asked := inanswer.Of(m.Beside)
 	switch params := m.Get("params"); {
 	case m.MethodIs("notifications/progress"):
 		token = params.Get("progressToken")
@@ -184,10 +187,12 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	if c := find(s.tokens, token.Raw); c != nil && c.stream.attached() {
 		return c.stream
 	}
-	if c := find(s.calls, listen.Raw); c != nil && c.stream.attached() {
-		return c.stream
+	for _, id := range [][]byte{listen.Raw, asked} {
+		if c := find(s.calls, id); c != nil && c.stream.attached() {
+			return c.stream
+		}
 	}
-	if s.key != "" && (token.Exists() || listen.Exists()) {
+	if s.key != "" && (asked != nil || token.Exists() || listen.Exists()) {
 		return nil // its call is over, and another call in flight may be another client's
 	}
 	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {

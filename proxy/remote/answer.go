@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/httpstatus"
+	"github.com/attache-mcp/attache/proxy/internal/inanswer"
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -158,7 +159,7 @@ func (x *exchange) refused(r *refusal) {
 	case http.StatusUnauthorized:
 		text += ": it wants a credential, or another one; see server.headers"
 	case http.StatusForbidden:
-		text += ": the credential does not suffice"
+		text += ": it refuses access; a credential may have too few rights"
 	}
 	if r.after != "" {
 		text += "; try again after " + elided(r.after)
@@ -186,6 +187,9 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	case m.Kind() == wire.Request && x.isRepeated(id):
 		f.Reset()
 	case !m.Kind().IsReply():
+		if x.first != nil && len(x.more) == 0 {
+			m.Beside = &inanswer.To{ID: x.first}
+		}
 		f.Deliver()
 	case id == nil && m.Kind() == wire.Error && len(x.ids) > 0:
 		x.readdress(f, m)

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
@@ -298,5 +299,38 @@ func TestF44UnknownParam(t *testing.T) {
 	resp, body := r.post(t, http.DefaultClient, modernCall, append(modern, "Mcp-Method", "tools/call", "Mcp-Name", "x", "Mcp-Param-Zzz", "1", "mcp-param-region", "us")...)
 	if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{"name":"x","param":"1","region":["eu"],"other":""}}` {
 		t.Errorf("%s %s", resp.Status, body)
+	}
+}
+
+// F25: what a remote server sends before a reply is on the stream of that reply, also while other requests
+// are in flight. A log message names no request, and 2026-07-28 has no other stream for it.
+func TestF25LogOfACall(t *testing.T) {
+	const said = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`
+	for _, legacy := range []bool{true, false} {
+		t.Run(fmt.Sprintf("legacy=%t", legacy), func(t *testing.T) {
+			waiting, answered := make(chan struct{}), make(chan struct{})
+			r := startRemote(t, &remoteUpstream{calls: func(w http.ResponseWriter, _ *http.Request, id string) {
+				if id == "2" {
+					close(waiting)
+					<-answered
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprintf(w, "data: %s\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", said, id)
+			}})
+			headers, call := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "x"}, modernCall
+			if legacy {
+				resp, _ := r.post(t, http.DefaultClient, initialize)
+				headers, call = []string{"Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id")}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { r.post(t, http.DefaultClient, strings.Replace(call, `"id":1`, `"id":2`, 1), headers...) })
+			<-waiting
+			_, body := r.post(t, http.DefaultClient, call, headers...)
+			close(answered)
+			wg.Wait()
+			if i, j := strings.Index(body, said), strings.Index(body, `"result"`); i < 0 || j < i {
+				t.Errorf("the answer has no log message before the reply:\n%s", body)
+			}
+		})
 	}
 }
