@@ -194,10 +194,21 @@ func (f *Front) forget(ctx context.Context, id string, who Principal) (known boo
 // Recheck closes the sessions that another front has taken over. A front can take sessions over while
 // this one does not renew its lease. After an error the caller tries again.
 func (f *Front) Recheck(ctx context.Context) error {
+	return f.recheck(ctx, func(*sessions.Entry) bool { return true })
+}
+
+// StoreAgain stores the sessions whose latest state could not be stored. Otherwise they would end with
+// this front, long after the Store is available again.
+func (f *Front) StoreAgain(ctx context.Context) error {
+	return f.recheck(ctx, (*sessions.Entry).Unsaved)
+}
+
+// recheck rechecks the sessions that the function chooses.
+func (f *Front) recheck(ctx context.Context, chosen func(*sessions.Entry) bool) error {
 	kept := map[*sessions.Entry]*session{}
 	f.mu.Lock()
 	for _, s := range f.byID {
-		if s.entry != nil {
+		if s.entry != nil && chosen(s.entry) {
 			kept[s.entry] = s
 		}
 	}

@@ -311,6 +311,8 @@ func (w *world) step(line string) error {
 			return errors.New("the session was not saved again")
 		}
 		return nil
+	case "renewed": // the lease of this front was renewed in time
+		return w.front.StoreAgain(context.Background())
 	case "down": // yes or no: the store fails
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -20,6 +21,8 @@ type Entry struct {
 	mu    sync.Mutex // held during calls to the Store
 	saved bool
 	over  bool
+
+	unsaved atomic.Bool // the Store does not have the latest state
 }
 
 // New returns a session that is not stored yet.
@@ -56,9 +59,12 @@ func (s *Entry) Save() {
 func (s *Entry) saveLocked() {
 	if state, ok := s.State(); ok && !s.over {
 		s.saved = true
-		s.k.save(s.Key, Session(state))
+		s.unsaved.Store(!s.k.save(s.Key, Session(state)))
 	}
 }
+
+// Unsaved reports whether the latest state could not be stored.
+func (s *Entry) Unsaved() bool { return s.unsaved.Load() }
 
 // Saved reports whether the session was stored.
 func (s *Entry) Saved() bool {
@@ -68,9 +74,9 @@ func (s *Entry) Saved() bool {
 }
 
 // Lost reports whether another front has taken the session. If the Store does not have the
-// session, Lost stores it: the Store was not available when the session began, or has lost its
-// latest state. Lost does not ask for a session that was left, because that would take it back.
-// After an error, call it again.
+// session or its latest state, Lost stores it: the Store was not available before, or has lost
+// it. Lost does not ask for a session that was left, because that would take it back. After an
+// error, call it again.
 func (s *Entry) Lost(ctx context.Context) (lost bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +86,7 @@ func (s *Entry) Lost(ctx context.Context) (lost bool, err error) {
 	switch _, err = s.k.Take(ctx, s.Key); {
 	case errors.Is(err, ErrElsewhere):
 		return true, nil
-	case errors.Is(err, ErrNone):
+	case errors.Is(err, ErrNone), err == nil && s.Unsaved():
 		s.saveLocked()
 		return false, nil
 	}

@@ -92,11 +92,14 @@ func (k *Keeper) Take(ctx context.Context, key Key) (Session, error) {
 // take it.
 func (k *Keeper) GiveBack(key Key) { k.leave(key, false) }
 
-// save stores a session. If that fails, the session continues in this front only.
-func (k *Keeper) save(key Key, s Session) {
+// save stores a session, and reports whether it is stored. If not, the session continues in this
+// front only.
+func (k *Keeper) save(key Key, s Session) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
-	k.note(k.store.Save(ctx, key, s))
+	err := k.store.Save(ctx, key, s)
+	k.note(err)
+	return err == nil
 }
 
 // leave leaves a session.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/internal/fronts"
+	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 )
 
@@ -90,18 +91,22 @@ func (s *service) keepLease(ctx context.Context) {
 			s.Log.Warn("the lease of this front was over: sessions that other fronts have taken end here")
 			unsure = true
 		}
-		if unsure {
-			unsure = s.recheck(ctx) != nil
+		switch {
+		case unsure:
+			unsure = s.recheck(ctx, (*front.Front).Recheck) != nil
+		case !s.leaseFails:
+			_ = s.recheck(ctx, (*front.Front).StoreAgain)
 		}
 	}
 }
 
-// recheck closes the sessions that other fronts have taken. It returns before the next renewal.
-func (s *service) recheck(ctx context.Context) (err error) {
+// recheck calls f, which compares the sessions of a front with those in the store. It returns before
+// the next renewal.
+func (s *service) recheck(ctx context.Context, f func(*front.Front, context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fronts.RenewEvery)
 	defer cancel()
 	for _, e := range s.endpoints {
-		err = errors.Join(err, e.front.Recheck(ctx))
+		err = errors.Join(err, f(e.front, ctx))
 	}
 	return err
 }
