@@ -182,7 +182,7 @@ func (a *agent) start(t *testing.T, args ...string) (*exec.Cmd, mark) {
 
 // claude checks the statements of docs/clients.md about Claude Code. In one process, a sub-agent calls first,
 // then the main conversation, then one after /clear, which continues after /compact. Another session follows,
-// and is resumed with --resume.
+// and is resumed with --resume; it starts a sub-agent.
 func (l *lab) claude(t *testing.T, program string) {
 	calls := serverCalls(l.repo)
 	task := toolCall{"", "Agent", `{"description":"look","prompt":"RUN:sub","subagent_type":"general-purpose","run_in_background":false}`, ""}
@@ -192,7 +192,8 @@ func (l *lab) claude(t *testing.T, program string) {
 		"clear":   calls[:2],
 		"compact": calls[:2],
 		"other":   calls[:2],
-		"resume":  calls[:2],
+		"resume":  {calls[0], calls[1], {"", "Agent", `{"description":"look","prompt":"RUN:resumed","subagent_type":"general-purpose","run_in_background":false}`, ""}},
+		"resumed": calls[:2],
 	})
 	a.claudeEnv()
 	flags := append(claudeFlags("mcp__files,mcp__memory,mcp__git,mcp__all,mcp__thinking,Agent"), "-p")
@@ -209,6 +210,7 @@ func (l *lab) claude(t *testing.T, program string) {
 	a.requireBriefings(t, "other", 1, 2)
 	a.run(t, append(flags, "--resume", session, "RUN:resume")...)
 	a.requireSameBriefings(t, "resume", "other")
+	a.requireBriefings(t, "resumed", 1, 2)
 }
 
 // claudeEnv adds the variables that Claude Code needs.

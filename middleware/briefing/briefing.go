@@ -136,6 +136,10 @@ type ConnOptions struct {
 	// servers of the same session, "" if that is unknown. It is called for clients that tell
 	// their servers nothing else about the session. nil means "".
 	ClientProcess func() string
+	// Server is the same for each process of the server in a session, and no other server of the
+	// session has it, such as its command. If it is "", a server that is started again in a
+	// session does not give the briefing in its instructions again.
+	Server string
 	// Carried, if not nil, is called with each briefing that a message carries.
 	Carried func(session, text string)
 	// Log receives warnings about the sessions of the connection; nil discards them.

@@ -55,7 +55,7 @@ func (c *Conn) extendInstructions(call *middleware.Call, view *sessionstate.Cont
 	if use == keepsTurn {
 		suffix = "\ninstructions"
 	}
-	t := c.turnOf(view, s, suffix)
+	t := c.instructionsTurn(view, s, suffix)
 	return t.take(call, reply, func(reply *wire.Message, _ int, why string) error {
 		if why != "" {
 			skip(call, why)

@@ -48,7 +48,8 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 
 // layer returns a briefing layer with its own connection, which adds a note for each warning.
 // how is a list of words separated by commas: the fault of the shared turns, and options of the
-// configuration.
+// configuration. The notification "again" replaces the connection by that of a new process of the
+// same server, and "other" by that of another server.
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
 	shared := &faultyTurns{Turns: turns}
 	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
@@ -70,19 +71,29 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 			shared.how = word
 		}
 	}
-	catalog := new(middleware.Catalog)
-	conn := briefing.Compile(o).Connect(briefing.ConnOptions{
-		Catalog:       catalog,
-		ClientProcess: func() string { return "4711" },
-		Log:           slog.New(warnings{s}),
-	})
+	var conn *briefing.Conn
+	var catalog *middleware.Catalog
+	start := func(server string) {
+		catalog = new(middleware.Catalog)
+		conn = briefing.Compile(o).Connect(briefing.ConnOptions{
+			Catalog:       catalog,
+			ClientProcess: func() string { return "4711" },
+			Server:        server,
+			Log:           slog.New(warnings{s}),
+		})
+	}
+	start("this")
 	return middleware.Layer{Name: "briefing", Wrap: func(next middleware.Handler) middleware.Handler {
-		next = middleware.Chain(next, conn.Layer(), catalog.Layer())
 		return func(ctx context.Context, m *wire.Message) error {
-			if m.MethodIs("notifications/test/close") {
+			switch {
+			case m.MethodIs("notifications/test/close"):
 				conn.Close()
+			case m.MethodIs("notifications/test/again"):
+				start("this")
+			case m.MethodIs("notifications/test/other"):
+				start("another")
 			}
-			return next(ctx, m)
+			return middleware.Chain(next, conn.Layer(), catalog.Layer())(ctx, m)
 		}
 	}}
 }

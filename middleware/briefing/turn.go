@@ -29,6 +29,7 @@ type turn struct {
 	s       *session
 	key     string // in Options.Turns
 	userKey string // in Options.UserTurns; "" if other processes cannot have the session
+	ownKey  string // in Options.UserTurns; see instructionsTurn
 	tenant  string // for UserTurns
 }
 
@@ -57,6 +58,18 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 	return t
 }
 
+// instructionsTurn is turnOf for the instructions of the server, which last only as long as its
+// process. A client that resumes a session, reconnects a server, or begins another session that
+// nothing names starts the server again, so the server that had the turn gives the briefing again.
+// A count of ownKey, that of the turns that were settled as Unseen, is how often it did.
+func (c *Conn) instructionsTurn(view *sessionstate.Context, s *session, suffix string) turn {
+	t := c.turnOf(view, s, suffix)
+	if t.userKey != "" && c.o.Server != "" {
+		t.ownKey = t.userKey + "\nserver " + policy.Digest(c.o.Server)
+	}
+	return t
+}
+
 // isShared reports whether other processes may have the session too, and UserTurns can be asked.
 func (t turn) isShared() bool {
 	all := &t.c.shared.sessions
@@ -80,6 +93,9 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	var unseenByAll int
 	taken := t.ask(func(ctx context.Context, turns sessionstate.Turns) (err error) {
 		ours, unseenByAll, err = turns.Take(ctx, t.userKey, o.TTL)
+		if err == nil && !ours && t.ownKey != "" {
+			ours, err = t.hadTurn(ctx, turns)
+		}
 		return err
 	})
 	return t.c.await(call, reply, taken, func(reply *wire.Message, err error) error {
@@ -94,6 +110,15 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 		}
 		return then(reply, unseenByAll, "")
 	})
+}
+
+// hadTurn reports whether an earlier process of this server had the turn.
+func (t turn) hadTurn(ctx context.Context, turns sessionstate.Turns) (bool, error) {
+	mine, times, err := turns.Take(ctx, t.ownKey, t.c.shared.o.TTL)
+	if mine {
+		err = errors.Join(err, turns.Settle(ctx, t.ownKey, sessionstate.Open))
+	}
+	return times > 0, err
 }
 
 // sweep removes old turns from UserTurns, once per session. It runs when no reply waits for these
@@ -125,7 +150,11 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 		return err
 	}
 	settled := t.ask(func(ctx context.Context, turns sessionstate.Turns) error {
-		return turns.Settle(ctx, t.userKey, outcome)
+		err := turns.Settle(ctx, t.userKey, outcome)
+		if t.ownKey != "" && outcome == sessionstate.Seen {
+			err = errors.Join(err, turns.Settle(ctx, t.ownKey, sessionstate.Unseen))
+		}
+		return err
 	})
 	return errors.Join(err, t.c.await(call, reply, settled, func(_ *wire.Message, err error) error {
 		if err != nil {

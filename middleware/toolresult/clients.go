@@ -65,8 +65,8 @@ func Clients() []Client {
 			Instructions:    true,
 			Variable:        "CLAUDE_CODE_SESSION_ID",
 			Limits:          []Limit{{[3]int{2, 1, 330}, 4096}, {Units: 2048}},
-			Measured: "2.1.197 and 2.1.330: shows structuredContent alone; CLAUDE_CODE_SESSION_ID stays the same after /clear, " +
-				"and is the same for sub-agents; --resume has a new one. Instructions are shown in the conversation, again after " +
+			Measured: "2.1.197 and 2.1.330: shows structuredContent alone; CLAUDE_CODE_SESSION_ID stays the same after /clear " +
+				"and with --resume, and is the same for sub-agents; --continue has a new one. Instructions are shown in the conversation, again after " +
 				"/clear and /compact, not again after --resume, and to a sub-agent after its first call; of each server 2048 " +
 				"UTF-16 code units of them, or 4096 in 2.1.330, and then \"… [truncated]\".",
 		},

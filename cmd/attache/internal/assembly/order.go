@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"log/slog"
+	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
 	"github.com/attache-mcp/attache/middleware"
@@ -181,6 +182,7 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 		Catalog:       &b.conn.catalog,
 		Credential:    b.conn.policyKey(b.shared),
 		ClientProcess: clientprocess.Name,
+		Server:        strings.Join(b.shared.Process.Args, "\x00"),
 		Log:           b.log,
 	}
 	if !b.shared.settings.DryRun { // in a dry run the client does not see the layer's version of a list
