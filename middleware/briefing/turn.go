@@ -42,18 +42,14 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 	if view.Principal != nil {
 		t.tenant = view.Principal.Tenant
 	}
-	process, text := "", "\n"+policy.Digest(s.text)
-	if c.o.Results.Client().ByProcess {
-		process = c.o.ClientProcess()
-	}
-	switch source := view.Session.Source; {
+	switch {
 	case c.shared.o.UserTurns == nil:
-	case source == sessionstate.HostEnvironment && process != "":
-		t.userKey = "process " + process + " " + t.key + text
-	case source != sessionstate.None:
-		t.userKey = t.key + text
-	case process != "":
-		t.userKey = "process " + process + suffix + text
+	case view.Session.Source != sessionstate.None:
+		t.userKey = t.key + "\n" + policy.Digest(s.text)
+	case c.o.Results.Client().ByProcess:
+		if process := c.o.ClientProcess(); process != "" {
+			t.userKey = "process " + process + suffix + "\n" + policy.Digest(s.text)
+		}
 	}
 	return t
 }

@@ -22,9 +22,8 @@ type Client struct {
 	// Limits are the limits on instructions, the newest version first. A client without
 	// limits shows them in full.
 	Limits []Limit
-	// ByProcess means that the client starts the servers of a session as children of one process,
-	// and that each process needs the briefing: the client does not tell servers which session they
-	// serve, or a resumed session does not have the instructions of the process before.
+	// ByProcess means that the client does not tell a server which session it serves, but
+	// starts the servers of a session as children of one process.
 	ByProcess bool
 	// Variable is the environment variable in which the client gives its servers a name of the
 	// session, and its shells too, "" for none.
@@ -99,7 +98,6 @@ func Clients() []Client {
 			Name:         "qwen-cli-mcp-client-", // and the name of the server
 			Content:      true,
 			Instructions: true,
-			ByProcess:    true,
 			Variable:     "QWEN_CODE_SESSION_ID",
 			Measured: "0.24.4: shows content, and before it structuredContent if that is not the same. Instructions are at the " +
 				"beginning of a conversation, also after /clear and (from its code) /compress, but not of a sub-agent's. With " +
