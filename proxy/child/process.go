@@ -26,9 +26,10 @@ type Options struct {
 	Dir string
 
 	// Stderr receives a copy of the stderr of the process; nil drops it. A
-	// Stderr that blocks never blocks the process: up to 128 KiB are queued for
-	// it, the rest is dropped in whole lines and counted (see
-	// [Process.Dropped]). Only one goroutine at a time writes to it.
+	// Stderr that is slow slows the process down. One that takes nothing for a second
+	// does not block it: up to 128 KiB are queued for it, and until it takes them
+	// the rest is dropped in whole lines and counted (see [Process.Dropped]). Only
+	// one goroutine at a time writes to it.
 	Stderr io.Writer
 
 	// Forker starts the process; nil means a new thread for this process.

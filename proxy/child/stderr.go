@@ -14,15 +14,20 @@ const (
 	smallRead = 512      // size of the first read; on the stack, as most processes write little
 	largeRead = 32 << 10 // size of the following reads
 	queueSize = 64 << 10 // bytes queued for the sink; as many again may be in a Write
+
+	// sinkPatience is how long the reader waits for room in the queue. A sink that
+	// takes nothing for that long is blocked, and one that works is much faster.
+	sinkPatience = time.Second
 )
 
 // A stderrCopy copies the process's stderr to a sink that may block, and keeps
-// the last lines. One goroutine reads, and waits only for the process, so no
-// sink can block it. Another one writes while the queue between them is not
-// empty. The queue has a bounded size. What does not fit is dropped in whole
-// lines if possible, and counted. A line of which only a part was queued gets a
-// line end, so that the next line does not continue it. All other bytes are
-// copied unchanged.
+// the last lines. One goroutine reads, and another one writes while the queue
+// between them is not empty. The queue has a bounded size. If it is full, the
+// reader waits for the sink, so that a process that writes much at once loses
+// nothing. If the sink is blocked, the reader no longer waits until a Write has
+// returned. What does not fit meanwhile is dropped in whole lines if possible,
+// and counted. A line of which only a part was queued gets a line end, so that
+// the next line does not continue it. All other bytes are copied unchanged.
 type stderrCopy struct {
 	from *Output
 	sink io.Writer // nil if only the tail is kept
@@ -31,10 +36,12 @@ type stderrCopy struct {
 	flushed chan struct{} // closed when the sink has received everything
 
 	mu       sync.Mutex
+	room     sync.Cond // signals that the reader need no longer wait for the sink
 	tail     tail
 	queue    []byte
 	writing  bool // a goroutine writes the queue
 	closed   bool // nothing more will be queued
+	blocked  bool // the reader has waited for a Write in vain
 	failed   bool // the sink returned an error, or finish no longer waits for it
 	midLine  bool // the last byte queued is not a line end
 	skipping bool // the rest of the current line is dropped
@@ -42,12 +49,14 @@ type stderrCopy struct {
 }
 
 func newStderrCopy(from *Output, sink io.Writer) *stderrCopy {
-	return &stderrCopy{
+	c := &stderrCopy{
 		from:    from,
 		sink:    sink,
 		drained: make(chan struct{}),
 		flushed: make(chan struct{}),
 	}
+	c.room.L = &c.mu
+	return c
 }
 
 // read reads stderr to its end.
@@ -106,6 +115,8 @@ func (c *stderrCopy) write() {
 func (c *stderrCopy) next(buf []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.blocked = false
+	c.room.Signal()
 	if len(c.queue) == 0 {
 		c.queue = nil
 		if c.writing = false; c.closed {
@@ -126,11 +137,12 @@ func (c *stderrCopy) add(b []byte) {
 	if c.sink == nil {
 		return
 	}
+	b = c.skip(b)
+	c.awaitRoom(len(b))
 	if c.failed {
 		c.dropped += int64(len(b))
 		return
 	}
-	b = c.skip(b)
 	fitting := c.fit(b)
 	c.enqueue(fitting)
 	if len(fitting) < len(b) {
@@ -140,6 +152,26 @@ func (c *stderrCopy) add(b []byte) {
 		c.writing = true
 		go c.write()
 	}
+}
+
+// awaitRoom waits until the queue has room for n bytes, or the sink is blocked. It
+// releases c.mu meanwhile.
+func (c *stderrCopy) awaitRoom(n int) {
+	full := func() bool { return len(c.queue) > max(queueSize-n, 0) && !c.blocked && !c.failed }
+	if !full() {
+		return
+	}
+	waiting := true
+	defer time.AfterFunc(sinkPatience, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.blocked = c.blocked || waiting
+		c.room.Signal()
+	}).Stop()
+	for full() {
+		c.room.Wait()
+	}
+	waiting = false
 }
 
 // skip drops the rest of a line whose beginning was dropped.
@@ -194,6 +226,7 @@ func (c *stderrCopy) giveUp(n int) {
 	c.failed = true
 	c.dropped += int64(n + len(c.queue))
 	c.queue = nil
+	c.room.Signal()
 }
 
 // finish waits until stderr was read to its end and the sink has received it. It

@@ -62,6 +62,24 @@ func TestStderrPassesUnchanged(t *testing.T) {
 	}
 }
 
+// A process that writes much at once loses nothing if the sink works.
+func TestStderrInOneWrite(t *testing.T) {
+	const size = 5 << 20
+	f, err := os.Create(t.TempDir() + "/stderr")
+	check(t, err)
+	defer f.Close()
+	o := sh(fmt.Sprintf("yes 0123456789 | head -c %d >&2; echo; echo done; read x", size))
+	o.Stderr = f
+	p := start(t, o)
+	expect(t, lines(p), "")
+	p.Stop(t.Context())
+	info, err := f.Stat()
+	check(t, err)
+	if info.Size() != size || p.Dropped() != 0 {
+		t.Errorf("%d bytes in the file, %d dropped; written %d", info.Size(), p.Dropped(), size)
+	}
+}
+
 func TestStderrToAFile(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/stderr")
 	check(t, err)
@@ -156,7 +174,7 @@ func TestStderrKeepsLinesComplete(t *testing.T) {
 	for seed := range uint64(5) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		c := newStderrCopy(nil, newBlockedSink())
-		c.writing = true // the test empties the queue itself
+		c.writing, c.blocked = true, true // the test empties the queue itself, and waits for nothing
 		var in, out bytes.Buffer
 		for i := range 40_000 {
 			fmt.Fprintf(&in, "%d\n", i+1)
@@ -169,6 +187,7 @@ func TestStderrKeepsLinesComplete(t *testing.T) {
 			}
 			if len(c.queue) > 0 && rnd.IntN(10) == 0 {
 				out.Write(c.next(nil))
+				c.blocked = true
 				pauses++
 			}
 		}
