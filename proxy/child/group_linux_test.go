@@ -386,3 +386,23 @@ func openFiles(t *testing.T) int {
 	check(t, err)
 	return len(files)
 }
+
+// The first process of a container gets the orphans of its servers, and nobody else reaps them.
+func TestAdoptedProcessesAreReaped(t *testing.T) {
+	check(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+	for _, script := range []string{
+		"sleep 1000 & sleep 1000 & echo ready; read x",
+		"trap '' TERM; sleep 1000 & sleep 1000 & echo ready; read x",
+		"(true &); (true &); echo ready; read x",
+	} {
+		o := sh(script)
+		o.TermGrace = 20 * time.Millisecond
+		p := start(t, o)
+		expect(t, lines(p), "ready")
+		p.Stop(t.Context())
+		if pid, err := syscall.Wait4(-p.Pid(), nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
+			t.Errorf("%s: process %d was not reaped: %v", script, pid, err)
+		}
+	}
+}

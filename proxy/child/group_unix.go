@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,10 +94,34 @@ func (g *group) kill() { g.signal(syscall.SIGKILL) }
 
 // release closes the guard, which kills the processes that are still in the group.
 func (g *group) release() {
+	g.close()
+	for t := time.Now().Add(adoptedTime); g.reapAdopted() && time.Now().Before(t); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ended = true
 	g.guard.close()
+}
+
+// adoptedTime is how long release waits for adopted processes that were killed.
+const adoptedTime = 100 * time.Millisecond
+
+// reapAdopted reaps processes of the group that the kernel has made children of this
+// process, because it is the first one of a container: their entries would stay in the
+// process table. It reports whether some have not ended yet. Until they are reaped, the
+// id of the group is not reused.
+func (g *group) reapAdopted() bool {
+	for {
+		switch pid, err := syscall.Wait4(-g.pid, nil, syscall.WNOHANG, nil); {
+		case err == syscall.EINTR, pid > 0:
+		default:
+			return err == nil
+		}
+	}
 }
 
 // detached returns the attributes of a process that leads a session of its own.
