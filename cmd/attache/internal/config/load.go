@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -257,6 +258,9 @@ func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 	case err == nil:
 		return data, true
 	case missing && named.Default():
+		if link := brokenLink(path); link != "" {
+			l.problems.Add(at, "cannot be read: the symbolic link %s leads to nothing: correct it, or remove it to go without a configuration file", link)
+		}
 	case missing:
 		l.problems.Add(named, "there is no file %s: correct the path%s", path, without)
 	case errors.Is(err, fs.ErrPermission):
@@ -265,6 +269,21 @@ func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 		l.problems.Add(at, "%scannot be read: %v: %s", file, cli.Reason(err), other)
 	}
 	return nil, false
+}
+
+// brokenLink returns the symbolic link because of which path does not exist, "" if there is none.
+func brokenLink(path string) string {
+	for ; ; path = filepath.Dir(path) {
+		_, err := os.Lstat(path)
+		if err == nil {
+			if _, err = os.Stat(path); err != nil {
+				return path
+			}
+		}
+		if err == nil || path == filepath.Dir(path) {
+			return ""
+		}
+	}
 }
 
 // fromEnvironment sets o from the first of its variables that is not empty: that of the flag, then

@@ -39,6 +39,32 @@ func configured(t *testing.T, text string, env ...string) (cli.Process, string) 
 	return cli.Process{Env: env, ConfigDir: dir}, file
 }
 
+// A configuration that a broken link hides may have rules that enforce.
+func TestBrokenLink(t *testing.T) {
+	for _, link := range []string{"attache/config.yaml", "attache"} {
+		p, file := configured(t, "")
+		broken := filepath.Join(p.ConfigDir, link)
+		if err := errors.Join(os.RemoveAll(broken), os.Symlink(filepath.Join(p.ConfigDir, "none"), broken)); err != nil {
+			t.Skip(err)
+		}
+		if _, err := load(t, p); err == nil || !strings.Contains(err.Error(), file+": cannot be read: the symbolic link "+broken+" leads to nothing") {
+			t.Errorf("%s: %v", link, err)
+		}
+	}
+	p, file := configured(t, "")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	linked := filepath.Join(t.TempDir(), "linked")
+	if err := os.Symlink(p.ConfigDir, linked); err != nil {
+		t.Skip(err)
+	}
+	p.ConfigDir = linked
+	if _, err := load(t, p); err != nil {
+		t.Errorf("no file behind a link to a directory: %v", err)
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	const file = `
 session: {workspace: /file, workspace_id: file, id: file, trust: direct, env_prefixes: [PARA, ORBIT]}
