@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -158,8 +159,8 @@ func (f *facts) set(cand candidate, text string) {
 // A server that runs a command would read a workspace that begins with a dash as an option
 // (CVE-2025-68144).
 func (c *Conn) usable(ctx context.Context, workspace, from string) bool {
-	if strings.HasPrefix(workspace, "-") || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		c.log.WarnContext(ctx, "a workspace was ignored, because it begins with a dash or has control characters", "from", from)
+	if strings.HasPrefix(workspace, "-") || !utf8.ValidString(workspace) || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		c.log.WarnContext(ctx, "a workspace was ignored, because it begins with a dash, has control characters or is not UTF-8", "from", from)
 		return false
 	}
 	return true

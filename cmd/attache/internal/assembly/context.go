@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -53,10 +54,11 @@ func hostSession(p cli.Process, s *config.Settings, client string) sessionstate.
 	return hostFact(p, names)
 }
 
-// hostFact returns the first of the host's variables that is set.
+// hostFact returns the first of the host's variables that is set. A value that is not UTF-8 cannot be
+// written into a message.
 func hostFact(p cli.Process, names []string) sessionstate.Fact {
 	for _, name := range names {
-		if v := p.Getenv(name); v != "" {
+		if v := p.Getenv(name); v != "" && utf8.ValidString(v) {
 			return sessionstate.Fact{Value: v, Source: sessionstate.HostEnvironment, From: name}
 		}
 	}
@@ -67,7 +69,7 @@ func hostFact(p cli.Process, names []string) sessionstate.Fact {
 // can configure programs that git runs.
 func gitRoot() sessionstate.Fact {
 	dir, err := os.Getwd()
-	for err == nil {
+	for err == nil && utf8.ValidString(dir) {
 		if _, missing := os.Lstat(filepath.Join(dir, ".git")); missing == nil {
 			return sessionstate.Fact{Value: dir, Source: sessionstate.GitRoot, From: "session.git_root"}
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -115,5 +117,15 @@ func callAll(t *testing.T, all []*playedSession, want string) {
 		}
 		s.Server.Send(`{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`)
 		s.Client.Next()
+	}
+}
+
+// The host's directories need not be UTF-8, but a message must be.
+func TestHostWorkspaceIsUTF8(t *testing.T) {
+	s := &config.Settings{}
+	s.Session.HostEnv.Workspace = []string{"A", "B"}
+	p := cli.Process{Env: []string{"A=/caf\xe9", "B=/src"}}
+	if f := BaseContext(p, s).Workspace; f.Value != "/src" || f.From != "B" {
+		t.Errorf("workspace %+v", f)
 	}
 }

@@ -39,6 +39,14 @@ func configured(t *testing.T, text string, env ...string) (cli.Process, string) 
 	return cli.Process{Env: env, ConfigDir: dir}, file
 }
 
+// JSON has no way to write such a path: it would become another one.
+func TestWorkspaceIsUTF8(t *testing.T) {
+	p, _ := configured(t, "")
+	if _, err := load(t, p, "--workspace", "/caf\xe9"); err == nil || !strings.Contains(err.Error(), "--workspace: is not UTF-8") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // A configuration that a broken link hides may have rules that enforce.
 func TestBrokenLink(t *testing.T) {
 	for _, link := range []string{"attache/config.yaml", "attache"} {

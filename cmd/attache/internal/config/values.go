@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -27,7 +28,13 @@ func (v workspacePath) Set(s, base string) error {
 	if strings.ContainsAny(s, "\x00\r\n") {
 		return errors.New("has a line break or a NUL in it: write one path")
 	}
-	return v.Scalar.Set(s, base)
+	if err := v.Scalar.Set(s, base); err != nil {
+		return err
+	}
+	if !utf8.ValidString(*v.to) {
+		return errors.New("is not UTF-8, so no message can contain it: rename the directory, or use a link to it")
+	}
+	return nil
 }
 
 // address reads the URL of an HTTP endpoint.
