@@ -114,14 +114,15 @@ func (f *Front) Close() error {
 	return errors.Join(err, f.db.Close())
 }
 
-// Renew renews the lease. It reports whether the lease had expired, because then other fronts may have
-// taken sessions of this one. From time to time it also removes the rows of ended fronts.
+// Renew renews the lease. It reports whether the lease had expired, as for alive, because then other
+// fronts may have taken sessions of this one. From time to time it also removes the rows of ended fronts.
 func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 	var gone []peer
 	f.renewed++
 	err = f.db.In(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *database.Tx) error {
 		now := t.Now().UnixNano()
-		n, err := t.Exec(`UPDATE fronts SET until = ?3 WHERE tenant = ?1 AND id = ?2 AND until > ?4`, tenant, f.id, now+int64(Lease), now)
+		n, err := t.Exec(`UPDATE fronts SET until = ?3 WHERE tenant = ?1 AND id = ?2 AND until > ?4 AND until <= ?5`,
+			tenant, f.id, now+int64(Lease), now, now+longestLease)
 		if lapsed = n == 0; lapsed && err == nil {
 			_, err = t.Exec(`INSERT INTO fronts (tenant, id, host, address, service, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 				ON CONFLICT (tenant, id) DO UPDATE SET until = ?6`, tenant, f.id, f.host, f.o.Address, f.o.Service, now+int64(Lease))
@@ -181,10 +182,13 @@ type peer struct {
 	known             bool // it has a row
 }
 
-// alive reports whether a front is alive. A lease with more than twice its length left is from before
-// the clock was set back, and counts as expired.
+// longestLease is how long a lease may last. One that has more time left is from before the clock was
+// set back, and counts as expired.
+const longestLease = 2 * int64(Lease)
+
+// alive reports whether a front is alive.
 func (f *Front) alive(p peer, now int64) bool {
-	return p.known && p.until > now && p.until <= now+2*int64(Lease) && !f.processGone(p)
+	return p.known && p.until > now && p.until <= now+longestLease && !f.processGone(p)
 }
 
 // processGone reports whether the process of a front of this machine has ended: its lock is free.

@@ -300,7 +300,9 @@ func testSessions(w *world) {
 			save a 1
 			wait -1h
 			start b
-			take b 1`},
+			take b 1
+			renew a lapsed
+			renew a held`},
 		{"elsewhere", `
 			start a git
 			elsewhere a 1
