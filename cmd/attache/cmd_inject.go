@@ -79,9 +79,7 @@ func (c *program) inject(ctx context.Context, flags setting.Flags, user string, 
 	if err != nil {
 		return err
 	}
-	sink := logging.NewSink(c.Stderr)
-	defer sink.Close()
-	log := logging.New(p, s, sink)
+	log := logging.New(p, s, c.Stderr)
 	done, err := clientconfig.Inject(data, inject.Plan(session, s))
 	if err != nil {
 		return cli.Usagef("%s: %v", name, err)
