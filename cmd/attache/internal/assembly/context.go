@@ -66,11 +66,14 @@ func hostFact(p cli.Process, names []string) sessionstate.Fact {
 }
 
 // gitRoot returns the git root of the working directory. It does not run git, because a repository
-// can configure programs that git runs.
+// can configure programs that git runs. A root that is not UTF-8 cannot be written into a message.
 func gitRoot() sessionstate.Fact {
 	dir, err := os.Getwd()
-	for err == nil && utf8.ValidString(dir) {
+	for err == nil {
 		if _, missing := os.Lstat(filepath.Join(dir, ".git")); missing == nil {
+			if !utf8.ValidString(dir) {
+				break
+			}
 			return sessionstate.Fact{Value: dir, Source: sessionstate.GitRoot, From: "session.git_root"}
 		}
 		parent := filepath.Dir(dir)

@@ -1,8 +1,10 @@
 package assembly
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -127,5 +129,22 @@ func TestHostWorkspaceIsUTF8(t *testing.T) {
 	p := cli.Process{Env: []string{"A=/caf\xe9", "B=/src"}}
 	if f := BaseContext(p, s).Workspace; f.Value != "/src" || f.From != "B" {
 		t.Errorf("workspace %+v", f)
+	}
+}
+
+// The git root may be UTF-8 if the working directory is not.
+func TestGitRootIsUTF8(t *testing.T) {
+	s := &config.Settings{}
+	s.Session.GitRoot = true
+	root := t.TempDir()
+	for dir, want := range map[string]string{root: root, filepath.Join(root, "odd\xe9"): ""} {
+		sub := filepath.Join(dir, "sub\xe9")
+		if err := errors.Join(os.MkdirAll(sub, 0o700), os.Mkdir(filepath.Join(dir, ".git"), 0o700)); err != nil {
+			t.Skip(err) // not all file systems have such names
+		}
+		t.Chdir(sub)
+		if f := BaseContext(cli.Process{}, s).Workspace; f.Value != want {
+			t.Errorf("git root %q, want %q", f.Value, want)
+		}
 	}
 }
