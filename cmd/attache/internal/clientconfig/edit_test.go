@@ -233,6 +233,22 @@ func TestWrapGeminiURL(t *testing.T) {
 	}
 }
 
+// Qwen Code uses HTTP+SSE with a url, whatever its type.
+func TestWrapQwenURL(t *testing.T) {
+	clients := Clients()
+	qwen := &clients[slices.IndexFunc(clients, func(c Client) bool { return c.Name == "qwen" })]
+	for entry, want := range map[string]string{
+		`{"url": "https://x"}`:                 `it is remote, and Qwen Code uses HTTP+SSE with a "url"`,
+		`{"url": "https://x", "type": "http"}`: `it is remote, and Qwen Code uses HTTP+SSE with a "url"`,
+		`{"httpUrl": "https://x"}`:             "it has no Authorization header",
+	} {
+		d := mustRead(t, File{Client: qwen, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
+		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, want) {
+			t.Errorf("%s: %+v", entry, step)
+		}
+	}
+}
+
 // A path may contain spaces, also one on another machine.
 func TestWrapPathWithSpaces(t *testing.T) {
 	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))

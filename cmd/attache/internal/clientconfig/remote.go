@@ -121,7 +121,9 @@ func (f *remoteForm) problem(client *Client) string {
 	switch {
 	case f.repeated:
 		return "a part of it appears twice, and clients differ in which they take: remove one"
-	case isSSE(f), client != nil && client.Name == "qwen" && f.address.key.value == "url": // Qwen Code has httpUrl for the other
+	case client != nil && client.Name == "qwen" && f.address.key.value == "url":
+		return `it is remote, and Qwen Code uses HTTP+SSE with a "url", whatever its type: write "httpUrl" if the server speaks Streamable HTTP`
+	case isSSE(f):
 		return "it uses the older transport HTTP+SSE, which attache does not speak: use its Streamable HTTP address"
 	case client != nil && client.Name == "gemini" && f.address.key.value == "url" && f.kind.value.value == "":
 		// Older versions use HTTP+SSE, and newer ones try Streamable HTTP first.
