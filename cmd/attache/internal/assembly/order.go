@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
@@ -178,11 +179,12 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 	if b.shared.briefing == nil {
 		return middleware.Layer{}, false
 	}
+	server := append(slices.Clone(b.shared.Process.Args), b.shared.settings.Server.Name) // attache serve has several servers
 	o := briefing.ConnOptions{
 		Catalog:       &b.conn.catalog,
 		Credential:    b.conn.policyKey(b.shared),
 		ClientProcess: clientprocess.Name,
-		Server:        strings.Join(b.shared.Process.Args, "\x00"),
+		Server:        strings.Join(server, "\x00"),
 		Log:           b.log,
 	}
 	if !b.shared.settings.DryRun { // in a dry run the client does not see the layer's version of a list

@@ -405,11 +405,35 @@ func TestLogNamesServers(t *testing.T) {
 	}
 }
 
+// Of the servers that a client calls in one conversation, one gives the briefing in its instructions.
+func TestInstructionsOfServers(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	attachetest.WriteFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship]\n")
+	attachetest.WriteFile(t, file, "policy: {dir: policies, scope: acme}\nbriefing: {channels: [instructions]}\n"+
+		"servers: {git: {server: {command: [none]}}, shop: {server: {command: [none]}}}\n")
+	s := startServers(t, io.Discard, file, "git", "shop")
+	defer s.close()
+	web := httptest.NewServer(s.handler())
+	defer web.Close()
+	body := strings.Replace(initialize, `"params":{`, `"params":{"_meta":{"sessionID":"c"},`, 1)
+	var briefed []string
+	for _, e := range s.endpoints {
+		e.start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
+		if _, got := (&runningService{s, web.URL + e.Path}).post(t, http.DefaultClient, body); strings.Contains(got, "SESSION CONTEXT") {
+			briefed = append(briefed, e.Path)
+		}
+	}
+	if len(briefed) != 1 {
+		t.Errorf("the briefing is in the instructions of %q", briefed)
+	}
+}
+
 // startServers returns a service for the named servers in a configuration file.
 func startServers(t *testing.T, out io.Writer, file string, names ...string) *service {
 	t.Helper()
 	stderr := &lineWriter{to: out}
-	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: stderr}
+	p := cli.Process{Args: []string{"serve"}, Env: []string{"ATTACHE_CONFIG=" + file}, StateDir: t.TempDir(), Stderr: stderr}
 	settings := attachetest.Load(t, p)
 	o := Options{Process: p, Settings: settings, Log: logging.New(p, settings, stderr)}
 	for _, name := range names {
