@@ -47,6 +47,7 @@ type Catalog struct {
 	initialized bool   // the client has sent notifications/initialized
 	answered    bool   // the server has answered server/discover or tools/list
 	ask         *listing
+	retried     bool // attache asked again, because the server had ended
 }
 
 // Bounds of a catalogue. Tools beyond them are dropped.
@@ -236,7 +237,8 @@ type listing struct {
 // channel that is closed when the tools are known, or [ListTimeout] or [StartTimeout] has
 // passed. It returns nil if there is nothing to wait for, because the server was asked before
 // or may not be asked yet: a legacy server may be asked after notifications/initialized, a
-// modern one at any time with a copy of the client's _meta.
+// modern one at any time with a copy of the client's _meta. If the server ended when it was
+// asked, it is asked again, but only once: the request may be what ends it.
 func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	c.mu.Lock()
 	l := c.ask
@@ -314,6 +316,9 @@ func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 	l.done = reply == nil || l.pages >= maxPages || next == nil && !stale && !l.stale
 	if l.done {
 		close(l.ready)
+		if ended := reply == nil && time.Now().Before(l.until); ended && !c.retried {
+			c.ask, c.retried = nil, true
+		}
 	}
 	c.mu.Unlock()
 	if !l.done {
