@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/filelock"
@@ -45,6 +46,8 @@ func (k fileKind) error(file string, err error) error {
 	switch errors.As(err, &path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: %s: %w: %s or correct %s", k.failure, file, path.Err, k.missing, k.setting)
+	case path != nil && errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w: %s: %w: make room for it", k.failure, file, path.Err)
 	case path != nil:
 		return fmt.Errorf("%w: %s: %w: see whether the file and its directory are yours", k.failure, file, path.Err)
 	case errors.Is(err, textfile.ErrNotRegular), errors.Is(err, textfile.ErrDirectory):

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -143,5 +144,8 @@ func (c Command) state(w workspace) string {
 }
 
 func (c Command) denied(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: make room for it", err)
+	}
 	return fmt.Errorf("%w: correct the permissions of %s", err, c.Store.Dir)
 }
