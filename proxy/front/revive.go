@@ -191,24 +191,15 @@ func (f *Front) forget(ctx context.Context, id string, who Principal) (known boo
 	return f.keeper.Forget(ctx, key)
 }
 
-// Recheck closes the sessions that another front has taken over. A front can take sessions over while
-// this one does not renew its lease. After an error the caller tries again.
-func (f *Front) Recheck(ctx context.Context) error {
-	return f.recheck(ctx, func(*sessions.Entry) bool { return true })
-}
-
-// StoreAgain stores the sessions whose latest state could not be stored. Otherwise they would end with
-// this front, long after the Store is available again.
-func (f *Front) StoreAgain(ctx context.Context) error {
-	return f.recheck(ctx, (*sessions.Entry).Unsaved)
-}
-
-// recheck rechecks the sessions that the function chooses.
-func (f *Front) recheck(ctx context.Context, chosen func(*sessions.Entry) bool) error {
+// Recheck stores the sessions whose latest state could not be stored, because a session that is not in
+// the Store ends with this front. It closes those of them that another front has taken over. If all is
+// set, it checks every session: call it so after this front did not renew its lease in time, because
+// other fronts could take over any session. After an error, call it again.
+func (f *Front) Recheck(ctx context.Context, all bool) error {
 	kept := map[*sessions.Entry]*session{}
 	f.mu.Lock()
 	for _, s := range f.byID {
-		if s.entry != nil && chosen(s.entry) {
+		if s.entry != nil && (all || s.entry.Unsaved()) {
 			kept[s.entry] = s
 		}
 	}

@@ -295,14 +295,14 @@ func (w *world) step(line string) error {
 		clear(w.store.own)
 		w.store.other = rest
 		w.store.mu.Unlock()
-		err := w.front.Recheck(context.Background())
+		err := w.front.Recheck(context.Background(), true)
 		synctest.Wait()
 		return err
 	case "forgotten": // the store has lost all sessions, and this front rechecks them
 		w.store.mu.Lock()
 		clear(w.store.own)
 		w.store.mu.Unlock()
-		if err := w.front.Recheck(context.Background()); err != nil {
+		if err := w.front.Recheck(context.Background(), true); err != nil {
 			return err
 		}
 		w.store.mu.Lock()
@@ -312,7 +312,7 @@ func (w *world) step(line string) error {
 		}
 		return nil
 	case "renewed": // the lease of this front was renewed in time
-		return w.front.StoreAgain(context.Background())
+		return w.front.Recheck(context.Background(), false)
 	case "down": // yes or no: the store fails
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/internal/fronts"
-	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 )
 
@@ -91,22 +90,19 @@ func (s *service) keepLease(ctx context.Context) {
 			s.Log.Warn("the lease of this front was over: sessions that other fronts have taken end here")
 			unsure = true
 		}
-		switch {
-		case unsure:
-			unsure = s.recheck(ctx, (*front.Front).Recheck) != nil
-		case !s.leaseFails:
-			_ = s.recheck(ctx, (*front.Front).StoreAgain)
+		if !s.leaseFails {
+			unsure = s.recheck(ctx, unsure) != nil && unsure
 		}
 	}
 }
 
-// recheck calls f, which compares the sessions of a front with those in the store. It returns before
-// the next renewal.
-func (s *service) recheck(ctx context.Context, f func(*front.Front, context.Context) error) (err error) {
+// recheck compares the sessions of this front with those in the store: all of them, or those that could
+// not be stored. It returns before the next renewal.
+func (s *service) recheck(ctx context.Context, all bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fronts.RenewEvery)
 	defer cancel()
 	for _, e := range s.endpoints {
-		err = errors.Join(err, f(e.front, ctx))
+		err = errors.Join(err, e.front.Recheck(ctx, all))
 	}
 	return err
 }
