@@ -47,7 +47,7 @@ type Catalog struct {
 	initialized bool   // the client has sent notifications/initialized
 	answered    bool   // the server has answered server/discover or tools/list
 	ask         *listing
-	retried     bool // attache asked again, because the server had ended
+	retried     bool // the server ended while attache asked, so attache asks once more
 }
 
 // Bounds of a catalogue. Tools beyond them are dropped.
@@ -237,8 +237,8 @@ type listing struct {
 // channel that is closed when the tools are known, or [ListTimeout] or [StartTimeout] has
 // passed. It returns nil if there is nothing to wait for, because the server was asked before
 // or may not be asked yet: a legacy server may be asked after notifications/initialized, a
-// modern one at any time with a copy of the client's _meta. If the server ended when it was
-// asked, it is asked again, but only once: the request may be what ends it.
+// modern one at any time with a copy of the client's _meta. If the server ended before it answered,
+// the next call asks again, but only once: the request itself may end the server.
 func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	c.mu.Lock()
 	l := c.ask

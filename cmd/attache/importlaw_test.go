@@ -69,7 +69,7 @@ func importLaw() []law {
 		{"proxy/internal/revive", []string{"middleware", "proxy/internal/asks", "proxy/internal/callid", "proxy/internal/flow", "proxy/internal/tasks", "proxy/wire"}, "a restart does not depend on what the relay does with messages"},
 		{"proxy/internal/headertext", nil, "one place encodes and decodes header values"},
 		{"proxy/internal/httpstatus", nil, "the statuses for clients do not depend on the transport"},
-		{"proxy/internal/inanswer", nil, "the stream that a message came on does not depend on the transport"},
+		{"proxy/internal/inanswer", nil, "the request that a message belongs to does not depend on the transport"},
 		{"proxy/internal/callid", []string{"proxy/wire"}, "it compares the ids of any requests"},
 		{"proxy/internal/flow", []string{"proxy/wire"}, "it queues any bytes"},
 		{"proxy/internal/hangup", nil, "the end of a client does not depend on messages"},

@@ -136,9 +136,10 @@ type ConnOptions struct {
 	// servers of the same session, "" if that is unknown. It is called for clients that tell
 	// their servers nothing else about the session. nil means "".
 	ClientProcess func() string
-	// Server is the same for each process of the server in a session, and no other server of the
-	// session has it, such as its command. If it is "", a server that is started again in a
-	// session does not give the briefing in its instructions again.
+	// Server identifies the server within a session, for example by its command. Each process of the
+	// server has the same value. A server that gave the briefing in its instructions gives it again
+	// when it is started again in the session; with "" it does not. If two servers of a session have
+	// the same value, both give the briefing.
 	Server string
 	// Carried, if not nil, is called with each briefing that a message carries.
 	Carried func(session, text string)

@@ -29,7 +29,7 @@ type turn struct {
 	s       *session
 	key     string // in Options.Turns
 	userKey string // in Options.UserTurns; "" if other processes cannot have the session
-	ownKey  string // in Options.UserTurns; see instructionsTurn
+	ownKey  string // in Options.UserTurns: counts the briefings of this server; "" for none
 	tenant  string // for UserTurns
 }
 
@@ -54,10 +54,10 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 	return t
 }
 
-// instructionsTurn is turnOf for the instructions of the server, which last only as long as its
-// process. A client that resumes a session, reconnects a server, or begins another session that
-// nothing names starts the server again, so the server that had the turn gives the briefing again.
-// A count of ownKey, that of the turns that were settled as Unseen, is how often it did.
+// instructionsTurn returns the turn for the server's instructions. The client forgets them when the
+// process of the server ends. It starts the server again when it resumes the session, reconnects, or
+// begins another session that nothing names. Then the server that had the turn before must give the
+// briefing again, so ownKey counts how often this server gave it.
 func (c *Conn) instructionsTurn(view *sessionstate.Context, s *session, suffix string) turn {
 	t := c.turnOf(view, s, suffix)
 	if t.userKey != "" && c.o.Server != "" {
@@ -108,7 +108,8 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	})
 }
 
-// hadTurn reports whether an earlier process of this server had the turn.
+// hadTurn reports whether an earlier process of this server had the turn. [sessionstate.Turns] count
+// turns that were settled as Unseen, so each briefing is one such turn of ownKey.
 func (t turn) hadTurn(ctx context.Context, turns sessionstate.Turns) (bool, error) {
 	mine, times, err := turns.Take(ctx, t.ownKey, t.c.shared.o.TTL)
 	if mine {

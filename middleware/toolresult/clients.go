@@ -9,7 +9,8 @@ import (
 // A Client describes the measured behaviour of one client: what it shows to the model, and what
 // it tells a server about the session.
 type Client struct {
-	// Name is the clientInfo.name that the client sends; if it ends in "-", what that begins with.
+	// Name is the clientInfo.name that the client sends. If Name ends in "-", the client sends it
+	// with the name of the server after it.
 	Name string
 	// StructuredAlone means that the client shows only structuredContent of a result that has
 	// it, Content that it shows content. If neither is set, the behaviour is unknown.
@@ -65,9 +66,9 @@ func Clients() []Client {
 			Variable:        "CLAUDE_CODE_SESSION_ID",
 			Limits:          []Limit{{[3]int{2, 1, 330}, 4096}, {Units: 2048}},
 			Measured: "2.1.197 and 2.1.330: shows structuredContent alone; CLAUDE_CODE_SESSION_ID stays the same after /clear " +
-				"and with --resume, and is the same for sub-agents; --continue has a new one. Instructions are shown in the conversation, again after " +
-				"/clear and /compact, not again after --resume, and to a sub-agent after its first call; of each server 2048 " +
-				"UTF-16 code units of them, or 4096 in 2.1.330, and then \"… [truncated]\".",
+				"and with --resume, and is the same for sub-agents; --continue has a new one. Instructions are shown in " +
+				"the conversation, again after /clear and /compact, not again after --resume, and to a sub-agent after its " +
+				"first call; of each server 2048 UTF-16 code units of them, or 4096 in 2.1.330, and then \"… [truncated]\".",
 		},
 		{
 			Name:            "codex-mcp-client",
@@ -100,8 +101,8 @@ func Clients() []Client {
 			Instructions: true,
 			Variable:     "QWEN_CODE_SESSION_ID",
 			Measured: "0.24.4: shows content, and before it structuredContent if that is not the same. Instructions are at the " +
-				"beginning of a conversation, also after /clear and (from its code) /compress, but not of a sub-agent's. With " +
-				"--continue they are those of the new process only, and QWEN_CODE_SESSION_ID is the same as before.",
+				"beginning of a conversation, also after /clear and (from its code) /compress; sub-agents do not see them. With " +
+				"--continue the model sees only the instructions of the new process, and QWEN_CODE_SESSION_ID does not change.",
 		},
 	}
 }

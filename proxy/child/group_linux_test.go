@@ -387,7 +387,7 @@ func openFiles(t *testing.T) int {
 	return len(files)
 }
 
-// The first process of a container gets the orphans of its servers, and nobody else reaps them.
+// As process 1 of a container, attache is the parent of all processes whose parent has ended.
 func TestAdoptedProcessesAreReaped(t *testing.T) {
 	check(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)

@@ -107,13 +107,13 @@ func (g *group) close() {
 	g.guard.close()
 }
 
-// adoptedTime is how long release waits for adopted processes that were killed.
+// adoptedTime is how long release waits until adopted processes, which were killed, have ended.
 const adoptedTime = 100 * time.Millisecond
 
-// reapAdopted reaps processes of the group that the kernel has made children of this
-// process, because it is the first one of a container: their entries would stay in the
-// process table. It reports whether some have not ended yet. Until they are reaped, the
-// id of the group is not reused.
+// reapAdopted waits for the adopted processes of the group that have ended, and reports whether
+// others are still running. A process whose parent has ended is adopted by process 1, which in a
+// container can be attache. Without a wait, it stays in the process table as a zombie. The kernel
+// does not reuse the id of a group that still has a process, so no other group is affected.
 func (g *group) reapAdopted() bool {
 	for {
 		switch pid, err := syscall.Wait4(-g.pid, nil, syscall.WNOHANG, nil); {

@@ -25,11 +25,11 @@ type Options struct {
 	// PWD in Env.
 	Dir string
 
-	// Stderr receives a copy of the stderr of the process; nil drops it. A
-	// Stderr that is slow slows the process down. One that takes nothing for a second
-	// does not block it: up to 128 KiB are queued for it, and until it takes them
-	// the rest is dropped in whole lines and counted (see [Process.Dropped]). Only
-	// one goroutine at a time writes to it.
+	// Stderr receives a copy of the stderr of the process; nil drops it. Up to
+	// 128 KiB are queued for it. If the queue is full, the process waits for
+	// Stderr, but not longer than a second: then lines are dropped and counted
+	// until Stderr takes bytes again (see [Process.Dropped]). Only one goroutine
+	// at a time writes to it.
 	Stderr io.Writer
 
 	// Forker starts the process; nil means a new thread for this process.

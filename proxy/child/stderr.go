@@ -15,19 +15,19 @@ const (
 	largeRead = 32 << 10 // size of the following reads
 	queueSize = 64 << 10 // bytes queued for the sink; as many again may be in a Write
 
-	// sinkPatience is how long the reader waits for room in the queue. A sink that
-	// takes nothing for that long is blocked, and one that works is much faster.
+	// sinkPatience is how long the reader waits for room in the queue. Then the
+	// sink counts as blocked.
 	sinkPatience = time.Second
 )
 
 // A stderrCopy copies the process's stderr to a sink that may block, and keeps
 // the last lines. One goroutine reads, and another one writes while the queue
 // between them is not empty. The queue has a bounded size. If it is full, the
-// reader waits for the sink, so that a process that writes much at once loses
-// nothing. If the sink is blocked, the reader no longer waits until a Write has
-// returned. What does not fit meanwhile is dropped in whole lines if possible,
-// and counted. A line of which only a part was queued gets a line end, so that
-// the next line does not continue it. All other bytes are copied unchanged.
+// reader waits for the sink, so nothing is lost when a process writes much at
+// once. While the sink is blocked, the reader does not wait. It drops the bytes
+// that do not fit, in whole lines if possible, and counts them. If only a part
+// of a line was queued, a line end is added, so the next line begins on its own.
+// All other bytes are copied unchanged.
 type stderrCopy struct {
 	from *Output
 	sink io.Writer // nil if only the tail is kept
@@ -41,7 +41,7 @@ type stderrCopy struct {
 	queue    []byte
 	writing  bool // a goroutine writes the queue
 	closed   bool // nothing more will be queued
-	blocked  bool // the reader has waited for a Write in vain
+	blocked  bool // the reader has waited for sinkPatience, and no Write has returned since
 	failed   bool // the sink returned an error, or finish no longer waits for it
 	midLine  bool // the last byte queued is not a line end
 	skipping bool // the rest of the current line is dropped
@@ -154,8 +154,8 @@ func (c *stderrCopy) add(b []byte) {
 	}
 }
 
-// awaitRoom waits until the queue has room for n bytes, or the sink is blocked. It
-// releases c.mu meanwhile.
+// awaitRoom waits until the queue has room for n bytes, or the sink is blocked or has
+// failed. It unlocks c.mu while it waits.
 func (c *stderrCopy) awaitRoom(n int) {
 	full := func() bool { return len(c.queue) > max(queueSize-n, 0) && !c.blocked && !c.failed }
 	if !full() {

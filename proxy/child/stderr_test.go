@@ -62,7 +62,7 @@ func TestStderrPassesUnchanged(t *testing.T) {
 	}
 }
 
-// A process that writes much at once loses nothing if the sink works.
+// Nothing is lost when a process writes more than the queue holds and the sink works.
 func TestStderrInOneWrite(t *testing.T) {
 	const size = 5 << 20
 	f, err := os.Create(t.TempDir() + "/stderr")

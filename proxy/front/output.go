@@ -169,13 +169,15 @@ func (s *session) callLocked(raw []byte) *call {
 	return first
 }
 
-// streamFor returns the stream for a message that is not a reply, nil if there is none: the stream of
-// the call that its progress token or subscription id names or in whose answer a remote server sent it,
-// else that of the only call in flight, else the newest GET stream. A message goes to one stream only
-// (specification, basic/transports).
+// streamFor returns the stream for a message that is not a reply, or nil. A message goes to one stream
+// only (specification, basic/transports): the first that exists of
+//   - the stream of the call that the progress token or the subscription id names
+//   - the stream of the call whose answer from a remote server contained the message
+//   - the stream of the only call in flight
+//   - the newest GET stream
 func (s *session) streamFor(m *wire.Message) *stream {
 	var token, listen wire.Value
-	asked := inanswer.Of(m.Beside)
+	answered := inanswer.Of(m.Beside)
 	switch params := m.Get("params"); {
 	case m.MethodIs("notifications/progress"):
 		token = params.Get("progressToken")
@@ -187,12 +189,12 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	if c := find(s.tokens, token.Raw); c != nil && c.stream.attached() {
 		return c.stream
 	}
-	for _, id := range [][]byte{listen.Raw, asked} {
+	for _, id := range [][]byte{listen.Raw, answered} {
 		if c := find(s.calls, id); c != nil && c.stream.attached() {
 			return c.stream
 		}
 	}
-	if s.key != "" && (asked != nil || token.Exists() || listen.Exists()) {
+	if s.key != "" && (answered != nil || token.Exists() || listen.Exists()) {
 		return nil // its call is over, and another call in flight may be another client's
 	}
 	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {

@@ -114,8 +114,8 @@ func (f *Front) Close() error {
 	return errors.Join(err, f.db.Close())
 }
 
-// Renew renews the lease. It reports whether the lease had expired, as for alive, because then other
-// fronts may have taken sessions of this one. From time to time it also removes the rows of ended fronts.
+// Renew renews the lease. It reports whether the lease was no longer valid: other fronts may then have
+// taken sessions of this one. From time to time it also removes the rows of ended fronts.
 func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 	var gone []peer
 	f.renewed++
@@ -182,11 +182,11 @@ type peer struct {
 	known             bool // it has a row
 }
 
-// longestLease is how long a lease may last. One that has more time left is from before the clock was
-// set back, and counts as expired.
+// longestLease is the longest time, in nanoseconds, that a valid lease can have left. If a lease has more
+// time left, the clock was set back after the lease was renewed, and the lease counts as expired.
 const longestLease = 2 * int64(Lease)
 
-// alive reports whether a front is alive.
+// alive reports whether a front has a valid lease and its process is running.
 func (f *Front) alive(p peer, now int64) bool {
 	return p.known && p.until > now && p.until <= now+longestLease && !f.processGone(p)
 }

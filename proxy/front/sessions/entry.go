@@ -22,7 +22,7 @@ type Entry struct {
 	saved bool
 	over  bool
 
-	unsaved atomic.Bool // the Store does not have the latest state
+	unsaved atomic.Bool // the latest state is not in the Store
 }
 
 // New returns a session that is not stored yet.
@@ -73,10 +73,10 @@ func (s *Entry) Saved() bool {
 	return s.saved
 }
 
-// Lost reports whether another front has taken the session. If the Store does not have the
-// session or its latest state, Lost stores it: the Store was not available before, or has lost
-// it. Lost does not ask for a session that was left, because that would take it back. After an
-// error, call it again.
+// Lost reports whether another front has taken the session. If the session or its latest state is
+// not in the Store, Lost stores it: the Store was not available before, or has lost it. Lost does
+// not ask for a session that was left, because that would take it back. After an error, call it
+// again.
 func (s *Entry) Lost(ctx context.Context) (lost bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

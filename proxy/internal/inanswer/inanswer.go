@@ -1,9 +1,9 @@
-// Package inanswer passes on which request a remote server was answering when it sent another message. The
-// id of the request is in wire.Message.Beside, so the front can send the message to the client that
-// waits for the answer, also if several requests are in flight.
+// Package inanswer records the request in whose answer a remote server sent a message, for example a log
+// message. With the id of the request in wire.Message.Beside, the front sends the message to the client
+// that waits for this answer, even if several requests are in flight.
 package inanswer
 
-// To is the wire.Message.Beside of messages in the answer to the request with this raw id.
+// A *To is the wire.Message.Beside of a message in the answer to the request with this raw id.
 type To struct{ ID []byte }
 
 // Of returns the id in a *To, and nil for any other value.

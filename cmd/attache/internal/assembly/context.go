@@ -54,8 +54,8 @@ func hostSession(p cli.Process, s *config.Settings, client string) sessionstate.
 	return hostFact(p, names)
 }
 
-// hostFact returns the first of the host's variables that is set. A value that is not UTF-8 cannot be
-// written into a message.
+// hostFact returns the value of the first variable that is set. It skips values that are not UTF-8,
+// because a message cannot contain them.
 func hostFact(p cli.Process, names []string) sessionstate.Fact {
 	for _, name := range names {
 		if v := p.Getenv(name); v != "" && utf8.ValidString(v) {
@@ -66,7 +66,8 @@ func hostFact(p cli.Process, names []string) sessionstate.Fact {
 }
 
 // gitRoot returns the git root of the working directory. It does not run git, because a repository
-// can configure programs that git runs. A root that is not UTF-8 cannot be written into a message.
+// can configure programs that git runs. It returns no root whose path is not UTF-8, because a message
+// cannot contain that path.
 func gitRoot() sessionstate.Fact {
 	dir, err := os.Getwd()
 	for err == nil {

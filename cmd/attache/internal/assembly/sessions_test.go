@@ -122,7 +122,7 @@ func callAll(t *testing.T, all []*playedSession, want string) {
 	}
 }
 
-// The host's directories need not be UTF-8, but a message must be.
+// A workspace from the host's variables is ignored if its path is not UTF-8.
 func TestHostWorkspaceIsUTF8(t *testing.T) {
 	s := &config.Settings{}
 	s.Session.HostEnv.Workspace = []string{"A", "B"}
@@ -132,7 +132,7 @@ func TestHostWorkspaceIsUTF8(t *testing.T) {
 	}
 }
 
-// The git root may be UTF-8 if the working directory is not.
+// The path of the git root must be UTF-8. The path of the working directory in it need not.
 func TestGitRootIsUTF8(t *testing.T) {
 	s := &config.Settings{}
 	s.Session.GitRoot = true

@@ -94,7 +94,8 @@ func Clients() []Client {
 	}
 }
 
-// inHome returns the path of a file in the directory that a variable names, else in one of the home directory.
+// inHome returns the path of a file in the directory that a variable names. Without the variable, it
+// is the path in a directory of the user's home.
 func inHome(variable, dir, file string) func(System) []string {
 	return func(s System) []string {
 		return []string{s.join(cmp.Or(s.Getenv(variable), s.join(s.Home, dir)), file)}

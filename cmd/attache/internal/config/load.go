@@ -271,7 +271,8 @@ func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 	return nil, false
 }
 
-// brokenLink returns the symbolic link because of which path does not exist, "" if there is none.
+// brokenLink returns the symbolic link, at path or above it, whose target does not exist. It returns ""
+// if there is no such link.
 func brokenLink(path string) string {
 	for ; ; path = filepath.Dir(path) {
 		_, err := os.Lstat(path)

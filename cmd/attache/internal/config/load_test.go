@@ -39,7 +39,7 @@ func configured(t *testing.T, text string, env ...string) (cli.Process, string) 
 	return cli.Process{Env: env, ConfigDir: dir}, file
 }
 
-// JSON has no way to write such a path: it would become another one.
+// A workspace path that is not UTF-8 is refused: in JSON it would become another path.
 func TestWorkspaceIsUTF8(t *testing.T) {
 	p, _ := configured(t, "")
 	if _, err := load(t, p, "--workspace", "/caf\xe9"); err == nil || !strings.Contains(err.Error(), "--workspace: is not UTF-8") {
@@ -47,7 +47,8 @@ func TestWorkspaceIsUTF8(t *testing.T) {
 	}
 }
 
-// A configuration that a broken link hides may have rules that enforce.
+// If the configuration file cannot be read because of a broken link, attache does not start: the file
+// may contain access rules.
 func TestBrokenLink(t *testing.T) {
 	for _, link := range []string{"attache/config.yaml", "attache"} {
 		p, file := configured(t, "")

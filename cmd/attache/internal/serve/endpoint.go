@@ -247,7 +247,8 @@ func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Ups
 	return p.Upstream(), nil
 }
 
-// stderr returns a writer for the stderr of a new process, which names the server if there are several.
+// stderr returns a writer for the stderr of a new process. If there are several servers, it writes the
+// name of the server before each line.
 func (e *endpoint) stderr() io.Writer {
 	if len(e.s.Servers) == 1 {
 		return e.s.stderr

@@ -362,8 +362,8 @@ func TestLogNamesClients(t *testing.T) {
 	}
 }
 
-// With several servers, each line of the log and of a server's stderr names the server, and the log does not
-// contain its secrets.
+// With several servers, each line of the log and of a server's stderr contains the name of the server. The
+// log does not contain its secrets.
 func TestLogNamesServers(t *testing.T) {
 	dir := t.TempDir()
 	file, keys := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "keys.yaml")
@@ -405,7 +405,7 @@ func TestLogNamesServers(t *testing.T) {
 	}
 }
 
-// Of the servers that a client calls in one conversation, one gives the briefing in its instructions.
+// If a client uses two servers in one conversation, only one of them gives the briefing.
 func TestInstructionsOfServers(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")

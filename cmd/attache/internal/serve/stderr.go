@@ -18,11 +18,11 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// A namedWriter puts a name in front of each line that one process writes.
+// A namedWriter writes a name before each line of one process.
 type namedWriter struct {
 	to      io.Writer
-	name    string // with what separates it from the line
-	midLine bool
+	name    string // including the separator
+	midLine bool   // the last byte written was not a line end
 }
 
 // Write implements io.Writer.
