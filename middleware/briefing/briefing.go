@@ -134,12 +134,11 @@ type ConnOptions struct {
 	Credential func(session string) string
 	// ClientProcess returns a name of the process that started this one and perhaps other
 	// servers of the same session, "" if that is unknown. It is called for clients that tell
-	// their servers nothing else about the session. nil means "".
+	// their servers nothing else about the session, and for instructions. nil means "".
 	ClientProcess func() string
 	// Server identifies the server within a session, for example by its command. Each process of the
 	// server has the same value. A server that gave the briefing in its instructions gives it again
-	// when it is started again in the session; with "" it does not. If two servers of a session have
-	// the same value, both give the briefing.
+	// when the session is resumed; with "" it does not.
 	Server string
 	// Carried, if not nil, is called with each briefing that a message carries.
 	Carried func(session, text string)

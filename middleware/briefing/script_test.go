@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,8 +49,8 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 
 // layer returns a briefing layer with its own connection, which adds a note for each warning.
 // how is a list of words separated by commas: the fault of the shared turns, and options of the
-// configuration. The notification "again" replaces the connection by that of a new process of the
-// same server, and "other" by that of another server.
+// configuration. A notification replaces the connection by that of a new process: "again" of the same
+// server, "other" of another server, and "resume" of the same server for another process of the client.
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
 	shared := &faultyTurns{Turns: turns}
 	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
@@ -73,11 +74,13 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 	}
 	var conn *briefing.Conn
 	var catalog *middleware.Catalog
+	client := 4711
 	start := func(server string) {
+		process := strconv.Itoa(client)
 		catalog = new(middleware.Catalog)
 		conn = briefing.Compile(o).Connect(briefing.ConnOptions{
 			Catalog:       catalog,
-			ClientProcess: func() string { return "4711" },
+			ClientProcess: func() string { return process },
 			Server:        server,
 			Log:           slog.New(warnings{s}),
 		})
@@ -89,6 +92,9 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 			case m.MethodIs("notifications/test/close"):
 				conn.Close()
 			case m.MethodIs("notifications/test/again"):
+				start("this")
+			case m.MethodIs("notifications/test/resume"):
+				client++
 				start("this")
 			case m.MethodIs("notifications/test/other"):
 				start("another")

@@ -29,8 +29,11 @@ type turn struct {
 	s       *session
 	key     string // in Options.Turns
 	userKey string // in Options.UserTurns; "" if other processes cannot have the session
-	ownKey  string // in Options.UserTurns: counts the briefings of this server; "" for none
 	tenant  string // for UserTurns
+
+	// Keys in Options.UserTurns for instructions, see instructionsTurn; "" for none.
+	serverKey  string // counts the briefings of this server
+	processKey string // the turn of this server in this process of the client
 }
 
 // turnOf returns the turn of s. suffix is for a channel with a turn of its own.
@@ -54,14 +57,18 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 	return t
 }
 
-// instructionsTurn returns the turn for the server's instructions. The client forgets them when the
-// process of the server ends. It starts the server again when it resumes the session, reconnects, or
-// begins another session that nothing names. Then the server that had the turn before must give the
-// briefing again, so ownKey counts how often this server gave it.
+// instructionsTurn returns the turn for the server's instructions, which the client forgets when the
+// process of the server ends. When the client resumes the session in another process, the server that
+// gave the briefing gives it again. If nothing names the session, the process of the client does, and it
+// may have several: there, the server gives the briefing each time it is started.
 func (c *Conn) instructionsTurn(view *sessionstate.Context, s *session, suffix string) turn {
 	t := c.turnOf(view, s, suffix)
-	if t.userKey != "" && c.o.Server != "" {
-		t.ownKey = t.userKey + "\nserver " + policy.Digest(c.o.Server)
+	if t.userKey == "" || c.o.Server == "" {
+		return t
+	}
+	t.serverKey = t.userKey + "\nserver " + policy.Digest(c.o.Server)
+	if view.Session.Source != sessionstate.None {
+		t.processKey = t.serverKey + "\nprocess " + c.o.ClientProcess()
 	}
 	return t
 }
@@ -89,8 +96,8 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	var unseenByAll int
 	taken := t.ask(func(ctx context.Context, turns sessionstate.Turns) (err error) {
 		ours, unseenByAll, err = turns.Take(ctx, t.userKey, o.TTL)
-		if err == nil && !ours && t.ownKey != "" {
-			ours, err = t.hadTurn(ctx, turns)
+		if err == nil && !ours && t.serverKey != "" {
+			ours, err = t.takeAgain(ctx, turns)
 		}
 		return err
 	})
@@ -108,14 +115,20 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	})
 }
 
-// hadTurn reports whether an earlier process of this server had the turn. [sessionstate.Turns] count
-// turns that were settled as Unseen, so each briefing is one such turn of ownKey.
-func (t turn) hadTurn(ctx context.Context, turns sessionstate.Turns) (bool, error) {
-	mine, times, err := turns.Take(ctx, t.ownKey, t.c.shared.o.TTL)
+// takeAgain reports whether this server may give the briefing again: an earlier process of the server
+// gave it, and none did for this process of the client. [sessionstate.Turns] count turns that were
+// settled as Unseen, so each briefing is one such turn of serverKey.
+func (t turn) takeAgain(ctx context.Context, turns sessionstate.Turns) (bool, error) {
+	ttl := t.c.shared.o.TTL
+	mine, times, err := turns.Take(ctx, t.serverKey, ttl)
 	if mine {
-		err = errors.Join(err, turns.Settle(ctx, t.ownKey, sessionstate.Open))
+		err = errors.Join(err, turns.Settle(ctx, t.serverKey, sessionstate.Open))
 	}
-	return times > 0, err
+	if err != nil || times == 0 || t.processKey == "" {
+		return times > 0, err
+	}
+	mine, _, err = turns.Take(ctx, t.processKey, ttl)
+	return mine, err
 }
 
 // sweep removes old turns from UserTurns, once per session. It runs when no reply waits for these
@@ -148,8 +161,11 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 	}
 	settled := t.ask(func(ctx context.Context, turns sessionstate.Turns) error {
 		err := turns.Settle(ctx, t.userKey, outcome)
-		if t.ownKey != "" && outcome == sessionstate.Seen {
-			err = errors.Join(err, turns.Settle(ctx, t.ownKey, sessionstate.Unseen))
+		if t.processKey != "" {
+			err = errors.Join(err, turns.Settle(ctx, t.processKey, outcome))
+		}
+		if t.serverKey != "" && outcome == sessionstate.Seen {
+			err = errors.Join(err, turns.Settle(ctx, t.serverKey, sessionstate.Unseen))
 		}
 		return err
 	})
