@@ -107,8 +107,8 @@ func (g *group) close() {
 	g.guard.close()
 }
 
-// adoptedTime is how long release waits until adopted processes, which were killed, have ended.
-const adoptedTime = 100 * time.Millisecond
+// adoptedTime is how long release waits at most until adopted processes, which were killed, have ended.
+const adoptedTime = time.Second
 
 // reapAdopted waits for the adopted processes of the group that have ended, and reports whether
 // others are still running. A process whose parent has ended is adopted by process 1, which in a
