@@ -181,11 +181,13 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 	}
 	server := append(slices.Clone(b.shared.Process.Args), b.shared.settings.Server.Name) // attache serve has several servers
 	o := briefing.ConnOptions{
-		Catalog:       &b.conn.catalog,
-		Credential:    b.conn.policyKey(b.shared),
-		ClientProcess: clientprocess.Name,
-		Server:        strings.Join(server, "\x00"),
-		Log:           b.log,
+		Catalog:    &b.conn.catalog,
+		Credential: b.conn.policyKey(b.shared),
+		Server:     strings.Join(server, "\x00"),
+		Log:        b.log,
+	}
+	if b.conn.Client == nil { // the clients of attache serve have not started it
+		o.ClientProcess = clientprocess.Name
 	}
 	if !b.shared.settings.DryRun { // in a dry run the client does not see the layer's version of a list
 		o.Memory, o.Results = &b.conn.briefed, &b.conn.results

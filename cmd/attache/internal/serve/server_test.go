@@ -405,27 +405,32 @@ func TestLogNamesServers(t *testing.T) {
 	}
 }
 
-// If a client uses two servers in one conversation, only one of them gives the briefing.
+// If a client uses two servers in one conversation, only one of them gives the briefing. If it names no
+// conversation, each of them does, even if attache knows that the client starts the servers of a session
+// itself: it has not started attache serve.
 func TestInstructionsOfServers(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "config.yaml")
-	attachetest.WriteFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship]\n")
-	attachetest.WriteFile(t, file, "policy: {dir: policies, scope: acme}\nbriefing: {channels: [instructions]}\n"+
-		"servers: {git: {server: {command: [none]}}, shop: {server: {command: [none]}}}\n")
-	s := startServers(t, io.Discard, file, "git", "shop")
-	defer s.close()
-	web := httptest.NewServer(s.handler())
-	defer web.Close()
-	body := strings.Replace(initialize, `"params":{`, `"params":{"_meta":{"sessionID":"c"},`, 1)
-	var briefed []string
-	for _, e := range s.endpoints {
-		e.start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
-		if _, got := (&runningService{s, web.URL + e.Path}).post(t, http.DefaultClient, body); strings.Contains(got, "SESSION CONTEXT") {
-			briefed = append(briefed, e.Path)
+	named := strings.Replace(initialize, `"params":{`, `"params":{"_meta":{"sessionID":"c"},`, 1)
+	gemini := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{},"clientInfo":{"name":"gemini-cli-mcp-client","version":"1"}`, 1)
+	for body, want := range map[string]int{named: 1, gemini: 2} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "config.yaml")
+		attachetest.WriteFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship]\n")
+		attachetest.WriteFile(t, file, "serve: {listen: '127.0.0.1:0'}\npolicy: {dir: policies, scope: acme}\nbriefing: {channels: [instructions]}\n"+
+			"servers: {git: {server: {command: [none]}}, shop: {server: {command: [none]}}}\n")
+		s := startServers(t, io.Discard, file, "git", "shop")
+		defer s.close()
+		web := httptest.NewServer(s.handler())
+		defer web.Close()
+		var briefed []string
+		for _, e := range s.endpoints {
+			e.start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
+			if _, got := (&runningService{s, web.URL + e.Path}).post(t, http.DefaultClient, body); strings.Contains(got, "SESSION CONTEXT") {
+				briefed = append(briefed, e.Path)
+			}
 		}
-	}
-	if len(briefed) != 1 {
-		t.Errorf("the briefing is in the instructions of %q", briefed)
+		if len(briefed) != want {
+			t.Errorf("after %s the briefing is in the instructions of %q", body, briefed)
+		}
 	}
 }
 
