@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,7 +49,8 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 // layer returns a briefing layer with its own connection, which adds a note for each warning.
 // how is a list of words separated by commas: the fault of the shared turns, and options of the
 // configuration. A notification replaces the connection by that of a new process: "again" of the same
-// server, "other" of another server, and "resume" of the same server for another process of the client.
+// server, "other" of another server, and "resume" of the same server for another process of the client,
+// which is not known with "unknown".
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
 	shared := &faultyTurns{Turns: turns}
 	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
@@ -74,9 +74,9 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 	}
 	var conn *briefing.Conn
 	var catalog *middleware.Catalog
-	client := 4711
+	client := "4711"
 	start := func(server string) {
-		process := strconv.Itoa(client)
+		process := client
 		catalog = new(middleware.Catalog)
 		conn = briefing.Compile(o).Connect(briefing.ConnOptions{
 			Catalog:       catalog,
@@ -94,7 +94,10 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 			case m.MethodIs("notifications/test/again"):
 				start("this")
 			case m.MethodIs("notifications/test/resume"):
-				client++
+				client += "1"
+				start("this")
+			case m.MethodIs("notifications/test/unknown"):
+				client = ""
 				start("this")
 			case m.MethodIs("notifications/test/other"):
 				start("another")

@@ -60,15 +60,16 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 // instructionsTurn returns the turn for the server's instructions, which the client forgets when the
 // process of the server ends. When the client resumes the session in another process, the server that
 // gave the briefing gives it again. If nothing names the session, the process of the client does, and it
-// may have several: there, the server gives the briefing each time it is started.
+// may have several. Then, and if that process is unknown, the server gives the briefing each time it is
+// started.
 func (c *Conn) instructionsTurn(view *sessionstate.Context, s *session, suffix string) turn {
 	t := c.turnOf(view, s, suffix)
 	if t.userKey == "" || c.o.Server == "" {
 		return t
 	}
 	t.serverKey = t.userKey + "\nserver " + policy.Digest(c.o.Server)
-	if view.Session.Source != sessionstate.None {
-		t.processKey = t.serverKey + "\nprocess " + c.o.ClientProcess()
+	if process := c.o.ClientProcess(); process != "" && view.Session.Source != sessionstate.None {
+		t.processKey = t.serverKey + "\nprocess " + process
 	}
 	return t
 }
