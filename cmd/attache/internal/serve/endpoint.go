@@ -250,10 +250,11 @@ func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Ups
 // stderr returns a writer for the stderr of a new process. If there are several servers, it writes the
 // name of the server before each line.
 func (e *endpoint) stderr() io.Writer {
-	if len(e.s.Servers) == 1 {
-		return e.s.stderr
+	w := &processStderr{to: &e.s.stderr}
+	if len(e.s.Servers) > 1 {
+		w.name = e.Settings.Server.Name + ": "
 	}
-	return &namedWriter{to: e.s.stderr, name: e.Settings.Server.Name + ": "}
+	return w
 }
 
 // conversation returns the key of the session that a request belongs to, so that requests with

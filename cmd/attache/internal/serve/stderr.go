@@ -5,37 +5,39 @@ import (
 	"sync"
 )
 
-// A lineWriter serialises writes to the stderr that many processes share.
-type lineWriter struct {
-	mu sync.Mutex
+// A sharedStderr is the stderr that many processes share.
+type sharedStderr struct {
 	to io.Writer
+
+	mu   sync.Mutex     // held during writes
+	open *processStderr // the process whose line is not complete, nil for none
+}
+
+// A processStderr writes the stderr of one process, with a name before each line. If another process
+// writes before a line is complete, the rest of it becomes a line of its own.
+type processStderr struct {
+	to   *sharedStderr
+	name string // including the separator, "" for none
 }
 
 // Write implements io.Writer.
-func (w *lineWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.to.Write(b)
-}
-
-// A namedWriter writes a name before each line of one process.
-type namedWriter struct {
-	to      io.Writer
-	name    string // including the separator
-	midLine bool   // the last byte written was not a line end
-}
-
-// Write implements io.Writer.
-func (w *namedWriter) Write(b []byte) (int, error) {
+func (w *processStderr) Write(b []byte) (int, error) {
+	w.to.mu.Lock()
+	defer w.to.mu.Unlock()
 	var named []byte
 	for _, c := range b {
-		if !w.midLine {
+		if w.to.open != w {
+			if w.to.open != nil {
+				named = append(named, '\n')
+			}
 			named = append(named, w.name...)
+			w.to.open = w
 		}
-		named = append(named, c)
-		w.midLine = c != '\n'
+		if named = append(named, c); c == '\n' {
+			w.to.open = nil
+		}
 	}
-	if _, err := w.to.Write(named); err != nil {
+	if _, err := w.to.to.Write(named); err != nil {
 		return 0, err
 	}
 	return len(b), nil
