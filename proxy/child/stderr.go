@@ -240,6 +240,8 @@ func (c *stderrCopy) finish(t time.Time) {
 	closesBy(c.drained, t.Add(flushAtLeast))
 	if !closesBy(c.flushed, later(t, time.Now().Add(flushAtLeast))) {
 		c.giveUp(0)
+		// If the reader waited for the sink, it now reads the rest, for the tail.
+		closesBy(c.drained, time.Now().Add(flushAtLeast))
 	}
 }
 

@@ -120,6 +120,19 @@ func TestStderrFloodWithABlockedSink(t *testing.T) {
 	}
 }
 
+// The tail is complete even if the process ends while the copy waits for the sink.
+func TestTailWithABlockedSink(t *testing.T) {
+	sink := newBlockedSink()
+	defer close(sink.open)
+	o := sh("seq 1 22000 >&2; exit 6") // more than the queue holds, and less than with the pipe
+	o.Stderr, o.Drain = sink, 20*time.Millisecond
+	p := start(t, o)
+	p.Wait()
+	if tail := p.Tail(); len(tail) != 20 || tail[19] != "22000" {
+		t.Errorf("tail %q", tail)
+	}
+}
+
 // After a blocked write, the copy continues at the beginning of a line, and Dropped is correct.
 func TestStderrAfterABlockedWrite(t *testing.T) {
 	const flood = 300000
