@@ -16,7 +16,7 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range toolresult.Clients() {
-		if c.Measured == "" || !strings.Contains(string(page), "(`"+c.Name+"`)") {
+		if c.Measured == "" || !strings.Contains(string(page), "(`"+c.Name+"`") {
 			t.Errorf("%s: measured %q; or docs/briefing.md has no row for it", c.Name, c.Measured)
 		}
 		if c.StructuredAlone && c.Content {
