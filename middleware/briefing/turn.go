@@ -118,13 +118,11 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 
 // takeAgain reports whether this server may give the briefing again: an earlier process of the server
 // gave it, and none did for this process of the client. [sessionstate.Turns] count turns that were
-// settled as Unseen, so each briefing is one such turn of serverKey.
-func (t turn) takeAgain(ctx context.Context, turns sessionstate.Turns) (bool, error) {
+// settled as Unseen, so each briefing is one such turn of serverKey. Only this count is used, so the turn
+// is not settled here.
+func (t turn) takeAgain(ctx context.Context, turns sessionstate.Turns) (mine bool, err error) {
 	ttl := t.c.shared.o.TTL
-	mine, times, err := turns.Take(ctx, t.serverKey, ttl)
-	if mine {
-		err = errors.Join(err, turns.Settle(ctx, t.serverKey, sessionstate.Open))
-	}
+	_, times, err := turns.Take(ctx, t.serverKey, ttl)
 	if err != nil || times == 0 || t.processKey == "" {
 		return times > 0, err
 	}
