@@ -49,8 +49,8 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 // layer returns a briefing layer with its own connection, which adds a note for each warning.
 // how is a list of words separated by commas: the fault of the shared turns, and options of the
 // configuration. A notification replaces the connection by that of a new process: "again" of the same
-// server, "other" of another server, and "resume" of the same server for another process of the client,
-// which is not known with "unknown".
+// server, "other" of another server, "resume" of the same server for another process of the client, and
+// "unknown" of the same server for a client whose process is not known.
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
 	shared := &faultyTurns{Turns: turns}
 	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}

@@ -59,9 +59,9 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 
 // instructionsTurn returns the turn for the server's instructions, which the client forgets when the
 // process of the server ends. When the client resumes the session in another process, the server that
-// gave the briefing gives it again. If nothing names the session, the process of the client does, and it
-// may have several. Then, and if that process is unknown, the server gives the briefing each time it is
-// started.
+// gave the briefing gives it again. It does so once in each process of the client, or each time it is
+// started if that process is unknown, or if only the process identifies the session: such a process may
+// have several sessions.
 func (c *Conn) instructionsTurn(view *sessionstate.Context, s *session, suffix string) turn {
 	t := c.turnOf(view, s, suffix)
 	if t.userKey == "" || c.o.Server == "" {
@@ -118,8 +118,8 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 
 // takeAgain reports whether this server may give the briefing again: an earlier process of the server
 // gave it, and none did for this process of the client. [sessionstate.Turns] count turns that were
-// settled as Unseen, so each briefing is one such turn of serverKey. Only this count is used, so the turn
-// is not settled here.
+// settled as Unseen, so the count of serverKey is the number of briefings. takeAgain needs only the
+// count, so it does not settle serverKey.
 func (t turn) takeAgain(ctx context.Context, turns sessionstate.Turns) (mine bool, err error) {
 	ttl := t.c.shared.o.TTL
 	_, times, err := turns.Take(ctx, t.serverKey, ttl)

@@ -241,7 +241,7 @@ func TestKeysWarnings(t *testing.T) {
 		{"{}\n", "there are keys now, but clients need none until attache is started again"},
 	} {
 		var out bytes.Buffer
-		r := startLogging(t, slog.New(slog.NewTextHandler(&lineWriter{to: &out}, nil)), test.config)
+		r := startLogging(t, slog.New(slog.NewTextHandler(locked(&out), nil)), test.config)
 		if e := r.endpoints[0]; test.config == "{}\n" {
 			if _, _, err := identity.Create(e.Settings.Identity.KeysFile, identity.Attributes{User: "ada"}, "", 0, time.Now()); err != nil {
 				t.Fatal(err)
@@ -259,7 +259,7 @@ func TestKeysWarnings(t *testing.T) {
 // not warn of the missing file.
 func TestTokensWithoutKeyFile(t *testing.T) {
 	var out bytes.Buffer
-	r := startLogging(t, slog.New(slog.NewTextHandler(&lineWriter{to: &out}, nil)), `identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}`)
+	r := startLogging(t, slog.New(slog.NewTextHandler(locked(&out), nil)), `identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}`)
 	if resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer atk_a_b"); resp.StatusCode != 401 {
 		t.Error(resp.Status, body)
 	}
@@ -405,9 +405,9 @@ func TestLogNamesServers(t *testing.T) {
 	}
 }
 
-// If a client uses two servers in one conversation, only one of them gives the briefing. If it names no
-// conversation, each of them does, even if attache knows that the client starts the servers of a session
-// itself: it has not started attache serve.
+// If a client names its conversation, only one of two servers gives the briefing. If it does not, each
+// server does. This is also true of Gemini CLI, where servers over stdio know the session by their parent
+// process: Gemini CLI has not started attache serve.
 func TestInstructionsOfServers(t *testing.T) {
 	named := strings.Replace(initialize, `"params":{`, `"params":{"_meta":{"sessionID":"c"},`, 1)
 	gemini := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{},"clientInfo":{"name":"gemini-cli-mcp-client","version":"1"}`, 1)
@@ -437,7 +437,7 @@ func TestInstructionsOfServers(t *testing.T) {
 // startServers returns a service for the named servers in a configuration file.
 func startServers(t *testing.T, out io.Writer, file string, names ...string) *service {
 	t.Helper()
-	stderr := &lineWriter{to: out}
+	stderr := locked(out)
 	p := cli.Process{Args: []string{"serve"}, Env: []string{"ATTACHE_CONFIG=" + file}, StateDir: t.TempDir(), Stderr: stderr}
 	settings := attachetest.Load(t, p)
 	o := Options{Process: p, Settings: settings, Log: logging.New(p, settings, stderr)}

@@ -14,7 +14,7 @@ type sharedStderr struct {
 }
 
 // A processStderr writes the stderr of one process, with a name before each line. If another process
-// writes before a line is complete, the rest of it becomes a line of its own.
+// writes while a line is incomplete, the line ends there, and its rest begins a new line.
 type processStderr struct {
 	to   *sharedStderr
 	name string // including the separator, "" for none

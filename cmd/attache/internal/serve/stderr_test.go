@@ -3,25 +3,14 @@ package serve
 import (
 	"bytes"
 	"io"
-	"sync"
 	"testing"
 )
 
-// A lineWriter serialises writes.
-type lineWriter struct {
-	mu sync.Mutex
-	to io.Writer
-}
+// locked returns a writer to w that several goroutines may use.
+func locked(w io.Writer) io.Writer { return &processStderr{to: &sharedStderr{to: w}} }
 
-// Write implements io.Writer.
-func (w *lineWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.to.Write(b)
-}
-
-// Each line is named once, even if it arrives in parts. Lines of several processes are not mixed, not
-// even if one of them is incomplete.
+// Each line begins with the name of its process, once, even if the line arrives in parts. A line of
+// another process is never appended to an incomplete one.
 func TestStderrOfProcesses(t *testing.T) {
 	var out bytes.Buffer
 	shared := &sharedStderr{to: &out}
