@@ -1,6 +1,9 @@
 package briefing
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // maxMissed is the number of results of a session without the briefing at which attache logs a
 // warning: a server can shape its results so that none can carry the text.
@@ -10,10 +13,12 @@ const maxMissed = 3
 const maxMissedSessions = 1_000
 
 // Memory holds the sessions of a connection that had results, but none that is known to have
-// shown the briefing to the model. The zero value is empty.
+// shown the briefing to the model, and the timer of [turn.keep]. The zero value is empty.
 type Memory struct {
 	mu       sync.Mutex
 	sessions map[string]missedSession
+	keep     *time.Timer // see turn.keep; nil for none
+	closed   bool
 }
 
 // A missedSession is a session whose model may not have seen its briefing.
@@ -56,6 +61,10 @@ func (c *Conn) forgetMissed(session string) {
 func (c *Conn) Close() {
 	c.o.Memory.mu.Lock()
 	defer c.o.Memory.mu.Unlock()
+	c.o.Memory.closed = true
+	if c.o.Memory.keep != nil {
+		c.o.Memory.keep.Stop()
+	}
 	for _, m := range c.o.Memory.sessions {
 		if m.results < maxMissed {
 			c.warnings.once("the session ended and the model may not have seen the briefing: " + m.why +

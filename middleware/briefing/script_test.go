@@ -73,10 +73,14 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 		}
 	}
 	var conn *briefing.Conn
+	running := map[string]*briefing.Conn{} // by server
 	var catalog *middleware.Catalog
 	client := "4711"
 	start := func(server string) {
 		process := client
+		if earlier := running[server]; earlier != nil {
+			earlier.Close()
+		}
 		catalog = new(middleware.Catalog)
 		conn = briefing.Compile(o).Connect(briefing.ConnOptions{
 			Catalog:       catalog,
@@ -84,6 +88,7 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 			Server:        server,
 			Log:           slog.New(warnings{s}),
 		})
+		running[server] = conn
 	}
 	start("this")
 	return middleware.Layer{Name: "briefing", Wrap: func(next middleware.Handler) middleware.Handler {

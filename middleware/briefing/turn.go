@@ -130,6 +130,31 @@ func (t turn) takeAgain(ctx context.Context, turns sessionstate.Turns) (mine boo
 	return mine, err
 }
 
+// keep records the use of serverKey and processKey until the connection ends, so that they outlast a
+// session that is used for longer than TTL. Only this process knows them; userKey is used by the calls
+// of the other servers.
+func (t turn) keep() {
+	m, every := t.c.o.Memory, t.c.shared.o.TTL/4
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.keep != nil {
+		m.keep.Stop() // another session of the connection
+	}
+	if m.closed {
+		return
+	}
+	m.keep = time.AfterFunc(every, func() {
+		<-t.ask(func(ctx context.Context, turns sessionstate.Turns) error {
+			err := turns.Settle(ctx, t.serverKey, sessionstate.Open)
+			if t.processKey != "" {
+				err = errors.Join(err, turns.Settle(ctx, t.processKey, sessionstate.Open))
+			}
+			return err
+		}).done
+		t.keep()
+	})
+}
+
 // sweep removes old turns from UserTurns, once per session. It runs when no reply waits for these
 // turns, because there may be only one connection to them. If it fails, another session sweeps.
 func (t turn) sweep() {
@@ -172,6 +197,9 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 		if err != nil {
 			t.c.stopSharing(err)
 			return nil
+		}
+		if t.serverKey != "" && outcome == sessionstate.Seen {
+			t.keep()
 		}
 		t.sweep()
 		return nil
