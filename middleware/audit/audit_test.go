@@ -168,9 +168,8 @@ func play(t *testing.T, text string) string {
 	synctest.Test(t, func(t *testing.T) {
 		log, path := newLog(t, nil)
 		a := newAudit(t, everything(log))
-		traces := trace.Compile(trace.Options{})
 		s := proxytest.Setup{Options: proxy.Options{
-			Layers: []middleware.Layer{traces.Connect(trace.ConnOptions{}).Layer(), a.Layer(), inside()},
+			Layers: []middleware.Layer{trace.New(trace.Options{}).Layer(), a.Layer(), inside()},
 			Aside:  func(f proxy.Aside) { a.Aside(f.Message, f.Why, f.Code, nil) },
 		}}.Start(t)
 		for line := range strings.Lines(text) {

@@ -23,7 +23,7 @@ func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"listen": listen,
 		"trace": func(_ *proxytest.Session, arg string) middleware.Layer {
-			l := connect(options[arg], trace.ConnOptions{})
+			l := trace.New(options[arg])
 			l.FixIDs()
 			return l.Layer()
 		},
@@ -33,12 +33,7 @@ func TestScripts(t *testing.T) {
 	}}.Play(t, "testdata/*.txt")
 }
 
-// connect returns the layer under test for one connection.
-func connect(o trace.Options, c trace.ConnOptions) *trace.Conn {
-	shared := trace.Compile(o)
-	return shared.Connect(c)
-}
-
+// seen adds a note with the trace of each request.
 func seen(s *proxytest.Session, _ string) middleware.Layer {
 	return middleware.Layer{Name: "seen", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -71,7 +66,7 @@ func spans(t *testing.T, s *proxytest.Session, arg string) middleware.Layer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return connect(trace.Options{Telemetry: telemetry, Propagate: arg == "propagate", DryRun: arg == "dry"}, trace.ConnOptions{}).Layer()
+	return trace.New(trace.Options{Telemetry: telemetry, Propagate: arg == "propagate", DryRun: arg == "dry"}).Layer()
 }
 
 // A noter adds a note for each span that ends.

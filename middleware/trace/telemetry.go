@@ -76,20 +76,20 @@ func (t *Telemetry) ServerRestarted() {
 // The sampler decides whether the span is recorded.
 func (t *Telemetry) start(c *Conn, call *middleware.Call, m *wire.Message, client clientTrace) traceparent {
 	name, attributes := target(m)
-	s := &span{t: t, open: c.open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport)}
+	s := &span{t: t, open: c.o.Open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport)}
 	s.ctx = remote(client)
 	s.otel = oteltrace.SpanFromContext(context.Background()) // a span that does nothing
 	if t.tracer != nil {
 		attributes := append(s.target[:len(s.target):len(s.target)], s.transport, requestIDKey.String(clip(idText(m.ID()))))
 		options := []oteltrace.SpanStartOption{oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...)}
-		if carrier := c.carrier(m.ID()); client.parent == "" {
+		if carrier := c.o.Carrier(m.ID()); client.parent == "" {
 			s.ctx = oteltrace.ContextWithSpanContext(s.ctx, carrier)
 		} else if carrier.IsValid() {
 			options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: carrier}))
 		}
 		s.ctx, s.otel = t.tracer.Start(s.ctx, name, options...)
 	}
-	c.open.add(s)
+	c.o.Open.add(s)
 	t.inFlight.Add(s.ctx, 1, metric.WithAttributes(t.server...))
 	call.Listen(false, s.note)
 	call.OnReply(s.reply)

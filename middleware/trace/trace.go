@@ -58,7 +58,7 @@ const (
 	stateKey  = "tracestate"
 )
 
-// Options configure the layer of all connections. The zero value attaches the client's
+// Options configure the layer of one connection. The zero value attaches the client's
 // trace to calls and edits nothing.
 type Options struct {
 	// Propagate makes each call a child span in the request to the server.
@@ -69,19 +69,6 @@ type Options struct {
 	Telemetry *Telemetry
 	// Log receives messages about requests that could not be edited; nil discards them.
 	Log *slog.Logger
-}
-
-// A Shared is the layer with one configuration, for all connections.
-type Shared struct{ o Options }
-
-// Compile returns the layer for all connections.
-func Compile(o Options) *Shared {
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Shared{o}
-}
-
-// ConnOptions configure the layer of one connection.
-type ConnOptions struct {
 	// Open holds the spans of the calls in flight across configuration reloads; nil means a
 	// new one.
 	Open *OpenSpans
@@ -98,18 +85,16 @@ type ConnOptions struct {
 // A Conn is the layer of one connection.
 type Conn struct {
 	o         Options
-	open      *OpenSpans
-	carrier   func(id []byte) oteltrace.SpanContext // see ConnOptions.Carrier; not nil
-	transport string                                // of requests, as the conventions name it
-	replayed  func(id []byte) string                // see ConnOptions.Replayed; may be nil
-	newID     func(length int) string               // replaced in tests
+	transport string                  // of requests, as the conventions name it
+	newID     func(length int) string // replaced in tests
 }
 
-// Connect returns the layer of one connection.
-func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{o: s.o, open: cmp.Or(o.Open, new(OpenSpans)), carrier: o.Carrier, transport: "tcp", replayed: o.Replayed, newID: randomID}
+// New returns the layer of one connection.
+func New(o Options) *Conn {
+	c := &Conn{o: o, transport: "tcp", newID: randomID}
+	c.o.Log, c.o.Open = cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Open, new(OpenSpans))
 	if o.Carrier == nil {
-		c.carrier, c.transport = func([]byte) oteltrace.SpanContext { return oteltrace.SpanContext{} }, "pipe"
+		c.o.Carrier, c.transport = func([]byte) oteltrace.SpanContext { return oteltrace.SpanContext{} }, "pipe"
 	}
 	if o.Replayed != nil {
 		random := rand.NewChaCha8([32]byte{1})
@@ -130,7 +115,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 		case m.Kind() == wire.Request:
 			c.request(ctx, m)
 		case m.MethodIs("notifications/cancelled"):
-			c.open.cancel(m.Get("params", "requestId").Raw)
+			c.o.Open.cancel(m.Get("params", "requestId").Raw)
 		}
 		return next(ctx, m)
 	}
@@ -184,8 +169,8 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 
 // newSpan returns a new span for a request, or the recorded one in a replay.
 func (c *Conn) newSpan(m *wire.Message, client clientTrace) traceparent {
-	if c.replayed != nil {
-		recorded, ok := parse(c.replayed(m.ID()))
+	if c.o.Replayed != nil {
+		recorded, ok := parse(c.o.Replayed(m.ID()))
 		if ok && (client.parent == "" || client.parent.traceID() == recorded.traceID()) {
 			return recorded
 		}

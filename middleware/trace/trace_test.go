@@ -54,7 +54,7 @@ func last(context.Context, *wire.Message) error { return nil }
 func TestClose(t *testing.T) {
 	telemetry, spans, reader := observed(t)
 	var open trace.OpenSpans
-	h := middleware.Chain(last, connect(trace.Options{Telemetry: telemetry}, trace.ConnOptions{Open: &open}).Layer())
+	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry, Open: &open}).Layer())
 	var calls [3]middleware.Call
 	for i := range calls {
 		calls[i].Reset(nil, true)
@@ -88,9 +88,8 @@ func TestClose(t *testing.T) {
 // the same id.
 func TestCancelOfAnotherConnection(t *testing.T) {
 	telemetry, spans, _ := observed(t)
-	shared := trace.Compile(trace.Options{Telemetry: telemetry})
-	one := middleware.Chain(last, shared.Connect(trace.ConnOptions{}).Layer())
-	other := middleware.Chain(last, shared.Connect(trace.ConnOptions{}).Layer())
+	one := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
+	other := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
 	var call, none middleware.Call
 	call.Reset(nil, true)
 	request(t, one, &call, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
@@ -110,7 +109,7 @@ func TestCancelOfAnotherConnection(t *testing.T) {
 func TestBothDirections(t *testing.T) {
 	telemetry, spans, reader := observed(t)
 	var open trace.OpenSpans
-	h := middleware.Chain(last, connect(trace.Options{Telemetry: telemetry, Propagate: true}, trace.ConnOptions{Open: &open}).Layer())
+	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry, Propagate: true, Open: &open}).Layer())
 	const n = 200
 	calls := make([]middleware.Call, n)
 	sent := make(chan int, n)
@@ -165,7 +164,7 @@ func sum(t *testing.T, reader *sdkmetric.ManualReader, name string) (n int64) {
 // A request that would become too long passes unchanged, and its trace is then the one that
 // the server receives.
 func TestTooLongToEdit(t *testing.T) {
-	h := middleware.Chain(last, connect(trace.Options{Propagate: true}, trace.ConnOptions{}).Layer())
+	h := middleware.Chain(last, trace.New(trace.Options{Propagate: true}).Layer())
 	head, tail := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":"`, `"}}}`
 	var call middleware.Call
 	call.Reset(nil, true)
@@ -183,7 +182,7 @@ func TestTooLongToEdit(t *testing.T) {
 
 // A request without trace context costs no allocation, so that every chain can have the layer.
 func TestNoAllocations(t *testing.T) {
-	h := middleware.Chain(last, connect(trace.Options{}, trace.ConnOptions{}).Layer())
+	h := middleware.Chain(last, trace.New(trace.Options{}).Layer())
 	for _, frame := range plainFrames() {
 		var m wire.Message
 		var s wire.Scanner
@@ -228,7 +227,7 @@ func BenchmarkTrace(b *testing.B) {
 		{"exported", trace.Options{Propagate: true, Telemetry: telemetry}, traced},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			h := middleware.Chain(last, connect(bench.o, trace.ConnOptions{}).Layer())
+			h := middleware.Chain(last, trace.New(bench.o).Layer())
 			if bench.name == "no layer" {
 				h = last
 			}

@@ -27,7 +27,7 @@ type ConnOptions struct {
 	// IDPrefix begins the ids of attache's requests if the session is recorded or replayed;
 	// if it is empty, the relay chooses one.
 	IDPrefix string
-	// Replayed returns the spans of a replayed session; see trace.ConnOptions.
+	// Replayed returns the spans of a replayed session; see trace.Options.
 	Replayed func(id []byte) string
 	// Status, if not nil, counts what the layers do.
 	Status *status.Recorder

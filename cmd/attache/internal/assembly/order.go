@@ -89,11 +89,15 @@ type builder struct {
 // trace returns the layer even if nothing is configured, because it also adds a client's trace id
 // to the log and the audit.
 func (b *builder) trace() (middleware.Layer, bool) {
-	o := trace.ConnOptions{Open: &b.conn.spans, Replayed: b.conn.Replayed}
+	s := b.shared.settings
+	o := trace.Options{
+		Propagate: s.Trace.Propagate, DryRun: s.DryRun, Telemetry: b.shared.Telemetry, Log: b.shared.Log,
+		Open: &b.conn.spans, Replayed: b.conn.Replayed,
+	}
 	if client := b.conn.Client; client != nil {
 		o.Carrier = client.Span
 	}
-	return b.shared.trace.Connect(o).Layer(), true
+	return trace.New(o).Layer(), true
 }
 
 // audit returns a layer that enforces if the audit is required but no records are written, so that

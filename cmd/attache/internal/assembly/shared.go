@@ -72,7 +72,6 @@ type Shared struct {
 	scrub         *scrubbers      // nil without an audit
 	scrubber      func() *record.Scrubber
 
-	trace     *trace.Shared
 	dryRun    *dryrun.Shared
 	rewrite   *rewrite.Shared   // nil without rules
 	access    *access.Shared    // nil if every call is allowed
@@ -149,7 +148,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	if settings.DryRun {
 		s.log = dryrun.Mark(p.Log)
 	}
-	s.compileTrace()
+	s.dryRun = dryrun.Compile(dryrun.Options{Show: s.showMember, Log: s.Log})
 	for _, step := range []func(*Shared) error{
 		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
 	} {
@@ -162,14 +161,6 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 
 // redactLog makes the log hide the secrets known so far.
 func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
-
-// compileTrace compiles the layers trace and dry run.
-func (s *Shared) compileTrace() {
-	s.trace = trace.Compile(trace.Options{
-		Propagate: s.settings.Trace.Propagate, DryRun: s.settings.DryRun, Telemetry: s.Telemetry, Log: s.Log,
-	})
-	s.dryRun = dryrun.Compile(dryrun.Options{Show: s.showMember, Log: s.Log})
-}
 
 // compileCapture compiles the capture layer, whose settings do not change until the process ends.
 func (s *Shared) compileCapture() (err error) {

@@ -42,9 +42,8 @@ func TestTelemetryEnds(t *testing.T) {
 	defer close(never)
 	p := cli.Process{Env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Stderr: io.Discard}
 	tel := Start(p, "", "", slog.New(slog.DiscardHandler))
-	shared := trace.Compile(trace.Options{Telemetry: tel.Recorder()})
 	var open trace.OpenSpans
-	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, shared.Connect(trace.ConnOptions{Open: &open}).Layer())
+	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, trace.New(trace.Options{Telemetry: tel.Recorder(), Open: &open}).Layer())
 	var call middleware.Call
 	call.Reset(nil, true)
 	m := wire.NewRequest(wire.Client, []byte("1"), "ping", nil)
