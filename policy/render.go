@@ -27,15 +27,16 @@ const (
 func Render(e Effective, maxBytes int) string {
 	b := blockOf(e)
 	total := len(b.policies) + len(b.objectives)
-	if maxBytes <= 0 || total == 0 || b.length(total, "") <= maxBytes {
-		return b.text(total, "")
+	whole := b.text(total, "")
+	if maxBytes <= 0 || total == 0 || len(whole) <= maxBytes {
+		return whole
 	}
 	note := func(left int) string {
 		return fmt.Sprintf("(%d more left out: the limit is %d bytes)", left, maxBytes)
 	}
 	// Omitting an item shortens the block by more than the number in the note can grow, so a
 	// binary search finds the smallest number.
-	left := sort.Search(total, func(left int) bool { return b.length(total-left, note(left)) <= maxBytes })
+	left := sort.Search(total, func(left int) bool { return len(b.text(total-left, note(left))) <= maxBytes })
 	return b.text(total-left, note(left))
 }
 
@@ -72,25 +73,6 @@ func blockOf(e Effective) block {
 		}
 	}
 	return b
-}
-
-// length returns len(b.text(count, note)).
-func (b block) length(count int, note string) int {
-	policies := b.policies[:min(count, len(b.policies))]
-	objectives := b.objectives[:count-len(policies)]
-	n := len(b.text(0, note))
-	if count > 0 && note == "" {
-		n -= len(nothingSet + "\n\n")
-	}
-	for i, lines := range [][]string{policies, objectives} {
-		if len(lines) > 0 {
-			n += len([]string{"Policies:", "Objectives:"}[i] + "\n\n")
-		}
-		for _, line := range lines {
-			n += len(line) + len("\n")
-		}
-	}
-	return n
 }
 
 // text returns the text of the block with the first count items and the note, if not empty.
