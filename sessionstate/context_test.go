@@ -48,7 +48,7 @@ func TestLookup(t *testing.T) {
 		if !ok || !sessionstate.KnownPath(path) {
 			t.Errorf("%s is one of KnownPaths, but unknown", path)
 		}
-		got[path] = fact.String()
+		got[path] = fmt.Sprintf("%s (%s: %s)", fact.Value, fact.Source, fact.From)
 
 		if fact, ok := (*sessionstate.Context)(nil).Lookup(path); !ok || fact != (sessionstate.Fact{}) {
 			t.Errorf("nil.Lookup(%s) = %v, %v; want an empty fact of a known path", path, fact, ok)
@@ -223,7 +223,7 @@ func ExampleContext_Lookup() {
 	c = c.WithWorkspace(sessionstate.Fact{Value: "/etc", Source: sessionstate.RequestMeta, From: `_meta["orbit.workspace"]`})
 
 	workspace, _ := c.Lookup("session.workspace.path")
-	fmt.Println(workspace)
+	fmt.Println(workspace.Value, "from", workspace.From)
 	// Output:
-	// /home/ada/app (operator: --workspace)
+	// /home/ada/app from --workspace
 }

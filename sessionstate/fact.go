@@ -53,17 +53,6 @@ type Fact struct {
 // Empty reports whether the fact is absent.
 func (f Fact) Empty() bool { return f.Value == "" }
 
-// String returns the value with its source, for explanations.
-func (f Fact) String() string {
-	if f.Empty() {
-		return "(absent)"
-	}
-	if f.From == "" {
-		return f.Value + " (" + f.Source.String() + ")"
-	}
-	return f.Value + " (" + f.Source.String() + ": " + f.From + ")"
-}
-
 // Better returns the one of a and b with the more trusted source, or b, the later one, if
 // both are equally trusted. An absent fact never wins over a present one.
 func Better(a, b Fact) Fact {

@@ -58,22 +58,6 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-func TestFactString(t *testing.T) {
-	tests := []struct {
-		fact sessionstate.Fact
-		want string
-	}{
-		{sessionstate.Fact{Source: sessionstate.Operator}, "(absent)"},
-		{sessionstate.Fact{Value: "/w", Source: sessionstate.Roots}, "/w (roots)"},
-		{sessionstate.Fact{Value: "/w", Source: sessionstate.Operator, From: "--workspace"}, "/w (operator: --workspace)"},
-	}
-	for _, test := range tests {
-		if got := test.fact.String(); got != test.want {
-			t.Errorf("String() = %q, want %q", got, test.want)
-		}
-	}
-}
-
 func TestNormalizeTrust(t *testing.T) {
 	tests := map[string]string{
 		"":          "",

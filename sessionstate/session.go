@@ -135,10 +135,3 @@ func (t *Sessions) weigh(s *Session) {
 		t.entries.weigh(at.Value.(*entry[*Session]), s.size())
 	}
 }
-
-// Len returns the number of sessions in the table. Expired ones count until the next Get.
-func (t *Sessions) Len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.entries.byKey)
-}

@@ -22,14 +22,6 @@ const (
 	Unseen
 )
 
-// String returns the outcome's name.
-func (o Outcome) String() string {
-	if o <= Unseen {
-		return [...]string{"open", "seen", "unseen"}[o]
-	}
-	return "unknown outcome"
-}
-
 // Lease is how long a caller may hold a turn before it settles it. Then the turn is free again,
 // because the holder may have died.
 const Lease = time.Minute

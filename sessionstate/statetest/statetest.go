@@ -90,7 +90,7 @@ func (s *subject) take(key string, want bool) {
 func (s *subject) settle(key string, o sessionstate.Outcome) {
 	s.t.Helper()
 	if err := s.turns.Settle(s.t.Context(), key, o); err != nil {
-		s.t.Fatalf("Settle(%.40q, %v): %v", key, o, err)
+		s.t.Fatalf("Settle(%.40q, %d): %v", key, o, err)
 	}
 }
 
