@@ -8,19 +8,11 @@ import (
 // warnings logs each text once.
 type warnings struct {
 	log    *slog.Logger
-	mu     sync.Mutex
-	logged map[string]bool // bounded, because the texts are those of this package
+	logged sync.Map // of texts; bounded, because they are those of this package
 }
 
 func (w *warnings) once(text string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.logged[text] {
-		return
+	if _, logged := w.logged.LoadOrStore(text, true); !logged {
+		w.log.Warn(text, args...)
 	}
-	if w.logged == nil {
-		w.logged = map[string]bool{}
-	}
-	w.logged[text] = true
-	w.log.Warn(text, args...)
 }

@@ -207,7 +207,7 @@ type Conn struct {
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	c := &Conn{
 		Shared: s, base: cmp.Or(o.Base, &sessionstate.Context{}), name: o.connection(), host: o.HostSession, namespace: o.Namespace,
-		who:     identities{fallback: &identity{}, bySession: map[string]digest{}, logged: map[string]bool{}},
+		who:     identities{fallback: &identity{}, bySession: map[string]digest{}},
 		resolve: o.Identify, owner: o.Known, sessions: o.Sessions, changed: o.Changed,
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}

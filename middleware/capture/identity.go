@@ -51,9 +51,9 @@ type identities struct {
 	fallback  *identity         // for frames without a credential
 	bySession map[string]digest // the last credential of a session
 	cache     identityCache
-	logged    map[string]bool // reasons for which a credential was not used
-	replaced  []formerOwner   // the last at the end
-	returned  time.Time       // when a former owner returned and Changed was not called; zero if it was
+	logged    sync.Map      // reasons for which a credential was not used
+	replaced  []formerOwner // the last at the end
+	returned  time.Time     // when a former owner returned and Changed was not called; zero if it was
 }
 
 // An identity is a credential and its owner. Its look-ups run one at a time.
@@ -165,11 +165,7 @@ func (c *Conn) acceptedCredential(ctx context.Context, f *facts) Credential {
 
 // logUnused logs that a credential was cut out and not used, once for each reason.
 func (c *Conn) logUnused(ctx context.Context, why string, key ...string) {
-	c.who.mu.Lock()
-	before := c.who.logged[why]
-	c.who.logged[why] = true
-	c.who.mu.Unlock()
-	if !before {
+	if _, logged := c.who.logged.LoadOrStore(why, true); !logged {
 		c.log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", strings.Join(key, " or "))
 	}
 }

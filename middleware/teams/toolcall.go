@@ -19,8 +19,7 @@ const CallKey = "io.github.attache-mcp/caller"
 // ToolCalls holds the calls in flight for the server of the teams tools, which is in this
 // process. The zero value is ready to use.
 type ToolCalls struct {
-	mu   sync.Mutex
-	byID map[string]*ToolCall
+	byID sync.Map // handle to *ToolCall
 }
 
 // A ToolCall is a call of a teams tool, with the session that made it. attache determines the
@@ -39,9 +38,10 @@ type ToolCall struct {
 // addHandle writes the handle of a call into the message. It replaces a value from the client.
 func (c *Conn) addHandle(call *middleware.Call, m *wire.Message, s *session, view *sessionstate.Context) {
 	tool := &ToolCall{c: c, s: s, view: view}
-	id := c.o.ToolCalls.add(tool)
+	id := rand.Text()
+	c.o.ToolCalls.byID.Store(id, tool)
 	if err := m.Set(wire.Quote(id), "params", "_meta", CallKey); err != nil {
-		c.o.ToolCalls.remove(id) // the tool answers that it has no context
+		c.o.ToolCalls.byID.Delete(id) // the tool answers that it has no context
 		return
 	}
 	call.OnReplyIf(&answer{tool, call, id})
@@ -56,7 +56,7 @@ type answer struct {
 
 // Wanted implements middleware.LateHook. It removes the handle, because the call is over.
 func (a *answer) Wanted() bool {
-	a.tool.c.o.ToolCalls.remove(a.id)
+	a.tool.c.o.ToolCalls.byID.Delete(a.id)
 	if a.call.Cancelled() {
 		a.tool.cancel()
 	}
@@ -87,28 +87,11 @@ func (c *ToolCall) cancel() {
 	}
 }
 
-func (k *ToolCalls) add(c *ToolCall) string {
-	id := rand.Text()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.byID == nil {
-		k.byID = map[string]*ToolCall{}
-	}
-	k.byID[id] = c
-	return id
-}
-
-func (k *ToolCalls) remove(id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.byID, id)
-}
-
 // Get returns the call with a handle, or nil.
 func (k *ToolCalls) Get(id string) *ToolCall {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.byID[id]
+	found, _ := k.byID.Load(id)
+	c, _ := found.(*ToolCall)
+	return c
 }
 
 // errLate is returned when registering takes too long.

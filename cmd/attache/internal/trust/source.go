@@ -24,8 +24,7 @@ type Source struct {
 	// the workspace.
 	Warn func(text, path string)
 
-	mu     sync.Mutex
-	warned map[string]bool
+	warned sync.Map
 }
 
 var _ policy.Source = (*Source)(nil)
@@ -77,16 +76,9 @@ func (s *Source) own(r Record) (own policy.Effective, why string) {
 }
 
 func (s *Source) warnOnce(text string, r Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Warn == nil || s.warned[r.Real+text] {
-		return
+	if _, warned := s.warned.LoadOrStore(r.Real+text, true); !warned && s.Warn != nil {
+		s.Warn(text, r.Workspace)
 	}
-	if s.warned == nil {
-		s.warned = map[string]bool{}
-	}
-	s.warned[r.Real+text] = true
-	s.Warn(text, r.Workspace)
 }
 
 // join returns e with the policies of a workspace. A workspace is inside all scopes, so its prepended
