@@ -3,7 +3,7 @@ package session
 import (
 	"context"
 	"os"
-	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -16,69 +16,56 @@ import (
 )
 
 // A server is the other end of the relay.
-type server interface {
-	upstream() proxy.Upstream
+type server struct {
+	upstream proxy.Upstream
 	// signal handles a signal that attache received.
-	signal(os.Signal)
+	signal func(os.Signal)
 	// status waits for the end of the server and returns the exit status for attache.
-	status() int
+	status func() int
 }
 
-// A processServer is a process that attache has started.
-type processServer struct{ *child.Process }
-
-func (s processServer) upstream() proxy.Upstream { return s.Upstream() }
-func (s processServer) signal(sig os.Signal)     { s.Signal(sig) }
-func (s processServer) status() int              { return s.Wait().Status() }
-
-// A remoteServer is a session with a remote server.
-type remoteServer struct {
-	*remote.Server
-
-	mu       sync.Mutex
-	signaled os.Signal
+// processServer returns the server for a process that attache has started.
+func processServer(p *child.Process) *server {
+	return &server{p.Upstream(), p.Signal, func() int { return p.Wait().Status() }}
 }
 
-func (s *remoteServer) upstream() proxy.Upstream { return s.Server }
-
-// signal ends the session, as a signal ends most programs.
-func (s *remoteServer) signal(sig os.Signal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.signaled = sig
-	go s.Stop()
-}
-
-func (s *remoteServer) status() int {
-	err := s.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sig, ok := s.signaled.(syscall.Signal); ok {
-		return 128 + int(sig)
+// remoteServer returns the server for a session with a remote server. A signal ends the session, as it
+// ends most programs.
+func remoteServer(r *remote.Server) *server {
+	var signaled atomic.Int64 // the exit status after a signal
+	signal := func(sig os.Signal) {
+		if n, ok := sig.(syscall.Signal); ok {
+			signaled.Store(128 + int64(n))
+		}
+		go r.Stop()
 	}
+	status := func() int {
+		err := r.Wait()
+		if n := signaled.Load(); n != 0 {
+			return int(n)
+		}
+		return statusOf(err)
+	}
+	return &server{r, signal, status}
+}
+
+// builtinServer returns the server for a server in this process.
+func builtinServer(m *mempipe.Server) *server {
+	return &server{m, func(os.Signal) { go m.Stop() }, func() int { return statusOf(m.Wait()) }}
+}
+
+// statusOf returns the exit status for attache if its server, which is not a process, ended with err.
+func statusOf(err error) int {
 	if err != nil {
 		return cli.ExitFailure
 	}
 	return 0
 }
 
-// A builtinServer is a server in this process.
-type builtinServer struct{ *mempipe.Server }
-
-func (s builtinServer) upstream() proxy.Upstream { return s.Server }
-func (s builtinServer) signal(os.Signal)         { go s.Stop() }
-
-func (s builtinServer) status() int {
-	if s.Wait() != nil {
-		return cli.ExitFailure
-	}
-	return 0
-}
-
 // startServer starts the server of the relay.
-func (w *relay) startServer() (server, error) {
+func (w *relay) startServer() (*server, error) {
 	if w.builtin != nil {
-		return builtinServer{w.builtin()}, nil
+		return builtinServer(w.builtin()), nil
 	}
 	if config.IsURL(w.command) {
 		o, err := remoteserver.Options(w.p, w.s, w.log)
@@ -90,7 +77,7 @@ func (w *relay) startServer() (server, error) {
 			return nil, err
 		}
 		w.log.Debug("a session with the remote server begins", "address", config.ShownAddress(o.URL))
-		return &remoteServer{Server: s}, nil
+		return remoteServer(s), nil
 	}
 	if w.env == nil {
 		w.env = w.conn.Environment(w.p.Env)
@@ -104,7 +91,7 @@ func (w *relay) startServer() (server, error) {
 		w.log.Debug("if attache is killed, the server or what it started may live on", "why", err)
 	}
 	w.log.Debug("server started", "command", p.Path(), "pid", p.Pid())
-	return processServer{p}, nil
+	return processServer(p), nil
 }
 
 // findServer returns an error if the server, which was not started, could not be.

@@ -89,9 +89,9 @@ type relay struct {
 	restarts bool // the server is a process that is started again when it ends
 
 	mu       sync.Mutex
-	server   server
+	server   *server
 	env      []string  // the environment for every start of the server
-	before   server    // the previous server, until the one that replaces it is ready
+	before   *server   // the previous server, until the one that replaces it is ready
 	signaled os.Signal // the signal that ended attache before the server was started
 	ending   bool      // a signal has ended the session
 	withdraw func()    // removes the status report; nil before the server is started
@@ -199,7 +199,7 @@ func (w *relay) status(err error) int {
 	return 0
 }
 
-// start starts the server with the facts of the session in its environment.
+// start starts the server, for the first time or again, with the facts of the session in its environment.
 func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	<-w.notified
 	w.mu.Lock()
@@ -207,37 +207,27 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	if w.signaled != nil || w.ending {
 		return nil, context.Canceled
 	}
-	if w.server != nil {
-		return w.startAgain()
-	}
-	if w.conn.Settings().DryRun && !config.IsURL(w.command) {
+	first := w.server == nil
+	if first && w.conn.Settings().DryRun && !config.IsURL(w.command) {
 		w.log.Info("dry run: would give the server the session's context in its environment", "variables", strings.Join(w.conn.Injected(w.p.Env), " "))
 	}
 	server, err := w.startServer()
 	if err != nil {
 		return nil, err
 	}
-	w.server = server
-	if dir := status.Dir(w.p); dir != "" {
-		w.withdraw = w.reports.Publish(dir)
-	}
-	// The files are watched only from now on, because a client may start attache only to probe
-	// it. Starting the watch takes some time, and no message should wait for it.
-	go w.reloader.Watch()
-	return server.upstream(), nil
-}
-
-// startAgain starts the server again. The caller holds w.mu.
-func (w *relay) startAgain() (proxy.Upstream, error) {
-	server, err := w.startServer()
-	if err != nil {
-		return nil, err
-	}
 	if w.before == nil {
-		w.before = w.server
+		w.before = w.server // nil at the first start
 	}
 	w.server = server
-	return server.upstream(), nil
+	if first {
+		if dir := status.Dir(w.p); dir != "" {
+			w.withdraw = w.reports.Publish(dir)
+		}
+		// The files are watched only from now on, because a client may start attache only to probe
+		// it. Starting the watch takes some time, and no message should wait for it.
+		go w.reloader.Watch()
+	}
+	return server.upstream, nil
 }
 
 // wantsRestart reports whether a server that ends must be started again.
@@ -249,7 +239,7 @@ func (w *relay) wantsRestart() bool {
 
 // cancelAfter cancels the session when s has ended. Without it the session would continue if s had
 // ended before the signal and was about to be started again.
-func (w *relay) cancelAfter(s server) {
+func (w *relay) cancelAfter(s *server) {
 	s.status()
 	w.cancel()
 }
