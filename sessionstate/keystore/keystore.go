@@ -80,21 +80,11 @@ func list(tx *database.Tx) ([]identity.Entry, error) {
 // Revoke revokes the key with the given id as of now, like [identity.Revoke].
 func (s *Store) Revoke(ctx context.Context, id string, now time.Time) error {
 	return s.change(ctx, func(tx *database.Tx) error {
-		for {
-			n, err := tx.Exec(`UPDATE api_keys SET revoked = ?2 WHERE id = ?1 AND revoked = ''`, id, text(now.UTC()))
-			if err != nil || n > 0 {
-				return err
-			}
-			var revoked string
-			err = tx.Row(`SELECT revoked FROM api_keys WHERE id = ?1`, id).Scan(&revoked)
-			switch {
-			case errors.Is(err, sql.ErrNoRows):
-				return fmt.Errorf("%w: the shared database has none with the id %.40q: see attache key list", identity.ErrUnknownKey, id)
-			case err != nil || revoked != "":
-				return err
-			}
-			// Another transaction has inserted the key between the two statements.
+		n, err := tx.Exec(`UPDATE api_keys SET revoked = CASE WHEN revoked = '' THEN ?2 ELSE revoked END WHERE id = ?1`, id, text(now.UTC()))
+		if err == nil && n == 0 {
+			return fmt.Errorf("%w: the shared database has none with the id %.40q: see attache key list", identity.ErrUnknownKey, id)
 		}
+		return err
 	})
 }
 
