@@ -8,7 +8,7 @@ const maxVariableBytes = 32_767
 
 // Environment returns the environment variables of c for the wrapped server, as "NAME=value":
 // for each prefix <PREFIX>_SESSION_ID, _WORKSPACE_ID, _WORKSPACE_PATH, _TRUST_LEVEL, _USER_ID
-// and _TENANT_ID. It skips prefixes that cannot begin a variable's name.
+// and _TENANT_ID.
 //
 // It omits the names for which existing returns true: the operator has set them. A nil
 // existing stands for none. It includes the two workspace variables even if they are empty,
@@ -33,7 +33,7 @@ func Environment(c *Context, prefixes []string, existing func(name string) bool)
 	var environment []string
 	seen := make(map[string]bool)
 	for _, prefix := range prefixes {
-		if !isVariableName(prefix) || seen[prefix] {
+		if seen[prefix] {
 			continue
 		}
 		seen[prefix] = true
@@ -51,11 +51,4 @@ func Environment(c *Context, prefixes []string, existing func(name string) bool)
 
 func fitsVariable(value string) bool {
 	return len(value) <= maxVariableBytes && !strings.ContainsAny(value, "\x00\r\n")
-}
-
-// isVariableName reports whether every shell accepts s as a name: letters, digits and
-// underscores, not beginning with a digit.
-func isVariableName(s string) bool {
-	const letters = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	return s != "" && strings.Contains(letters, s[:1]) && strings.Trim(s, letters+"0123456789") == ""
 }
