@@ -3,13 +3,13 @@ package config
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/internal/loopback"
 )
 
 // ServeSettings configure attache serve.
@@ -90,11 +90,7 @@ func loopbackAddress(s string) error {
 // IsLoopback reports whether only this machine can reach a listener on address.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+	return err == nil && loopback.Is(host)
 }
 
 func publicURL(s string) error {
