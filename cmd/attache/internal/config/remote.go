@@ -19,14 +19,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// HeaderPrefix begins the names of variables that hold headers for the remote server:
-// ATTACHE_HEADER_X_API_KEY holds X-Api-Key. EnvHeaderPrefix begins the names of variables that name
-// another variable, which holds the header.
-const (
-	HeaderPrefix    = clientconfig.HeaderPrefix
-	EnvHeaderPrefix = clientconfig.EnvHeaderPrefix
-)
-
 // RemoteSettings configure the connection to a remote server.
 type RemoteSettings struct {
 	URL       string // empty: the server is a command
@@ -95,9 +87,9 @@ func environmentHeaders(p cli.Process) (http.Header, error) {
 	all := http.Header{}
 	for _, entry := range p.Env {
 		variable, value, _ := strings.Cut(entry, "=")
-		name, ok := strings.CutPrefix(variable, HeaderPrefix)
+		name, ok := strings.CutPrefix(variable, clientconfig.HeaderPrefix)
 		if !ok {
-			name, ok = strings.CutPrefix(variable, EnvHeaderPrefix)
+			name, ok = strings.CutPrefix(variable, clientconfig.EnvHeaderPrefix)
 			value = strings.TrimSpace(p.Getenv(value)) // clients omit variables that are not set
 		}
 		if !ok || value == "" {

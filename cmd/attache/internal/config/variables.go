@@ -24,7 +24,7 @@ func UnknownVariables(p cli.Process, s *Settings) []string {
 	var texts []string
 	for _, entry := range p.Env {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, setting.Prefix+"_") || strings.HasPrefix(name, HeaderPrefix) || strings.HasPrefix(name, EnvHeaderPrefix) || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, setting.Prefix+"_") || strings.HasPrefix(name, clientconfig.HeaderPrefix) || strings.HasPrefix(name, clientconfig.EnvHeaderPrefix) || slices.Contains(known, name) {
 			continue
 		}
 		what := "see \"attache --help\""
