@@ -60,13 +60,16 @@ func Escape(text string) (shown string, hidden int) {
 // frameRune replaces every run of characters that look like parts of a frame.
 const frameRune = '–'
 
+// blanks are letters and symbols that look like spaces.
+const blanks = "\u115F\u1160\u180E\u2800\u3164\uFFA0\U0001D159"
+
 // visible returns the character to write for r after the character last: r itself, a space,
 // frameRune, or 0 for nothing.
 func visible(r, last rune) rune {
 	switch {
 	case ' ' <= r && r <= '~': // nearly all characters
 		return r
-	case unicode.IsSpace(r), isBlank(r):
+	case unicode.IsSpace(r), strings.ContainsRune(blanks, r):
 		return ' '
 	case unicode.IsControl(r):
 		return 0
@@ -84,15 +87,6 @@ func visible(r, last rune) rune {
 		return 0 // the look of a private-use character depends on the font
 	}
 	return r
-}
-
-// isBlank reports whether r is a letter or symbol that looks like a space.
-func isBlank(r rune) bool {
-	switch r {
-	case 0x115F, 0x1160, 0x180E, 0x2800, 0x3164, 0xFFA0, 0x1D159:
-		return true
-	}
-	return false
 }
 
 // isJoiner reports whether r is the zero-width joiner or non-joiner.
