@@ -34,7 +34,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +56,7 @@ const commitWait = 2 * time.Second
 
 // Options configure the audit of a process.
 type Options struct {
-	// Log keeps the records. Shared.Close closes it.
+	// Log keeps the records; it must not be nil. Shared.Close closes it.
 	Log *chain.Log
 	// Server is the server's name.
 	Server string
@@ -79,14 +78,11 @@ type Shared struct {
 }
 
 // Compile returns the audit of a process.
-func Compile(o Options) (*Shared, error) {
-	if o.Log == nil {
-		return nil, errors.New("an audit needs a log: set Options.Log")
-	}
+func Compile(o Options) *Shared {
 	o.Arguments = cmp.Or(o.Arguments, Digest)
 	var run [8]byte
 	rand.Read(run[:]) // never returns an error
-	return &Shared{o: o, run: hex.EncodeToString(run[:]), digests: digests{key: o.Log.Key}}, nil
+	return &Shared{o: o, run: hex.EncodeToString(run[:]), digests: digests{key: o.Log.Key}}
 }
 
 // Required reports whether calls that cannot be recorded are refused.

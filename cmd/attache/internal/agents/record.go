@@ -13,9 +13,9 @@ import (
 const auditEnd = time.Second
 
 // openAudit returns the audit of an order, or nil if it has none. It does not open the file.
-func openAudit(o Order) (*audit.Shared, error) {
+func openAudit(o Order) *audit.Shared {
 	if o.Audit.File == "" {
-		return nil, nil
+		return nil
 	}
 	return audit.Compile(audit.Options{
 		Log:    chain.New(chain.Options{File: o.Audit.File, MaxSize: o.Audit.MaxSize}),

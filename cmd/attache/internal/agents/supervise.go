@@ -50,10 +50,7 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 		return err
 	}
 	defer db.Close()
-	s := &supervisor{o: o, db: db, began: time.Now()}
-	if s.audit, err = openAudit(o); err != nil {
-		return err
-	}
+	s := &supervisor{o: o, db: db, began: time.Now(), audit: openAudit(o)}
 	if err := s.start(); err != nil {
 		e := store.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()}
 		s.recordEnd(e)

@@ -45,7 +45,7 @@ func (s *Shared) compileAudit() error {
 }
 
 // openAudit opens the audit, if one is configured.
-func (p *process) openAudit(s *config.Settings) (err error) {
+func (p *process) openAudit(s *config.Settings) error {
 	if problems := filecheck.Audit(s); problems != nil {
 		return problems
 	}
@@ -59,11 +59,11 @@ func (p *process) openAudit(s *config.Settings) (err error) {
 		})
 		o.Head = p.heads.Note
 	}
-	p.audit, err = audit.Compile(audit.Options{
+	p.audit = audit.Compile(audit.Options{
 		Log:       chain.New(o),
 		Server:    s.Server.Name,
 		Arguments: audit.Arguments(s.Audit.Arguments),
 		Required:  s.Audit.Required,
 	})
-	return err
+	return nil
 }
