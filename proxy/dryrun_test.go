@@ -21,8 +21,7 @@ func FuzzDryRun(f *testing.F) {
 		plain := proxy.Options{Hold: 16 + int(hold), IDPrefix: "own-"}
 		dry := plain
 		dry.DryRun = true
-		shared := dryrun.Compile(dryrun.Options{})
-		dry.Layers = []middleware.Layer{shared.Connect(dryrun.ConnOptions{Layers: []middleware.Layer{modifyingLayer(), enforceLayer}}).Layer()}
+		dry.Layers = []middleware.Layer{dryrun.New(dryrun.Options{Layers: []middleware.Layer{modifyingLayer(), enforceLayer}})}
 		relay := func(o proxy.Options) relayOutput {
 			return relayStreams(t, o, &chunkReader{rest: client, max: 1 << 20}, &chunkReader{rest: server, max: 1 << 20})
 		}

@@ -37,67 +37,48 @@ import (
 // Name is the name of the layer.
 const Name = "dry-run"
 
-// Options configure the layer of all connections.
+// Options configure the layer.
 type Options struct {
+	// Layers are the layers to run dry, outermost first. Their loggers should be wrapped
+	// with [Mark].
+	Layers []middleware.Layer
 	// Show returns the raw JSON of the member at path in a form that may be logged, because
 	// it may be long or secret. If Show is nil, no values are logged. It is called from both
 	// directions.
 	Show func(path []string, raw []byte) string
-
 	// Log receives what the layers would have done, at level info; nil discards it.
 	Log *slog.Logger
 }
 
-// Shared holds the options of one configuration, for all connections.
-type Shared struct{ o Options }
+// A dryRun is the layer of one connection. Its inner chains end in setReached.
+type dryRun struct {
+	Options
+	toServer, toClient middleware.Handler
+}
 
-// Compile returns the layer for all connections.
-func Compile(o Options) *Shared {
+// New returns the layer of one connection. It has the requirements of the layers inside.
+func New(o Options) middleware.Layer {
 	if o.Show == nil {
 		o.Show = func([]string, []byte) string { return "" }
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Shared{o}
-}
-
-// ConnOptions configure the layer of one connection.
-type ConnOptions struct {
-	// Layers are the layers to run dry, outermost first. Their loggers should be wrapped
-	// with [Mark].
-	Layers []middleware.Layer
-}
-
-// A Conn is the layer of one connection. Its inner chains end in setReached.
-type Conn struct {
-	Options
-	layers             []middleware.Layer
-	toServer, toClient middleware.Handler
-}
-
-// Connect returns the layer of one connection.
-func (s *Shared) Connect(o ConnOptions) *Conn {
-	return &Conn{
-		Options:  s.o,
-		layers:   o.Layers,
+	d := &dryRun{
+		Options:  o,
 		toServer: middleware.Chain(setReached, o.Layers...),
 		toClient: middleware.Chain(setReached, middleware.Reversed(o.Layers)...),
 	}
-}
-
-// Layer returns the layer. It has the requirements of the layers inside.
-func (c *Conn) Layer() middleware.Layer {
-	layer := middleware.Needs(c.layers...)
-	layer.Name, layer.Wrap = Name, c.wrap
+	layer := middleware.Needs(o.Layers...)
+	layer.Name, layer.Wrap = Name, d.wrap
 	return layer
 }
 
-func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
+func (d *dryRun) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
-		chain := c.toServer
+		chain := d.toServer
 		if m.From == wire.Server {
-			chain = c.toClient
+			chain = d.toClient
 		}
-		return c.begin(middleware.CallFrom(ctx), m).handle(ctx, m, chain, next)
+		return d.begin(middleware.CallFrom(ctx), m).handle(ctx, m, chain, next)
 	}
 }
 
@@ -107,8 +88,8 @@ func setReached(ctx context.Context, _ *wire.Message) error {
 	return nil
 }
 
-func (c *Conn) begin(real *middleware.Call, m *wire.Message) *run {
-	r := &run{conn: c, real: real, frame: m.Clone(), method: m.Method()}
+func (d *dryRun) begin(real *middleware.Call, m *wire.Message) *run {
+	r := &run{dryRun: d, real: real, frame: m.Clone(), method: m.Method()}
 	if m.MethodIs("tools/call") {
 		r.tool = middleware.Clip(m.Name().Text())
 	}

@@ -23,12 +23,10 @@ func TestScripts(t *testing.T) {
 		"outer": func(s *proxytest.Session, _ string) middleware.Layer { return outer(s) },
 		"dry": func(s *proxytest.Session, arg string) middleware.Layer {
 			o := dryrun.Options{Show: func(_ []string, raw []byte) string { return string(raw) }, Log: slog.New(notes{s, nil})}
-			var c dryrun.ConnOptions
 			for name := range strings.SplitSeq(arg, ",") {
-				c.Layers = append(c.Layers, middleware.Layer{Name: name, Wrap: inner(t, s, name)})
+				o.Layers = append(o.Layers, middleware.Layer{Name: name, Wrap: inner(t, s, name)})
 			}
-			shared := dryrun.Compile(o)
-			return shared.Connect(c).Layer()
+			return dryrun.New(o)
 		},
 	}}.Play(t, "testdata/*.txt")
 }

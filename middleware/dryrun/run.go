@@ -15,7 +15,7 @@ import (
 // It is used by one goroutine at a time: first by that of the frame's direction and, once the
 // frame has been passed on, by that of the reply's.
 type run struct {
-	conn         *Conn
+	*dryRun
 	real         *middleware.Call // the call of the frame itself
 	call         *middleware.Call // the call of the copy
 	frame        *wire.Message    // the copy
@@ -135,7 +135,7 @@ func (r *run) shown(path []string, raw []byte) string {
 	if raw == nil {
 		return ""
 	}
-	return r.conn.Show(path, raw)
+	return r.Show(path, raw)
 }
 
 // requestDone logs what the layers did to the copy of m.
@@ -166,7 +166,7 @@ func (r *run) replyDone(reply, shadow *wire.Message) {
 // logFailure logs the error of a layer inside. Without a dry run, the error of a handler
 // would end the session.
 func (r *run) logFailure(err error) {
-	r.conn.Log.WarnContext(r.real.LogContext(), "dry run: a layer could not do its work", "method", r.method, "err", err)
+	r.Log.WarnContext(r.real.LogContext(), "dry run: a layer could not do its work", "method", r.method, "err", err)
 }
 
 // log logs a message about the frame. It omits arguments that are "".
@@ -183,5 +183,5 @@ func (r *run) log(text string, args ...any) {
 			attrs = append(attrs, slog.Any(args[i].(string), args[i+1]))
 		}
 	}
-	r.conn.Log.LogAttrs(r.real.LogContext(), slog.LevelInfo, text, attrs...)
+	r.Log.LogAttrs(r.real.LogContext(), slog.LevelInfo, text, attrs...)
 }

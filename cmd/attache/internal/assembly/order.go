@@ -67,7 +67,7 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 			dryLayers = append(dryLayers, layer)
 		default:
 			if dryLayers != nil {
-				layers = append(layers, s.dryRun.Connect(dryrun.ConnOptions{Layers: dryLayers}).Layer())
+				layers = append(layers, dryrun.New(dryrun.Options{Layers: dryLayers, Show: s.showMember, Log: s.Log}))
 				dryLayers = nil
 			}
 			layers = append(layers, layer)

@@ -72,7 +72,6 @@ type Shared struct {
 	scrub         *scrubbers      // nil without an audit
 	scrubber      func() *record.Scrubber
 
-	dryRun    *dryrun.Shared
 	rewrite   *rewrite.Shared   // nil without rules
 	access    *access.Shared    // nil if every call is allowed
 	arguments *arguments.Shared // nil for an empty list of rules
@@ -148,7 +147,6 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	if settings.DryRun {
 		s.log = dryrun.Mark(p.Log)
 	}
-	s.dryRun = dryrun.Compile(dryrun.Options{Show: s.showMember, Log: s.Log})
 	for _, step := range []func(*Shared) error{
 		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
 	} {
