@@ -138,19 +138,10 @@ func (r *rule) memberToSet(args wire.Value, raw []byte) (keys []string, text []b
 		case !args.Exists():
 			return r.keys, raw, nil
 		case args.IsNull():
-			return r.keys[:len(r.keys)-len(r.Argument)+i+1], nest(raw, r.Argument[i+1:]), nil
+			return r.keys[:len(r.keys)-len(r.Argument)+i+1], wire.Nest(raw, r.Argument[i+1:]), nil
 		case !args.IsObject():
 			return nil, nil, wire.ErrShape
 		}
 	}
 	return r.keys, raw, nil
-}
-
-// nest wraps raw in objects with one member each, the outermost first.
-func nest(raw []byte, keys []string) []byte {
-	if len(keys) == 0 {
-		return raw
-	}
-	out := append(wire.AppendQuote([]byte{'{'}, keys[0]), ':')
-	return append(append(out, nest(raw, keys[1:])...), '}')
 }

@@ -201,7 +201,7 @@ func (m *Message) setSplice(raw []byte, keys []string) (Splice, error) {
 		case n == len(keys):
 			return Splice{v.Off, len(v.Raw), raw}, nil
 		case v.IsObject():
-			raw = nest(raw, keys[n+1:])
+			raw = Nest(raw, keys[n+1:])
 			return addMember(m.makeRoom(memberLen(keys[n], raw)), v, keys[n], raw), nil
 		}
 		break
@@ -209,12 +209,12 @@ func (m *Message) setSplice(raw []byte, keys []string) (Splice, error) {
 	return Splice{}, ErrShape
 }
 
-// nest wraps raw in objects with one member each, outermost first.
-func nest(raw []byte, keys []string) []byte {
+// Nest wraps raw in objects with one member each, outermost first.
+func Nest(raw []byte, keys []string) []byte {
 	if len(keys) == 0 {
 		return raw
 	}
-	out := append(append(AppendQuote([]byte{'{'}, keys[0]), ':'), nest(raw, keys[1:])...)
+	out := append(append(AppendQuote([]byte{'{'}, keys[0]), ':'), Nest(raw, keys[1:])...)
 	return append(out, '}')
 }
 
