@@ -62,7 +62,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 
 // observe handles a frame from the client.
 func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	view := sessionstate.ContextOf(call)
 	if view == nil {
 		return
 	}
@@ -136,8 +136,7 @@ func (r *carrier) Wanted() bool {
 // Reply implements middleware.LateHook.
 func (r *carrier) Reply(ctx context.Context, reply *wire.Message) error {
 	call := middleware.CallFrom(ctx)
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
-	return r.c.respond(call, view, r.s, r.response, reply)
+	return r.c.respond(call, sessionstate.ContextOf(call), r.s, r.response, reply)
 }
 
 // noteSeen marks the messages of earlier results as seen, because the client has sent another

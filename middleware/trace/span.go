@@ -119,7 +119,7 @@ func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 	if code := reply.ErrorObject().Get("code"); code.Exists() {
 		more = append(more, statusCodeKey.String(clip(string(code.Raw))))
 	}
-	if view, ok := middleware.CallFrom(ctx).Value(sessionstate.ContextKey{}).(*sessionstate.Context); ok && view != nil {
+	if view := sessionstate.ContextOf(middleware.CallFrom(ctx)); view != nil {
 		if view.Protocol != "" {
 			more = append(more, protocolKey.String(clip(view.Protocol)))
 		}

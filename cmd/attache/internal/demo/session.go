@@ -114,7 +114,7 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 
 func (s *session) observe(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
-		if view, ok := middleware.CallFrom(ctx).Value(sessionstate.ContextKey{}).(*sessionstate.Context); ok {
+		if view := sessionstate.ContextOf(middleware.CallFrom(ctx)); view != nil {
 			s.mu.Lock()
 			s.seen.workspace = view.Workspace
 			s.mu.Unlock()

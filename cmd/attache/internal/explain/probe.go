@@ -71,7 +71,7 @@ func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.frames[k] = bytes.Clone(m.Frame())
-	if view, ok := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context); ok {
+	if view := sessionstate.ContextOf(call); view != nil {
 		t.view = view
 	}
 	call.OnReply(func(_ context.Context, reply *wire.Message) error {
