@@ -115,12 +115,10 @@ func Compile(o Options) (*Shared, error) {
 	s.filters = o.Hide && o.Default == Deny
 	var conditions []middleware.Layer
 	for i, r := range o.Rules {
-		if r.When != nil {
-			conditions = append(conditions, middleware.Layer{ArgumentNames: r.When.ArgumentNames()})
-		}
+		conditions = append(conditions, middleware.Layer{ArgumentNames: r.When.ArgumentNames()})
 		s.all.rules = append(s.all.rules, i)
-		s.readsAnnotations = s.readsAnnotations || r.When != nil && r.When.UsesAnnotations()
-		if o.Hide && !r.readsArguments() {
+		s.readsAnnotations = s.readsAnnotations || r.When.UsesAnnotations()
+		if o.Hide && !r.When.UsesArguments() {
 			s.filters = s.filters || r.mayRefuse()
 			s.private = s.private || r.usesSession()
 		}

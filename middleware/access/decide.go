@@ -158,7 +158,7 @@ func (r *Rule) apply(q *request) step {
 	if c := q.inputs.Context; c != nil && c.Unidentified != nil && r.usesPrincipal() {
 		return step{reason: errored, err: expression.ErrUnidentified}
 	}
-	maybe := q.listing && r.readsArguments()
+	maybe := q.listing && r.When.UsesArguments()
 	if r.When != nil && !maybe {
 		switch holds, err := r.When.Holds(q.inputs); {
 		case err != nil:

@@ -45,7 +45,7 @@ func (r *Rule) Check() error {
 		return errors.New("deny and require contradict each other: write two rules")
 	case r.Message != "" && !r.Deny && len(r.Require) == 0:
 		return errors.New("the rule has a message for refusals and allows: add deny or require, or remove the message")
-	case !r.Deny && len(r.Require) == 0 && r.When != nil && r.When.UsesAnnotations():
+	case !r.Deny && len(r.Require) == 0 && r.When.UsesAnnotations():
 		return errors.New("would allow on the word of the server, which chooses its annotations itself: name the tools that are allowed, or write the opposite condition with deny")
 	case slices.Contains(r.Require, ""):
 		return errors.New("an empty permission is required: name one")
@@ -81,19 +81,16 @@ func covers(pattern, other string) bool {
 	return open && !strings.ContainsAny(head, `*?\`) && strings.HasPrefix(other, head)
 }
 
-// readsArguments reports whether the rule can only be applied to a call.
-func (r *Rule) readsArguments() bool { return r.When != nil && r.When.UsesArguments() }
-
 // mayRefuse reports whether the rule can refuse. A rule that allows refuses if its
 // condition cannot be evaluated.
 func (r *Rule) mayRefuse() bool {
-	return r.Deny || len(r.Require) > 0 || r.When != nil && r.When.NeedsEngine()
+	return r.Deny || len(r.Require) > 0 || r.When.NeedsEngine()
 }
 
 func (r *Rule) usesPrincipal() bool {
-	return len(r.Require) > 0 || r.When != nil && r.When.UsesPrincipal()
+	return len(r.Require) > 0 || r.When.UsesPrincipal()
 }
 
 func (r *Rule) usesSession() bool {
-	return len(r.Require) > 0 || r.When != nil && r.When.UsesSession()
+	return len(r.Require) > 0 || r.When.UsesSession()
 }

@@ -97,7 +97,7 @@ func Compile(o Options) (*Shared, error) {
 			paths[r.path] = len(paths)
 		}
 		r.slot = paths[r.path]
-		s.readAnnotations = s.readAnnotations || usesAnnotations(r.When) || usesAnnotations(r.Value)
+		s.readAnnotations = s.readAnnotations || r.When.UsesAnnotations() || r.Value.UsesAnnotations()
 		s.rules = append(s.rules, &r)
 	}
 	s.slots = len(paths)
@@ -115,8 +115,6 @@ func Compile(o Options) (*Shared, error) {
 	}
 	return s, nil
 }
-
-func usesAnnotations(p *expression.Program) bool { return p != nil && p.UsesAnnotations() }
 
 // ConnOptions are the options of one connection.
 type ConnOptions struct {

@@ -128,12 +128,7 @@ func (r *rule) reads() []middleware.Layer {
 	for _, name := range r.Argument {
 		layers[0].ArgumentNames = append(layers[0].ArgumentNames, []string{name})
 	}
-	for _, p := range []*expression.Program{r.When, r.Value} {
-		if p != nil {
-			layers = append(layers, middleware.Layer{ArgumentNames: p.ArgumentNames()})
-		}
-	}
-	return layers
+	return append(layers, middleware.Layer{ArgumentNames: r.When.ArgumentNames()}, middleware.Layer{ArgumentNames: r.Value.ArgumentNames()})
 }
 
 func (r *rule) last() string { return r.Argument[len(r.Argument)-1] }

@@ -132,9 +132,9 @@ func (s *Shared) add(i int, rule *Rule) {
 		}
 	}
 	s.editsList = s.editsList || rule.editsList()
-	s.readAnnotations = s.readAnnotations || rule.When != nil && rule.When.UsesAnnotations()
-	s.privateTools = s.privateTools || rule.editsList() && rule.usesSession()
-	s.privateItems = s.privateItems || rule.hidesItems() && rule.usesSession()
+	s.readAnnotations = s.readAnnotations || rule.When.UsesAnnotations()
+	s.privateTools = s.privateTools || rule.editsList() && rule.When.UsesSession()
+	s.privateItems = s.privateItems || rule.hidesItems() && rule.When.UsesSession()
 }
 
 // renames reports whether a rule renames a tool.

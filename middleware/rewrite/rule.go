@@ -122,30 +122,22 @@ func (r *Rule) editsList() bool { return r.Hide || r.Rename != "" || r.Describe 
 // hidesItems reports whether the rule can hide prompts and resources. They have
 // no annotations, so a condition that reads annotations only applies to tools.
 func (r *Rule) hidesItems() bool {
-	return r.Hide && (r.When == nil || !r.When.UsesAnnotations())
+	return r.Hide && !r.When.UsesAnnotations()
 }
 
 // needs returns layers with the names of the arguments that the rule sets, or reads in
 // conditions and values.
 func (r *Rule) needs() (needs []middleware.Layer) {
-	read := func(p *expression.Program) {
-		if p != nil {
-			needs = append(needs, middleware.Layer{ArgumentNames: p.ArgumentNames()})
-		}
-	}
-	read(r.When)
+	needs = append(needs, middleware.Layer{ArgumentNames: r.When.ArgumentNames()})
 	for _, s := range r.Set {
 		var names [][]string
 		for _, name := range s.Path {
 			names = append(names, []string{name})
 		}
-		needs = append(needs, middleware.Layer{ArgumentNames: names})
-		read(s.Value)
+		needs = append(needs, middleware.Layer{ArgumentNames: names}, middleware.Layer{ArgumentNames: s.Value.ArgumentNames()})
 	}
 	return needs
 }
-
-func (r *Rule) usesSession() bool { return r.When != nil && r.When.UsesSession() }
 
 // Collision returns an error if rule i and a rule before it would show two tools under
 // one name, or one tool under two names. It does not know whether the server has the

@@ -68,7 +68,8 @@ type Value struct {
 	JSON []byte // not to be written to
 }
 
-// A Program is a compiled expression. It is safe for use by several goroutines.
+// A Program is a compiled expression. It is safe for use by several goroutines. A nil Program uses
+// nothing.
 type Program struct {
 	source string
 	want   Type
@@ -189,10 +190,10 @@ func (p *Program) Path() string {
 }
 
 // NeedsEngine reports whether evaluation needs the CEL engine.
-func (p *Program) NeedsEngine() bool { return p.engine != nil }
+func (p *Program) NeedsEngine() bool { return p != nil && p.engine != nil }
 
 // UsesArguments reports whether the result can depend on the call's arguments.
-func (p *Program) UsesArguments() bool { return p.uses&usesArguments != 0 }
+func (p *Program) UsesArguments() bool { return p.usesAny(usesArguments) }
 
 // ReadsArgument reports whether the program reads the argument at path, a part of it, or an
 // object that contains it.
@@ -207,6 +208,9 @@ func (p *Program) ReadsArgument(path []string) bool {
 // "arguments". "[]" stands for the elements of a list, which have their own depth. A computed name
 // may be any text in the program.
 func (p *Program) ArgumentNames() (names [][]string) {
+	if p == nil {
+		return nil
+	}
 	for _, path := range p.arguments {
 		for depth, name := range path {
 			if depth == len(names) {
@@ -227,15 +231,15 @@ func (p *Program) ArgumentNames() (names [][]string) {
 }
 
 // UsesAnnotations reports whether the result can depend on annotations.
-func (p *Program) UsesAnnotations() bool { return p.uses&usesAnnotations != 0 }
+func (p *Program) UsesAnnotations() bool { return p.usesAny(usesAnnotations) }
 
 // UsesPrincipal reports whether the result can depend on the caller: on the principal, or on the
 // session's trust, which a credential can set.
-func (p *Program) UsesPrincipal() bool { return p.uses&usesPrincipal != 0 }
+func (p *Program) UsesPrincipal() bool { return p.usesAny(usesPrincipal) }
 
 // ReadsPrincipal reports whether the program reads a field of the principal. Without a principal
 // its result has no meaning.
-func (p *Program) ReadsPrincipal() bool { return p.uses&readsPrincipal != 0 }
+func (p *Program) ReadsPrincipal() bool { return p.usesAny(readsPrincipal) }
 
 // Identified returns [ErrUnidentified] if the result can depend on the caller and the session's
 // credential was not identified, because the result would then be that for somebody else. A
@@ -249,7 +253,9 @@ func (p *Program) Identified(c *sessionstate.Context) error {
 
 // UsesSession reports whether the result can differ between sessions, which includes programs
 // that use the principal.
-func (p *Program) UsesSession() bool { return p.uses&(usesSession|usesPrincipal) != 0 }
+func (p *Program) UsesSession() bool { return p.usesAny(usesSession | usesPrincipal) }
+
+func (p *Program) usesAny(inputs uses) bool { return p != nil && p.uses&inputs != 0 }
 
 // uses is a set of inputs.
 type uses uint8

@@ -391,6 +391,13 @@ func TestUses(t *testing.T) {
 	}
 }
 
+func TestNilProgramUsesNothing(t *testing.T) {
+	var p *Program
+	if p.UsesAnnotations() || p.UsesArguments() || p.UsesPrincipal() || p.ReadsPrincipal() || p.UsesSession() || p.NeedsEngine() || p.ArgumentNames() != nil {
+		t.Error("it uses something")
+	}
+}
+
 func TestPathAndEngine(t *testing.T) {
 	for src, want := range map[string]string{
 		`principal.tenant`:          "principal.tenant false",
