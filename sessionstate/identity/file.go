@@ -72,16 +72,24 @@ func (k fileKind) content(file string, err error) error {
 // lockTimeout is how long to wait for another "attache key", which takes milliseconds.
 const lockTimeout = 30 * time.Second
 
-// lock waits until no other process or goroutine holds the lock on file. Unlocking does not
-// remove the file: that would race with a process that waits for the lock.
+// lock waits until no other process or goroutine holds the lock on file, which is a file beside it
+// with the same owner. Unlocking does not remove that: it would race with a process that waits for
+// the lock.
 func lock(file string) (unlock func(), err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	name := file + ".lock"
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case err == nil:
+		err = textfile.KeepOwner(f, file)
+	case errors.Is(err, fs.ErrExist): // perhaps a link: it gets no other owner
+		f, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := filelock.Lock(f, lockTimeout); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w: another attache key is at work: try again", file, err)
+		return nil, fmt.Errorf("%s: %w: another attache key is at work: try again", name, err)
 	}
 	return func() { _ = f.Close() }, nil
 }

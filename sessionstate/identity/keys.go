@@ -112,7 +112,7 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		file = target
 	}
-	unlock, err := lock(file + ".lock")
+	unlock, err := lock(file)
 	if err != nil {
 		return keyFile.error(file, err)
 	}

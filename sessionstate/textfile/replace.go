@@ -9,8 +9,8 @@ import (
 )
 
 // Replace atomically writes data to the file at path, with access for its owner alone: readers
-// see the old or the new content, even after the machine fails. It creates a missing directory,
-// closed to others.
+// see the old or the new content, even after the machine fails. The owner stays the same if root
+// replaces the file of somebody else. It creates a missing directory, closed to others.
 func Replace(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -21,7 +21,7 @@ func Replace(path string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, KeepOwner(f, path), f.Sync(), f.Close()); err == nil {
 		err = robustio.Rename(f.Name(), path)
 	}
 	if err != nil {
