@@ -44,11 +44,14 @@ func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error),
 // immediately after s was loaded, so that [Reloader.Watch] notices later changes.
 func FileState(s *config.Settings) string { return fingerprint(watched(s)) }
 
-// Reload reads everything again.
-func (r *Reloader) Reload() { r.reloadFrom(fingerprint(r.files())) }
+// Reload reads everything again, as the operator asks. A problem is logged even if it was logged
+// before: otherwise it would look as if the files were valid.
+func (r *Reloader) Reload() { r.reload(fingerprint(r.files()), true) }
 
 // reloadFrom reads everything again, if the files are still in the state before.
-func (r *Reloader) reloadFrom(before string) {
+func (r *Reloader) reloadFrom(before string) { r.reload(before, false) }
+
+func (r *Reloader) reload(before string, asked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := stillThere(r.shared.Settings().File)
@@ -59,7 +62,7 @@ func (r *Reloader) reloadFrom(before string) {
 		return // the watcher calls again
 	}
 	if err != nil {
-		r.refuse(err)
+		r.refuse(err, asked)
 		return
 	}
 	if r.problem != "" {
@@ -139,9 +142,9 @@ func (r *Reloader) logDeferred(keys string) {
 	r.deferred = keys
 }
 
-// refuse logs why a version is not applied, once for the same error.
-func (r *Reloader) refuse(err error) {
-	if r.problem == err.Error() {
+// refuse logs why a version is not applied, once for the same error unless the operator asked.
+func (r *Reloader) refuse(err error, asked bool) {
+	if r.problem == err.Error() && !asked {
 		return
 	}
 	r.problem = err.Error()

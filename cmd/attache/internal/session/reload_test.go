@@ -156,7 +156,8 @@ func (r *reloadTest) restart() {
 }
 
 // A new rule applies from the next call on, and the client is notified that its list has changed. An
-// invalid version changes nothing and is logged once. Keys that cannot change are logged.
+// invalid version changes nothing and is logged once, and again when the operator sends SIGHUP. Keys
+// that cannot change are logged.
 func TestReloadRules(t *testing.T) {
 	r := begin(t, "access: {rules: []}\n")
 	r.allowed()
@@ -168,7 +169,10 @@ func TestReloadRules(t *testing.T) {
 
 	r.change("access: {rulez: []}\n", "is not valid; the one before stays in force")
 	r.expectLog(filepath.Join(r.dir, "config.yaml:1:10"))
-	r.change("access: {rulez: []}\n", "")
+	r.log.Reset()
+	r.reloadFrom(fingerprint(r.files()))
+	r.expectLog("")
+	r.change("access: {rulez: []}\n", "is not valid; the one before stays in force")
 	r.refused(denied)
 
 	r.change(denying, "the configuration is valid again")
