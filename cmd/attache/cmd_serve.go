@@ -76,7 +76,7 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 	}
 	var all []serve.Server
 	for _, name := range config.ServedServers(s) {
-		load := func() (*config.Settings, error) { return config.LoadServed(c.Process, flags, name) }
+		load := func() (*config.Settings, error) { return config.LoadEndpoint(c.Process, flags, name) }
 		own, err := load()
 		if err != nil {
 			return nil, err

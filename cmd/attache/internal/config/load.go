@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,6 +35,16 @@ func LoadServed(p cli.Process, flags setting.Flags, name string) (*Settings, err
 	s, err := (&loader{Process: p, flags: flags, entry: name}).load(nil)
 	if s != nil {
 		s.served = slices.Sorted(slices.Values(ServedServers(s)))
+	}
+	return s, err
+}
+
+// LoadEndpoint is like [LoadServed] for a server that attache serve serves until it ends. It returns an
+// error if no entry has that name: the rules of a removed entry must not end before its server.
+func LoadEndpoint(p cli.Process, flags setting.Flags, name string) (*Settings, error) {
+	s, err := LoadServed(p, flags, name)
+	if err == nil && len(s.Applied) == 0 {
+		return nil, fmt.Errorf("%s: the entry servers.%s is gone, and its server is served until attache is started again: start it again, or put the entry back", s.File, name)
 	}
 	return s, err
 }
