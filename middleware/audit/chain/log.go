@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/filelock"
@@ -262,7 +263,7 @@ func remedy(err error) string {
 		return "another process keeps the audit file locked: end it, or name another file"
 	case errors.Is(err, fs.ErrNotExist):
 		return "make the directory of the audit file, or name another file"
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return "get permission to write the audit file, or name another"
 	}
 	return "make room for the audit file, or name another"

@@ -53,8 +53,11 @@ func Check(path string) error {
 		return fmt.Errorf("%s is not a directory: name another file", filepath.Dir(path))
 	}
 	f, info, err := openRegular(path, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another writer may be renaming the full file
+	if errors.Is(err, fs.ErrNotExist) { // or another writer is renaming the full file
+		if err := writable(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("no file can be made in %s (%w): get permission to write there, or name another file", filepath.Dir(path), err)
+		}
+		return nil
 	}
 	if err != nil {
 		return err
