@@ -139,7 +139,7 @@ func (k *Keeper) Misled(front string) {
 	if last != 0 && now-last < int64(warnTime) || !k.warned.CompareAndSwap(last, now) {
 		return
 	}
-	k.log.Warn("a request came for a session that another front has, and was refused with 503: have the balancer send the requests of a session to one front, by the header Mcp-Session-Id, as packaging/nginx.conf does", "front", front)
+	k.log.Warn("a request came for a session that another front has, and was refused with 503: that is normal after a front was restarted behind packaging/nginx.conf, which then asks the right one; else have the balancer send the requests of a session to one front, by the header Mcp-Session-Id", "front", front)
 }
 
 // Forget deletes a stored session that the caller holds, and reports whether there was one. It returns ErrElsewhere if the session belongs to another front.
