@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -147,6 +148,14 @@ func newJar() http.CookieJar {
 	return jar
 }
 
+// hint says what to do about an error that does not say it.
+func hint(err error) string {
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return ": name the file of the authority in server.tls.ca, if you trust it"
+	}
+	return ""
+}
+
 // explain turns an error of the transport into one for people. It leaves out the URL, which may
 // contain a token.
 func (s *Server) explain(err error, b *body) error {
@@ -160,7 +169,7 @@ func (s *Server) explain(err error, b *body) error {
 	case errors.As(err, &op) && op.Op == "dial":
 		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)}
 	case b == nil || !b.begun.Load():
-		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, err)}
+		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w%s", s.url.Host, err, hint(err))}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return errors.New("the server closed the connection before it answered; it may have executed the request")

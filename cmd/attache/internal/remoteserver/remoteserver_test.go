@@ -38,7 +38,7 @@ func TestU29TLS(t *testing.T) {
 		want     string
 	}{
 		{"all of it", config.RemoteSettings{CA: ca, Cert: ca, Key: key}, `{"jsonrpc":"2.0","id":1,"result":{"proto":"HTTP/2.0"}}`},
-		{"unknown authority", config.RemoteSettings{Cert: ca, Key: key}, `certificate signed by unknown authority`},
+		{"unknown authority", config.RemoteSettings{Cert: ca, Key: key}, `certificate signed by unknown authority: name the file of the authority in server.tls.ca`},
 		{"no certificate", config.RemoteSettings{CA: ca}, `"code":-32603`},
 		{"no such key", config.RemoteSettings{CA: ca, Cert: ca, Key: key + "x"}, `server.tls.cert: `},
 	} {
