@@ -279,7 +279,11 @@ func (s *service) announce(listeners []net.Listener) {
 		for _, l := range listeners {
 			at := s.url(l, e)
 			s.urls = append(s.urls, at)
-			s.Log.Info("serving", "server", e.Settings.Server.Name, "url", at, "credentials", e.shared.Authenticates())
+			log := s.Log
+			if s.settings.PublicURL != "" { // the URL is the same for all fronts
+				log = log.With("address", l.Addr().String())
+			}
+			log.Info("serving", "server", e.Settings.Server.Name, "url", at, "credentials", e.shared.Authenticates())
 		}
 	}
 }
