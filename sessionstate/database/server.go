@@ -193,6 +193,14 @@ func isUnable(err error) bool {
 	return class == "08" || class == "53" || class == "57" // connection, resources, operator
 }
 
+// Denied adds to err what to do, if the role that attache uses may not make the change.
+func Denied(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
+		return fmt.Errorf("%w: give in store.url the role that owns the tables (docs/scale.md)", err)
+	}
+	return err
+}
+
 // lostRace reports whether a transaction failed only because another one was faster.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)

@@ -102,7 +102,8 @@ func (s shared) Create(ctx context.Context, a identity.Attributes, prefix string
 	if _, _, err := identity.NewKey(a, prefix, expiry, now); err != nil {
 		return "", identity.Entry{}, usage(err)
 	}
-	return s.Store.Create(ctx, a, prefix, expiry, now)
+	key, e, err := s.Store.Create(ctx, a, prefix, expiry, now)
+	return key, e, database.Denied(err)
 }
 
 // Revoke implements [Place]. An unknown id is a usage error.
@@ -111,7 +112,7 @@ func (s shared) Revoke(ctx context.Context, id string, now time.Time) error {
 	if errors.Is(err, identity.ErrUnknownKey) {
 		return usage(err)
 	}
-	return err
+	return database.Denied(err)
 }
 
 // Import imports the keys of the key file into the database of store.url.
@@ -135,7 +136,7 @@ func Import(ctx context.Context, p cli.Process, s *config.Settings) error {
 	}
 	n, err := to.Import(ctx, entries)
 	if err != nil {
-		return fmt.Errorf("nothing of %s was imported: %w", s.Identity.KeysFile, err)
+		return fmt.Errorf("nothing of %s was imported: %w", s.Identity.KeysFile, database.Denied(err))
 	}
 	fmt.Fprintf(p.Stderr, "attache: imported %s of %s into %s: %d new, %d changed, %d as before\n",
 		cli.Plural(len(entries), "key"), s.Identity.KeysFile, to, n.Added, n.Changed, n.Same)

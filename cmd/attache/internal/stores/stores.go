@@ -39,7 +39,7 @@ func Migrate(ctx context.Context, p cli.Process, s *config.Settings) error {
 	defer db.Close()
 	before, err := db.Migrate(ctx, assembly.Schemas())
 	if err != nil {
-		return fmt.Errorf("%s was not changed: %w", db.Address(), err)
+		return fmt.Errorf("%s was not changed: %w", db.Address(), database.Denied(err))
 	}
 	fmt.Fprintln(p.Stdout, db.Address())
 	var all []error
