@@ -99,7 +99,7 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 		_ = place.Revoke(ctx, e.ID, now)
 		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
 	}
-	fmt.Fprintf(c.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
+	fmt.Fprintf(c.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file, and to a client of attache serve as its bearer token\n",
 		e.ID, keys.Validity(e), place, config.APIKeyVariable)
 	return nil
 }
