@@ -22,6 +22,7 @@ and no audit record made; the policy source is asked as in a session.
 The result may depend on the tool's schema. The server whose command is after "--"
 is started and asked for its tools. With --tools, a file with a saved answer to
 tools/list, it is not started: its command then only selects entries of "servers".
+--server explains a call to the server of an entry, as "attache serve" starts it.
 Without either, the tool is assumed to have every argument that a rule names.
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
@@ -52,6 +53,7 @@ func (c *program) explainCommand() *cobra.Command {
 	f.StringVar(&e.Frame, "frame", "", "a `FILE` with a frame or a recorded session; \"-\" is stdin")
 	f.IntVar(&e.Call, "call", 0, "explain only the `N`th tools/call of a recorded session")
 	f.StringVar(&e.Tools, "tools", "", "a `FILE` with a saved answer to tools/list")
+	f.StringVar(&e.Entry, "server", "", "the `NAME` of an entry of servers with a command or URL, instead of a server after \"--\"")
 	f.StringVar(&e.Era, "era", "", "the protocol `ERA` of the call of --tool: legacy (with a handshake; the default) or modern (2026-07-28)")
 	f.BoolVar(&e.JSON, "json", false, "print JSON instead of text")
 	f.BoolVar(&e.Chain, "chain", false, "print the layers in order, and nothing else")

@@ -29,6 +29,7 @@ import (
 // A Request holds the flags of explain that are not settings.
 type Request struct {
 	Tool, Arguments, Meta, Frame, Tools, Era string
+	Entry                                    string // the name of an entry of servers
 	Call                                     int
 	JSON, Chain                              bool
 }
@@ -70,6 +71,11 @@ func (e *Explainer) Run(ctx context.Context) error {
 	if e.Chain {
 		return e.printChain()
 	}
+	if e.Entry != "" {
+		if err := e.useEntry(); err != nil {
+			return err
+		}
+	}
 	in, err := e.input()
 	if err != nil {
 		return err
@@ -103,7 +109,7 @@ func (e *Explainer) input() (callInput, error) {
 			err = cli.Usagef("--call is for recorded sessions: %s is one frame", e.Frame)
 		}
 		if err == nil && in.recording != nil && (e.Dashed || e.Request.Tools != "") {
-			err = cli.Usagef("a recording has the server's tools itself: leave out --tools and the server after \"--\"")
+			err = cli.Usagef("a recording has the server's tools itself: leave out --tools, --server and the server after \"--\"")
 		}
 		return in, err
 	}
