@@ -80,7 +80,9 @@ func lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	switch {
 	case err == nil:
-		err = textfile.KeepOwner(f, file)
+		if err = textfile.KeepOwner(f, file); err != nil {
+			_ = f.Close()
+		}
 	case errors.Is(err, fs.ErrExist): // perhaps a link: it gets no other owner
 		f, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	}
