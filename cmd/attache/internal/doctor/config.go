@@ -55,6 +55,7 @@ func (d *Doctor) configuration(mistakes error) {
 	switch {
 	case !d.valid:
 		d.note("correct the configuration, then run doctor again", "the session, keys and policies were not looked at")
+	case len(problems) > 0: // of files that it names
 	case d.Settings.File == "":
 		d.ok("there is no configuration file: the defaults apply")
 	default:

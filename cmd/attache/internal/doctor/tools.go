@@ -305,6 +305,7 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	if twice := repeated(names); twice != "" {
 		d.warn("report it to the server's makers: a call by that name reaches only one of them", "it has two tools named %q", twice)
 	}
+	d.examineNames(names)
 	d.check = "arguments"
 	rules := assembly.ArgumentRules(d.Settings)
 	all := toolArguments(list)
@@ -334,10 +335,7 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 
 // reportArgument reports what attache does with an argument. all is the number of tools.
 func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
-	what, rule := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all)), g.Rule
-	if at := d.Settings.Origin(rule); !at.Default() {
-		rule += fmt.Sprintf(" (%v)", at)
-	}
+	what, rule := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all)), d.placed(g.Rule)
 	switch {
 	case g.Rule == "" && g.Path:
 		d.note("look at the rules below, and paste those that are right for you", "%s is not filled; %s", what, g.reason())
