@@ -37,13 +37,13 @@ import (
 // A Source reads policies from a directory of files. It checks the files in each call, so an
 // edit takes effect with the next session.
 type Source struct {
-	dir     string
-	invalid func(error) // nil without Keeping
+	dir    string
+	report func(error) // nil without Keeping
 
 	mu       sync.Mutex
 	last     map[string]policy.Scope // nil without Keeping
 	read     state                   // of the directory when last was read
-	reported string                  // the problems that invalid was called with
+	reported string                  // the problems that report was called with
 }
 
 var _ policy.Source = (*Source)(nil)
@@ -52,10 +52,10 @@ var _ policy.Source = (*Source)(nil)
 func New(dir string) *Source { return &Source{dir: dir} }
 
 // Keeping is like New, for programs that run while people edit. If the directory was valid and
-// now has problems, the source returns the last valid policies and calls invalid, once for each
-// set of problems. A directory that was removed is an error. The source does not read files
-// again if their sizes and times are unchanged.
-func Keeping(dir string, invalid func(error)) *Source { return &Source{dir: dir, invalid: invalid} }
+// now has problems, or cannot be read, the source returns the last valid policies and calls
+// report, once for each set of problems, and with nil when it is valid again. The source does not
+// read files again if their sizes and times are unchanged.
+func Keeping(dir string, report func(error)) *Source { return &Source{dir: dir, report: report} }
 
 // Effective implements [policy.Source]. A directory that cannot be read is
 // [policy.ErrUnavailable]; problems in it are an [*InvalidError].
@@ -82,32 +82,40 @@ func (s *Source) Refresh(ctx context.Context) error {
 }
 
 func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
-	if s.invalid == nil {
+	if s.report == nil {
 		return load(ctx, s.dir)
 	}
 	s.mu.Lock() // also during the read, so that last is never overwritten with an older state
 	defer s.mu.Unlock()
-	paths, problems, err := findFiles(ctx, s.dir)
-	if err != nil {
-		return nil, err
-	}
-	now := stateOf(paths)
-	if s.last != nil && len(problems) == 0 && now.same(s.read) {
-		return s.last, nil
-	}
-	scopes, err := loadFiles(ctx, s.dir, paths, problems)
-	_, isInvalid := errors.AsType[*InvalidError](err)
+	scopes, now, err := s.readChanged(ctx)
 	switch {
 	case err == nil:
+		if s.reported != "" {
+			s.report(nil)
+		}
 		s.last, s.read, s.reported = scopes, now, ""
-	case isInvalid && s.last != nil:
+	case s.last != nil && ctx.Err() == nil:
 		if s.reported != err.Error() {
 			s.reported = err.Error()
-			s.invalid(err)
+			s.report(err)
 		}
 		return s.last, nil
 	}
 	return scopes, err
+}
+
+// readChanged reads the files if they have changed since s.last was read, and else returns s.last.
+func (s *Source) readChanged(ctx context.Context) (map[string]policy.Scope, state, error) {
+	paths, problems, err := findFiles(ctx, s.dir)
+	if err != nil {
+		return nil, state{}, err
+	}
+	now := stateOf(paths)
+	if s.last != nil && len(problems) == 0 && now.same(s.read) {
+		return s.last, now, nil
+	}
+	scopes, err := loadFiles(ctx, s.dir, paths, problems)
+	return scopes, now, err
 }
 
 // Load returns all scopes below dir by name. Its errors are those of [Source.Effective]. A

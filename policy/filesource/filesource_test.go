@@ -196,7 +196,7 @@ func TestSourceErrors(t *testing.T) {
 }
 
 // If a directory becomes invalid, its last policies stay in use, which is reported once for each
-// set of problems. If it is removed, they do not.
+// set of problems, and also if it is removed.
 func TestKeeping(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "policies")
 	file := filepath.Join(dir, "acme.yaml")
@@ -220,11 +220,26 @@ func TestKeeping(t *testing.T) {
 	}
 	write(t, file, "scope: acme\nobjectives: [three]\n")
 	want("three")
-	if err := os.RemoveAll(dir); err != nil {
+	moved := dir + ".old"
+	if err := os.Rename(dir, moved); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Effective(t.Context(), policy.Query{Scope: "acme"}); !errors.Is(err, policy.ErrUnavailable) {
-		t.Errorf("after the directory was removed: %v", err)
+	want("three")
+	want("three")
+	if len(told) != 4 || told[2] != nil || !errors.Is(told[3], policy.ErrUnavailable) {
+		t.Errorf("told %v; want nil, and that the directory is gone", told[2:])
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Effective(canceled, policy.Query{Scope: "acme"}); !errors.Is(err, policy.ErrUnavailable) {
+		t.Errorf("after the directory was removed, without time to look: %v", err)
+	}
+	if err := os.Rename(moved, dir); err != nil {
+		t.Fatal(err)
+	}
+	want("three")
+	if len(told) != 5 || told[4] != nil {
+		t.Errorf("told %v; want nil", told[4:])
 	}
 }
 

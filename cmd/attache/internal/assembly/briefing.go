@@ -65,6 +65,10 @@ func (p *process) reusePolicies(source policy.Source) policy.Source {
 	}
 	if p.policies == nil || p.policies.Dir() != files.Dir() {
 		p.policies = filesource.Keeping(files.Dir(), func(err error) {
+			if err == nil {
+				p.Log.Info("the policies are valid again, and in force")
+				return
+			}
 			p.Log.Warn("the policies were changed and are not valid; those read before hold", "err", err)
 		})
 	}
