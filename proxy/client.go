@@ -94,7 +94,7 @@ const finalFlushTime = 500 * time.Millisecond
 // clientClosed closes the upstream's input immediately: servers exit when they see that, and clients
 // kill them after about two seconds.
 func (s *session) clientClosed() {
-	s.asks.GiveUp(wire.Client)
+	s.asks.End(wire.Client) // frames that still wait must not wait for its answers
 	s.c.mu.Lock()
 	s.awaitTurn()
 	s.c.mu.Unlock()

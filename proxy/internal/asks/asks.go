@@ -28,7 +28,7 @@ type Table struct {
 	mu      sync.Mutex
 	n       uint64
 	pending map[string]*Ask
-	closed  bool
+	ended   [2]bool // by peer: it gets no more requests
 }
 
 // An Ask is a request that waits for its reply.
@@ -83,12 +83,12 @@ func number(text []byte) (n uint64) {
 	return n
 }
 
-// Add returns the raw id of a new request, "" if the table is closed. expired is called
+// Add returns the raw id of a new request, "" after End for the peer. expired is called
 // when limit has passed without a reply.
 func (t *Table) Add(to wire.Peer, limit time.Duration, done func(*wire.Message), expired func(id string)) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.ended[to] {
 		return ""
 	}
 	id := t.nextLocked()
@@ -199,11 +199,16 @@ func (t *Table) GiveUp(to wire.Peer) {
 	}
 }
 
+// End ends the requests to a peer, and refuses new ones.
+func (t *Table) End(to wire.Peer) {
+	t.mu.Lock()
+	t.ended[to] = true
+	t.mu.Unlock()
+	t.GiveUp(to)
+}
+
 // Close ends all requests and refuses new ones.
 func (t *Table) Close() {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.GiveUp(wire.Client)
-	t.GiveUp(wire.Server)
+	t.End(wire.Client)
+	t.End(wire.Server)
 }
