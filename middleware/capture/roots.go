@@ -16,12 +16,17 @@ import (
 // rootsAsk is the state of the request for the client's roots. Conn.mu guards it.
 type rootsAsk struct {
 	allowed bool
-	ready   chan struct{}     // closed when the client has answered; nil if it was not asked
+	ready   chan struct{}     // closed when the client has answered or is late; nil if it may be asked
+	late    int               // how often the client did not answer in time
 	root    sessionstate.Fact // the workspace that the client's roots name, in all of its conversations
 }
 
 // RootsTimeout is how long a call waits for the client's roots.
 const RootsTimeout = time.Second
+
+// maxLate is how many calls of a connection wait in vain for the client's roots. More than one, because
+// a busy client must not be without a workspace from then on; not many, because some clients never answer.
+const maxLate = 3
 
 // CanAskWorkspace reports whether AskWorkspace would return a channel.
 func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
@@ -37,7 +42,7 @@ func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
 }
 
 // AskWorkspace asks a legacy client for its roots on behalf of a call that lacks a workspace,
-// unless the client was asked before. ok is false if the client cannot be asked; otherwise
+// unless the client has answered before, or was late too often. ok is false if the client cannot be asked; otherwise
 // ready is closed when [Conn.Refresh] can be called.
 //
 // It must be called while the call is in flight (SEP-2260).
@@ -54,20 +59,30 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	done := make(chan struct{})
 	c.ask.ready = done
 	call.Ask(wire.Client, "roots/list", nil, RootsTimeout, func(reply *wire.Message) {
-		c.storeRoots(reply)
+		if reply == nil {
+			c.rootsLate(done)
+		} else {
+			c.storeRoots(reply)
+		}
 		close(done)
 	})
 	return done, true
+}
+
+// rootsLate lets a later call ask again, if the client did not answer the request whose channel is asked.
+func (c *Conn) rootsLate(asked chan struct{}) {
+	c.log.Debug("the client did not answer roots/list")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ask.late++; c.ask.late < maxLate && c.ask.ready == asked {
+		c.ask.ready = nil
+	}
 }
 
 // storeRoots stores the client's root, for the sessions that have no workspace. If there are several
 // roots, such as the folders of an editor, it is unknown in which one the model works, so the workspace
 // stays unknown: a wrong value is worse than none. Roots inside the first are part of it.
 func (c *Conn) storeRoots(reply *wire.Message) {
-	if reply == nil {
-		c.log.Debug("the client did not answer roots/list")
-		return
-	}
 	first, several := "", false
 	for root := range reply.Get("result", "roots").Elements() {
 		path := filePath(root.Get("uri").Text())
