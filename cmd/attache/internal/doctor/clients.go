@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/proxy/child"
 )
 
 // clients checks the configuration files of clients: the user's, and those of the project in the working
@@ -111,13 +112,29 @@ func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l client
 	}
 }
 
-// attacheOf reports an entry whose attache program does not exist.
+// attacheOf reports an entry whose program, attache or npx, does not exist. A name is only a warning,
+// because the client may have another search path. Variables and relative paths are the client's.
 func (d *Doctor) attacheOf(f clientconfig.File, e *clientconfig.Entry) {
 	if !filepath.IsAbs(e.Command) {
+		if strings.ContainsAny(e.Command, `/\$%`) || hasPath(e.Env()) {
+			return
+		}
+		if _, err := child.Find(child.Options{Argv: []string{e.Command}, Env: d.Env}); err != nil {
+			d.warn("install it where the client finds it, or unwrap, then wrap with --command",
+				"%s: %s, line %d: the server %q starts %s, which is not in the search path", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
+		}
 		return
 	}
 	if _, err := os.Stat(e.Command); errors.Is(err, fs.ErrNotExist) {
 		d.problem("attache wrap --repair --file \""+f.Path+"\"",
 			"%s: %s, line %d: the server %q starts %s, which does not exist", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
 	}
+}
+
+// hasPath reports whether env sets the search path.
+func hasPath(env []string) bool {
+	return slices.ContainsFunc(env, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return strings.EqualFold(name, "PATH")
+	})
 }
