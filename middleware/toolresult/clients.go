@@ -102,7 +102,9 @@ func Clients() []Client {
 			Variable:     "QWEN_CODE_SESSION_ID",
 			Measured: "0.24.4: shows content, and before it structuredContent if that is not the same. Instructions are at the " +
 				"beginning of a conversation, also after /clear and (from its code) /compress; sub-agents do not see them. With " +
-				"--continue the model sees only the instructions of the new process, and QWEN_CODE_SESSION_ID does not change.",
+				"--continue the model sees only the instructions of the new process, and QWEN_CODE_SESSION_ID does not change. " +
+				"With --acp no instructions are shown, QWEN_CODE_SESSION_ID is the same in all conversations of a process, and " +
+				"they share the processes of servers on stdio.",
 		},
 	}
 }
