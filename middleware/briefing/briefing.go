@@ -136,6 +136,9 @@ type ConnOptions struct {
 	// servers of the same session, "" if that is unknown. It is called for clients that tell
 	// their servers nothing else about the session, and for instructions. nil means "".
 	ClientProcess func() string
+	// Directory is the working directory of the server. It distinguishes the projects of clients
+	// that have several in one process.
+	Directory string
 	// Server identifies the server within a session, for example by its command. Each process of the
 	// server has the same value. A server that gave the briefing in its instructions gives it again
 	// when the session is resumed; with "" it does not.

@@ -49,7 +49,7 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 // layer returns a briefing layer with its own connection, which adds a note for each warning.
 // how is a list of words separated by commas: the fault of the shared turns, and options of the
 // configuration. A notification replaces the connection by that of a new process: "again" of the same
-// server, "other" of another server, "resume" of the same server for another process of the client, and
+// server, "other" of another server, "project" of another server in another directory, "resume" of the same server for another process of the client, and
 // "unknown" of the same server for a client whose process is not known.
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
 	shared := &faultyTurns{Turns: turns}
@@ -75,7 +75,7 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 	var conn *briefing.Conn
 	running := map[string]*briefing.Conn{} // by server
 	var catalog *middleware.Catalog
-	client := "4711"
+	client, directory := "4711", "/src/first"
 	start := func(server string) {
 		process := client
 		if earlier := running[server]; earlier != nil {
@@ -85,6 +85,7 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 		conn = briefing.Compile(o).Connect(briefing.ConnOptions{
 			Catalog:       catalog,
 			ClientProcess: func() string { return process },
+			Directory:     directory,
 			Server:        server,
 			Log:           slog.New(warnings{s}),
 		})
@@ -104,6 +105,9 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 			case m.MethodIs("notifications/test/unknown"):
 				client = ""
 				start("this")
+			case m.MethodIs("notifications/test/project"):
+				directory = "/src/second"
+				start("third")
 			case m.MethodIs("notifications/test/other"):
 				start("another")
 			}

@@ -51,6 +51,9 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 		t.userKey = t.key + "\n" + policy.Digest(s.text)
 	case c.o.Results.Client().ByProcess:
 		if process := c.o.ClientProcess(); process != "" {
+			if c.o.Results.Client().ByDirectory {
+				process += " " + policy.Digest(c.o.Directory)
+			}
 			t.userKey = "process " + process + suffix + "\n" + policy.Digest(s.text)
 		}
 	}

@@ -26,6 +26,9 @@ type Client struct {
 	// ByProcess means that the client does not tell a server which session it serves, but
 	// starts the servers of a session as children of one process.
 	ByProcess bool
+	// ByDirectory means, with ByProcess, that the client's process can have several projects at once.
+	// It starts the servers of each in the project's directory.
+	ByDirectory bool
 	// Variable is the environment variable in which the client gives its servers a name of the
 	// session, and its shells too, "" for none.
 	Variable string
@@ -105,6 +108,15 @@ func Clients() []Client {
 				"--continue the model sees only the instructions of the new process, and QWEN_CODE_SESSION_ID does not change. " +
 				"With --acp no instructions are shown, QWEN_CODE_SESSION_ID is the same in all conversations of a process, and " +
 				"they share the processes of servers on stdio.",
+		},
+		{
+			Name: "opencode", Content: true, Instructions: true, ByProcess: true, ByDirectory: true,
+			Measured: "1.18.33: shows content; instructions are in the system prompt of every conversation, a sub-agent's too, in " +
+				"full; nothing names the session; the servers are children of the client's process, in the project's directory.",
+		},
+		{
+			Name: "kilo", Content: true, Instructions: true, ByProcess: true, ByDirectory: true, // a fork of opencode
+			Measured: "7.7.7: as opencode; one conversation in a process, and --continue.",
 		},
 	}
 }

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 
@@ -192,6 +193,7 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 	}
 	if b.conn.Client == nil { // the clients of attache serve have not started it
 		o.ClientProcess = clientprocess.Name
+		o.Directory, _ = os.Getwd() // "" if it was removed
 	}
 	if !b.shared.settings.DryRun { // in a dry run the client does not see the layer's version of a list
 		o.Memory, o.Results = &b.conn.briefed, &b.conn.results
