@@ -55,7 +55,7 @@ func DefaultWorkspaceKeys() [][]string {
 // conversation.
 func DefaultConversationKeys() [][]string {
 	return [][]string{{"vscode.conversationId"}, {"openai/session"}, {"ai.opencode/sessionID"},
-		{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"}}
+		{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"}, {"assemblySessionId"}}
 }
 
 // Options apply to every connection. The zero value captures facts from the traffic only.

@@ -60,7 +60,10 @@ func (c Client) limit(version string) int {
 
 // Clients returns the table of known clients. Any other client gets the text block in its
 // first tool response.
-func Clients() []Client {
+func Clients() []Client { return append(vendorClients(), otherClients()...) }
+
+// vendorClients returns the clients of companies that make models, and Copilot.
+func vendorClients() []Client {
 	return []Client{
 		{
 			Name:            "claude-code",
@@ -109,6 +112,12 @@ func Clients() []Client {
 				"With --acp no instructions are shown, QWEN_CODE_SESSION_ID is the same in all conversations of a process, and " +
 				"they share the processes of servers on stdio.",
 		},
+	}
+}
+
+// otherClients returns the other clients.
+func otherClients() []Client {
+	return []Client{
 		{
 			Name: "opencode", Content: true, Instructions: true, ByProcess: true, ByDirectory: true,
 			Measured: "1.18.33: shows content; instructions are in the system prompt of every conversation, a sub-agent's too, in " +
@@ -117,6 +126,11 @@ func Clients() []Client {
 		{
 			Name: "kilo", Content: true, Instructions: true, ByProcess: true, ByDirectory: true, // a fork of opencode
 			Measured: "7.7.7: as opencode; one conversation in a process, and --continue.",
+		},
+		{
+			Name: "factory-cli", Content: true, // Droid
+			Measured: "0.225.2: shows content also beside structuredContent, no instructions; _meta.assemblySessionId names the " +
+				"conversation on each call; a fork has its own. Not measured: resumed sessions and sub-agents, which need the service.",
 		},
 	}
 }
