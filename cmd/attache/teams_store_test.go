@@ -37,11 +37,17 @@ func TestTeamsOfTwoMachines(t *testing.T) {
 	early := here.join("early", "proj", "direct")
 	early.refused(unavailable, "list_workspace_sessions", object{})
 	early.leave()
+	if out := here.attache("doctor"); !strings.Contains(out, "  problem  ") || !strings.Contains(out, "attache store migrate") {
+		t.Errorf("without tables attache doctor printed %q", out)
+	}
 	if out := here.attache("store", "migrate"); !strings.Contains(out, "teams") || !strings.Contains(out, "was 0") {
 		t.Fatalf("attache store migrate printed %q", out)
 	}
 	if out := there.attache("store", "status"); !strings.Contains(out, "turns") {
 		t.Errorf("attache store status printed %q", out)
+	}
+	if out := here.attache("doctor"); strings.Contains(out, "  problem  ") || !strings.Contains(out, "\nstore\n") {
+		t.Errorf("attache doctor printed %q", out)
 	}
 	t.Cleanup(here.stopAgents)
 	a := here.join("a", "proj", "direct")

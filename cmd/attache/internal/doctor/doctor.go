@@ -76,6 +76,7 @@ func (d *Doctor) Examine(ctx context.Context, mistakes error) {
 	d.configuration(mistakes)
 	if d.valid {
 		d.session()
+		d.store(ctx)
 		d.keys()
 		d.identity(ctx)
 		d.policies(ctx)
