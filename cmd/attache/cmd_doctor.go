@@ -15,7 +15,7 @@ the configuration and the files it names, who the session would act for, what th
 policy source says for them, a workspace's own policies, and the configuration
 files of clients.
 
-A server after "--" is checked as well. It is started once for each era of
+A server after "--", or that of an entry (--server), is checked as well. It is started once for each era of
 the protocol and asked for its identity and its tools; no tool is called. doctor then
 says which arguments of the tools attache fills, and suggests rules for those that
 look like a workspace, project, organisation, repository or tenant. Nothing is
@@ -39,6 +39,7 @@ func (c *program) doctorCommand() *cobra.Command {
 		Annotations: map[string]string{mayTakeServer: "yes"},
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON instead of text")
+	entry := cmd.Flags().String("server", "", "the `NAME` of an entry of servers with a command or URL, instead of a server after \"--\"")
 	cmd.Flags().SortFlags = false
 	flags := config.AddFlags(cmd)
 	for _, name := range []string{"record", "dry-run", "log-level", "log-format"} {
@@ -48,8 +49,11 @@ func (c *program) doctorCommand() *cobra.Command {
 		if c.dashed && (len(c.server) == 0 || c.server[0] == "") {
 			return cli.Usagef("nothing after \"--\": give the server's command there, or leave \"--\" out")
 		}
-		s, err := config.Load(c.Process, flags, c.server)
-		d := &doctor.Doctor{Process: c.Process, Server: s.CommandOr(c.server), Version: versionText(debug.ReadBuildInfo()), Settings: config.Inert(s)}
+		s, server, err := config.LoadNamed(c.Process, flags, *entry, c.server, c.dashed)
+		if s == nil {
+			return err
+		}
+		d := &doctor.Doctor{Process: c.Process, Server: server, Version: versionText(debug.ReadBuildInfo()), Settings: config.Inert(s)}
 		d.Examine(cmd.Context(), err)
 		return d.Report(*asJSON)
 	}

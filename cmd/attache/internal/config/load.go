@@ -49,6 +49,24 @@ func LoadEndpoint(p cli.Process, flags setting.Flags, name string) (*Settings, e
 	return s, err
 }
 
+// LoadNamed is like [Load] if entry is "", and else like [LoadServed] for that entry, as attache serve
+// starts its server. It also returns the command of the server. dashed means that the command line has
+// one. The settings are nil if the command line is wrong.
+func LoadNamed(p cli.Process, flags setting.Flags, entry string, command []string, dashed bool) (*Settings, []string, error) {
+	if entry == "" {
+		s, err := Load(p, flags, command)
+		return s, s.CommandOr(command), err
+	}
+	if dashed {
+		return nil, nil, cli.Usagef("--server and a server after \"--\" are both given: give one of them")
+	}
+	s, err := LoadServed(p, flags, entry)
+	if names := ServedServers(s); err == nil && !slices.Contains(names, entry) {
+		return nil, nil, cli.Usagef("--server %s: servers has no entry of that name with a command or URL: write %s", entry, cmp.Or(cli.Quoted(names), "one"))
+	}
+	return s, slices.Clone(s.CommandOr(s.Server.Command)), err
+}
+
 // RecordedName returns the name of the server in a recording: the name of the first entry of
 // servers that applies, or else the server's name.
 func (s *Settings) RecordedName() string {

@@ -72,9 +72,12 @@ func (e *Explainer) Run(ctx context.Context) error {
 		return e.printChain()
 	}
 	if e.Entry != "" {
-		if err := e.useEntry(); err != nil {
+		s, server, err := config.LoadNamed(e.Process, e.Flags, e.Entry, nil, e.Dashed)
+		if err != nil {
 			return err
 		}
+		s.Log = e.Settings.Log
+		e.Server, e.Dashed, e.Settings = server, true, config.Inert(s)
 	}
 	in, err := e.input()
 	if err != nil {
