@@ -15,6 +15,7 @@ func TestUnwrapOfEditedEntry(t *testing.T) {
 	checkEdits(t, "x.json", inJSON, []edit{
 		{"printed again by a client", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\",\n  \"-y\",\n  \"server\"\n]}", "{\"command\": \"npx\", \"args\": [\n  \"-y\",\n  \"server\"\n]}", ""},
 		{"printed again, no arguments", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\"\n]}", "{\"command\": \"npx\", \"args\": []}", ""},
+		{"printed again without spaces", `{"command":"attache","args":["--","npx","-y","server"]}`, `{"command":"npx","args":["-y","server"]}`, ""},
 		{"comma behind the last", `{"command": "attache", "args": ["--", "npx",]}`, `{"command": "npx", "args": []}`, ""},
 		{"comment and comma behind the last", `{"command": "attache", "args": ["--", "npx" /* , */ , ]}`, `{"command": "npx", "args": [ /* , */  ]}`, ""},
 		{"comments between", "{\"command\": \"attache\", \"args\": [\"--\", // a, b\n\"npx\", /* c */ \"-y\"]}", "{\"command\": \"npx\", \"args\": [ // a, b\n /* c */ \"-y\"]}", ""},
@@ -128,6 +129,7 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 		{"printed again", "command = \"attache\"\nargs = [\n  '--',\n  'npx',\n  '-y',\n]\n", "command = 'npx'\nargs = [\n  '-y',\n]\n", ""},
 		{"comments between", "args = [\"--\" # a, b\n, # c\n\"npx\", # d\n\"-y\"]\ncommand = \"attache\"", "args = [ # a, b\n # c\n # d\n\"-y\"]\ncommand = \"npx\"", ""},
 		{"inline", "x = 1\n[mcp_servers]\nt = {args = [\"--\", \"npx\"], command = \"attache\"}", "x = 1\n[mcp_servers]\nt = {args = [], command = \"npx\"}", ""},
+		{"inline, without spaces", "[mcp_servers]\nt = {command = \"attache\", args = [\"--\",\"npx\",\"-y\"]}", "[mcp_servers]\nt = {command = \"npx\", args = [\"-y\"]}", ""},
 		{"flags", "command = \"attache\"\nargs = [\"--trust\", \"direct\", \"--\", \"npx\"]", "command = \"npx\"\nargs = []", "attache's own 2 arguments are taken out with it"},
 		{"number behind", "command = \"attache\"\nargs = [\"--\", 1]", "", "its args are not all texts"},
 		{"not a list", "command = \"attache\"\nargs = \"--\"", "", "its args are not a list"},

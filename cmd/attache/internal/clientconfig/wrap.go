@@ -334,10 +334,10 @@ func (d *Document) prepend(e *Entry, items []string) splice {
 func (d *Document) unwrap(e *Entry, dashes int) []splice {
 	command := e.args.items[dashes+1]
 	edits := []splice{{e.command.span, d.raw(command.span)}}
-	if added, ok := d.added(e); ok {
+	removed := e.args.items[:dashes+2]
+	if added, ok := d.added(e); ok && len(removed) == len(e.args.items) {
 		return append(edits, splice{added, ""})
 	}
-	removed := e.args.items[:dashes+2]
 	rest := d.emptied(e, removed)
 	if dashes+2 < len(e.args.items) {
 		rest = span{removed[0].from, e.args.items[dashes+2].from}
@@ -359,7 +359,7 @@ func (d *Document) emptied(e *Entry, removed []literal) span {
 }
 
 // added returns the span of the arguments of e if they are written as Wrap writes those of an entry
-// that had none.
+// that had none. They may be written so by someone else, with arguments of the server at their end.
 func (d *Document) added(e *Entry) (span, bool) {
 	var items []string
 	for _, item := range e.args.items {
