@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -67,18 +66,9 @@ func CheckOrder(rules []Rule, i int) error {
 func decidedBy(rules []Rule, tools []string) int {
 	return slices.IndexFunc(rules, func(r Rule) bool {
 		return r.When == nil && !slices.ContainsFunc(tools, func(tool string) bool {
-			return !slices.ContainsFunc(r.Tools, func(pattern string) bool { return covers(pattern, tool) })
+			return !slices.ContainsFunc(r.Tools, func(pattern string) bool { return glob.Covers(pattern, tool) })
 		})
 	})
-}
-
-// covers reports whether a pattern certainly matches every name that other matches.
-func covers(pattern, other string) bool {
-	if pattern == other {
-		return true
-	}
-	head, open := strings.CutSuffix(pattern, "*")
-	return open && !strings.ContainsAny(head, `*?\`) && strings.HasPrefix(other, head)
 }
 
 // mayRefuse reports whether the rule can refuse. A rule that allows refuses if its

@@ -1,5 +1,7 @@
 package glob
 
+import "strings"
+
 // Overlap reports whether some name matches both patterns. Its time grows with the product
 // of their lengths.
 func Overlap(a, b string) bool {
@@ -23,6 +25,15 @@ func Overlap(a, b string) bool {
 		after = row
 	}
 	return after[0]
+}
+
+// Covers reports whether a pattern certainly matches every name that other matches.
+func Covers(pattern, other string) bool {
+	if pattern == other {
+		return true
+	}
+	head, open := strings.CutSuffix(pattern, "*")
+	return open && !strings.ContainsAny(head, `*?\`) && strings.HasPrefix(other, head)
 }
 
 // A part is one element of a pattern: a character, ? (any) or * (star).

@@ -48,3 +48,25 @@ func FuzzOverlap(f *testing.F) {
 		}
 	})
 }
+
+func TestCovers(t *testing.T) {
+	for _, test := range []struct {
+		pattern, other string
+		want           bool
+	}{
+		{"*", "a?b*", true},
+		{"a", "a", true},
+		{"git_*", "git_status", true},
+		{"git_*", "git_s*", true},
+		{"git_s*", "git_*", false},
+		{"git_*", "git", false},
+		{"a?", "ab", false}, // not certain without a match
+		{`a\*`, `a\*b`, false},
+		{`a\*`, `a\*`, true},
+		{"A*", "ab", false},
+	} {
+		if got := Covers(test.pattern, test.other); got != test.want {
+			t.Errorf("Covers(%q, %q) is %v", test.pattern, test.other, got)
+		}
+	}
+}

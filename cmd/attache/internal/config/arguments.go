@@ -73,7 +73,7 @@ func checkArgument(all []arguments.Rule, r *arguments.Rule) error {
 			break
 		}
 		if covers(&all[i], r) && (!precedes(r, &all[i]) || covers(r, &all[i])) {
-			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: remove one of the two", all[i].Name)
+			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: put the rule for fewer tools first, or remove one of the two", all[i].Name)
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func overlap(a, b []string) bool {
 // covers reports whether r applies to every call that later applies to.
 func covers(r, later *arguments.Rule) bool {
 	return slices.Equal(r.Argument, later.Argument) && r.When == nil && !slices.ContainsFunc(later.Tools, func(pattern string) bool {
-		return !slices.Contains(r.Tools, pattern) && !slices.Contains(r.Tools, "*")
+		return !slices.ContainsFunc(r.Tools, func(tool string) bool { return glob.Covers(tool, pattern) })
 	})
 }
 

@@ -52,6 +52,7 @@ func TestArgumentProblems(t *testing.T) {
 		"bad expression":             {`{tools: [a], argument: x, value: 'session.id +'}`, "2:38", "write CEL"},
 		"condition that is a text":   {`{tools: [a], argument: x, value: session.id, when: session.id}`, "2:56", "true or false"},
 		"same as before":             {"{tools: [a, b], argument: x, value: session.id}\n  - {tools: [b], argument: x, value: session.workspace.path}", "3:5", "never applies: arguments[0] is about the same argument of the same tools"},
+		"some tools before":          {"{tools: [c, 'git_*'], argument: x, value: session.id, mode: pin}\n  - {tools: [git_status], argument: x, mode: forbid}", "3:5", "put the rule for fewer tools first"},
 		"all tools before":           {"{tools: ['*'], argument: x, value: session.id}\n  - {tools: [b], argument: x, value: session.workspace.path}", "3:5", "never applies: arguments[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
