@@ -58,6 +58,9 @@ there are mistakes; warnings do not change it.`,
 		for _, e := range s.Applied {
 			fmt.Fprintf(c.Stdout, "ok: servers.%s applies to this server (%v)\n", e.Name, e.From)
 		}
+		for _, e := range s.Unmatched(c.server) {
+			fmt.Fprintf(c.Stdout, "note: servers.%s does not apply: it is for %v, and this server's command names no package: if it is meant for this server, add command: to its match (%v)\n", e.Name, &e.Match, e.From)
+		}
 		return nil
 	}
 	return cmd
