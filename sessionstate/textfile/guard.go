@@ -2,6 +2,7 @@ package textfile
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml/token"
 )
@@ -34,6 +35,10 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 			}
 			open = open.at(column)
 			open[len(open)-1].keys++
+		case token.StringType:
+			if why := missingComma(t.Value); why != "" && len(open) > 0 && open[len(open)-1].flow {
+				return t, why
+			}
 		}
 		if len(open) > maxDepth {
 			return t, fmt.Sprintf("is nested more than %d deep: see whether it is the right file", maxDepth)
@@ -43,6 +48,20 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 		}
 	}
 	return nil, ""
+}
+
+// missingComma returns the problem of a text without quotes, within brackets, that has a colon and
+// a space. YAML does not allow one (1.2.2, 7.3.3), but the lexer makes {a: b c: d} one key, with the
+// value "b c: d".
+func missingComma(text string) string {
+	before, _, found := strings.Cut(text, ": ")
+	if !found {
+		return ""
+	}
+	if words := strings.Fields(before); len(words) > 1 {
+		return "a comma is missing before " + quoteShort(words[len(words)-1]) + ": write it, or put the text that begins here in quotes"
+	}
+	return "has a colon within a text: put the text in quotes"
 }
 
 // levels are the open collections at a token, outermost first.

@@ -121,6 +121,8 @@ func syntaxError(err error) error {
 	switch {
 	case strings.Contains(message, "\t"):
 		return errorAt(t, "a tab is not for indenting in YAML: write spaces")
+	case message == "mapping value is not allowed in this context":
+		return errorAt(t, "has a colon within a value: put a text with a colon in quotes, or correct the indentation here or just after")
 	case t != nil && (message == "unexpected key name" || message == "non-map value is specified"):
 		// A line without a colon. For the first message the token includes the next line.
 		key, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
