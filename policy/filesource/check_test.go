@@ -43,9 +43,9 @@ policies:
     text: ~
 `},
 			want: []string{
-				"a.yaml:3:5: a policy here has no position: add it",
-				"a.yaml:3:5: a policy here has no text: add it",
-				"a.yaml:4:5: a policy here has no name: add it",
+				`a.yaml:3:5: a policy here has no position: add it, as in {name: tests, position: append, text: "Write tests."}`,
+				`a.yaml:3:5: a policy here has no text: add it, as in {name: tests, position: append, text: "Write tests."}`,
+				`a.yaml:4:5: a policy here has no name: add it, as in {name: tests, position: append, text: "Write tests."}`,
 				`a.yaml:4:16: position is "middle": make it prepend or append`,
 				"a.yaml:4:30: text is a number where text is expected: put it in quotes",
 				"a.yaml:5:5: a policy is text where a mapping is expected: write name: and what belongs to it",

@@ -131,7 +131,7 @@ func (r *reader) policy(item ast.Node) (p policy.Policy, nameAt *token.Token) {
 	isPolicy := r.fields(item, "a policy", known)
 	for _, f := range known {
 		if isPolicy && !seen[f.key] {
-			r.add(textfile.Start(item), "a policy here has no %s: add it", f.key)
+			r.add(textfile.Start(item), "a policy here has no %s: add it, as in {name: tests, position: append, text: \"Write tests.\"}", f.key)
 		}
 	}
 	return p, nameAt
