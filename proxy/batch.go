@@ -153,7 +153,7 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 
 func (s *session) refuseMember(b *batch, m *wire.Message) {
 	why := array.Fault(m)
-	s.warnRefused(why)
+	s.warnRefused(why.String())
 	s.reportAside(m, why.String(), why.Code())
 	if m.Kind().IsReply() {
 		s.refuse(m, why.Code(), refusal(why))

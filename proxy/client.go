@@ -242,7 +242,7 @@ func (s *session) cancelled(m *wire.Message) bool {
 // handleAmbiguous handles a frame that parsers may read differently.
 func (s *session) handleAmbiguous(m *wire.Message) error {
 	if s.guarded(m) || s.enforces(m.Ambiguity().String()) {
-		s.warnRefused(m.Ambiguity())
+		s.warnRefused(m.Why())
 		s.reportAside(m, m.Ambiguity().String(), m.Ambiguity().Code())
 		s.refuse(m, m.Ambiguity().Code(), refusal(m.Ambiguity()))
 		return nil
@@ -274,8 +274,8 @@ func (s *session) guarded(m *wire.Message) bool {
 	return slices.ContainsFunc(s.c.guards, func(g string) bool { return wire.Mentions(m.Frame(), g) })
 }
 
-func (s *session) warnRefused(why wire.Ambiguity) {
-	s.log.Warn("a message was refused because parsers may read it differently; send plain JSON-RPC 2.0", "why", why.String())
+func (s *session) warnRefused(why string) {
+	s.log.Warn("a message was refused because parsers may read it differently; send plain JSON-RPC 2.0", "why", why)
 }
 
 func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }

@@ -41,6 +41,14 @@ func (a Ambiguity) String() string {
 	}[a]
 }
 
+// Why returns the reason of [Message.Ambiguity]. For [TwinName] it includes the name with a meaning.
+func (m *Message) Why() string {
+	if m.ambiguity != TwinName {
+		return m.ambiguity.String()
+	}
+	return m.ambiguity.String() + ": " + m.twin
+}
+
 // Code returns the JSON-RPC error code of a refusal for this reason.
 func (a Ambiguity) Code() int {
 	switch a {

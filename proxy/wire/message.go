@@ -93,7 +93,8 @@ type Message struct {
 	eol       []byte
 	kind      Kind
 	ambiguity Ambiguity
-	ids       int // the number of top-level ids
+	twin      string // the known name, for TwinName
+	ids       int    // the number of top-level ids
 	spans     [slots]span
 	method    string     // "" unless it is one of methods
 	deep      bool       // params were scanned, too

@@ -64,7 +64,7 @@ func (s *Scanner) Look(m *Message) {
 		s.stack = make([]container, fewContainers)
 	}
 	m.forget()
-	m.ambiguity, m.deep, m.names, m.lacks = 0, true, s.ArgumentNames, len(s.ArgumentNames) > 0
+	m.ambiguity, m.twin, m.deep, m.names, m.lacks = 0, "", true, s.ArgumentNames, len(s.ArgumentNames) > 0
 	start := skipBlank(s.b, 0)
 	end := s.value(start)
 	if end < 0 || skipBlank(s.b, end) != len(s.b) {

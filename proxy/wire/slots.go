@@ -66,6 +66,7 @@ func (s *Scanner) flagTwin(name []byte, known []string) {
 			s.m.lacks = false
 		case SameName(name, k):
 			s.flag(TwinName)
+			s.m.twin = k
 		}
 	}
 }

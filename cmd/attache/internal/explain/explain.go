@@ -250,7 +250,7 @@ func look(frame []byte, names [][]string) *wire.Message {
 // ambiguous explains a frame that parsers may read differently, which therefore passes no layer.
 func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 	scrub := e.scrubber()
-	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: scrub.json(m.Frame()), Ambiguity: m.Ambiguity().String()}
+	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: scrub.json(m.Frame()), Ambiguity: m.Why()}
 	for _, l := range o.Layers {
 		x.Layers = append(x.Layers, layerReport{Name: l.Name})
 	}
@@ -260,7 +260,7 @@ func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 		x.Outcome, x.Sent = outcomeGoesOn, x.Frame
 		return x
 	}
-	reply := wire.ErrorReply(m.ID(), m.Ambiguity().Code(), "refused: "+x.Ambiguity)
+	reply := wire.ErrorReply(m.ID(), m.Ambiguity().Code(), "refused: "+m.Ambiguity().String())
 	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", scrub.json(reply.Frame()), scrub.text(wire.ReplyText(reply.Root()))
 	return x
 }
