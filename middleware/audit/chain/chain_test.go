@@ -637,6 +637,7 @@ func TestCheck(t *testing.T) {
 	}
 	log := filepath.Join(dir, "log.jsonl")
 	write(t, Options{File: log}, 0, 1)
+	check(t, os.Mkdir(keyFile(filepath.Join(dir, "locked.jsonl")), 0o700))
 	tests := []struct{ path, want string }{
 		{filepath.Join(dir, "new.jsonl"), ""},
 		{log, ""},
@@ -646,6 +647,7 @@ func TestCheck(t *testing.T) {
 		{dir, "is not a regular file"},
 		{file("notes.txt", "buy milk\n"), "it is not an audit log"},
 		{filepath.Join(log, "audit.jsonl"), "is not a directory"},
+		{filepath.Join(dir, "locked.jsonl"), "locked.jsonl.key is not a regular file"},
 	}
 	for _, test := range tests {
 		err := Check(test.path)

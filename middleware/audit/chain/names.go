@@ -41,7 +41,7 @@ func rotatedFiles(path string) ([]string, error) {
 }
 
 // Check returns an error if a log cannot be written at path. It writes nothing. The directory
-// must exist, and a file at path must be a log that may be written.
+// must exist, and a file at path must be a log that may be written, as must the file of its key.
 func Check(path string) error {
 	dir, err := os.Stat(filepath.Dir(path))
 	switch {
@@ -52,14 +52,15 @@ func Check(path string) error {
 	case !dir.IsDir():
 		return fmt.Errorf("%s is not a directory: name another file", filepath.Dir(path))
 	}
-	f, info, err := openRegular(path, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) { // or another writer is renaming the full file
-		if err := writable(filepath.Dir(path)); err != nil {
-			return fmt.Errorf("no file can be made in %s (%w): get permission to write there, or name another file", filepath.Dir(path), err)
-		}
-		return nil
-	}
+	key, _, err := openToWrite(keyFile(path))
 	if err != nil {
+		return err
+	}
+	if key != nil {
+		_ = key.Close()
+	}
+	f, info, err := openToWrite(path)
+	if f == nil {
 		return err
 	}
 	defer f.Close()
@@ -67,4 +68,17 @@ func Check(path string) error {
 		return fmt.Errorf("%s: %w: name another file", path, err)
 	}
 	return nil
+}
+
+// openToWrite opens a file of a log. It returns nil, without an error, if the file does not exist, perhaps
+// because another writer is renaming the full file, and could be made.
+func openToWrite(path string) (*os.File, fs.FileInfo, error) {
+	f, info, err := openRegular(path, os.O_RDWR)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, info, err
+	}
+	if err := writable(filepath.Dir(path)); err != nil {
+		return nil, nil, fmt.Errorf("no file can be made in %s (%w): get permission to write there, or name another file", filepath.Dir(path), err)
+	}
+	return nil, nil, nil
 }

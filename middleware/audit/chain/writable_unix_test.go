@@ -19,11 +19,14 @@ func TestCheckDirectory(t *testing.T) {
 		t.Skip("root may write everywhere")
 	}
 	dir := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(dir, "made.jsonl"), nil, 0o600)) // by root, for this user
 	check(t, os.Chmod(dir, 0o500))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
-	err := Check(filepath.Join(dir, "audit.jsonl"))
-	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "get permission to write there, or name another file") {
-		t.Errorf("got %v", err)
+	for _, name := range []string{"audit.jsonl", "made.jsonl"} {
+		err := Check(filepath.Join(dir, name))
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "get permission to write there, or name another file") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
