@@ -23,7 +23,7 @@ The result may depend on the tool's schema. The server whose command is after "-
 is started and asked for its tools. With --tools, a file with a saved answer to
 tools/list, it is not started: its command then only selects entries of "servers".
 --server explains a call to the server of an entry, as "attache serve" starts it.
-Without either, the tool is assumed to have every argument that a rule names.
+Without any of these, the tool is assumed to have every argument that a rule names.
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
 or dropped (of a recording: if any call would), 2 for a mistake in flags, files or

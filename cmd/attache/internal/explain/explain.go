@@ -68,9 +68,6 @@ type Explainer struct {
 
 // Run prints the explanation. The error has exit status 1 if a call does not go on.
 func (e *Explainer) Run(ctx context.Context) error {
-	if e.Chain {
-		return e.printChain()
-	}
 	if e.Entry != "" {
 		s, server, err := config.LoadNamed(e.Process, e.Flags, e.Entry, nil, e.Dashed)
 		if err != nil {
@@ -78,6 +75,10 @@ func (e *Explainer) Run(ctx context.Context) error {
 		}
 		s.Log = e.Settings.Log
 		e.Server, e.Dashed, e.Settings = server, true, config.Inert(s)
+		e.Settings.DryRun = s.DryRun && e.Chain
+	}
+	if e.Chain {
+		return e.printChain()
 	}
 	in, err := e.input()
 	if err != nil {
