@@ -13,46 +13,49 @@ import (
 // never matches refuses and hides nothing.
 func (d *Doctor) examineNames(names []string) {
 	d.check = "rules"
-	for _, r := range d.Settings.Access.Rules {
-		d.misspelled(r.Name, r.Tools, names)
-		d.unused(r.Name, r.Tools, names)
-	}
-	for _, r := range d.Settings.Access.Rates {
-		d.misspelled(r.Name, r.Tools, names)
-		d.unused(r.Name, r.Tools, names)
-	}
-	for _, r := range d.Settings.Rewrite {
-		d.misspelled(r.Name, r.Tools, names)
-		if !r.Hide { // or it may be for prompts or resources
-			d.unused(r.Name, r.Tools, names)
+	var unused []string
+	examine := func(rule string, patterns []string, elsewhere bool) {
+		misspelled := d.misspelled(rule, patterns, names)
+		if !misspelled && !elsewhere && !slices.ContainsFunc(names, func(name string) bool { return matches(patterns, name) }) {
+			unused = append(unused, d.placed(rule))
 		}
 	}
+	for _, r := range d.Settings.Access.Rules {
+		examine(r.Name, r.Tools, false)
+	}
+	for _, r := range d.Settings.Access.Rates {
+		examine(r.Name, r.Tools, false)
+	}
+	for _, r := range d.Settings.Rewrite {
+		examine(r.Name, r.Tools, r.Hide) // it may be for prompts or resources
+	}
 	for _, r := range d.Settings.Arguments {
-		d.misspelled(r.Name, r.Tools, names)
+		examine(r.Name, r.Tools, true) // examineTools reports it
+	}
+	if len(unused) > 0 {
+		d.note("nothing, if they are for another server; or correct their tools", "rules that match no tool of this server: %s", strings.Join(unused, ", "))
 	}
 }
 
-// misspelled warns of names without * and ? that the server does not have, if it has a similar one.
-func (d *Doctor) misspelled(rule string, patterns, names []string) {
+// misspelled warns of names without * and ? that the server does not have, if it has a similar one that
+// the rule does not match. It reports whether there is one.
+func (d *Doctor) misspelled(rule string, patterns, names []string) (found bool) {
 	for _, p := range patterns {
 		if strings.ContainsAny(p, "*?") || slices.Contains(names, p) {
 			continue
 		}
-		if near := cli.Nearest(p, names); near != "" {
+		if near := cli.Nearest(p, names); near != "" && !matches(patterns, near) {
+			found = true
 			d.warn("correct the name, unless it is a tool of another server", "%s is for the tool %q, which this server does not have: did you mean %q?", d.placed(rule), p, near)
 		}
 	}
+	return found
 }
 
-// unused notes a rule that matches none of the server's tools.
-func (d *Doctor) unused(rule string, patterns, names []string) {
-	matches := func(name string) bool {
-		ok, err := toolglob.Match(patterns, name)
-		return ok || err != nil
-	}
-	if !slices.ContainsFunc(names, matches) {
-		d.note("nothing, if it is for another server; or correct its tools", "%s is for none of this server's tools", d.placed(rule))
-	}
+// matches reports whether a pattern matches the name of a tool, or the match would take too long.
+func matches(patterns []string, name string) bool {
+	ok, err := toolglob.Match(patterns, name)
+	return ok || err != nil
 }
 
 // placed returns the name of a rule with its place in a file.
