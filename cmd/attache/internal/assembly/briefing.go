@@ -69,7 +69,7 @@ func (p *process) reusePolicies(source policy.Source) policy.Source {
 				p.Log.Info("the policies are valid again, and in force")
 				return
 			}
-			p.Log.Warn("the policies were changed and are not valid; those read before hold", "err", err)
+			p.Log.Warn("the policies cannot be used; those read before stay in force", "err", err)
 		})
 	}
 	return p.policies

@@ -407,7 +407,7 @@ func TestReloadPolicies(t *testing.T) {
 	r.Reload()
 	write("[three")
 	r.Reload()
-	r.expectLog("those read before hold")
+	r.expectLog("the policies cannot be used; those read before stay in force")
 	r.passes(r.Client, r.Server, callDrop)
 	r.Server.Send(dropped)
 	if got := string(r.Client.Next()); !strings.Contains(got, `Objectives:\n  - two\n`) {
