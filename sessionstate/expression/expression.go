@@ -198,7 +198,7 @@ func (p *Program) UsesArguments() bool { return p.usesAny(usesArguments) }
 // ReadsArgument reports whether the program reads the argument at path, a part of it, or an
 // object that contains it.
 func (p *Program) ReadsArgument(path []string) bool {
-	return slices.ContainsFunc(p.arguments, func(read []string) bool {
+	return p != nil && slices.ContainsFunc(p.arguments, func(read []string) bool {
 		n := min(len(read), len(path))
 		return slices.EqualFunc(read[:n], path[:n], func(a, b string) bool { return a == b || a == element || a == member })
 	})

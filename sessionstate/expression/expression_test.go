@@ -393,7 +393,7 @@ func TestUses(t *testing.T) {
 
 func TestNilProgramUsesNothing(t *testing.T) {
 	var p *Program
-	if p.UsesAnnotations() || p.UsesArguments() || p.UsesPrincipal() || p.ReadsPrincipal() || p.UsesSession() || p.NeedsEngine() || p.ArgumentNames() != nil {
+	if p.UsesAnnotations() || p.UsesArguments() || p.UsesPrincipal() || p.ReadsPrincipal() || p.UsesSession() || p.NeedsEngine() || p.ReadsArgument([]string{"a"}) || p.ArgumentNames() != nil {
 		t.Error("it uses something")
 	}
 }

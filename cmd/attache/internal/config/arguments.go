@@ -49,7 +49,7 @@ var errCallerChooses = errors.New("the call would say who calls, as the value de
 // reads the argument that it sets. The caller could then choose between its own value and that of
 // the principal, as with a fill.
 func callerChooses(when, value *expression.Program, argument []string) bool {
-	return when != nil && value.UsesPrincipal() && when.ReadsArgument(argument)
+	return value.UsesPrincipal() && when.ReadsArgument(argument)
 }
 
 // checkArgument returns an error if r is wrong by itself or conflicts with a rule before it.
