@@ -13,7 +13,8 @@ const maxMissed = 3
 const maxMissedSessions = 1_000
 
 // Memory holds the sessions of a connection that had results, but none that is known to have
-// shown the briefing to the model, and the timer of [turn.keep]. The zero value is empty.
+// shown the briefing to the model, and the timer of [turn.keep]. The zero value is empty. Close it when
+// the connection ends: a reload may have removed the layer by then.
 type Memory struct {
 	mu       sync.Mutex
 	sessions map[string]missedSession
@@ -56,15 +57,22 @@ func (c *Conn) forgetMissed(session string) {
 	delete(c.o.Memory.sessions, session)
 }
 
-// Close ends the connection. It logs one warning if the model of a session may not have seen the
-// briefing, unless miss has logged that.
+// Close stops the timer.
+func (m *Memory) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	if m.keep != nil {
+		m.keep.Stop()
+	}
+}
+
+// Close ends the connection, and closes its Memory. It logs one warning if the model of a session may
+// not have seen the briefing, unless miss has logged that.
 func (c *Conn) Close() {
+	c.o.Memory.Close()
 	c.o.Memory.mu.Lock()
 	defer c.o.Memory.mu.Unlock()
-	c.o.Memory.closed = true
-	if c.o.Memory.keep != nil {
-		c.o.Memory.keep.Stop()
-	}
 	for _, m := range c.o.Memory.sessions {
 		if m.results < maxMissed {
 			c.warnings.once("the session ended and the model may not have seen the briefing: " + m.why +

@@ -154,6 +154,7 @@ func (c *Conn) Close() {
 	defer c.mu.Unlock()
 	c.closed = true
 	c.spans.Close()
+	c.briefed.Close() // without policies, or in a dry run, c.briefing does not
 	if c.briefing != nil {
 		c.briefing.Close()
 	}
