@@ -16,8 +16,9 @@ import (
 // rootsAsk is the state of the request for the client's roots. Conn.mu guards it.
 type rootsAsk struct {
 	allowed bool
-	ready   chan struct{}     // closed when the client has answered or is late; nil if it may be asked
+	ready   chan struct{}     // closed when the client has answered or is late; nil if it was not asked
 	late    int               // how often the client did not answer in time
+	again   time.Time         // when a client that was late may be asked again; zero if it may not
 	root    sessionstate.Fact // the workspace that the client's roots name, in all of its conversations
 }
 
@@ -27,6 +28,10 @@ const RootsTimeout = time.Second
 // maxLate is how many calls of a connection wait in vain for the client's roots. More than one, because
 // a busy client must not be without a workspace from then on; not many, because some clients never answer.
 const maxLate = 3
+
+// latePause is how long a client that was late is not asked again, so that calls that were sent together
+// wait only once.
+const latePause = time.Second
 
 // CanAskWorkspace reports whether AskWorkspace would return a channel.
 func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
@@ -42,8 +47,8 @@ func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
 }
 
 // AskWorkspace asks a legacy client for its roots on behalf of a call that lacks a workspace,
-// unless the client has answered before, or was late too often. ok is false if the client cannot be asked; otherwise
-// ready is closed when [Conn.Refresh] can be called.
+// unless the client has answered before, was late a moment ago, or was late too often. ok is false if
+// the client cannot be asked; otherwise ready is closed when [Conn.Refresh] can be called.
 //
 // It must be called while the call is in flight (SEP-2260).
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
@@ -53,11 +58,11 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	if !c.canAskLocked(view) {
 		return nil, false
 	}
-	if c.ask.ready != nil {
+	if c.ask.ready != nil && (c.ask.again.IsZero() || time.Now().Before(c.ask.again)) {
 		return c.ask.ready, true
 	}
 	done := make(chan struct{})
-	c.ask.ready = done
+	c.ask.ready, c.ask.again = done, time.Time{}
 	call.Ask(wire.Client, "roots/list", nil, RootsTimeout, func(reply *wire.Message) {
 		if reply == nil {
 			c.rootsLate(done)
@@ -75,7 +80,7 @@ func (c *Conn) rootsLate(asked chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ask.late++; c.ask.late < maxLate && c.ask.ready == asked {
-		c.ask.ready = nil
+		c.ask.again = time.Now().Add(latePause)
 	}
 }
 
