@@ -10,19 +10,17 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/doctor"
 )
 
-const doctorHelp = `Check everything a session needs, and say what to do if something is wrong:
-the configuration and the files it names, who the session would act for, what the
-policy source says for them, a workspace's own policies, and the configuration
-files of clients.
+const doctorHelp = `Check everything a session needs, and say what to do if something is wrong: the configuration
+and the files it names, who the session would act for, what the policy source says for them, a
+workspace's own policies, and the configuration files of clients.
 
-A server after "--", or that of an entry (--server), is checked as well. It is started once for each era of
-the protocol and asked for its identity and its tools; no tool is called. doctor then
-says which arguments of the tools attache fills, and suggests rules for those that
-look like a workspace, project, organisation, repository or tenant. Nothing is
-changed: paste the rules yourself.
+A server after "--", or that of an entry (--server), is checked as well. It is started once for
+each era of the protocol and asked for its identity and its tools; no tool is called. doctor
+then says which arguments of the tools attache fills, and suggests rules for those that look
+like a workspace, project, organisation, repository or tenant. It changes nothing.
 
-The exit status is 0 if nothing is wrong, 1 if a problem was found, and 2 for a
-mistake in doctor's own flags. Notes and warnings leave it at 0.`
+The exit status is 0 if nothing is wrong, 1 if a problem was found, and 2 for a mistake in
+doctor's own flags. Notes and warnings leave it at 0.`
 
 const doctorExamples = `  attache doctor                             configuration, identity, policies, clients
   attache doctor -- npx -y @cyanheads/git-mcp-server
