@@ -21,20 +21,21 @@ const (
 
 // A remoteForm holds the members of a JSON entry for a remote server, wrapped or not.
 type remoteForm struct {
-	address        member // its key and its URL
-	kind           member // "type"
-	headers        member // the object of headers
-	env            member // the object of variables
-	headerNames    []literal
-	variables      []member
-	command        member
-	args           member
-	transport      string // "transport" or "transportType", which some clients read in place of the type
-	login          bool   // the client logs in to the server by itself
-	repeated       bool   // a member occurs twice
-	oddHeaders     bool   // a header's value is not a string
-	escaped        bool   // unwrapRemote would write a string that wrapRemote replaces in another way
-	commandIsFirst bool   // args directly follow the command
+	address     member // its key and its URL
+	kind        member // "type"
+	headers     member // the object of headers
+	env         member // the object of variables
+	headerNames []literal
+	variables   []member
+	command     member
+	args        member
+	all         []member // all members, in their order
+	nulls       []member // addresses, headers and variables that are null
+	transport   string   // "transport" or "transportType", which some clients read in place of the type
+	login       bool     // the client logs in to the server by itself
+	repeated    bool     // a member occurs twice
+	oddHeaders  bool     // a header's value is not a string
+	escaped     bool     // unwrapRemote would write a string that wrapRemote replaces in another way
 }
 
 // A member is a key and its value. The zero value means that there is none.
@@ -63,8 +64,13 @@ func readRemote(object *hujson.Object) *remoteForm {
 		f.repeated = f.repeated || to.exists()
 		*to = memberOf(m)
 	}
-	for i, m := range object.Members {
-		switch name := nameOf(m); {
+	for _, m := range object.Members {
+		name := nameOf(m)
+		f.all = append(f.all, memberOf(m))
+		if isNull(m.Value) && (isAddress(name) || name == "headers" || name == "env") {
+			f.nulls = append(f.nulls, memberOf(m))
+		}
+		switch {
 		case isAddress(name):
 			addresses++
 			f.repeated = f.repeated || addresses > 1
@@ -92,7 +98,6 @@ func readRemote(object *hujson.Object) *remoteForm {
 			set(&f.command, m)
 		case name == "args":
 			set(&f.args, m)
-			f.commandIsFirst = i > 0 && nameOf(object.Members[i-1]) == "command"
 		case name == "oauth" || name == "auth" || name == "authProviderType" || name == "headersHelper":
 			f.login = true
 		}
@@ -274,6 +279,8 @@ func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 		return nil, "a part of it appears twice, and clients differ in which they take: remove one"
 	case len(e.Args) != dashes+2 || !f.command.exists():
 		return nil, "it has more than the address of a remote server after \"--\": correct it by hand"
+	case f.headers.exists() && len(f.variables) > 0 && !slices.Contains(f.nulls, f.headers):
+		return nil, "it has headers, and variables that would be headers again: join them by hand"
 	}
 	key, kind := "url", "http"
 	note := slices.IndexFunc(f.variables, func(v member) bool { return v.key.value == EntryVariable })
@@ -285,15 +292,23 @@ func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 		key, kind = words[0], words[1]
 	}
 	edits := []splice{{f.command.key.span, quote(key)}, {f.command.value.span, d.raw(e.args.items[dashes+1].span)}}
-	edits = append(edits, splice{d.memberSpan(f.args, f.commandIsFirst), ""})
 	if f.kind.exists() {
 		edits = append(edits, splice{f.kind.value.span, quote(kind)})
 	}
-	variables, why := d.unwrapVariables(f, note)
-	if why != "" {
-		return nil, why
+	// Some clients write null for what an entry does not have.
+	gone := append(slices.Clone(f.nulls), f.args)
+	switch {
+	case slices.Contains(f.nulls, f.env):
+	case len(f.variables) == 1 && note == 0 && !strings.HasSuffix(f.variables[0].value.value, " "+noHeaders):
+		gone = append(gone, f.env)
+	default:
+		variables, why := d.unwrapVariables(f, note)
+		if why != "" {
+			return nil, why
+		}
+		edits = append(edits, variables...)
 	}
-	return append(edits, variables...), ""
+	return append(edits, d.without(f.all, gone)...), ""
 }
 
 // unwrapVariables returns the edits that turn the variables of an entry into headers again. note is
@@ -301,9 +316,6 @@ func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why string) {
 	if !f.env.exists() {
 		return nil, ""
-	}
-	if len(f.variables) == 1 && note == 0 && !strings.HasSuffix(f.variables[0].value.value, " "+noHeaders) {
-		return []splice{{d.memberSpan(f.env, f.env.key.from > f.command.key.from), ""}}, ""
 	}
 	edits = append(edits, splice{f.env.key.span, `"headers"`})
 	for i, v := range f.variables {
@@ -324,22 +336,26 @@ func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why
 	return edits, ""
 }
 
-// memberSpan returns the part to delete together with m: the comma before it if it follows another
-// member, and otherwise the comma after it.
-func (d *Document) memberSpan(m member, follows bool) span {
-	at := span{m.key.from, m.value.to}
-	if follows {
-		for at.from > 0 && d.data[at.from-1] != ',' {
-			at.from--
+// without returns the edits that remove members from all, those of an object, with one comma each. The
+// comments between them stay. At least one member stays.
+func (d *Document) without(all, gone []member) (edits []splice) {
+	kept := false
+	for i, m := range all {
+		at, between := span{}, span{}
+		switch {
+		case !slices.Contains(gone, m):
+			kept = true
+			continue
+		case kept:
+			at, between = span{all[i-1].value.to, m.value.to}, span{all[i-1].value.to, m.key.from}
+		default:
+			at, between = span{m.key.from, all[i+1].key.from}, span{m.value.to, all[i+1].key.from}
 		}
-		at.from--
-		return at
+		comments := withoutComma(d.raw(between))
+		if strings.TrimSpace(comments) == "" {
+			comments = ""
+		}
+		edits = append(edits, splice{at, comments})
 	}
-	for at.to < len(d.data) && d.data[at.to] != ',' && d.data[at.to] != '}' {
-		at.to++
-	}
-	if at.to < len(d.data) && d.data[at.to] == ',' {
-		at.to++
-	}
-	return at
+	return edits
 }

@@ -1,0 +1,96 @@
+package clientconfig
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tailscale/hujson"
+)
+
+// A client may write its file again with the members in another order, or with null for what an entry
+// does not have. Unwrap still restores what the entries mean, and a file without comments stays one
+// that every client can read.
+func TestUnwrapOfReorderedFile(t *testing.T) {
+	for file, data := range corpus(t) {
+		if filepath.Ext(file.Path) != ".json" || strings.HasSuffix(file.Path, "twins.json") || strings.HasSuffix(file.Path, "claude-code/mcp.json") {
+			continue // the others have keys twice, and then the order has a meaning
+		}
+		launch := Launch{Command: "attache", Flags: []string{"--trust", "direct"}}
+		doc := mustRead(t, file, data)
+		plan := doc.Wrap(launch, all)
+		doc.AddTeams(plan, file, launch)
+		random := rand.New(rand.NewPCG(1, 2)) // the same each time
+		for range 50 {
+			v, err := parseJSON(plan.Content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Standardize()
+			reorder(&v, random)
+			if v.Minimize(); random.IntN(2) == 0 {
+				v.Format()
+			}
+			again := mustRead(t, file, v.Pack())
+			back := again.Unwrap(launch, all)
+			again.RemoveTeams(back, file)
+			if !json.Valid(back.Content) {
+				t.Fatalf("%s: not JSON:\n%s\nwrapped:\n%s", file.Path, back.Content, v)
+			}
+			if diff := cmp.Diff(meaning(t, data), meaning(t, back.Content)); diff != "" {
+				t.Fatalf("%s: %s\nwrapped:\n%s", file.Path, diff, v)
+			}
+		}
+	}
+}
+
+// reorder changes the order of the members in v, and adds null to those of a wrapped server.
+func reorder(v *hujson.Value, random *rand.Rand) {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return
+	}
+	for i := range object.Members {
+		reorder(&object.Members[i].Value, random)
+	}
+	if memberNamed(object, "command") != nil && memberNamed(object, "args") != nil {
+		for _, name := range []string{"url", "headers", "env"} {
+			if memberNamed(object, name) == nil && random.IntN(4) == 0 {
+				object.Members = append(object.Members, hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: hujson.Value{Value: hujson.Literal("null")}})
+			}
+		}
+	}
+	random.Shuffle(len(object.Members), func(i, j int) {
+		object.Members[i], object.Members[j] = object.Members[j], object.Members[i]
+	})
+}
+
+// meaning returns data, a JSON file, without members that are null and without empty arguments.
+func meaning(t *testing.T, data []byte) any {
+	t.Helper()
+	v, err := parseJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Standardize()
+	var all any
+	if err := json.Unmarshal(v.Pack(), &all); err != nil {
+		t.Fatal(err)
+	}
+	return withoutNothing(all)
+}
+
+func withoutNothing(v any) any {
+	if object, ok := v.(map[string]any); ok {
+		for name, value := range object {
+			list, isList := value.([]any)
+			if object[name] = withoutNothing(value); value == nil || isList && len(list) == 0 && name == "args" {
+				delete(object, name)
+			}
+		}
+	}
+	return v
+}
