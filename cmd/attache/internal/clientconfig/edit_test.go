@@ -73,6 +73,7 @@ func TestRemoveTeams(t *testing.T) {
 		{"between", `{"mcpServers": {"a": {"command": "x"}, ` + own + `, "s": {"command": "x"}}}`, `{"mcpServers": {"a": {"command": "x"}, "s": {"command": "x"}}}`},
 		{"last", "{\"mcpServers\": {\n  \"s\": {\"command\": \"x\"},\n  " + own + "\n}}", "{\"mcpServers\": {\n  \"s\": {\"command\": \"x\"}\n}}"},
 		{"last, with a comma", `{"mcpServers": {"s": {"command": "x"}, ` + own + `,}}`, `{"mcpServers": {"s": {"command": "x"},}}`},
+		{"two, last", `{"mcpServers": {"s": {"command": "x"}, ` + own + `, "own": {"command": "attache", "args": ["teams"]}}}`, `{"mcpServers": {"s": {"command": "x"}}}`},
 		{"alone", `{"mcpServers": {` + own + `}}`, `{"mcpServers": {}}`},
 		{"alone, with a comma", `{"mcpServers": {` + own + `,}}`, ""},
 		{"a comment behind it", `{"mcpServers": {` + own + `, /* mine */ "s": {"command": "x"}}}`, ""},

@@ -100,8 +100,10 @@ func tomlTeams(command string, args []string) string {
 
 // RemoveTeams extends p to remove attache's own server.
 func (d *Document) RemoveTeams(p *Plan, file File) {
+	kept := false // an entry before this one in the same list
 	for _, e := range d.Entries {
-		if !e.IsTeams() {
+		if kept = kept && e.previous > 0; !e.IsTeams() {
+			kept = true
 			continue
 		}
 		at, ok := span{}, false
@@ -110,9 +112,10 @@ func (d *Document) RemoveTeams(p *Plan, file File) {
 			from := bytes.Index(d.data, []byte(text))
 			at, ok = span{from, from + len(text)}, from >= 0
 		} else {
-			at, ok = d.jsonTeams(e)
+			at, ok = d.jsonTeams(e, kept)
 		}
 		if !ok {
+			kept = true
 			p.Steps = append(p.Steps, Step{Entry: e, Text: "it was edited since attache wrote it: remove it by hand"})
 			continue
 		}
@@ -121,15 +124,16 @@ func (d *Document) RemoveTeams(p *Plan, file File) {
 }
 
 // jsonTeams returns the span of e, the entry of attache's own server, with the comma that separates
-// it from the next or previous one. The order of the entries may have changed since AddTeams. It
-// returns false if there is a comment next to the entry, or a trailing comma.
-func (d *Document) jsonTeams(e *Entry) (span, bool) {
+// it from the previous one, or from the next one if no entry before it is kept. The order of the
+// entries may have changed since AddTeams. It returns false if there is a comment next to the entry,
+// or a trailing comma.
+func (d *Document) jsonTeams(e *Entry, kept bool) (span, bool) {
 	between := func(from, to int) string { return strings.TrimSpace(string(d.data[from:to])) }
 	switch {
+	case kept:
+		return span{e.previous, e.end}, between(e.previous, e.offset) == ","
 	case e.next > 0:
 		return span{e.offset, e.next}, between(e.end, e.next) == ","
-	case e.previous > 0:
-		return span{e.previous, e.end}, between(e.previous, e.offset) == ","
 	}
 	rest := bytes.TrimSpace(d.data[e.end:])
 	return span{e.offset, e.end}, bytes.HasPrefix(rest, []byte("}"))
