@@ -36,7 +36,7 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 			open = open.at(column)
 			open[len(open)-1].keys++
 		case token.StringType:
-			if why := missingComma(t.Value); why != "" && len(open) > 0 && open[len(open)-1].flow {
+			if why := plainProblem(t.Value, len(open) > 0 && open[len(open)-1].flow); why != "" && !isBlockText(tokens[:i]) {
 				return t, why
 			}
 		}
@@ -50,15 +50,37 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 	return nil, ""
 }
 
-// missingComma returns the problem of a text without quotes, within brackets, that has a colon and
-// a space. YAML does not allow one (1.2.2, 7.3.3), but the lexer makes {a: b c: d} one key, with the
-// value "b c: d".
-func missingComma(text string) string {
-	before, _, found := strings.Cut(text, ": ")
-	if !found {
-		return ""
+// isBlockText reports whether the token after before is the text that a | or > introduces.
+func isBlockText(before token.Tokens) bool {
+	for i := len(before) - 1; i >= 0; i-- {
+		if t := before[i].Type; t != token.CommentType {
+			return t == token.LiteralType || t == token.FoldedType
+		}
 	}
-	if words := strings.Fields(before); len(words) > 1 {
+	return false
+}
+
+// plainProblem returns the problem of a text without quotes that YAML does not allow, but the lexer
+// accepts (1.2.2, 7.3.3). It makes {a: b c: d} one key, with the value "b c: d", {a: b]} the value
+// "b]", and a line with a dash that is indented too far a part of the text above it.
+func plainProblem(text string, flow bool) string {
+	if strings.IndexAny(text, ",[]{}%") == 0 {
+		return "begins with " + quoteShort(text[:1]) + ": take it out, or put the text in quotes"
+	}
+	if at := strings.IndexAny(text, "[]{}"); flow && at >= 0 {
+		return "has " + quoteShort(text[at:at+1]) + " within a text: take it out, write the other bracket, or put the text in quotes"
+	}
+	if text = strings.ReplaceAll(text, "\n", " "); flow {
+		text += " " // no text ends in a colon; outside of brackets a:: is the key a:
+	}
+	before, after, found := strings.Cut(text, ": ")
+	words := strings.Fields(before)
+	switch {
+	case !found:
+		return ""
+	case !flow:
+		return "has a colon within a text of several lines: put the text in quotes, or correct the indentation of its lines"
+	case len(words) > 1 && after != "":
 		return "a comma is missing before " + quoteShort(words[len(words)-1]) + ": write it, or put the text that begins here in quotes"
 	}
 	return "has a colon within a text: put the text in quotes"
