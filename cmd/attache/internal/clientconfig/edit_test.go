@@ -131,6 +131,8 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 		{"comments between", "args = [\"--\" # a, b\n, # c\n\"npx\", # d\n\"-y\"]\ncommand = \"attache\"", "args = [ # a, b\n # c\n # d\n\"-y\"]\ncommand = \"npx\"", ""},
 		{"inline", "x = 1\n[mcp_servers]\nt = {args = [\"--\", \"npx\"], command = \"attache\"}", "x = 1\n[mcp_servers]\nt = {args = [], command = \"npx\"}", ""},
 		{"inline, without spaces", "[mcp_servers]\nt = {command = \"attache\", args = [\"--\",\"npx\",\"-y\"]}", "[mcp_servers]\nt = {command = \"npx\", args = [\"-y\"]}", ""},
+		{"remote, as Codex prints it", "command = \"attache\"\nargs = [\"--\", \"https://x\"]\nenv = {ATTACHE_ENV_HEADER_A = \"V\"}\nenv_vars = [\"V\"]", "url = \"https://x\"\nenv_http_headers = {A = \"V\"}\n", ""},
+		{"remote, with a comment", "command = \"attache\" # b\nargs = [\"--\", \"https://x\"]\n", "", "it was edited since attache wrote it: correct it by hand"},
 		{"flags", "command = \"attache\"\nargs = [\"--trust\", \"direct\", \"--\", \"npx\"]", "command = \"npx\"\nargs = []", "attache's own 2 arguments are taken out with it"},
 		{"number behind", "command = \"attache\"\nargs = [\"--\", 1]", "", "its args are not all texts"},
 		{"not a list", "command = \"attache\"\nargs = \"--\"", "", "its args are not a list"},

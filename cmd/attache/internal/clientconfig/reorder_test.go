@@ -1,13 +1,16 @@
 package clientconfig
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 )
 
@@ -42,6 +45,39 @@ func TestUnwrapOfReorderedFile(t *testing.T) {
 			}
 			if diff := cmp.Diff(meaning(t, data), meaning(t, back.Content)); diff != "" {
 				t.Fatalf("%s: %s\nwrapped:\n%s", file.Path, diff, v)
+			}
+		}
+	}
+}
+
+// The same for TOML, which Codex and other programs write in other ways.
+func TestUnwrapOfReformattedTOML(t *testing.T) {
+	for file, data := range corpus(t) {
+		if filepath.Ext(file.Path) != ".toml" {
+			continue
+		}
+		launch := Launch{Command: "attache"}
+		var content any
+		plan := mustRead(t, file, data).Wrap(launch, all)
+		if err := toml.Unmarshal(bytes.TrimPrefix(plan.Content, []byte(mark)), &content); err != nil {
+			t.Fatal(err)
+		}
+		for _, multiline := range []bool{false, true} {
+			var printed strings.Builder
+			if err := toml.NewEncoder(&printed).SetArraysMultiline(multiline).SetIndentTables(multiline).Encode(content); err != nil {
+				t.Fatal(err)
+			}
+			again := mustRead(t, file, []byte(printed.String()))
+			back := mustRead(t, file, again.Unwrap(launch, all).Content)
+			was, is := map[string]string{}, map[string]string{}
+			for _, e := range mustRead(t, file, data).Entries {
+				was[e.Name] = fmt.Sprint(e.Command, e.Args, e.remote.address.value.value, e.toml.bearer.value.value)
+			}
+			for _, e := range back.Entries {
+				is[e.Name] = fmt.Sprint(e.Command, e.Args, e.remote.address.value.value, e.toml.bearer.value.value)
+			}
+			if diff := cmp.Diff(was, is) + cmp.Diff(decode(t, file, data), decode(t, file, back.data)); diff != "" {
+				t.Errorf("%s: %s\nwrapped:\n%s", file.Path, diff, printed.String())
 			}
 		}
 	}

@@ -167,6 +167,7 @@ func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, last literal, at span
 	case name == "command":
 		e.command = r.literal(v)
 		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.from-r.base]), inline)
+		e.form.set(name, r.tomlField(n, last, at, inline))
 	case name == "args":
 		r.args(e, n, at)
 		e.form.set(name, r.tomlField(n, last, at, inline))

@@ -1,6 +1,7 @@
 package clientconfig
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -31,11 +32,13 @@ const (
 //	http_headers = {X-A = "1"}      env = {ATTACHE_HEADER_X_A = "1"}
 //	env_http_headers = {X-A = "V"}  env = {ATTACHE_ENV_HEADER_X_A = "V"}, with V in env_vars
 type tomlForm struct {
-	url, args, bearer, envVars tomlField
-	tables                     []literal // the names of tables of headers or variables, with their positions
-	headers, envHeaders, env   tomlTable
-	login, odd                 bool
-	otherHeaders               bool // a table of headers with the name that JSON clients use
+	url, command, args tomlField
+	bearer, envVars    tomlField
+	tables             []literal // the names of tables of headers or variables, with their positions
+	headers            tomlTable
+	envHeaders, env    tomlTable
+	login, odd         bool
+	otherHeaders       bool // a table of headers with the name that JSON clients use
 }
 
 type tomlField struct {
@@ -101,6 +104,8 @@ func (f *tomlForm) set(name string, field tomlField) {
 	case isAddress(name):
 		f.odd = f.odd || f.url.exists() || name != "url"
 		f.url = field
+	case name == "command":
+		f.command = field
 	case name == "args":
 		f.args = field
 	case name == tomlBearer:
@@ -205,22 +210,16 @@ func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 	if why != "" {
 		return nil, why
 	}
-	text := before.inserted(f.args, e.Command)
-	from := f.args.from - len(text)
-	if len(e.Args) != dashes+2 || from < 0 || d.raw(span{from, f.args.from}) != text {
+	edits, ok := d.withoutInserted(e, before)
+	if len(e.Args) != dashes+2 || !ok {
 		return nil, "it was edited since attache wrote it: correct it by hand"
 	}
-	edits := []splice{
-		{span{from, f.args.from}, ""},
-		d.rename(f.args.key, "url"),
-		{f.args.value.span, d.raw(e.args.items[dashes+1].span)},
-	}
+	edits = append(edits, d.rename(f.args.key, "url"), splice{f.args.value.span, d.raw(e.args.items[dashes+1].span)})
 	if before.bearer.exists() {
-		name := d.raw(f.envVars.items[0].span)
-		if d.raw(f.envVars.value.span) != before.passed(name) {
+		if !before.passes(f.envVars) {
 			return nil, "its env_vars were edited since attache wrote them: correct it by hand"
 		}
-		edits = append(edits, d.rename(f.envVars.key, tomlBearer), splice{f.envVars.value.span, name})
+		edits = append(edits, d.rename(f.envVars.key, tomlBearer), splice{f.envVars.value.span, d.raw(f.envVars.items[0].span)})
 	}
 	name := tomlHeaders
 	if before.envHeaders.exists {
@@ -234,6 +233,48 @@ func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 		edits = append(edits, d.rename(k, HeaderOf(variable)))
 	}
 	return edits, ""
+}
+
+// withoutInserted returns the edits that remove the fields that wrapping added to e. Codex writes them
+// behind args, and other programs print them in other ways. ok is false if that is not possible.
+func (d *Document) withoutInserted(e *Entry, before tomlForm) (edits []splice, ok bool) {
+	f := e.toml
+	text := before.inserted(f.args, e.Command)
+	if from := f.args.from - len(text); from >= 0 && d.raw(span{from, f.args.from}) == text {
+		return []splice{{span{from, f.args.from}, ""}}, true
+	}
+	fields := []tomlField{f.command}
+	if before.envHeaders.exists && !before.bearer.exists() {
+		if fields = append(fields, f.envVars); !before.passes(f.envVars) {
+			return nil, false
+		}
+	}
+	for _, field := range fields {
+		line := span{bytes.LastIndexByte(d.data[:field.from], '\n') + 1, len(d.data)}
+		if length := bytes.IndexByte(d.data[field.value.to:], '\n'); length >= 0 {
+			line.to = field.value.to + length + 1
+		}
+		if strings.TrimSpace(d.raw(span{line.from, field.from})+d.raw(span{field.value.to, line.to})) != "" {
+			return nil, false // in an inline table, or with a comment
+		}
+		edits = append(edits, splice{line, ""})
+	}
+	return edits, true
+}
+
+// passes reports whether field has the variables that Codex must pass to attache.
+func (f *tomlForm) passes(field tomlField) bool {
+	want := slices.Clone(f.envHeaders.texts)
+	if f.bearer.exists() {
+		want = append(want, f.bearer.items[0].value)
+	}
+	var got []string
+	for _, item := range field.items {
+		got = append(got, item.value)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	return slices.Equal(want, got)
 }
 
 // unwrapped returns the form without attache, in which the variables of f are headers again, or the
