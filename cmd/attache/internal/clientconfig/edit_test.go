@@ -209,6 +209,7 @@ func TestWrapSkips(t *testing.T) {
 		`{"command": {"args": []}}`:                           "it has no command",
 		`{"command": "x", "args": {}}`:                        "its args are not a list",
 		`{"command": "x", "args": [], "args": []}`:            `"args" appears twice`,
+		`{"command": "https://x"}`:                            "its command is an address",
 		`{"command": "~/x"}`:                                  "its command begins with ~",
 		`{"command": "npx -y x"}`:                             "its command holds its arguments",
 		`{"command": "./wrap.go x", "args": []}`:              "its command holds its arguments",

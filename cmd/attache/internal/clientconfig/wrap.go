@@ -172,6 +172,8 @@ func (d *Document) wrapProblem(e *Entry, l Launch) string {
 		return e.Odd
 	case e.Remote:
 		return cmp.Or(e.remote.problem(d.client), e.toml.problem())
+	case isHTTP(e.Command):
+		return "its command is an address: write it as url if the server is remote"
 	case strings.HasPrefix(e.Command, "~"):
 		return "its command begins with ~, which clients expand in the command and not in its arguments: write the path out"
 	case len(e.Args) == 0 && holdsArguments(e.Command):
