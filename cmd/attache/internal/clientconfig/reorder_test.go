@@ -83,6 +83,17 @@ func TestUnwrapOfReformattedTOML(t *testing.T) {
 	}
 }
 
+// A TOML entry with a table for args is not given args a second time.
+func TestWrapTOMLWithTableForArgs(t *testing.T) {
+	for _, args := range []string{"args = {}", "args.a = 1", "args.a.b = 1", "[mcp_servers.s.args]", "[[mcp_servers.s.args]]"} {
+		content := "[mcp_servers.s]\ncommand = \"x\"\n" + args + "\n"
+		plan := mustRead(t, File{Path: "x.toml"}, []byte(content)).Wrap(Launch{Command: "attache"}, all)
+		if string(plan.Content) != content || plan.Steps[0].Text != "its args are not a list" {
+			t.Errorf("%s: %+v\n%s", args, plan.Steps[0], plan.Content)
+		}
+	}
+}
+
 // reorder changes the order of the members in v, and adds null to those of a wrapped server.
 func reorder(v *hujson.Value, random *rand.Rand) {
 	object, ok := v.Value.(*hujson.Object)

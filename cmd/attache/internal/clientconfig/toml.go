@@ -83,9 +83,12 @@ func (r *tomlReader) expression(n *unstable.Node) {
 		for i, name := range names {
 			r.table[i].value = name.value
 		}
-		r.entry(names, at.from)
+		r.inTable(r.entry(names, at.from))
 	case unstable.ArrayTable:
 		r.skip = true // no client has servers there
+		if names, at := r.key(n.Key()); len(names) > 2 {
+			r.inTable(r.entry(names, at.from))
+		}
 	case unstable.KeyValue:
 		if !r.skip {
 			r.keyValue(n, r.table, false)
@@ -127,13 +130,23 @@ func (r *tomlReader) entry(path keyPath, offset int) (*tomlEntry, keyPath) {
 	return nil, nil
 }
 
+// inTable marks e, an entry or nil, as odd if the table below it is its command or its arguments.
+func (r *tomlReader) inTable(e *tomlEntry, below keyPath) {
+	if len(below) > 1 && below[1].value == "args" {
+		e.Odd = "its args are not a list"
+	}
+	if len(below) > 1 && below[1].value == "command" {
+		e.Odd = "its command is not a text"
+	}
+}
+
 // keyValue reads one key and its value in the table path. inline is true in an inline table.
 func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 	names, at := r.key(n.Key())
 	path = slices.Concat(path, names)
 	v := n.Value()
 	if v.Kind == unstable.InlineTable {
-		r.entry(path, at.from)
+		r.inTable(r.entry(path, at.from))
 		for i := range path {
 			path[i].span = span{} // entry has recorded them
 		}
@@ -143,6 +156,9 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 		return
 	}
 	e, below := r.entry(path, at.from)
+	if len(below) > 2 {
+		r.inTable(e, below)
+	}
 	if len(below) > 1 {
 		e.form.value(below, v.Kind == unstable.String, string(v.Data))
 	}
