@@ -146,8 +146,12 @@ func globs(to *[]string) setting.Words {
 	return setting.Words{To: to, Check: globSyntax, Empty: `name a tool, or write ["*"] for all`}
 }
 
-// globSyntax returns an error if s has pattern syntax that package glob does not support.
+// globSyntax returns an error if s has pattern syntax that package glob does not support, or is two
+// lines of a YAML list: the second is a part of the first if it is indented further.
 func globSyntax(s string) error {
+	if strings.Contains(s, " - ") {
+		return fmt.Errorf(`%q is one text: indent all names of the list alike, or write ? for a dash that belongs to a name`, s)
+	}
 	if strings.ContainsAny(s, `[]{}\`) {
 		return fmt.Errorf(`%q: a pattern has only * for any characters and ? for one: write a pattern for each name`, s)
 	}

@@ -227,6 +227,7 @@ func TestReadProblems(t *testing.T) {
 		"value that is a path":     {"arguments: [{argument: a, tools: [b], value: /src/shop}]", "1:46", `arguments[0].value: for the text itself write it in quotes, '"/src/shop"'; "/src/shop" is not an expression: column 1: `},
 		"value with a dash":        {"arguments: [{argument: a, tools: [b], value: acme-corp}]", "1:46", `arguments[0].value: for the text itself write it in quotes, '"acme-corp"'`},
 		"another form of a key":    {"access: {rules: [{tools: [a], denied: true}]}", "1:31", `access.rules[0]: unknown key "denied": did you mean "deny"?`},
+		"two lines, one text":      {"access:\n  rules:\n    - tools:\n      - a\n        - b\n      deny: true", "4:9", "is one text: indent all names"},
 		"pattern of words":         {"arguments: [{argument: a, tools: ['{a,b}'], value: session.id}]", "1:35", "has only * for any characters"},
 		"twice":                    {"log: {level: info, level: warn}", "1:20", `"level" appears twice: the first is in line 1`},
 		"rule requiring nothing":   {"access: {rules: [{tools: [a], require: []}]}", "1:40", "access.rules[0].require: is empty: name a permission, or leave the key out: a rule that requires nothing allows"},
