@@ -133,9 +133,9 @@ func (t turn) takeAgain(ctx context.Context, turns sessionstate.Turns) (mine boo
 	return mine, err
 }
 
-// keep records the use of serverKey and processKey until the connection ends, so that they outlast a
-// session that is used for longer than TTL. Only this process knows them; userKey is used by the calls
-// of the other servers.
+// keep marks serverKey and processKey as used until the connection ends. Without it they would be
+// forgotten in a session that lasts longer than TTL: calls of other servers use userKey, but only this
+// process knows these two keys.
 func (t turn) keep() {
 	m, every := t.c.o.Memory, t.c.shared.o.TTL/4
 	m.mu.Lock()

@@ -25,8 +25,8 @@ type rootsAsk struct {
 // RootsTimeout is how long a call waits for the client's roots.
 const RootsTimeout = time.Second
 
-// maxLate is how many calls of a connection wait in vain for the client's roots. More than one, because
-// a busy client must not be without a workspace from then on; not many, because some clients never answer.
+// maxLate is how many calls of a connection wait in vain for the client's roots. It is more than one,
+// because a busy client may answer later, and small, because some clients never answer.
 const maxLate = 3
 
 // latePause is how long a client that was late is not asked again, so that calls that were sent together
@@ -46,9 +46,9 @@ func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
 	return view != nil && !view.Modern && c.ask.allowed
 }
 
-// AskWorkspace asks a legacy client for its roots on behalf of a call that lacks a workspace,
-// unless the client has answered before, was late a moment ago, or was late too often. ok is false if
-// the client cannot be asked; otherwise ready is closed when [Conn.Refresh] can be called.
+// AskWorkspace asks a legacy client for its roots on behalf of a call that lacks a workspace. It does
+// not ask again if the client has answered, was late a moment ago, or was late too often. ok is false
+// if the client cannot be asked. Otherwise call [Conn.Refresh] after ready is closed.
 //
 // It must be called while the call is in flight (SEP-2260).
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
@@ -74,7 +74,8 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	return done, true
 }
 
-// rootsLate lets a later call ask again, if the client did not answer the request whose channel is asked.
+// rootsLate records that the client did not answer a request in time, and lets a later call ask again.
+// asked is the channel of the request.
 func (c *Conn) rootsLate(asked chan struct{}) {
 	c.log.Debug("the client did not answer roots/list")
 	c.mu.Lock()

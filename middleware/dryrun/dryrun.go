@@ -50,7 +50,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A dryRun is the layer of one connection. Its inner chains end in setReached.
+// A dryRun is the layer of one connection. setReached is the last handler of both chains.
 type dryRun struct {
 	Options
 	toServer, toClient middleware.Handler

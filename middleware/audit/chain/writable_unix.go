@@ -4,6 +4,6 @@ package chain
 
 import "golang.org/x/sys/unix"
 
-// writable returns an error if this process may not make files in dir, or the file system is
-// read-only.
+// writable returns an error if this process cannot create files in dir, because of permissions or a
+// read-only file system.
 func writable(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

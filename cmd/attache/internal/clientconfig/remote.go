@@ -336,8 +336,8 @@ func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why
 	return edits, ""
 }
 
-// without returns the edits that remove members from all, those of an object, with one comma each. The
-// comments between them stay. At least one member stays.
+// without returns the edits that remove the members in gone, each with one comma. all are the members of
+// the object; at least one must stay. Comments between members stay.
 func (d *Document) without(all, gone []member) (edits []splice) {
 	kept := false
 	for i, m := range all {

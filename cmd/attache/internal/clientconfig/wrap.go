@@ -361,7 +361,7 @@ func (d *Document) emptied(e *Entry, removed []literal) span {
 }
 
 // added returns the span of the arguments of e if they are written as Wrap writes those of an entry
-// that had none. They may be written so by someone else, with arguments of the server at their end.
+// that had none. Others may write them so, too, with arguments of the server behind attache's.
 func (d *Document) added(e *Entry) (span, bool) {
 	var items []string
 	for _, item := range e.args.items {

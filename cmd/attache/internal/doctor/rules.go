@@ -37,8 +37,8 @@ func (d *Doctor) examineNames(names []string) {
 	}
 }
 
-// misspelled warns of names without * and ? that the server does not have, if it has a similar one that
-// the rule does not match. It reports whether there is one.
+// misspelled warns if a pattern without * and ? is not the name of a tool, but resembles the name of a
+// tool that the rule does not match. It reports whether there is such a pattern.
 func (d *Doctor) misspelled(rule string, patterns, names []string) (found bool) {
 	for _, p := range patterns {
 		if strings.ContainsAny(p, "*?") || slices.Contains(names, p) {

@@ -156,8 +156,8 @@ func (r *reloadTest) restart() {
 }
 
 // A new rule applies from the next call on, and the client is notified that its list has changed. An
-// invalid version changes nothing and is logged once, and again when the operator sends SIGHUP. Keys
-// that cannot change are logged.
+// invalid version changes nothing; it is logged once, and again after a SIGHUP. Changes that need a
+// restart are logged.
 func TestReloadRules(t *testing.T) {
 	r := begin(t, "access: {rules: []}\n")
 	r.allowed()
