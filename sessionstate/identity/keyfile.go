@@ -228,9 +228,9 @@ func texts(words []word) []string {
 	return all
 }
 
-// quote quotes a word for an error, unless it is long enough to be a key.
+// quote quotes a word for an error, unless it is longer than [textfile.MaxQuoted].
 func quote(s string) string {
-	if len(s) > 20 {
+	if len(s) > textfile.MaxQuoted {
 		return "(too long to be shown)"
 	}
 	return strconv.Quote(s)

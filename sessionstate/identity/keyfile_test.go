@@ -17,6 +17,7 @@ func FuzzKeyFile(f *testing.F) {
 		"# head\nkeys:\n  # first\n  - id: a # line\n    sha256: " + sum + "\n    roles: [x, y]\n    expires: 2026-07-28\n# end\n",
 		"keys:\n- {id: a, sha256: " + sum + ", user: \"b: #c\", trust: direct}\n",
 		"keys:\n  - id: a\n    sha256: '" + sum + "'\n    atk_x7k2m4qa_ABCDEFGHABCDEFGHABCDEFGHABCDEFGH: x\n",
+		"keys:\n  - id: a\n    ABCDEFGHABCDEFGH\n",
 		"keys:\n  - <<: {id: a}\n    sha256: " + sum + "\n", "keys:\n  - null\n", "%YAML 1.2\n---\nkeys: []\n",
 		"keys:\n  - id: a\n    sha256: >-\n      " + sum + "\n",
 		"keys:\n  - id: a\n    sha256: " + sum + "\n    expires: 9999-12-31T23:59:59-12:00\n",

@@ -152,12 +152,13 @@ func TestParseHostileYAML(t *testing.T) {
 	}
 }
 
-// tellsWord reports whether text contains more than 20 consecutive bytes of a word in data.
+// tellsWord reports whether text contains more consecutive bytes of a word in data than may be quoted.
 func tellsWord(text string, data []byte) bool {
 	text = strings.ReplaceAll(text, `"`, " ") // the quotes around words
 	for _, word := range strings.Fields(string(data)) {
-		for i := 21; i <= len(word); i++ {
-			if strings.Contains(text, word[i-21:i]) {
+		const n = textfile.MaxQuoted + 1
+		for i := n; i <= len(word); i++ {
+			if strings.Contains(text, word[i-n:i]) {
 				return true
 			}
 		}

@@ -21,8 +21,8 @@ import (
 type SyntaxError struct {
 	// Line and Column count from 1, columns in characters. They are 0 if the place is unknown.
 	Line, Column int
-	// Text says what is wrong and what to do, in printable characters. It quotes
-	// nothing of the file that is long enough to be a secret.
+	// Text says what is wrong and what to do, in printable characters. It quotes no part of the
+	// file that is longer than [MaxQuoted].
 	Text string
 }
 
@@ -149,9 +149,12 @@ func errorAt(t *token.Token, text string) *SyntaxError {
 	return e
 }
 
-// quoteShort quotes a word if it is too short to be a key or token, and else returns "this".
+// MaxQuoted is how many bytes of a file of secrets an error may quote: too few for a key or token.
+const MaxQuoted = 15
+
+// quoteShort quotes s if it is no longer than [MaxQuoted], and else returns "this".
 func quoteShort(s string) string {
-	if q := strconv.Quote(s); len(q) <= len(`""`)+20 {
+	if q := strconv.Quote(s); len(q) <= len(`""`)+MaxQuoted {
 		return q
 	}
 	return "this"
