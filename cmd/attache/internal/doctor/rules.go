@@ -7,6 +7,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	toolglob "github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/middleware/rewrite"
 )
 
 // examineNames reports rules that name no tool of the server, and names that look misspelled: a rule that
@@ -28,6 +29,7 @@ func (d *Doctor) examineNames(names []string) {
 	}
 	for _, r := range d.Settings.Rewrite {
 		examine(r.Name, r.Tools, r.Hide) // it may be for prompts or resources
+		d.examineRename(&r, names)
 	}
 	for _, r := range d.Settings.Arguments {
 		examine(r.Name, r.Tools, true) // examineTools reports it
@@ -35,6 +37,24 @@ func (d *Doctor) examineNames(names []string) {
 	if len(unused) > 0 {
 		d.note("nothing, if they are for another server; or correct their tools", "rules that match no tool of this server: %s", strings.Join(unused, ", "))
 	}
+}
+
+// examineRename reports a rename to the name of another tool that stays as it is: the list and calls to that
+// name then get an error.
+func (d *Doctor) examineRename(r *rewrite.Rule, names []string) {
+	if r.Rename == "" || !slices.Contains(names, r.Rename) || !slices.Contains(names, r.Tools[0]) {
+		return
+	}
+	for _, other := range d.Settings.Rewrite {
+		if (other.Hide || other.Rename != "") && matches(other.Tools, r.Rename) || other.Hide && matches(other.Tools, r.Tools[0]) {
+			return
+		}
+	}
+	report := d.problem
+	if r.When != nil {
+		report = d.warn
+	}
+	report("choose another name, or hide or rename that tool too", "%s renames %q to %q, which the server has too: its tools cannot be listed", d.placed(r.Name), r.Tools[0], r.Rename)
 }
 
 // misspelled warns if a pattern without * and ? is not the name of a tool, but resembles the name of a
