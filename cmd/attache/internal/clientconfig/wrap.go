@@ -3,34 +3,9 @@ package clientconfig
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
-
-// Package is the name of attache's npm package.
-const Package = "attache-mcp"
-
-// A Launch describes how a client starts attache.
-type Launch struct {
-	// Command is the program, a path or a name.
-	Command string
-	// Args are the arguments of Command that start attache, if Command is another program such as
-	// npx. They precede Flags.
-	Args []string
-	// Flags are attache's flags. They precede the "--".
-	Flags []string
-}
-
-// ThisProgram returns the launch that matches entries which start the running attache, whatever its
-// file is called.
-func ThisProgram() Launch {
-	path, err := os.Executable()
-	if err != nil {
-		return Launch{} // matches only the usual names
-	}
-	return Launch{Command: path}
-}
 
 // A Plan holds the changes to a file. Making a plan writes nothing.
 type Plan struct {
@@ -81,12 +56,12 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 		switch isRemote := isHTTP(e.Args[dashes+1]); {
 		case isRemote && e.toml != nil:
 			edits, why := d.unwrapTOML(e, dashes)
-			return edits, cmp.Or(why, lost(withoutBearer(e.Args[:dashes]), l))
+			return edits, cmp.Or(why, lost(withoutBearer(e.Own(l))))
 		case isRemote:
 			edits, why := d.unwrapRemote(e, dashes)
-			return edits, cmp.Or(why, lost(e.Args[:dashes], l))
+			return edits, cmp.Or(why, lost(e.Own(l)))
 		}
-		return d.unwrap(e, dashes), lost(e.Args[:dashes], l)
+		return d.unwrap(e, dashes), lost(e.Own(l))
 	})
 }
 
@@ -182,41 +157,6 @@ func (d *Document) wrapProblem(e *Entry, l Launch) string {
 	return ""
 }
 
-// Wrapped reports whether e starts attache. dashes is the index of the argument "--" that precedes
-// the server, or -1. l is another way to start attache, besides the usual ones.
-func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
-	if e.command.to == 0 {
-		return -1, false
-	}
-	dashes = slices.Index(e.Args, "--")
-	own := e.Args
-	if dashes >= 0 {
-		own = e.Args[:dashes]
-	}
-	program, own := e.withoutCmd(own)
-	switch {
-	case baseName(program) == "attache":
-		return dashes, true
-	case dashes < 0:
-		return -1, e.IsTeams()
-	}
-	return dashes, l.Command != "" && l.starts(program, own) || slices.ContainsFunc(own, isPackage)
-}
-
-// starts reports whether program with the arguments args starts attache as in l. Flags may follow.
-func (l Launch) starts(program string, args []string) bool {
-	return program == l.Command && len(args) >= len(l.Args) && slices.Equal(args[:len(l.Args)], l.Args)
-}
-
-// withoutCmd returns the program and the arguments that e starts, without a leading "cmd /c". args
-// are the arguments of e, or the first of them.
-func (e *Entry) withoutCmd(args []string) (program string, rest []string) {
-	if baseName(e.Command) == "cmd" && len(args) > 1 && strings.EqualFold(args[0], "/c") {
-		return args[1], args[2:]
-	}
-	return e.Command, args
-}
-
 // Own returns attache's own arguments in a wrapped entry e: those between the arguments that start
 // attache and the "--". It returns nil if e wraps no server. l is as for [Entry.Wrapped].
 func (e *Entry) Own(l Launch) []string {
@@ -259,37 +199,6 @@ func (e *Entry) Env() (all []string) {
 func (e *Entry) Broken(l Launch) bool {
 	dashes, wrapped := e.Wrapped(l)
 	return wrapped && !e.IsTeams() && (dashes < 0 || dashes+1 >= len(e.Args) || e.Args[dashes+1] == "")
-}
-
-// launcher returns how many arguments of a wrapped entry e start attache and are not attache's own.
-// dashes is the index of the argument "--".
-func (e *Entry) launcher(l Launch, dashes int) int {
-	own := e.Args[:dashes]
-	if at := slices.IndexFunc(own, isPackage); at >= 0 && baseName(e.Command) != "attache" {
-		return at + 1
-	}
-	switch {
-	case baseName(e.Command) == "cmd":
-		return 2 // cmd /c attache
-	case l.starts(e.Command, own):
-		return len(l.Args)
-	}
-	return 0
-}
-
-// isPackage reports whether arg names attache's package, in any version.
-func isPackage(arg string) bool {
-	return arg == Package || strings.HasPrefix(arg, Package+"@")
-}
-
-// baseName returns the name of a program without its directory and without an extension of Windows,
-// on all systems.
-func baseName(program string) string {
-	name := strings.ToLower(program[strings.LastIndexAny(program, `/\`)+1:])
-	for _, end := range []string{".exe", ".cmd", ".bat"} {
-		name = strings.TrimSuffix(name, end)
-	}
-	return name
 }
 
 // wrap returns the edits that put attache in front of the command of e.
@@ -378,16 +287,12 @@ func (d *Document) added(e *Entry) (span, bool) {
 	return at, string(d.data[at.from:at.to]) == text
 }
 
-// lost returns a note that says how many of attache's own arguments are removed, besides those that
-// start it, or "".
-func lost(own []string, l Launch) string {
-	flags := slices.DeleteFunc(slices.Clone(own), func(arg string) bool {
-		return arg == "-y" || arg == "--yes" || strings.EqualFold(arg, "/c") || baseName(arg) == "npx" || isPackage(arg) || slices.Contains(l.Args, arg)
-	})
-	if len(flags) == 0 {
+// lost returns a note that says how many of attache's own arguments are removed, or "".
+func lost(own []string) string {
+	if len(own) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("attache's own %d arguments are taken out with it", len(flags))
+	return fmt.Sprintf("attache's own %d arguments are taken out with it", len(own))
 }
 
 func (d *Document) raw(at span) string { return string(d.data[at.from:at.to]) }
