@@ -88,6 +88,20 @@ func Update(path, backups string, now time.Time, edit func(content []byte) ([]by
 	}
 }
 
+// Preview calls edit with the content of the file at path and writes nothing. If the content would change, it
+// returns the error of [Update] for a file that must not be replaced.
+func Preview(path string, edit func(content []byte) ([]byte, error)) error {
+	old, info, target, err := load(path)
+	if err != nil {
+		return err
+	}
+	content, err := edit(old)
+	if err != nil || bytes.Equal(content, old) {
+		return err
+	}
+	return replaceable(target, info)
+}
+
 func updateOnce(path, backups string, now time.Time, edit func([]byte) ([]byte, error)) (UpdateResult, error) {
 	old, info, target, err := load(path)
 	if err != nil {

@@ -172,11 +172,7 @@ func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfil
 	if !j.DryRun {
 		return clientfile.Update(path, clientfile.Backups(j.StateDir, path), time.Now(), change)
 	}
-	content, _, err := clientfile.Load(path)
-	if err == nil {
-		_, err = change(content)
-	}
-	return clientfile.UpdateResult{}, err
+	return clientfile.UpdateResult{}, clientfile.Preview(path, change)
 }
 
 func (j *Job) chosen(name string) bool {
