@@ -214,6 +214,7 @@ func TestWrapSkips(t *testing.T) {
 		`{"command": {"path": ["x"]}}`:                        "its command is not a text",
 		`{"command": {"args": []}}`:                           "it has no command",
 		`{"command": "x", "args": {}}`:                        "its args are not a list",
+		`{"command": "x", "args": null}`:                      "its args are null: write a list, or remove them",
 		`{"command": "x", "args": [], "args": []}`:            `"args" appears twice`,
 		`{"command": "https://x"}`:                            "its command is an address",
 		`{"command": "~/x"}`:                                  "its command begins with ~",

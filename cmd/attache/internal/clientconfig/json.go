@@ -245,7 +245,11 @@ func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 
 func (e *Entry) jsonArgs(v hujson.Value) {
 	array, ok := v.Value.(*hujson.Array)
-	if !ok {
+	switch {
+	case isNull(v): // unwrapping would restore a list
+		e.Odd = "its args are null: write a list, or remove them"
+		return
+	case !ok:
 		e.Odd = "its args are not a list"
 		return
 	}
