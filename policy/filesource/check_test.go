@@ -105,7 +105,7 @@ policies:
 		{
 			name: "unsupported YAML",
 			files: map[string]string{
-				"a.yaml": "scope: &a x\n", "b.yaml": "scope: *a\n", "c.yaml": "scope: !!str x\n", "d.yaml": "? scope\n: x\n",
+				"a.yaml": "scope: &a x\n", "b.yaml": "scope: &b x\n", "c.yaml": "scope: !!str x\n", "d.yaml": "? scope\n: x\n",
 				"e.yaml": "<<: {scope: x}\n", "f.yaml": "%YAML 1.2\n---\nscope: f\n",
 			},
 			want: refusedIn("a.yaml:1:8", "b.yaml:1:8", "c.yaml:1:8", "d.yaml:1:1", "e.yaml:1:1", "f.yaml:1:1"),

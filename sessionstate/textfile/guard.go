@@ -20,7 +20,9 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 	var open levels
 	for i, t := range tokens {
 		switch t.Type {
-		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType, token.DirectiveType, token.MappingKeyType:
+		case token.AliasType:
+			return t, `begins with "*", so that YAML takes it for an alias, which is not read: put a text in quotes, as in "*", or write the value out`
+		case token.AnchorType, token.TagType, token.MergeKeyType, token.DirectiveType, token.MappingKeyType:
 			return t, "anchors, aliases, tags, directives and ? keys are not read: write the value out, in quotes if it is text"
 		case token.SequenceStartType, token.MappingStartType:
 			open = append(open, level{flow: true})

@@ -71,6 +71,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestParseYAML(t *testing.T) {
+	const alias = `begins with "*", so that YAML takes it for an alias, which is not read: put a text in quotes, as in "*", or write the value out`
 	const anchors = "anchors, aliases, tags, directives and ? keys are not read: write the value out, in quotes if it is text"
 	tests := map[string]string{ // to the error, or to the content in one line
 		"":                            "",
@@ -92,6 +93,7 @@ func TestParseYAML(t *testing.T) {
 		"{a: b], c: d}":               `1:5: has "]" within a text: take it out, write the other bracket, or put the text in quotes`,
 		"{a: [b, c}d]}":               `1:13: begins with "}": take it out, or put the text in quotes`,
 		"{a: '[b]{c}', d: \"e]\"}":    "{a: '[b]{c}', d: \"e]\"}",
+		"a: [*]":                      "1:5: " + alias,
 		"a: }b":                       `1:4: begins with "}": take it out, or put the text in quotes`,
 		", a: b":                      `1:1: begins with ",": take it out, or put the text in quotes`,
 		"- a\n  - {b: c}":             "2:10: has a colon within a text of several lines: put the text in quotes, or correct the indentation of its lines",
@@ -112,9 +114,9 @@ func TestParseYAML(t *testing.T) {
 		">short\n":                    `1:1: is not YAML that can be read (invalid header option: "short"): correct it here or just before`,
 		"a: >atk_x7k2m4qa_ABCDEFGH\n": "1:4: is not YAML that can be read (invalid header option: this): correct it here or just before",
 		"a: &x b":                     "1:4: " + anchors,
-		"a: *x":                       "1:4: " + anchors,
+		"a: *x":                       "1:4: " + alias,
 		"a: !!str b":                  "1:4: " + anchors,
-		"# c\r\na: b # d\r\nc: *x":    "3:4: " + anchors,
+		"# c\r\na: b # d\r\nc: *x":    "3:4: " + alias,
 		"? a\n: b":                    "1:1: " + anchors,
 		"<<: {a: b}":                  "1:1: " + anchors,
 		"%YAML 1.2\n---\na: b":        "1:1: " + anchors,
