@@ -44,6 +44,7 @@ type Source struct {
 	last     map[string]policy.Scope // nil without Keeping
 	read     state                   // of the directory when last was read
 	reported string                  // the problems that report was called with
+	repeat   bool                    // report problems even if they are the same
 }
 
 var _ policy.Source = (*Source)(nil)
@@ -75,8 +76,11 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 func (s *Source) Dir() string { return s.dir }
 
 // Refresh reads the directory immediately, so that problems are reported before the next
-// session. The error is that of Effective.
-func (s *Source) Refresh(ctx context.Context) error {
+// session. If repeat is set, problems are reported again. The error is that of Effective.
+func (s *Source) Refresh(ctx context.Context, repeat bool) error {
+	s.mu.Lock()
+	s.repeat = s.repeat || repeat
+	s.mu.Unlock()
 	_, err := s.scopes(ctx)
 	return err
 }
@@ -93,10 +97,10 @@ func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 		if s.reported != "" {
 			s.report(nil)
 		}
-		s.last, s.read, s.reported = scopes, now, ""
+		s.last, s.read, s.reported, s.repeat = scopes, now, "", false
 	case s.last != nil && ctx.Err() == nil:
-		if s.reported != err.Error() {
-			s.reported = err.Error()
+		if s.reported != err.Error() || s.repeat {
+			s.reported, s.repeat = err.Error(), false
 			s.report(err)
 		}
 		return s.last, nil

@@ -263,8 +263,8 @@ func (s *Shared) IgnoresIdentity() bool {
 }
 
 // Refresh reads the keys, the session file and policies again, and makes all connections look up
-// their principals.
-func (s *Shared) Refresh() {
+// their principals. If asked is set, problems of the policies are logged even if they were before.
+func (s *Shared) Refresh(asked bool) {
 	s.authenticator.refresh()
 	if s.keys != nil {
 		s.keys.answers.Refresh()
@@ -273,7 +273,10 @@ func (s *Shared) Refresh() {
 		_ = keys.Refresh() // the error is logged when a key is looked up
 	}
 	if s.policies != nil {
-		_ = s.policies.Refresh(context.Background()) // the error is logged when the policies are used
+		err := s.policies.Refresh(context.Background(), asked)
+		if err != nil && asked { // else it is logged when the policies are used
+			s.Log.Warn("the policies cannot be used", "err", err)
+		}
 	}
 	for _, c := range s.connections() {
 		c.capture.Recheck()

@@ -69,7 +69,7 @@ func (r *Reloader) reload(before string, asked bool) {
 		r.log.Info("the configuration is valid again, and in force")
 	}
 	r.problem = ""
-	r.shared.Refresh()
+	r.shared.Refresh(asked)
 }
 
 // stillThere returns an error if the configuration file is missing or empty. That happens for a
@@ -156,7 +156,7 @@ func (r *Reloader) refuse(err error, asked bool) {
 		}
 	}
 	for _, problem := range problems {
-		r.log.Error("the configuration was changed and is not valid; the one before stays in force", "problem", problem)
+		r.log.Error("the configuration was changed and cannot be applied; the one before stays in force", "problem", problem)
 	}
 }
 

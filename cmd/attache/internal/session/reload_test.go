@@ -167,12 +167,12 @@ func TestReloadRules(t *testing.T) {
 	r.Client.Expect(toolsChanged)
 	r.refused(denied)
 
-	r.change("access: {rulez: []}\n", "is not valid; the one before stays in force")
+	r.change("access: {rulez: []}\n", "cannot be applied; the one before stays in force")
 	r.expectLog(filepath.Join(r.dir, "config.yaml:1:10"))
 	r.log.Reset()
 	r.reloadFrom(fingerprint(r.files()))
 	r.expectLog("")
-	r.change("access: {rulez: []}\n", "is not valid; the one before stays in force")
+	r.change("access: {rulez: []}\n", "cannot be applied; the one before stays in force")
 	r.refused(denied)
 
 	r.change(denying, "the configuration is valid again")
@@ -408,6 +408,9 @@ func TestReloadPolicies(t *testing.T) {
 	write("[three")
 	r.Reload()
 	r.expectLog("the policies cannot be used; those read before stay in force")
+	r.log.Reset()
+	r.Reload()
+	r.expectLog("the policies cannot be used; those read before stay in force") // as the operator asks
 	r.passes(r.Client, r.Server, callDrop)
 	r.Server.Send(dropped)
 	if got := string(r.Client.Next()); !strings.Contains(got, `Objectives:\n  - two\n`) {
