@@ -38,7 +38,6 @@ func (c *program) doctorCommand() *cobra.Command {
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON instead of text")
 	entry := cmd.Flags().String("server", "", "the `NAME` of an entry of servers with a command or URL, instead of a server after \"--\"")
-	cmd.Flags().SortFlags = false
 	flags := config.AddFlags(cmd)
 	for _, name := range []string{"record", "dry-run", "log-level", "log-format"} {
 		_ = cmd.Flags().MarkHidden(name)

@@ -46,7 +46,6 @@ func (c *program) explainCommand() *cobra.Command {
 	}
 	var e explain.Request
 	f := cmd.Flags()
-	f.SortFlags = false
 	f.StringVar(&e.Tool, "tool", "", "the `NAME` of the tool that is called")
 	f.StringVar(&e.Arguments, "arguments", "", "its arguments, a `JSON` object")
 	f.StringVar(&e.Meta, "meta", "", "the request's _meta, a `JSON` object")

@@ -37,7 +37,6 @@ replace all others.`,
 			return nil
 		},
 	}
-	cmd.Flags().SortFlags = false
 	flags := setting.NewFlags(cmd)
 	wanted := []string{"session", "workspace-id", "workspace", "trust", "session-file", "api-key-file", "token-file", "log-level", "log-format"}
 	for _, o := range config.Options(&config.Settings{}) {

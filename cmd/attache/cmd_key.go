@@ -42,7 +42,6 @@ its owner and its permissions. Give it to a session in ATTACHE_API_KEY, or in a 
   (umask 077; attache key create --user ci --role build --permission records:read > session.key)`,
 		Args: noArguments,
 	}
-	cmd.Flags().SortFlags = false
 	flags := setting.NewFlags(cmd)
 	for _, f := range [][3]string{
 		{"user", "NAME", "whose key it is"},

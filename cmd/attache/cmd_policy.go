@@ -54,7 +54,11 @@ for the scope or the key given, and its answer is printed.`,
 
 // readsPolicies makes cmd load the settings and call run.
 func (c *program) readsPolicies(cmd *cobra.Command, run func(policies.Command, context.Context) error) *cobra.Command {
-	return c.withSettings(cmd, config.AddFlags(cmd), func(ctx context.Context, s *config.Settings, _ []string) error {
+	flags := config.AddFlags(cmd)
+	for _, name := range []string{"bearer-env", "record", "stdout-noise", "dry-run", "log-level", "log-format"} {
+		_ = cmd.Flags().MarkHidden(name)
+	}
+	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error {
 		return run(policies.Command{Process: c.Process, Settings: s}, ctx)
 	})
 }

@@ -95,7 +95,6 @@ recipe, and remove them. An entry that the user wrote stays.`,
 
 // editsConfiguration makes cmd a command that edits the configuration file for one recipe.
 func (c *program) editsConfiguration(cmd *cobra.Command, edit func(r recipes.Command, path, name string) error) *cobra.Command {
-	cmd.Flags().SortFlags = false
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would change, and change nothing")
 	flags := setting.NewFlags(cmd)
 	cmd.Args, cmd.ValidArgsFunction = oneRecipe, completeRecipe

@@ -31,8 +31,8 @@ func (c *program) replayCommand() *cobra.Command {
 			return nil
 		},
 	}
-	flags := config.AddFlags(cmd)
 	update := cmd.Flags().Bool("update", false, "rewrite the files with what comes out today")
+	flags := config.AddFlags(cmd)
 	_ = cmd.Flags().MarkHidden("record")
 	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, files []string) error {
 		r := &replays.Replayer{Process: c.Process, Settings: s, Flags: flags, Update: *update, Log: logging.New(c.Process, s, c.Stderr)}

@@ -34,7 +34,6 @@ Without keys or tokens it listens only on the loopback interface.`,
 	}
 	flags := config.AddFlags(cmd)
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
 	cmd.Annotations = map[string]string{mayTakeServer: "yes"}
 	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error { return c.serve(ctx, s, flags) })

@@ -28,7 +28,6 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 		Args: noArguments,
 	}
 	flags := config.AddFlags(cmd)
-	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		load := func() (*config.Settings, error) {
 			return config.Load(c.Process, flags, []string{teamserver.Name})

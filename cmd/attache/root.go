@@ -134,7 +134,6 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	flags := config.AddFlags(cmd)
 	// Without this, flags of a server without "--" would be parsed as ours.
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
 	cmd.Annotations = map[string]string{takesServer: "yes"}
 	cmd.Args = c.checkServer

@@ -15,8 +15,9 @@ type Flags map[string]*flag
 // FileFlag is the flag that names the configuration file.
 const FileFlag = "config"
 
-// NewFlags adds --config to cmd.
+// NewFlags adds --config to cmd, whose help then lists flags in the order in which they were added.
 func NewFlags(cmd *cobra.Command) Flags {
+	cmd.Flags().SortFlags = false
 	flags := Flags{}
 	flags.Add(cmd, FileFlag, "FILE", "configuration file, instead of attache/config.yaml in the user's configuration directory")
 	return flags
