@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -25,8 +26,15 @@ type server struct {
 }
 
 // processServer returns the server for a process that attache has started.
-func processServer(p *child.Process) *server {
-	return &server{p.Upstream(), p.Signal, func() int { return p.Wait().Status() }}
+func (w *relay) processServer(p *child.Process) *server {
+	status := sync.OnceValue(func() int {
+		exit := p.Wait()
+		if n := p.Dropped(); n > 0 {
+			w.log.Warn("a part of what the server wrote to stderr was dropped, because nobody read it", "bytes", n)
+		}
+		return exit.Status()
+	})
+	return &server{p.Upstream(), p.Signal, status}
 }
 
 // remoteServer returns the server for a session with a remote server. A signal ends the session, as it
@@ -91,7 +99,7 @@ func (w *relay) startServer() (*server, error) {
 		w.log.Debug("if attache is killed, the server or what it started may live on", "why", err)
 	}
 	w.log.Debug("server started", "command", p.Path(), "pid", p.Pid())
-	return processServer(p), nil
+	return w.processServer(p), nil
 }
 
 // findServer returns an error if the server, which was not started, could not be.
