@@ -41,6 +41,17 @@ func TestSessionRoundTrip(t *testing.T) {
 	}
 }
 
+// Of a file that was cut off, what is whole is read, without the input whose outputs may be missing.
+func TestReadCut(t *testing.T) {
+	const in, out = `{"t":1,"at":"client-in","frame":"a"}` + "\n", `{"t":1,"at":"server-in","frame":"a"}` + "\n"
+	for text, want := range map[string]int{in + out: 2, in + out + in[:len(in)-1]: 3, in + out + in + out[:9]: 2, in + out + in + out + in[:1]: 2, in[:9]: 0} {
+		s, err := Read(strings.NewReader(`{"version":1}` + "\n" + text))
+		if cut := text[len(text)-1] != '\n' && want != 3; err != nil || len(s.Events) != want || s.Cut != cut {
+			t.Errorf("%q: %+v, %v; want %d events", text, s, err, want)
+		}
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	const head = `{"version":1,"era":"","scrubbed":[]}` + "\n"
 	for name, c := range map[string]struct{ file, want string }{
@@ -48,7 +59,7 @@ func TestReadErrors(t *testing.T) {
 		"no header":     {`{"t":1}` + "\n", "line 1: this is not the header"},
 		"not JSON":      {"hello\n", "line 1"},
 		"newer":         {`{"version":2}` + "\n", "version 2"},
-		"bad line":      {head + "\n{\"t\":", "line 3"},
+		"bad line":      {head + "\n{\"t\":\n", "line 3"},
 		"no place":      {head + `{"t":1,"at":"elsewhere","frame":""}`, "line 2: unknown place \"elsewhere\""},
 		"no bytes":      {head + `{"t":1,"at":"client-in"}`, "line 2: neither frame nor base64"},
 		"broken base64": {head + `{"t":1,"at":"client-in","base64":"*"}`, "line 2"},

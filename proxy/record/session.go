@@ -74,6 +74,10 @@ type Event struct {
 type Session struct {
 	Header Header
 	Events []Event
+	// Cut is set by Read if the last line of the file is incomplete, for example because the disk was
+	// full. Then the last line that the client or server sent is left out with what follows it: what it
+	// caused may be missing.
+	Cut bool
 }
 
 // event is the JSON form of an Event.
@@ -101,11 +105,24 @@ func Read(r io.Reader) (*Session, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
+		if s.Cut = n > 1 && line[len(line)-1] != '\n' && !json.Valid(line); s.Cut {
+			s.dropLastInput()
+			break
+		}
 		if err := s.readLine(n, line); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	return s, nil
+}
+
+func (s *Session) dropLastInput() {
+	for n := len(s.Events) - 1; n >= 0; n-- {
+		if at := s.Events[n].At; at == ClientIn || at == ServerOut {
+			s.Events = s.Events[:n]
+			return
+		}
+	}
 }
 
 func (s *Session) readLine(n int, line []byte) error {

@@ -73,6 +73,9 @@ func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error
 	if err != nil {
 		return nil, err
 	}
+	if recorded.Cut {
+		fmt.Fprintf(r.Stdout, "%s: the end is missing, as if the disk was full: what is whole is played\n", file)
+	}
 	p := assembly.RecordedProcess(r.Process, recorded.Header, r.Settings)
 	s, err := config.LoadServed(p, r.Flags, recorded.Header.Server)
 	if err != nil {
