@@ -61,7 +61,7 @@ func assumedTools(tool string, given wire.Value, rules []arguments.Rule) toolLis
 		"inputSchema": map[string]any{"type": "object", "properties": root},
 	}})
 	return toolList{list: list, from: "assumed: the tool takes every argument that the call or a rule names, and requires none; " +
-		`give the server after "--", or --tools FILE, to use its own schema`}
+		`give the server after "--", --server NAME or --tools FILE to use its own schema`}
 }
 
 // nested returns the properties of the object with the given name in properties. It creates the object
