@@ -12,7 +12,7 @@ func TestOwn(t *testing.T) {
 			"--trust direct | uvx x | A=b C=d"},
 		{"x.json", `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "attache-mcp", "--session", "s1", "--", "https://x"]}}}`, "--session s1 | https://x | "},
 		{"x.json", `{"mcpServers": {"s": {"command": "cmd", "args": ["/c", "attache", "--", "uvx"]}}}`, " | uvx | "},
-		{"x.json", `{"mcpServers": {"s": {"command": "attache-next", "args": ["teams", "--trust", "direct"]}}}`, " |  | "},
+		{"x.json", `{"mcpServers": {"s": {"command": "attache-next", "args": ["teams", "--trust", "direct"]}}}`, "--trust direct |  | "},
 		{"x.json", `{"mcpServers": {"s": {"command": "uvx", "args": ["--", "x"]}}}`, " |  | "},
 		{"x.json", `{"mcpServers": {"s": null}}`, " |  | "},
 		{"x.toml", "[mcp_servers.s]\ncommand = \"attache\"\nargs = [\"--scope\", \"a\", \"--\", \"uvx\"]\n[mcp_servers.s.env]\nA = \"b\"\n", "--scope a | uvx | A=b"},

@@ -158,10 +158,14 @@ func (d *Document) wrapProblem(e *Entry, l Launch) string {
 }
 
 // Own returns attache's own arguments in a wrapped entry e: those between the arguments that start
-// attache and the "--". It returns nil if e wraps no server. l is as for [Entry.Wrapped].
+// attache and the "--". For attache's own server it returns those after its command, and
+// nil for other entries. l is as for [Entry.Wrapped].
 func (e *Entry) Own(l Launch) []string {
 	dashes, wrapped := e.Wrapped(l)
-	if !wrapped || dashes < 0 || e.IsTeams() {
+	switch {
+	case e.IsTeams():
+		return e.Args[slices.Index(e.Args, teamsCommand)+1:]
+	case !wrapped || dashes < 0:
 		return nil
 	}
 	return e.Args[e.launcher(l, dashes):dashes]

@@ -104,6 +104,10 @@ func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l client
 	if err == nil {
 		err = filecheck.All(process, s)
 	}
+	if err == nil && e.IsTeams() && !s.Teams.Enabled {
+		d.warn("set teams.enabled: true, or remove the entry: attache unwrap --server "+e.Name+" --file \""+f.Path+"\"",
+			"%s: %s, line %d: the entry %q starts attache teams, and teams are off", f.Client.Title, f.Path, e.Line, e.Name)
+	}
 	problems, _ := errors.AsType[setting.Problems](err)
 	for _, p := range problems {
 		if !slices.ContainsFunc(d.Findings, func(known finding) bool { return known.Text == cli.Elided(p.String()) }) {
