@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -21,7 +22,7 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 	switch {
 	case errors.Is(err, body.ErrTooLarge):
 		x.w.Header().Set("Connection", "close")
-		x.logRefusal(&x.f.warned.limit, errors.New("the body is larger than serve.limits.body"))
+		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("the body is larger than serve.limits.body"))
 		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, fmt.Sprintf("the body is larger than this server accepts: it may have %d bytes (serve.limits.body)", x.f.o.Limits.Body))
 	case errors.Is(err, body.ErrFull):
 		x.busy(nil, "too many large requests are being read: try again")

@@ -152,8 +152,6 @@ const (
 	endTime = 2 * time.Second
 	// bodyTime is how long a client may take to send a body.
 	bodyTime = 60 * time.Second
-	// warnAgain is the shortest time between two warnings about refused requests of one kind.
-	warnAgain = time.Minute
 )
 
 // ErrBusy is wrapped by errors of Options.Open that are temporary. The client should try again.
@@ -177,7 +175,7 @@ type Front struct {
 	byID     map[string]*session   // legacy sessions
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
-	warned   struct{ credential, limit time.Time } // when refused requests were last logged as warnings
+	refused  struct{ unchecked, credential, limit limit.Refusals }
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not track
 

@@ -10,8 +10,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 	"github.com/attache-mcp/attache/proxy/front/internal/origin"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -90,15 +90,15 @@ func (x *exchange) authenticate() bool {
 	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)
 	switch {
 	case errors.Is(err, ErrUnavailable):
-		x.logRefusal(&x.f.warned.credential, err)
+		x.logRefusal(&x.f.refused.unchecked, slog.LevelWarn, err)
 		x.busy(nil, "the credential cannot be checked at the moment: try again")
 		return false
 	case errors.Is(err, ErrScope):
-		x.f.log.Info("a request was refused", "err", err, "from", x.r.RemoteAddr)
+		x.logRefusal(&x.f.refused.credential, slog.LevelInfo, err)
 		x.challenge(http.StatusForbidden, "insufficient_scope", "the credential has too few rights for this server")
 		return false
 	case err != nil:
-		x.f.log.Info("a request was refused: its credential is not accepted", "err", err, "from", x.r.RemoteAddr)
+		x.logRefusal(&x.f.refused.credential, slog.LevelInfo, fmt.Errorf("its credential is not accepted: %w", err))
 		x.challenge(http.StatusUnauthorized, "invalid_token", "the credential is unknown, expired or revoked")
 		return false
 	}
@@ -106,17 +106,16 @@ func (x *exchange) authenticate() bool {
 	return true
 }
 
-// logRefusal logs why a request was refused: as a warning if the last one, at *warned, was at least
-// warnAgain ago.
-func (x *exchange) logRefusal(warned *time.Time, err error) {
-	level := slog.LevelInfo
-	x.f.mu.Lock()
-	if x.r.Context().Err() != nil { // the client has disconnected, so nobody was refused
-		level = slog.LevelDebug
-	} else if time.Since(*warned) >= warnAgain {
-		*warned, level = time.Now(), slog.LevelWarn
+// logRefusal logs why a request was refused: the first of its kind in a minute at the level first, and no
+// more than a few of them above debug level.
+func (x *exchange) logRefusal(kind *limit.Refusals, first slog.Level, err error) {
+	level, last := slog.LevelDebug, false
+	if x.r.Context().Err() == nil { // otherwise the client has disconnected, so nobody was refused
+		level, last = kind.Add(first)
 	}
-	x.f.mu.Unlock()
+	if last {
+		err = fmt.Errorf("%w (more within a minute are logged at debug level)", err)
+	}
 	x.f.log.Log(x.r.Context(), level, "a request was refused", "err", err, "from", x.r.RemoteAddr)
 }
 

@@ -44,20 +44,23 @@ func TestNullsInAnArray(t *testing.T) {
 	}
 }
 
-// A warning about a limit does not suppress the warning that credentials cannot be checked.
-func TestRefusalWarningsByKind(t *testing.T) {
+// Each kind of refused request has a limit of its own for the log.
+func TestRefusalsByKind(t *testing.T) {
 	var log bytes.Buffer
 	f := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	x := &exchange{f: f, r: httptest.NewRequest("POST", "/mcp", nil)}
-	for range 2 {
-		x.logRefusal(&f.warned.limit, errors.New("limit"))
-		x.logRefusal(&f.warned.credential, errors.New("credential"))
+	for range 100 {
+		x.logRefusal(&f.refused.limit, slog.LevelWarn, errors.New("limit"))
+		x.logRefusal(&f.refused.unchecked, slog.LevelWarn, errors.New("unchecked"))
+		x.logRefusal(&f.refused.credential, slog.LevelInfo, errors.New("credential"))
 	}
-	for _, kind := range []string{"limit", "credential"} {
-		for _, level := range []string{"WARN", "INFO"} {
-			if n := strings.Count(log.String(), "level="+level+" msg=\"a request was refused\" err="+kind); n != 1 {
-				t.Errorf("%s %s %d times:\n%s", level, kind, n, &log)
-			}
+	for want, times := range map[string]int{"WARN limit": 1, "INFO limit": 18, "WARN unchecked": 1, "INFO unchecked": 18, "INFO credential": 19} {
+		level, kind, _ := strings.Cut(want, " ")
+		if n := strings.Count(log.String(), "level="+level+" msg=\"a request was refused\" err="+kind); n != times {
+			t.Errorf("%s %d times, want %d:\n%s", want, n, times, &log)
+		}
+		if n := strings.Count(log.String(), kind+" (more within a minute are logged at debug level)"); n != 1 {
+			t.Errorf("the limit for %s is logged %d times", kind, n)
 		}
 	}
 }

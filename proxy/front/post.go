@@ -3,6 +3,7 @@ package front
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 
@@ -26,7 +27,7 @@ func (x *exchange) post() {
 		return
 	}
 	if !x.f.o.Limits.Begin() {
-		x.logRefusal(&x.f.warned.limit, errors.New("as many requests are being served as serve.limits.in_flight allows"))
+		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("as many requests are being served as serve.limits.in_flight allows"))
 		x.busy(nil, "too many requests are being served: try again")
 		return
 	}
@@ -185,12 +186,12 @@ func (s *session) initialized() bool {
 func (x *exchange) refuseFull(id []byte, err error) {
 	switch {
 	case errors.Is(err, errPrincipalFull):
-		x.logRefusal(&x.f.warned.limit, fmt.Errorf("%w: %s", err, x.who.ID))
+		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, fmt.Errorf("%w: %s", err, x.who.ID))
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
 	case errors.Is(err, errDraining): // also for a call of a session that another front will continue
 		x.busy(id, err.Error()+": try again later")
 	case errors.Is(err, ErrBusy):
-		x.logRefusal(&x.f.warned.limit, err)
+		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, err)
 		x.busy(id, "no session can be opened now: "+err.Error()+": try again later")
 	default:
 		x.f.log.Error("a session could not be opened", "err", err)
