@@ -161,6 +161,10 @@ var ErrBusy = errors.New("too much is going on")
 // credential, as when the issuer cannot be reached.
 var ErrUnavailable = errors.New("credentials cannot be checked at the moment")
 
+// ErrEnded is wrapped by errors of Options.Authenticate for a credential that was revoked or has expired,
+// if its principal has no other. A session whose open stream had it is ended.
+var ErrEnded = errors.New("the credential is no longer valid")
+
 // ErrScope is wrapped by errors of Options.Authenticate for a valid credential that lacks some of
 // Options.Scope.
 var ErrScope = errors.New("the credential has too few rights")

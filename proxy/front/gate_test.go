@@ -65,10 +65,18 @@ func TestDisconnectIsNotRefusal(t *testing.T) {
 	}
 }
 
-// A stream ends when its credential is revoked, but not while credentials cannot be checked.
+// A stream ends when its credential is refused, but not while credentials cannot be checked. Its session
+// ends if nobody can use it any more: another token of its user may.
 func TestStreamEndsWithItsCredential(t *testing.T) {
+	t.Run("refused", func(t *testing.T) { testStreamEnds(t, errors.New("the token has expired"), 2) })
+	t.Run("revoked", func(t *testing.T) { testStreamEnds(t, fmt.Errorf("%w: the key was revoked", ErrEnded), 0) })
+}
+
+// testStreamEnds checks that two streams end when their credential is refused with the error refusal, and
+// how many of their sessions are left.
+func testStreamEnds(t *testing.T, refusal error, left int) {
 	synctest.Test(t, func(t *testing.T) {
-		answers := []error{nil, ErrUnavailable, errors.New("revoked")}
+		answers := []error{nil, ErrUnavailable, refusal}
 		var now atomic.Int32
 		f := New(Options{
 			Reauthenticate: time.Second,
@@ -119,6 +127,11 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if len(ended) < 2 {
 			t.Errorf("%d of 2 streams have ended after their credential was revoked", len(ended))
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if n := len(f.sessionsLocked()); n != left {
+			t.Errorf("%d sessions are left, want %d", n, left)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (x *exchange) get() {
 		return
 	}
 	x.w.Header().Set(sessionHeader, s.id)
-	x.watchCredential(t, t.close)
+	x.watchCredential(s, t, t.close)
 	if response := bare.Take(x.w, x.r); response != nil {
 		x.f.serveBare(response, s, t)
 		return
@@ -62,10 +62,10 @@ func (x *exchange) get() {
 // checkTime bounds how long a check of a stream's credential may take.
 const checkTime = 10 * time.Second
 
-// watchCredential checks the credential of x again and again until t has ended, and calls end when it
-// is refused. Otherwise the owner of a revoked key could read what the server sends for as long as the
-// stream stays open.
-func (x *exchange) watchCredential(t *stream, end func()) {
+// watchCredential checks the credential of x again and again until t, a stream of s, has ended, and calls
+// end when it is refused. Otherwise the owner of a revoked key could read what the server sends for as
+// long as the stream stays open.
+func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 	if x.f.o.Authenticate == nil {
 		return
 	}
@@ -81,6 +81,9 @@ func (x *exchange) watchCredential(t *stream, end func()) {
 		case err != nil && !errors.Is(err, ErrUnavailable), err == nil && who.ID != id:
 			f.log.Info("a stream was ended: its credential is no longer accepted", "err", err)
 			end()
+			if errors.Is(err, ErrEnded) { // so that its process does not live on until it is idle
+				s.end("the credential of the session is no longer valid")
+			}
 		default:
 			time.AfterFunc(f.o.Reauthenticate, check)
 		}

@@ -61,7 +61,7 @@ func (x *exchange) postModern(p *message) {
 		ctx, cancel := context.WithCancel(x.r.Context())
 		defer cancel()
 		x.r = x.r.WithContext(ctx)
-		x.watchCredential(t, cancel)
+		x.watchCredential(s, t, cancel)
 	}
 	if !x.answer(t, p) {
 		s.abandon(x.r.Context(), c)

@@ -59,6 +59,8 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 		return front.Principal{}, identity.ErrUnknownKey
 	case errors.Is(err, identity.ErrFile), errors.Is(err, identity.ErrKeyStore), errors.Is(err, identity.ErrKeySet), err != nil && ctx.Err() != nil:
 		return front.Principal{}, fmt.Errorf("%w: %w", front.ErrUnavailable, err)
+	case errors.Is(err, identity.ErrRevoked), errors.Is(err, identity.ErrExpired): // a token can be renewed, a key cannot
+		return front.Principal{}, fmt.Errorf("%w: %w", front.ErrEnded, err)
 	case err != nil:
 		return front.Principal{}, err
 	case p == nil:

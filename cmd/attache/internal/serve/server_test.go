@@ -229,6 +229,9 @@ func TestKeys(t *testing.T) {
 	if got := call(keys[1]); got != 401 {
 		t.Error("a revoked key:", got)
 	}
+	if _, err := r.endpoints[0].authenticate(t.Context(), keys[1]); !errors.Is(err, front.ErrEnded) {
+		t.Error("a revoked key:", err)
+	}
 }
 
 // The operator learns at the start that no key can be checked, that serve.scopes has no effect, and
