@@ -149,17 +149,8 @@ func (s *session) failRequests(m *wire.Message, why error) {
 	if array.Crowded(m) {
 		return
 	}
-	var replies []*wire.Message
-	for e := range m.Root().Elements() {
-		var member wire.Message
-		member.Reset(wire.Client, e.Raw)
-		member.LookEnvelope()
-		if reply := turnedDown(&member, why); reply != nil {
-			replies = append(replies, reply)
-		}
-	}
-	if len(replies) > 0 {
-		s.queue(joinAnswers(replies), nil)
+	if replies := array.Replies(m, func(member *wire.Message) *wire.Message { return turnedDown(member, why) }); len(replies) > 0 {
+		s.queue(array.JoinReplies(replies), nil)
 	}
 }
 

@@ -61,18 +61,8 @@ func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, se
 // answerBatch sends the answers of b if no member waits for the server.
 func (s *session) answerBatch(b *batch) {
 	if answers, sent := s.calls.takeAnswers(b, false); len(answers) > 0 {
-		s.queue(joinAnswers(answers), func(err error) { s.settleSent(sent, err) })
+		s.queue(array.JoinReplies(answers), func(err error) { s.settleSent(sent, err) })
 	}
-}
-
-func joinAnswers(answers []*wire.Message) *wire.Message {
-	var frames [][]byte
-	for _, a := range answers {
-		frames = append(frames, a.Frame())
-	}
-	var m wire.Message
-	m.Reset(wire.Server, array.Join(frames, []byte{'\n'}))
-	return &m
 }
 
 // fromClientBatch handles an array member by member, and sends on the members that are left.

@@ -88,7 +88,8 @@ type Options struct {
 	// Start starts the upstream. It is called when the first frame is on its way to the
 	// upstream, so facts that this frame told the layers can go into the upstream's environment.
 	// Its error is the answer to that frame and is returned by Run. With Restart it is called
-	// again when the upstream has ended.
+	// again when the upstream has ended. ctx bounds the start only: the relay itself ends the
+	// upstream, with Stop, when the session ends.
 	Start func(ctx context.Context) (Upstream, error)
 
 	// Restart, if not nil, says how an upstream that has ended is started again.
@@ -166,6 +167,9 @@ var ErrStart = errors.New("the server could not be started")
 // no longer takes what the client had said.
 var ErrClientGone = errors.New("the client has hung up and the server does not read")
 
+// errMissing is returned by Run if a required option is missing.
+var errMissing = errors.New("a required option is missing: set ClientIn, ClientOut and Start of proxy.Options")
+
 // errOver is the error of a frame that comes after the end of the session.
 var errOver = errors.New("the session is over")
 
@@ -174,10 +178,14 @@ var errOver = errors.New("the session is over")
 // client if the client still reads.
 //
 // The error is ErrStart, a failure to read from or write to the client, or the error of a layer;
-// the end of the upstream is no error. A goroutine may stay in a read of ClientIn until the
+// the end of the upstream is no error, and nor is a ctx that is done. If a required option is
+// missing, Run returns an error immediately. A goroutine may stay in a read of ClientIn until the
 // caller closes it; what it reads has no effect. One may stay in a write to ClientOut if the
 // client does not read.
 func Run(ctx context.Context, o Options) error {
+	if o.ClientIn == nil && o.ClientLines == nil || o.ClientOut == nil || o.Start == nil {
+		return errMissing // otherwise a goroutine would panic, from which no caller can recover
+	}
 	s := newSession(ctx, o)
 	s.listenToClient()
 	if o.ClientGone != nil {

@@ -72,3 +72,27 @@ func (a *Array) Edited() bool { return a.edited }
 func Join(frames [][]byte, eol []byte) []byte {
 	return slices.Concat([]byte{'['}, bytes.Join(frames, []byte{','}), []byte{']'}, eol)
 }
+
+// JoinReplies returns the replies as one message.
+func JoinReplies(replies []*wire.Message) *wire.Message {
+	var frames [][]byte
+	for _, r := range replies {
+		frames = append(frames, r.Frame())
+	}
+	var m wire.Message
+	m.Reset(wire.Server, Join(frames, []byte{'\n'}))
+	return &m
+}
+
+// Replies returns what reply returns for the members of m, without nils.
+func Replies(m *wire.Message, reply func(member *wire.Message) *wire.Message) (replies []*wire.Message) {
+	for e := range m.Root().Elements() {
+		var member wire.Message
+		member.Reset(wire.Client, e.Raw)
+		member.LookEnvelope()
+		if r := reply(&member); r != nil {
+			replies = append(replies, r)
+		}
+	}
+	return replies
+}
