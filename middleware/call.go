@@ -101,7 +101,8 @@ func (c *Call) OnReplyIf(h LateHook) {
 func (c *Call) MustHold() { c.mustHold = c.live }
 
 // Answer answers the call in place of the upstream. The layer then does not call
-// next. reply must have the request's raw id.
+// next. reply must have the request's raw id. For a nil reply, or one with another id,
+// the relay answers with an internal error when the handler has returned.
 func (c *Call) Answer(ctx context.Context, reply *wire.Message) error {
 	if !c.live {
 		return nil
@@ -138,8 +139,8 @@ func (c *Call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Durati
 // continue. The layer does not call next and returns nil. work receives a copy of m,
 // the message being handled. It returns the reply, which must have the request's raw
 // id and goes through the hooks of the layers outside this one. If the call was
-// cancelled in the meantime, the reply is dropped. If work returns nil or panics, the
-// call is answered with an internal error.
+// cancelled in the meantime, the reply is dropped. If work panics, or returns nil or a
+// reply with another id, the call is answered with an internal error.
 //
 // The context of work is cancelled when the client cancels the call, and at the end of the
 // session; a client that closed its input normally is given half a second before that. The

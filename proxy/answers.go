@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,15 @@ func (s *session) queue(m *wire.Message, sent func(error)) {
 
 // Answer implements middleware.Relay. It runs in the client's direction.
 func (c *call) Answer(_ context.Context, reply *wire.Message) error {
-	c.s.answer(c, reply)
+	if isReplyTo(c.id(), reply) { // otherwise ensureAnswered answers
+		c.s.answer(c, reply)
+	}
 	return nil
+}
+
+// isReplyTo reports whether a layer's reply has the raw id, for which the client waits.
+func isReplyTo(id []byte, reply *wire.Message) bool {
+	return reply != nil && bytes.Equal(reply.Get("id").Raw, id)
 }
 
 // answer answers a call that has no reply yet, through the hooks it has so far. It never blocks,
@@ -126,6 +134,8 @@ func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Mes
 // each time, so a hook that asks every time would never end.
 const maxInline = 8
 
+const unansweredWarning = "a layer dropped a request and did not answer it, or not with its id; it was answered with an error"
+
 // ensureAnswered answers a request that the layers neither sent on nor answered. err is what
 // they returned.
 func (s *session) ensureAnswered(c *call, err error) {
@@ -133,7 +143,7 @@ func (s *session) ensureAnswered(c *call, err error) {
 		return
 	}
 	if err == nil {
-		s.log.WarnContext(c.mw.LogContext(), "a layer dropped a request and did not answer it; it was answered with an error", "id", callid.Clip(c.id()))
+		s.log.WarnContext(c.mw.LogContext(), unansweredWarning, "id", callid.Clip(c.id()))
 	}
 	s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err)))
 }

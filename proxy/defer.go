@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -47,7 +48,10 @@ func (d *deferral) run(ctx context.Context) {
 		reply = d.work(ctx, m)
 		return nil
 	}, d.m)
-	if err != nil || reply == nil {
+	if err != nil || !isReplyTo(d.id, reply) {
+		if err == nil {
+			d.s.log.WarnContext(ctx, unansweredWarning, "id", callid.Clip(d.id))
+		}
 		reply = wire.ErrorReply(d.id, wire.CodeInternalError, failureText(err))
 	}
 	d.s.v.mu.Lock() // hooks run in the direction of the reply

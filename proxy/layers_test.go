@@ -85,10 +85,17 @@ func noteEditError(s *proxytest.Session, err error) {
 	}
 }
 
-// answerLayer answers calls of the tool arg and requests with the method arg.
+// answerLayer answers calls of the tool arg and requests with the method arg. With "nil" and
+// "other_id" it breaks the contract.
 func answerLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	return layer("answer", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.From == wire.Client && m.Kind() == wire.Request && (m.Name().Equals(arg) || m.MethodIs(arg)) {
+			switch arg {
+			case "nil":
+				return call.Answer(ctx, nil)
+			case "other_id":
+				return call.Answer(ctx, wire.ResultReply([]byte("7"), []byte(`"answered"`)))
+			}
 			return call.Answer(ctx, wire.ResultReply(m.ID(), []byte(`"answered"`)))
 		}
 		return next(ctx, m)
@@ -258,7 +265,7 @@ func laterLayer(s *proxytest.Session, arg string) middleware.Layer {
 		id := string(m.ID())
 		call.OnSent(func(err error) { s.Note("sent %s, error %v", id, err) })
 		switch name := m.Name().Text(); name {
-		case "later", "stubborn", "nil", "panics":
+		case "later", "stubborn", "nil", "other id", "panics":
 			call.Defer(m, func(ctx context.Context, m *wire.Message) *wire.Message {
 				done := ctx.Done()
 				if name == "stubborn" {
@@ -273,6 +280,8 @@ func laterLayer(s *proxytest.Session, arg string) middleware.Layer {
 				switch name {
 				case "nil":
 					return nil
+				case "other id":
+					return wire.ResultReply([]byte("7"), []byte(`"later"`))
 				case "panics":
 					panic("broken work")
 				}

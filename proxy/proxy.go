@@ -167,9 +167,6 @@ var ErrStart = errors.New("the server could not be started")
 // no longer takes what the client had said.
 var ErrClientGone = errors.New("the client has hung up and the server does not read")
 
-// errMissing is returned by Run if a required option is missing.
-var errMissing = errors.New("a required option is missing: set ClientIn, ClientOut and Start of proxy.Options")
-
 // errOver is the error of a frame that comes after the end of the session.
 var errOver = errors.New("the session is over")
 
@@ -183,8 +180,8 @@ var errOver = errors.New("the session is over")
 // caller closes it; what it reads has no effect. One may stay in a write to ClientOut if the
 // client does not read.
 func Run(ctx context.Context, o Options) error {
-	if o.ClientIn == nil && o.ClientLines == nil || o.ClientOut == nil || o.Start == nil {
-		return errMissing // otherwise a goroutine would panic, from which no caller can recover
+	if o.ClientIn == nil && o.ClientLines == nil || o.ClientOut == nil || o.Start == nil { // a goroutine would panic
+		return errors.New("a required option is missing: set ClientIn, ClientOut and Start of proxy.Options")
 	}
 	s := newSession(ctx, o)
 	s.listenToClient()
