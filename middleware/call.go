@@ -187,11 +187,25 @@ func (c *Call) Hooks() []ReplyHook {
 // insertLate inserts the late hooks that want the reply among the other hooks.
 func (c *Call) insertLate() {
 	for i := len(c.late) - 1; i >= 0; i-- {
-		if l := c.late[i]; l.hook.Wanted() {
-			c.hooks = slices.Insert(c.hooks, l.index, l.hook.Reply)
+		if h := c.late[i].wanted(); h != nil {
+			c.hooks = slices.Insert(c.hooks, c.late[i].index, h)
 		}
 	}
 	c.late = c.late[:0]
+}
+
+// wanted returns the hook if it wants the reply, and else nil. If Wanted panics, it returns a hook
+// that panics: the relay expects that of a hook only.
+func (l lateHook) wanted() (hook ReplyHook) {
+	defer func() {
+		if p := recover(); p != nil {
+			hook = func(context.Context, *wire.Message) error { panic(p) }
+		}
+	}()
+	if l.hook.Wanted() {
+		return l.hook.Reply
+	}
+	return nil
 }
 
 // HoldsReply reports whether MustHold was called. It is for code that runs layers.

@@ -214,6 +214,11 @@ func mustHoldLayer(s *proxytest.Session, arg string) middleware.Layer {
 	})
 }
 
+// brokenWanted is a hook whose Wanted panics.
+type brokenWanted struct{ middleware.LateHook }
+
+func (brokenWanted) Wanted() bool { panic("broken wanted") }
+
 // panicLayer panics at the place that the name of the tool or method chooses: in the handler before
 // or after next, in a hook, or when a suspended call or reply is resumed.
 func panicLayer(*proxytest.Session, string) middleware.Layer {
@@ -226,6 +231,8 @@ func panicLayer(*proxytest.Session, string) middleware.Layer {
 			return errors.Join(next(ctx, m), broken(ctx, m))
 		case where == "hook":
 			call.OnReply(func(context.Context, *wire.Message) error { panic("broken hook") })
+		case where == "late hook":
+			call.OnReplyIf(brokenWanted{})
 		case where == "failing hook":
 			call.OnReply(func(context.Context, *wire.Message) error { return errors.New("no luck") })
 		case where == "resumed":
