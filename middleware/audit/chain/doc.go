@@ -35,7 +35,7 @@
 //
 // # Limits
 //
-// Somebody who can write the file can cut off its end, or compute the whole chain again,
-// and the chain alone does not show that. So keep a digest elsewhere from time to time,
-// and set [Verifier.Expect] to it.
+// Somebody who can write the file can cut off its end, change its last line, or compute
+// the whole chain again, and the chain alone does not show that. So keep a digest elsewhere
+// from time to time, and set [Verifier.Expect] to it.
 package chain

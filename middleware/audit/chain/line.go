@@ -64,6 +64,13 @@ func (t *tip) next(dst, body []byte) []byte {
 	return dst
 }
 
+// canFollow reports whether body has the form of a record. Anything else would break the chain for
+// whoever verifies it. The syntax between the braces is not checked.
+func canFollow(body []byte) bool {
+	n := len(body)
+	return n > 2 && body[0] == '{' && body[n-1] == '}' && bytes.IndexByte(body, '\n') < 0
+}
+
 // lineLen returns the greatest length of the line for a body of n bytes.
 func lineLen(n int) int { return n + len(headSeq) + 20 + len(headPrev) + digestLen + 3 }
 

@@ -46,6 +46,12 @@ const (
 	defaultRetry  = time.Second
 )
 
+var (
+	errNoRoom = fmt.Errorf("%w: there is no room for it", ErrLost)
+	errClosed = fmt.Errorf("%w: the log is closed", ErrLost)
+	errBody   = fmt.Errorf("%w: it is not a JSON object on one line with at least one member", ErrLost)
+)
+
 // ErrLost is returned for a record that is not in the file and will not be written.
 var ErrLost = errors.New("the record could not be written")
 
@@ -90,9 +96,12 @@ type Receipt struct {
 // Done returns a channel that is closed when the record was written or is lost.
 func (r *Receipt) Done() <-chan struct{} { return r.done }
 
-// Err returns nil if the record is in the file, otherwise an error that wraps ErrLost and
-// contains the reason. Call it after Done is closed.
-func (r *Receipt) Err() error { return r.err }
+// Err waits until the record was written or is lost. It returns nil if the record is in the file,
+// otherwise an error that wraps ErrLost and contains the reason.
+func (r *Receipt) Err() error {
+	<-r.done
+	return r.err
+}
 
 func (r *Receipt) settle(err error) {
 	if r != nil {
@@ -117,9 +126,10 @@ func New(o Options) *Log {
 	}
 }
 
-// Append queues a copy of a record: a JSON object with at least one member, but without
-// seq and prev. It never blocks: if the queue is full, the record is dropped, and a gap
-// record will contain the number of dropped records.
+// Append queues a copy of a record: a JSON object on one line, with at least one member, but
+// without seq and prev. It never blocks: if the queue is full, the record is dropped, and a gap
+// record will contain the number of dropped records. A record that is not such an object is
+// dropped too.
 func (l *Log) Append(body []byte) { l.add(body, nil) }
 
 // Commit writes a record without delay. If that fails, it is not tried again, because the
@@ -133,9 +143,9 @@ func (l *Log) Commit(body []byte) *Receipt {
 func (l *Log) add(body []byte, receipt *Receipt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.bytes+len(body) > l.o.Queue || lineLen(len(body)) > MaxLine {
+	if err := l.refusalLocked(body); err != nil {
 		l.lost++
-		receipt.settle(fmt.Errorf("%w: there is no room for it", ErrLost))
+		receipt.settle(err)
 		return
 	}
 	if !l.started {
@@ -151,6 +161,19 @@ func (l *Log) add(body []byte, receipt *Receipt) {
 	} else if len(l.queue) == 1 {
 		signal(l.wake)
 	}
+}
+
+// refusalLocked returns the reason why a record cannot be queued, nil if it can.
+func (l *Log) refusalLocked(body []byte) error {
+	switch {
+	case l.closed:
+		return errClosed
+	case !canFollow(body):
+		return errBody
+	case l.bytes+len(body) > l.o.Queue || lineLen(len(body)) > MaxLine:
+		return errNoRoom
+	}
+	return nil
 }
 
 func signal(c chan struct{}) {
