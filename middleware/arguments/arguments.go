@@ -88,7 +88,10 @@ type Shared struct {
 func Compile(o Options) (*Shared, error) {
 	s := &Shared{o: o}
 	paths := map[string]int{}
-	for _, config := range o.Rules {
+	for i, config := range o.Rules {
+		if !config.PathOnly {
+			config.Name = cmp.Or(config.Name, fmt.Sprintf("arguments[%d]", i))
+		}
 		if err := config.check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", config.Name, err)
 		}

@@ -33,8 +33,8 @@ const (
 
 // A Rule is a rule for one argument of the tools that match its patterns.
 type Rule struct {
-	// Name is the rule's place in the configuration, such as "arguments[1]", for notes;
-	// "" for a rule that is not configured.
+	// Name is the rule's place in the configuration, for notes and errors; "" means
+	// "arguments[i]", with its index, except in the built-in rule.
 	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string
@@ -78,6 +78,9 @@ const workspacePath = "session.workspace.path"
 
 // check returns an error if the rule is invalid.
 func (r *Rule) check() error {
+	if err := glob.Check(r.Tools); err != nil {
+		return err
+	}
 	switch {
 	case len(r.Argument) == 0 || r.Argument[0] == "":
 		return errors.New("it names no argument")

@@ -175,11 +175,14 @@ func TestCompile(t *testing.T) {
 		t.Errorf("the layer enforces %v and names %q", got.Enforces, got.ArgumentNames)
 	}
 	for want, bad := range map[string]Rule{
-		"names no argument":           {Value: good.Value},
-		"has no value":                {Argument: []string{"p"}},
-		`the mode "fil" is not known`: {Argument: []string{"p"}, Mode: "fil", Value: good.Value},
+		"arguments[0]: no tools are named":          {Argument: []string{"p"}, Mode: Forbid}, // it would forbid nothing
+		"arguments[0]: an empty pattern":            {Tools: []string{""}, Argument: []string{"p"}, Mode: Forbid},
+		"arguments[0]: it names no argument":        {Tools: []string{"*"}, Value: good.Value},
+		"arguments[0]: it has no value":             {Tools: []string{"*"}, Argument: []string{"p"}},
+		`arguments[0]: the mode "fil" is not known`: {Tools: []string{"*"}, Argument: []string{"p"}, Mode: "fil", Value: good.Value},
+		`mine: the mode "pinn" is not known`:        {Name: "mine", Tools: []string{"*"}, Argument: []string{"p"}, Mode: "pinn", Value: good.Value},
 	} {
-		if _, err := Compile(Options{Rules: []Rule{bad}}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Compile(Options{Rules: []Rule{bad}}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
