@@ -5,7 +5,8 @@
 // POST, hands it to the relay of the session ([proxy.Run]) as a line, and sends each line
 // that the relay writes to the request that waits for it. The bytes of a message pass
 // unchanged, except that line ends within it, which would separate messages on stdio, become
-// spaces. Package proxy explains layers, calls and the upstream.
+// spaces. Package proxy explains layers, calls and the upstream. The example shows a whole
+// program.
 //
 // # Sessions
 //
@@ -88,13 +89,21 @@ type Options struct {
 	// Open makes the relay of a session. An error that wraps ErrBusy is answered with 503.
 	Open func(o Opening) (Relay, error)
 
-	// Authenticate returns the principal that a credential belongs to. If it is nil, requests need
-	// no credential and all clients are one principal. An error that wraps ErrUnavailable is
-	// answered with 503, one that wraps ErrScope with 403, any other with 401.
+	// Authenticate returns the principal that a credential belongs to: the text after "Bearer" in the
+	// header Authorization. A request without one is answered with 401. If Authenticate and
+	// AuthenticateRequest are nil, requests need no credential and all clients are one principal. An
+	// error that wraps ErrUnavailable is answered with 503, one that wraps ErrScope with 403, any
+	// other with 401.
 	Authenticate func(ctx context.Context, credential string) (Principal, error)
 
-	// Reauthenticate is how often Authenticate is asked again for a stream that stays open, which ends if
-	// its credential is refused; 0 means one minute.
+	// AuthenticateRequest, if not nil, is called in place of Authenticate, for a program that knows the
+	// sender by other means: a cookie, a client certificate, or middleware in front of the Front. It
+	// must not read the body. Its errors have the same meaning.
+	AuthenticateRequest func(r *http.Request) (Principal, error)
+
+	// Reauthenticate is how often the sender is asked for again while a stream stays open, which ends if
+	// that is refused; 0 means one minute. Authenticate then gets a context without the values of
+	// the request's; AuthenticateRequest gets the request that opened the stream.
 	Reauthenticate time.Duration
 
 	// Metadata is the URL of the protected resource metadata (RFC 9728) for challenges; "" for none.
@@ -297,7 +306,8 @@ func (x *exchange) finish(status int) {
 // Drain ends the front. It refuses new sessions with 503, and closes each session when no call is in
 // flight, or when ctx is done. Until then a session that another front can continue still accepts
 // calls, because no other front can answer them yet; other sessions refuse calls with 503. Drain
-// returns when all relays have returned.
+// returns when all relays have returned. Call it before http.Server.Shutdown, which waits for open
+// streams.
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()
 	f.draining = true

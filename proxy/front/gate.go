@@ -33,10 +33,11 @@ func (x *exchange) admit() bool {
 		return false
 	}
 	if sent {
-		x.allowOrigin(from[0])
+		origin.Allow(textproto.MIMEHeader(x.w.Header()), from[0])
 	}
 	if x.r.Method == http.MethodOptions {
-		x.preflight(sent)
+		origin.Preflight(textproto.MIMEHeader(x.w.Header()), textproto.MIMEHeader(x.r.Header), sent)
+		x.finish(http.StatusNoContent)
 		return false
 	}
 	return x.authenticate()
@@ -48,27 +49,9 @@ func (x *exchange) localAddr() netip.AddrPort {
 	return addr.AddrPort() // works on nil, too
 }
 
-// allowOrigin lets pages of the origin read the response, even if it is a refusal.
-func (x *exchange) allowOrigin(origin string) {
-	h := x.w.Header()
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Add("Vary", "Origin")
-	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version, Last-Event-Id, WWW-Authenticate, Retry-After")
-}
-
-// preflight answers a browser's CORS preflight request, which has no credential.
-func (x *exchange) preflight(cors bool) {
-	h := x.w.Header()
-	h.Set("Allow", "GET, POST, DELETE, OPTIONS")
-	if cors && x.r.Header.Get("Access-Control-Request-Method") != "" {
-		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-		h.Add("Vary", "Access-Control-Request-Headers")
-		h.Set("Access-Control-Max-Age", "7200")
-		if names := origin.Headers(x.r.Header.Values("Access-Control-Request-Headers")); names != "" {
-			h.Set("Access-Control-Allow-Headers", names)
-		}
-	}
-	x.finish(http.StatusNoContent)
+// authenticates reports whether requests need a principal.
+func (f *Front) authenticates() bool {
+	return f.o.Authenticate != nil || f.o.AuthenticateRequest != nil
 }
 
 // authenticate sets x.who. It accepts a credential only in the header, and requires one on each
@@ -79,15 +62,20 @@ func (x *exchange) authenticate() bool {
 		credential = ""
 	}
 	x.credential = textproto.TrimString(credential)
-	if x.f.o.Authenticate == nil {
+	if !x.f.authenticates() {
 		x.credential = ""
 		return true
 	}
-	if x.credential == "" {
+	if x.credential == "" && x.f.o.AuthenticateRequest == nil {
 		x.challenge(http.StatusUnauthorized, "", "send an API key or a token in the header Authorization, after the word Bearer")
 		return false
 	}
-	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)
+	var err error
+	if ask := x.f.o.AuthenticateRequest; ask != nil {
+		x.who, err = ask(x.r)
+	} else {
+		x.who, err = x.f.o.Authenticate(x.r.Context(), x.credential)
+	}
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		x.logRefusal(&x.f.refused.unchecked, slog.LevelWarn, err)
@@ -102,7 +90,6 @@ func (x *exchange) authenticate() bool {
 		x.challenge(http.StatusUnauthorized, "invalid_token", "the credential is unknown, expired or revoked")
 		return false
 	}
-	x.who = who
 	return true
 }
 

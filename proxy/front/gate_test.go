@@ -135,3 +135,65 @@ func testStreamEnds(t *testing.T, refusal error, left int) {
 		}
 	})
 }
+
+type userKey struct{}
+
+// A program that authenticates requests itself, in middleware in front of the Front, needs no header
+// Authorization. Its principal is also that of streams, which end when the user is blocked.
+func TestAuthenticateRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var blocked atomic.Bool
+		f := New(Options{
+			Reauthenticate: time.Second,
+			AuthenticateRequest: func(r *http.Request) (Principal, error) {
+				user, _ := r.Context().Value(userKey{}).(string)
+				if user == "" || blocked.Load() {
+					return Principal{}, errors.New("nobody")
+				}
+				return Principal{ID: user}, nil
+			},
+			Open: func(o Opening) (Relay, error) {
+				if o.Who.ID != "ada" {
+					t.Errorf("opened for %q", o.Who.ID)
+				}
+				return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
+					return mempipe.Serve(func(in io.Reader, _ io.Writer) error {
+						_, err := io.Copy(io.Discard, in)
+						return err
+					}), nil
+				}}}, nil
+			},
+		})
+		defer f.Drain(t.Context())
+		s, err := f.create("", Principal{ID: "ada"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		get := func(user string) *httptest.ResponseRecorder {
+			ctx := context.WithValue(t.Context(), userKey{}, user)
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/mcp", http.NoBody)
+			r.Header = http.Header{"Accept": {"text/event-stream"}, "Mcp-Session-Id": {s.id}}
+			w := httptest.NewRecorder()
+			f.ServeHTTP(w, r)
+			return w
+		}
+		if w := get(""); w.Code != http.StatusUnauthorized {
+			t.Errorf("nobody: status %d, want 401", w.Code)
+		}
+		if w := get("bob"); w.Code != http.StatusNotFound {
+			t.Errorf("another user: status %d, want 404", w.Code)
+		}
+		ended := make(chan int)
+		go func() { ended <- get("ada").Code }()
+		time.Sleep(time.Minute)
+		select {
+		case <-ended:
+			t.Fatal("the stream has ended")
+		default:
+		}
+		blocked.Store(true)
+		if code := <-ended; code != http.StatusOK {
+			t.Errorf("the stream: status %d, want 200", code)
+		}
+	})
+}

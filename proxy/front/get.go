@@ -66,18 +66,24 @@ const checkTime = 10 * time.Second
 // end when it is refused. Otherwise the owner of a revoked key could read what the server sends for as
 // long as the stream stays open.
 func (x *exchange) watchCredential(s *session, t *stream, end func()) {
-	if x.f.o.Authenticate == nil {
+	if !x.f.authenticates() {
 		return
 	}
-	f, id, credential := x.f, x.who.ID, x.credential
+	f, id, credential, base := x.f, x.who.ID, x.credential, context.Background()
+	ask := func(ctx context.Context) (Principal, error) { return f.o.Authenticate(ctx, credential) }
+	if f.o.AuthenticateRequest != nil {
+		r := x.r // otherwise not kept, because streams are many and stay open for hours
+		base = context.WithoutCancel(r.Context())
+		ask = func(ctx context.Context) (Principal, error) { return f.o.AuthenticateRequest(r.WithContext(ctx)) }
+	}
 	var check func()
 	check = func() {
 		if t.ended.Load() {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+		ctx, cancel := context.WithTimeout(base, checkTime)
 		defer cancel()
-		switch who, err := f.o.Authenticate(ctx, credential); {
+		switch who, err := ask(ctx); {
 		case err != nil && !errors.Is(err, ErrUnavailable), err == nil && who.ID != id:
 			f.log.Info("a stream was ended: its credential is no longer accepted", "err", err)
 			end()

@@ -56,9 +56,30 @@ func IsLocal(origin string, local netip.AddrPort, secure bool) bool {
 	})
 }
 
-// Headers returns the requested header names that an MCP client may send, for
+// Allow sets the headers that let pages of the origin read the response, even if it is a refusal.
+func Allow(h textproto.MIMEHeader, origin string) {
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version, Last-Event-Id, WWW-Authenticate, Retry-After")
+}
+
+// Preflight sets the headers of the answer to an OPTIONS request, which has no credential. cors
+// reports whether a browser sent it.
+func Preflight(h, request textproto.MIMEHeader, cors bool) {
+	h.Set("Allow", "GET, POST, DELETE, OPTIONS")
+	if cors && request.Get("Access-Control-Request-Method") != "" {
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+		h.Add("Vary", "Access-Control-Request-Headers")
+		h.Set("Access-Control-Max-Age", "7200")
+		if names := allowedHeaders(request.Values("Access-Control-Request-Headers")); names != "" {
+			h.Set("Access-Control-Allow-Headers", names)
+		}
+	}
+}
+
+// allowedHeaders returns the requested header names that an MCP client may send, for
 // Access-Control-Allow-Headers. It lists names because "*" does not cover Authorization.
-func Headers(requested []string) string {
+func allowedHeaders(requested []string) string {
 	var names []string
 	for _, name := range strings.Split(strings.Join(requested, ","), ",") {
 		name = textproto.TrimString(name)
