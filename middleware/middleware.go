@@ -29,6 +29,23 @@
 // when it arrives; see [Call.OnReplyIf]. Replies of the client, to requests of the server,
 // run through the handlers like any other frame from the client.
 //
+// # The order of attache's layers
+//
+// A chain of the packages below middleware has this order, from the client to the server. Leave
+// out what you do not need:
+//
+//	trace                 sees every message as the client has it
+//	audit                 sees every decision of the layers below
+//	announce
+//	capture               attaches the session's context, which the layers below read
+//	rewrite               gives tools their names on the server
+//	access.Conn.ListLayer filters the list before arguments edits it
+//	arguments             completes the call
+//	access.Conn.Layer     judges the call as it will be sent
+//	audit.Conn.Gate       records the call before it is sent
+//	briefing, teams       add to results, but not to refusals
+//	Catalog               reads the lists as the server sent them
+//
 // # What not calling next means
 //
 // If a layer does not call next, the frame stops there. The layer must then answer a

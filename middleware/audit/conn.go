@@ -180,6 +180,10 @@ func (c *Conn) ListChanged(method, before, after string) {
 // Aside records a frame from the client that no layer saw. It was refused with a code, or
 // passed without any rule if code is 0. Another parser may read the frame differently from
 // the record. from identifies the client; it is nil if only the frame could do so.
+//
+// No layer sees such a frame, so a program calls Aside from proxy.Options:
+//
+//	Aside: func(a proxy.Aside) { conn.Aside(a.Message, a.Why, a.Code, nil) },
 func (c *Conn) Aside(m *wire.Message, why string, code int, from *sessionstate.Context) {
 	decision := "refused"
 	if code == 0 {

@@ -13,8 +13,8 @@ const maxMissed = 3
 const maxMissedSessions = 1_000
 
 // Memory holds the sessions of a connection that had results, but none that is known to have
-// shown the briefing to the model, and the timer of [turn.keep]. The zero value is empty. Close it when
-// the connection ends: a reload may have removed the layer by then.
+// shown the briefing to the model, and a timer. The zero value is empty. Close it when the connection
+// ends: a reload may have removed the layer by then.
 type Memory struct {
 	mu       sync.Mutex
 	sessions map[string]missedSession
@@ -68,7 +68,7 @@ func (m *Memory) Close() {
 }
 
 // Close ends the connection, and closes its Memory. It logs one warning if the model of a session may
-// not have seen the briefing, unless miss has logged that.
+// not have seen the briefing, unless that was logged before.
 func (c *Conn) Close() {
 	c.o.Memory.Close()
 	c.o.Memory.mu.Lock()

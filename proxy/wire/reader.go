@@ -23,8 +23,8 @@ const (
 //
 // It holds a line of up to the hold limit whole; the newline counts, even if the last line of a stream
 // lacks it. It returns a longer line in chunks as it arrives, so the limit bounds the memory of a
-// Reader whatever a peer sends. Buffers over smallBuffer come from a pool and are returned after a long
-// line. A Reader with little traffic has only idleBuffer.
+// Reader whatever a peer sends. Large buffers come from a pool and are returned after a long line. A
+// Reader with little traffic has a small one.
 type Reader struct {
 	src   io.Reader
 	hold  int
