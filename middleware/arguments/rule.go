@@ -88,6 +88,10 @@ func (r *Rule) check() error {
 		return fmt.Errorf("the mode %q is not known: write fill, pin or forbid", string(r.Mode))
 	case r.Mode != Forbid && r.Value == nil:
 		return errors.New("it has no value for the argument")
+	case r.Value != nil && r.Value.Type() != expression.Any:
+		return errors.New("value is a condition: compile it as a value")
+	case r.When != nil && r.When.Type() != expression.Bool:
+		return errors.New("when is not a condition: compile it as one")
 	}
 	return nil
 }

@@ -178,6 +178,8 @@ func TestCompile(t *testing.T) {
 		"arguments[0]: no tools are named":          {Argument: []string{"p"}, Mode: Forbid}, // it would forbid nothing
 		"arguments[0]: an empty pattern":            {Tools: []string{""}, Argument: []string{"p"}, Mode: Forbid},
 		"arguments[0]: it names no argument":        {Tools: []string{"*"}, Value: good.Value},
+		"arguments[0]: value is a condition":        {Tools: []string{"*"}, Argument: []string{"p"}, Value: good.When},
+		"arguments[0]: when is not a condition":     {Tools: []string{"*"}, Argument: []string{"p"}, Mode: Forbid, When: good.Value},
 		"arguments[0]: it has no value":             {Tools: []string{"*"}, Argument: []string{"p"}},
 		`arguments[0]: the mode "fil" is not known`: {Tools: []string{"*"}, Argument: []string{"p"}, Mode: "fil", Value: good.Value},
 		`mine: the mode "pinn" is not known`:        {Name: "mine", Tools: []string{"*"}, Argument: []string{"p"}, Mode: "pinn", Value: good.Value},
