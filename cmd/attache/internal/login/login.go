@@ -241,27 +241,12 @@ func (o *Options) identify(ctx context.Context, c *http.Client, a *authority, g 
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 		Scope: strings.Join(g.Scopes, " "), TokenEndpointAuthMethod: registeredMethod(a),
 	}
-	reply, err := oauthex.RegisterClient(ctx, a.RegistrationEndpoint, m, c)
+	reply, err := a.register(ctx, c, m)
 	if err != nil {
-		return registrationError(err, a)
+		return err
 	}
-	g.ClientID, g.Client, g.Style = reply.ClientID, reply.ClientSecret, oauth2.AuthStyleInParams
-	if method := reply.TokenEndpointAuthMethod; g.Client != "" && (method == "client_secret_basic" || method == "") {
-		g.Style = oauth2.AuthStyleInHeader
-	}
+	g.ClientID, g.Client, g.Style = reply.ClientID, reply.ClientSecret, reply.style()
 	return nil
-}
-
-// registeredMethod returns the token endpoint auth method to register with. It prefers "none",
-// because attache cannot keep a secret from the user.
-func registeredMethod(a *authority) string {
-	offered := a.TokenEndpointAuthMethodsSupported
-	for _, method := range []string{"none", "client_secret_post", "client_secret_basic"} {
-		if len(offered) == 0 || slices.Contains(offered, method) {
-			return method
-		}
-	}
-	return ""
 }
 
 // secretStyle returns how to send the secret. The library would try both ways, and a server can treat
@@ -271,23 +256,6 @@ func secretStyle(a *authority) oauth2.AuthStyle {
 		return oauth2.AuthStyleInParams
 	}
 	return oauth2.AuthStyleInHeader
-}
-
-// registrationError returns an error for a registration that failed. It contains no other part of the
-// response, which could contain the client's secret. If the server names no authorization server, and
-// there is none at the default place, the server has no login.
-func registrationError(err error, a *authority) error {
-	var refused *oauthex.ClientRegistrationError
-	var network *url.Error
-	switch {
-	case errors.As(err, &refused):
-		return fmt.Errorf("attache cannot register: %w", &refusedError{shown(refused.ErrorCode), shown(refused.ErrorDescription)})
-	case errors.As(err, &network):
-		return fmt.Errorf("attache cannot register: %w", network.Err)
-	case a.assumed:
-		return errors.New("the server has no login: it wants a credential and names no authorization server" + a.message + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers")
-	}
-	return errors.New("attache cannot register: the authorization server does not answer as the standard has it; register attache by hand, and set server.oauth.client_id")
 }
 
 // clientSecret returns the secret of the grant's client, or "".

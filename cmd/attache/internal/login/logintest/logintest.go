@@ -46,6 +46,8 @@ type Config struct {
 	// Needs returns the scope that a request needs, or "".
 	Needs   func(*http.Request) string
 	Refuses bool // every scope is insufficient
+	// Edit changes a response before it is sent.
+	Edit func(path string, response *httptest.ResponseRecorder)
 }
 
 // A Server is both servers at one address. After New, only SetLifetime and SetRefuses change its
@@ -83,7 +85,7 @@ func New(c Config) *Server {
 	for id, secret := range c.Clients {
 		s.clients[id] = client{secret: secret}
 	}
-	s.Server = httptest.NewServer(s)
+	s.Server = httptest.NewServer(s.edited())
 	return s
 }
 
@@ -136,6 +138,21 @@ func (s *Server) Revoke(access bool) {
 		f.access = ""
 		f.revoked = f.revoked || !access
 	}
+}
+
+// edited returns the handler of s with Edit.
+func (s *Server) edited() http.Handler {
+	if s.Edit == nil {
+		return s
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		response := httptest.NewRecorder()
+		s.ServeHTTP(response, r)
+		s.Edit(r.URL.Path, response)
+		maps.Copy(w.Header(), response.Header())
+		w.WriteHeader(response.Code)
+		w.Write(response.Body.Bytes())
+	})
 }
 
 // ServeHTTP implements http.Handler.
