@@ -1,6 +1,7 @@
 package login
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +65,17 @@ type guard struct {
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := g.send(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := labelJSON(resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+func (g *guard) send(r *http.Request) (*http.Response, error) {
 	known, err := g.admits(r.URL)
 	if err != nil {
 		return nil, err
@@ -129,6 +141,25 @@ func (t jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.StatusCode = http.StatusNotFound
 	}
 	return resp, err
+}
+
+// labelJSON sets the content type of a response that is a JSON object. Metadata in a file without an
+// extension is often sent as application/octet-stream or text/plain, and the library reads a token
+// response in text/plain as a form. Other clients ignore the content type.
+func labelJSON(resp *http.Response) error {
+	if isJSON(resp) {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
+	resp.Body.Close()
+	if err != nil {
+		return err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) && json.Valid(body) {
+		resp.Header.Set("Content-Type", "application/json")
+	}
+	return nil
 }
 
 func isJSON(resp *http.Response) bool {

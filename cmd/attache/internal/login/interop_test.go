@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
 )
 
@@ -27,4 +28,40 @@ func TestRegistrationResponse(t *testing.T) {
 		logIn(t, o)
 		requireServed(t, s, credentials(o), "")
 	}
+}
+
+// The content type of metadata and of tokens does not matter if they are JSON.
+func TestContentType(t *testing.T) {
+	for _, test := range []struct{ path, kind string }{
+		{"/.well-known/oauth-protected-resource/mcp", "application/octet-stream"},
+		{"/.well-known/oauth-protected-resource/mcp", "text/plain; charset=utf-8"},
+		{"/.well-known/oauth-authorization-server/tenant", "application/octet-stream"},
+		{"/.well-known/oauth-authorization-server/tenant", "text/html"},
+		{"/token", "text/plain"},
+		{"/token", ""},
+	} {
+		s, o := start(t, logintest.Config{IssuerPath: "/tenant", Edit: func(path string, response *httptest.ResponseRecorder) {
+			if path == test.path {
+				response.Header().Set("Content-Type", test.kind)
+			}
+		}})
+		if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+			t.Errorf("%s as %q: %v", test.path, test.kind, err)
+			continue
+		}
+		requireServed(t, s, credentials(o), "")
+	}
+}
+
+// An authorization server that sends its refusal as text/plain ends the login too.
+func TestRefusalAsText(t *testing.T) {
+	s, o := start(t, logintest.Config{Lifetime: -1, Edit: func(path string, response *httptest.ResponseRecorder) {
+		if path == "/token" {
+			response.Header().Set("Content-Type", "text/plain")
+		}
+	}})
+	logIn(t, o)
+	s.Revoke(false)
+	_, err := call(t, s, credentials(o), "")
+	requireError(t, err, "the login has ended", "invalid_grant")
 }
