@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,21 +86,18 @@ var errOpen = errors.New("the server asks for no login, and names no authorizati
 // discover finds the server's authorization server. asked is true if the server refused a request
 // without a token.
 func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, asked bool) (*authority, error) {
-	prm, err := o.resourceMetadata(ctx, c, ch.metadata)
+	prm, unusable, err := o.resourceMetadata(ctx, c, ch.metadata)
 	if err != nil {
 		return nil, err
 	}
 	a := &authority{resource: o.URL, scopes: ch.scopes, message: ch.message}
-	issuer := o.Issuer
-	switch {
-	case prm == nil && issuer == "":
-		issuer = origin(o.URL) // revision 2025-03-26: the server's own host
-	case prm != nil:
+	issuer := cmp.Or(o.Issuer, origin(o.URL)) // revision 2025-03-26: the server's own host
+	if prm != nil {
 		a.resource = prm.Resource
 		if len(a.scopes) == 0 {
 			a.scopes = prm.ScopesSupported
 		}
-		if issuer, err = o.chooseIssuer(prm.AuthorizationServers); err != nil {
+		if issuer, err = o.chooseIssuer(prm.AuthorizationServers, issuer); err != nil {
 			return nil, err
 		}
 	}
@@ -113,12 +111,17 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	onlyJSON := *c
 	onlyJSON.Transport = jsonTransport{c.Transport}
 	if a.AuthServerMeta, err = auth.GetAuthServerMetadata(ctx, issuer, &onlyJSON); err != nil {
+		if unusable != nil {
+			return nil, unusable
+		}
 		return nil, fmt.Errorf("the authorization server %s cannot be used: %w", shown(issuer), err)
 	}
 	switch {
 	case a.AuthServerMeta != nil && !slices.Contains(a.CodeChallengeMethodsSupported, "S256"):
 		return nil, fmt.Errorf("the authorization server %s cannot be used: it does not have PKCE with S256", shown(issuer))
 	case a.AuthServerMeta != nil:
+	case unusable != nil:
+		return nil, unusable
 	case prm != nil:
 		return nil, fmt.Errorf("the authorization server %s has no metadata", shown(issuer))
 	case !asked:
@@ -141,11 +144,13 @@ func (o *Options) checkSecret(issuer string) error {
 }
 
 // resourceMetadata returns the server's protected resource metadata (RFC 9728), or nil if it has
-// none. named is the address in the challenge, or "".
-func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named string) (*oauthex.ProtectedResourceMetadata, error) {
+// none. named is the address in the challenge, or "". unusable is an error for metadata that names no
+// authorization server, or that cannot be read although the challenge does not name it: older servers
+// answer unknown paths with any status, and are their own authorization servers.
+func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named string) (_ *oauthex.ProtectedResourceMetadata, unusable, err error) {
 	u, err := url.Parse(o.URL)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	const wellKnown = "/.well-known/oauth-protected-resource"
 	places := []string{origin(o.URL) + wellKnown + strings.TrimSuffix(u.EscapedPath(), "/"), origin(o.URL) + wellKnown}
@@ -157,17 +162,23 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 		found, err := getJSON(ctx, c, place, prm)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("what the server says of its logins cannot be read: %w", err)
+			unusable = fmt.Errorf("what the server says of its logins cannot be read: %w", err)
+			if named != "" {
+				return nil, nil, unusable
+			}
+			continue
 		case !found:
 			continue
 		case !covers(prm.Resource, o.URL):
-			return nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", place, shown(prm.Resource))
+			return nil, nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", place, shown(prm.Resource))
 		case len(prm.AuthorizationServers) == 0:
-			return nil, fmt.Errorf("%s names no authorization server", place)
+			unusable = fmt.Errorf("%s names no authorization server", place)
+		default:
+			unusable = nil
 		}
-		return prm, nil
+		return prm, unusable, nil
 	}
-	return nil, nil
+	return nil, unusable, nil
 }
 
 // covers reports whether the server at address is the resource, or is below it. Servers use both
@@ -182,9 +193,13 @@ func covers(resource, address string) bool {
 	return strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", inside)
 }
 
-// chooseIssuer returns the authorization server to use, one of those that the server offers.
-func (o *Options) chooseIssuer(offered []string) (string, error) {
-	if o.Issuer == "" {
+// chooseIssuer returns the authorization server to use, one of those that the server offers; standard
+// if it offers none.
+func (o *Options) chooseIssuer(offered []string, standard string) (string, error) {
+	switch {
+	case len(offered) == 0:
+		return standard, nil
+	case o.Issuer == "":
 		return offered[0], nil
 	}
 	for _, one := range offered {

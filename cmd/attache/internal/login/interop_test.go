@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -64,4 +65,53 @@ func TestRefusalAsText(t *testing.T) {
 	s.Revoke(false)
 	_, err := call(t, s, credentials(o), "")
 	requireError(t, err, "the login has ended", "invalid_grant")
+}
+
+// A server whose metadata cannot be used is its own authorization server, if it says so.
+func TestUnusableResourceMetadata(t *testing.T) {
+	const place = "/.well-known/oauth-protected-resource"
+	spoil := map[string]func(*httptest.ResponseRecorder){
+		"answered 500": func(r *httptest.ResponseRecorder) { r.Code = http.StatusInternalServerError },
+		"is not JSON": func(r *httptest.ResponseRecorder) {
+			r.Code = 200
+			r.Body.Truncate(5)
+			r.Header().Set("Content-Type", "application/json")
+		},
+	}
+	for want, spoil := range spoil {
+		for _, layout := range []string{"", "none"} {
+			s, o := start(t, logintest.Config{PRM: "none", Layout: layout, Edit: func(path string, response *httptest.ResponseRecorder) {
+				if strings.HasPrefix(path, place) {
+					spoil(response)
+				}
+			}})
+			if layout == "none" {
+				_, err := login.Login(t.Context(), o, browser(t))
+				requireError(t, err, want)
+				continue
+			}
+			logIn(t, o)
+			requireServed(t, s, credentials(o), "")
+		}
+	}
+}
+
+// Metadata without authorization_servers, which RFC 9728 allows.
+func TestNoAuthorizationServers(t *testing.T) {
+	edit := func(path string, response *httptest.ResponseRecorder) {
+		if strings.HasPrefix(path, "/.well-known/oauth-protected-resource") {
+			body := strings.Replace(response.Body.String(), "authorization_servers", "others", 1)
+			response.Body.Reset()
+			response.Body.WriteString(body)
+		}
+	}
+	s, o := start(t, logintest.Config{Edit: edit})
+	logIn(t, o)
+	requireServed(t, s, credentials(o), "")
+	_, o = start(t, logintest.Config{Edit: edit, Layout: "none"})
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "names no authorization server")
+	s, o = start(t, logintest.Config{Edit: edit, IssuerPath: "/tenant"})
+	o.Issuer = s.Issuer()
+	logIn(t, o)
 }
