@@ -281,7 +281,11 @@ func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool)
 			return scopeError(ch.scopes)
 		}
 	}
-	return c.machineToken(ctx, g)
+	err = c.machineToken(ctx, g)
+	if c.changeStyle(a, &g, err) {
+		err = c.machineToken(ctx, g)
+	}
+	return err
 }
 
 // machineToken gets a token for the grant g with the client's own secret, and then uses g.

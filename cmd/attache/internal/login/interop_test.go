@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
@@ -114,4 +115,42 @@ func TestNoAuthorizationServers(t *testing.T) {
 	s, o = start(t, logintest.Config{Edit: edit, IssuerPath: "/tenant"})
 	o.Issuer = s.Issuer()
 	logIn(t, o)
+}
+
+// A client that was registered by hand for one way to send its secret, at a server that offers both.
+// Ory Hydra and others refuse the other way.
+func TestRegisteredMethod(t *testing.T) {
+	for _, method := range []string{"client_secret_basic", "client_secret_post"} {
+		for _, offered := range [][]string{nil, {"client_secret_basic", "client_secret_post"}} {
+			s, o := start(t, logintest.Config{Clients: map[string]string{"mine": "s", "machine": "s"}, Method: method, Methods: offered, Lifetime: -1})
+			o.ClientID, o.ClientSecret, o.Issuer = "mine", func() (string, error) { return "s", nil }, s.Issuer()
+			logIn(t, o)
+			s.SetLifetime(time.Hour)
+			requireServed(t, s, credentials(o), "") // after a renewal
+			o.ClientID, o.Machine = "machine", true
+			requireServed(t, s, credentials(o), "")
+		}
+	}
+	for _, c := range []logintest.Config{{Method: "client_secret_post", Methods: []string{"client_secret_basic"}}, {Method: "client_secret_basic"}} {
+		c.Clients = map[string]string{"mine": "s"}
+		s, o := start(t, c)
+		o.ClientID, o.ClientSecret, o.Issuer = "mine", func() (string, error) { return "wrong", nil }, s.Issuer()
+		_, err := login.Login(t.Context(), o, browser(t))
+		requireError(t, err, "invalid_client")
+		o.Machine = true
+		_, err = call(t, s, credentials(o), "")
+		requireError(t, err, "invalid_client")
+	}
+}
+
+// Logout of a login that has ended revokes nothing, because there are no tokens.
+func TestLogoutAfterEnd(t *testing.T) {
+	s, o := start(t, logintest.Config{Lifetime: -1})
+	logIn(t, o)
+	s.Revoke(false)
+	_, err := call(t, s, credentials(o), "")
+	requireError(t, err, "the login has ended")
+	if deleted, err := login.Logout(t.Context(), o); !deleted || err != nil || s.Count("revoke") > 0 {
+		t.Errorf("deleted %t, %d times revoked, error %v", deleted, s.Count("revoke"), err)
+	}
 }

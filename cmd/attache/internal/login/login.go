@@ -147,7 +147,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	}
 	cfg := &oauth2.Config{
 		ClientID: g.ClientID, ClientSecret: secret, RedirectURL: r.url.String(), Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint, TokenURL: g.Token, AuthStyle: g.Style},
+		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint, TokenURL: g.Token},
 	}
 	resource := oauth2.SetAuthURLParam("resource", g.Resource)
 	params := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), resource}
@@ -172,13 +172,24 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	return g, o.exchange(ctx, c, a, cfg, g, code, oauth2.VerifierOption(verifier), resource)
+}
+
+// exchange exchanges the code for the token of g.
+func (o *Options) exchange(ctx context.Context, c *http.Client, a *authority, cfg *oauth2.Config, g *Grant, code string, params ...oauth2.AuthCodeOption) error {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, c), stepTime)
 	defer cancel()
-	token, err := cfg.Exchange(context.WithValue(ctx, oauth2.HTTPClient, c), code, oauth2.VerifierOption(verifier), resource)
-	if err != nil {
-		return nil, tokenError(err)
+	for first := true; ; first = false {
+		cfg.Endpoint.AuthStyle = g.Style
+		token, err := cfg.Exchange(ctx, code, params...)
+		if err == nil {
+			return g.setToken(token, time.Now())
+		}
+		err = tokenError(err)
+		if !first || !o.changeStyle(a, g, err) {
+			return err
+		}
 	}
-	return g, g.setToken(token, time.Now())
 }
 
 // checkAnswer returns the code in the answer. It refuses an answer of another issuer (RFC 9207), and
@@ -258,6 +269,27 @@ func secretStyle(a *authority) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
+// changeStyle changes how the secret is sent, after the error of a first token request. A client that
+// was registered by hand may send it in one way only, and the metadata does not say in which. A server
+// that refuses the client has not used the code. changeStyle returns false if err has another reason,
+// or the server does not offer the other way.
+func (o *Options) changeStyle(a *authority, g *Grant, err error) bool {
+	if err == nil || o.ClientSecret == nil || g.ClientID != o.ClientID {
+		return false
+	}
+	refused, ok := errors.AsType[*refusedError](err)
+	style, method := oauth2.AuthStyleInHeader, "client_secret_basic"
+	if g.Style == oauth2.AuthStyleInHeader {
+		style, method = oauth2.AuthStyleInParams, "client_secret_post"
+	}
+	offered := a.TokenEndpointAuthMethodsSupported
+	if !ok || refused.code != "invalid_client" || len(offered) > 0 && !slices.Contains(offered, method) {
+		return false
+	}
+	g.Style = style
+	return true
+}
+
 // clientSecret returns the secret of the grant's client, or "".
 func (o *Options) clientSecret(g *Grant) (string, error) {
 	if g.ClientID == o.ClientID && o.ClientSecret != nil {
@@ -281,7 +313,7 @@ func Logout(ctx context.Context, o Options) (deleted bool, err error) {
 	if err := o.Store.Delete(o.URL); err != nil {
 		return false, err
 	}
-	if err != nil || g.Revocation == "" {
+	if err != nil || g.Revocation == "" || g.Access == "" && g.Refresh == "" { // a login that has ended has no tokens
 		return true, err
 	}
 	return true, o.revoke(ctx, g)

@@ -37,6 +37,7 @@ type Config struct {
 	Document      bool     // client id metadata documents are supported
 	Methods       []string // token_endpoint_auth_methods_supported
 	Clients       map[string]string
+	Method        string // the only way in which Clients may send their secrets; "" for both
 	Iss           string // sent in the answer; "right" for the issuer
 	AdvertisesIss bool
 	Scopes        []string      // scopes_supported of the resource
@@ -45,9 +46,8 @@ type Config struct {
 	Lifetime      time.Duration // of access tokens; 0: not stated
 	// Needs returns the scope that a request needs, or "".
 	Needs   func(*http.Request) string
-	Refuses bool // every scope is insufficient
-	// Edit changes a response before it is sent.
-	Edit func(path string, response *httptest.ResponseRecorder)
+	Refuses bool                                                   // every scope is insufficient
+	Edit    func(path string, response *httptest.ResponseRecorder) // changes a response before it is sent
 }
 
 // A Server is both servers at one address. After New, only SetLifetime and SetRefuses change its
@@ -83,7 +83,7 @@ type family struct {
 func New(c Config) *Server {
 	s := &Server{Config: c, clients: map[string]client{}, codes: map[string]url.Values{}, tokens: map[string]*family{}, refresh: map[string]*family{}, events: map[string]int{}}
 	for id, secret := range c.Clients {
-		s.clients[id] = client{secret: secret}
+		s.clients[id] = client{secret: secret, method: c.Method}
 	}
 	s.Server = httptest.NewServer(s.edited())
 	return s
@@ -293,10 +293,12 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		reply(w, 400, map[string]any{"error": code, "error_description": "as the test wants it"})
 	}
 	id, secret := r.FormValue("client_id"), r.FormValue("client_secret")
-	if user, password, ok := r.BasicAuth(); ok {
+	user, password, basic := r.BasicAuth()
+	if basic {
 		id, secret = user, password
 	}
-	if s.clients[id].secret != secret {
+	method := s.clients[id].method
+	if s.clients[id].secret != secret || method == "client_secret_basic" && !basic || method == "client_secret_post" && basic {
 		refuse("invalid_client")
 		return
 	}
