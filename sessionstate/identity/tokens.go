@@ -296,7 +296,7 @@ func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer), claims["iss"] == nil, claims["iss"] == "":
 		return fmt.Errorf("%w: have it issued by %q or correct identity.jwt.issuer", ErrIssuer, t.issuer)
-	case errors.Is(err, jwt.ErrTokenInvalidAudience), claims["aud"] == nil:
+	case errors.Is(err, jwt.ErrTokenInvalidAudience), claims["aud"] == nil, isEmptyList(claims["aud"]): // Ory Hydra sends [] by default
 		return fmt.Errorf("%w: have it issued for %s, or correct identity.jwt.audience", ErrAudience, t.audience)
 	case typeFault(claims) != "":
 		return fmt.Errorf("%w: its claim %s: have a new one issued", ErrToken, typeFault(claims))
@@ -325,6 +325,11 @@ func typeFault(claims jwt.MapClaims) string {
 		return "aud is neither text nor a list of texts"
 	}
 	return ""
+}
+
+func isEmptyList(value any) bool {
+	list, ok := value.([]any)
+	return ok && len(list) == 0
 }
 
 // isTime reports whether value is a number of seconds up to the year 9999. Larger numbers are

@@ -317,7 +317,7 @@ func TestTokensClaims(t *testing.T) {
 		{"one of the audiences", map[string]any{"aud": []string{"a", audience}}, nil},
 		{"one of the audiences after an empty one", map[string]any{"aud": []string{"", audience}}, nil},
 		{"no audience", map[string]any{"aud": nil}, identity.ErrAudience},
-		{"empty audience", map[string]any{"aud": []string{}}, identity.ErrToken},
+		{"empty audience", map[string]any{"aud": []string{}}, identity.ErrAudience},
 		{"audience of the wrong type", map[string]any{"aud": 1}, identity.ErrToken},
 		{"no expiry", map[string]any{"exp": nil}, identity.ErrToken},
 		{"expiry as text", map[string]any{"exp": "2030-01-01"}, identity.ErrToken},
@@ -372,7 +372,7 @@ func TestTokensNameTheClaim(t *testing.T) {
 		{map[string]any{"iss": 7}, "its claim iss is not text"},
 		{map[string]any{"iss": ""}, "token is from another issuer"},
 		{map[string]any{"aud": []any{audience, 7}}, "its claim aud is neither text nor a list of texts"},
-		{map[string]any{"aud": []string{}}, "its claim aud is neither text nor a list of texts"},
+		{map[string]any{"aud": []string{}}, "token is for another audience"},
 		{map[string]any{"aud": ""}, "its claim aud is neither text nor a list of texts"},
 	}
 	g := newTokensTest(t, allKeys(), nil)
