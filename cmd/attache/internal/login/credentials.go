@@ -52,6 +52,10 @@ func mayRenew(ctx context.Context) bool {
 	return !ok || time.Until(end) >= time.Second
 }
 
+// errNotRenewed is returned if the authorization server gave no new token, but may do so later. Until
+// the old token expires, requests use it.
+var errNotRenewed = errors.New("cannot be renewed")
+
 func (c *Credentials) acquire(ctx context.Context) error {
 	select {
 	case c.lock <- struct{}{}:
@@ -82,7 +86,8 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 		return nil
 	}
 	if c.grant.expired(time.Now()) && mayRenew(ctx) {
-		if err := c.renew(ctx, c.grant.Access, began); err != nil {
+		err := c.renew(ctx, c.grant.Access, began)
+		if valid := time.Now().Before(c.grant.Expires); err != nil && !(valid && errors.Is(err, errNotRenewed)) {
 			return err
 		}
 	}
@@ -191,7 +196,7 @@ func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (e
 			g.Ended, g.Access, g.Refresh = err.Error(), "", ""
 			return c.loginError("the login has ended: " + errors.Join(err, c.Store.Save(g)).Error())
 		case err != nil:
-			return fmt.Errorf("the login cannot be renewed: %w", err)
+			return fmt.Errorf("the login %w: %w", errNotRenewed, err)
 		}
 		c.keep(g, stored)
 		return nil

@@ -154,3 +154,20 @@ func TestLogoutAfterEnd(t *testing.T) {
 		t.Errorf("deleted %t, %d times revoked, error %v", deleted, s.Count("revoke"), err)
 	}
 }
+
+// A token that is about to expire is used as long as the authorization server does not renew it.
+func TestOldTokenWhileNotRenewed(t *testing.T) {
+	s, o := start(t, logintest.Config{Lifetime: time.Hour})
+	g := logIn(t, o)
+	g.Token, g.Expires = s.URL+"/missing", time.Now().Add(9*time.Second) // it is renewed 10 s before
+	if err := o.Store.Save(g); err != nil {
+		t.Fatal(err)
+	}
+	c := credentials(o)
+	if _, err := call(t, s, c, ""); err != nil && time.Now().Before(g.Expires) {
+		t.Error(err)
+	}
+	s.Revoke(true)
+	_, err := call(t, s, c, "")
+	requireError(t, err, "the login cannot be renewed", "404")
+}
