@@ -118,7 +118,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	}
 	switch {
 	case a.AuthServerMeta != nil && !slices.Contains(a.CodeChallengeMethodsSupported, "S256"):
-		return nil, fmt.Errorf("the authorization server %s cannot be used: it does not have PKCE with S256", shown(issuer))
+		return nil, fmt.Errorf("the authorization server %s cannot be used: its metadata does not name PKCE with S256", shown(issuer))
 	case a.AuthServerMeta != nil:
 	case unusable != nil:
 		return nil, unusable
