@@ -44,7 +44,7 @@ type Catalog struct {
 	list        int    // the number of the current list
 	next        []byte // the cursor of the next page of the list; nil if there is none
 	cut         bool   // a tool of the list did not fit
-	initialized bool   // the client has sent notifications/initialized
+	initialized bool   // a legacy server answers requests: see ready
 	answered    bool   // the server has answered server/discover or tools/list
 	ask         *listing
 	retried     bool // the server ended while attache asked, so attache asks once more
@@ -86,9 +86,12 @@ func (c *Catalog) wrap(next Handler) Handler {
 				c.Forget()
 			}
 		case m.MethodIs("tools/list"):
-			at := cursor(m.Get("params", "cursor"))
+			at, modern := cursor(m.Get("params", "cursor")), m.Meta().Get(versionKey).Exists()
 			CallFrom(ctx).OnReply(func(_ context.Context, reply *wire.Message) error {
 				c.noteAnswer()
+				if !modern && reply.Result().Exists() {
+					c.ready()
+				}
 				c.learn(at, reply, true)
 				return nil
 			})
@@ -98,12 +101,18 @@ func (c *Catalog) wrap(next Handler) Handler {
 				return nil
 			})
 		case m.MethodIs("notifications/initialized"):
-			c.mu.Lock()
-			c.initialized = true
-			c.mu.Unlock()
+			c.ready()
 		}
 		return next(ctx, m)
 	}
+}
+
+// ready notes that a legacy server answers requests: the client has sent
+// notifications/initialized, or got a list without it, as the clients of mcp-golang do.
+func (c *Catalog) ready() {
+	c.mu.Lock()
+	c.initialized = true
+	c.mu.Unlock()
 }
 
 func (c *Catalog) noteAnswer() {
@@ -236,8 +245,8 @@ type listing struct {
 // Ask asks the server for its tools on behalf of the call whose message is m. It returns a
 // channel that is closed when the tools are known, or [ListTimeout] or [StartTimeout] has
 // passed. It returns nil if there is nothing to wait for, because the server was asked before
-// or may not be asked yet: a legacy server may be asked after notifications/initialized, a
-// modern one at any time with a copy of the client's _meta. If the server ended before it answered,
+// or may not be asked yet: a legacy server may be asked after notifications/initialized or a list,
+// a modern one at any time with a copy of the client's _meta. If the server ended before it answered,
 // the next call asks again, but only once: the request itself may end the server.
 func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	c.mu.Lock()
@@ -266,16 +275,17 @@ func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	return l.ready
 }
 
+const versionKey = "io.modelcontextprotocol/protocolVersion"
+
 // listMeta copies the members of _meta that a modern request must have, without those of
 // one call, such as its progress token. It returns nil for a request that is not of the
 // modern era.
 func listMeta(meta wire.Value) []byte {
-	const version = "io.modelcontextprotocol/protocolVersion"
-	if !meta.Get(version).Exists() {
+	if !meta.Get(versionKey).Exists() {
 		return nil
 	}
 	out := []byte{'{'}
-	for _, key := range []string{version, "io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/clientInfo"} {
+	for _, key := range []string{versionKey, "io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/clientInfo"} {
 		if v := meta.Get(key); v.Exists() {
 			if len(out) > 1 {
 				out = append(out, ',')
