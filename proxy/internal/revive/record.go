@@ -94,7 +94,7 @@ func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 	case "resources/subscribe", "resources/unsubscribe":
 		s := subscription{bytes.Clone(m.Get("params", "uri").Raw), bytes.Clone(m.Params().Raw)}
 		return r.result(func(*wire.Message) { r.subscribe(s, method == "resources/subscribe") })
-	case "server/discover":
+	case "server/discover", "ping":
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
 		cursor, meta := bytes.Clone(m.Get("params", "cursor").Raw), bytes.Clone(m.Meta().Raw)
 		return r.result(func(reply *wire.Message) {
@@ -131,10 +131,11 @@ func (r *Record) begin(params wire.Value) {
 	r.answered, r.initialized, r.version, r.capabilities, r.level, r.subscriptions = false, false, nil, nil, nil, nil
 }
 
-// arm ends the handshake of the modern era, in which the first result does so (R1). The caller
-// holds r.mu.
+// arm ends the handshake at a result: that of the modern era, which has none, or that of a legacy
+// client that sends no notifications/initialized, such as one of mcp-golang (R1). The caller holds
+// r.mu.
 func (r *Record) arm() {
-	if r.initialize == nil {
+	if r.initialize == nil || r.answered {
 		r.armed.Store(true)
 	}
 }
