@@ -133,7 +133,6 @@ func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Mes
 // maxInline is how often a hook may ask to wait if waiting is not possible. It continues immediately
 // each time, so a hook that asks every time would never end.
 const maxInline = 8
-
 const unansweredWarning = "a layer dropped a request and did not answer it, or not with its id; it was answered with an error"
 
 // ensureAnswered answers a request that the layers neither sent on nor answered. err is what

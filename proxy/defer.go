@@ -48,17 +48,18 @@ func (d *deferral) run(ctx context.Context) {
 		reply = d.work(ctx, m)
 		return nil
 	}, d.m)
+	d.s.v.mu.Lock() // hooks run in the direction of the reply
+	defer d.s.v.mu.Unlock()
+	if d.s.over.Load() || !d.s.calls.claimDeferred(d.c, d.seq) {
+		return
+	}
 	if err != nil || !isReplyTo(d.id, reply) {
 		if err == nil {
 			d.s.log.WarnContext(ctx, unansweredWarning, "id", callid.Clip(d.id))
 		}
 		reply = wire.ErrorReply(d.id, wire.CodeInternalError, failureText(err))
 	}
-	d.s.v.mu.Lock() // hooks run in the direction of the reply
-	defer d.s.v.mu.Unlock()
-	if !d.s.over.Load() && d.s.calls.claimDeferred(d.c, d.seq) {
-		d.s.answerClaimed(d.c, reply)
-	}
+	d.s.answerClaimed(d.c, reply)
 }
 
 // deferCall notes that the call will be answered later, by work that stop ends, and returns its

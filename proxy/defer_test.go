@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 
@@ -35,5 +37,31 @@ func TestDeferAndAnswer(t *testing.T) {
 		synctest.Wait()
 		s.Server.Send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
 		s.Client.Expect(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+	})
+}
+
+// Work that returns nil because the client has cancelled the call is not logged as a layer that does
+// not answer: nothing was due.
+func TestCancelledWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := layer("later", func(_ context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+			if !m.MethodIs("later") {
+				return next(context.Background(), m)
+			}
+			call.Defer(m, func(ctx context.Context, _ *wire.Message) *wire.Message {
+				<-ctx.Done()
+				return nil
+			})
+			return nil
+		})
+		var log bytes.Buffer
+		o := proxy.Options{Layers: []middleware.Layer{later}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		s := proxytest.Setup{Options: o}.Start(t)
+		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"later"}`)
+		s.Client.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		synctest.Wait()
+		if log.Len() > 0 {
+			t.Error(log.String())
+		}
 	})
 }
