@@ -14,7 +14,7 @@ import (
 func TestRecordsThatAreNoObjects(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := New(Options{File: path})
-	bad := []string{"", "{}", "text", "[1]", `{"n":1`, "{\"n\":\n1}"}
+	bad := []string{"", "{}", "{ }", "text", "[1]", `{"n":1`, "{\"n\":\n1}"}
 	for _, text := range bad {
 		if err := l.Commit([]byte(text)).Err(); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "not a JSON object") {
 			t.Errorf("%q: %v", text, err)

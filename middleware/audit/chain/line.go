@@ -65,10 +65,10 @@ func (t *tip) next(dst, body []byte) []byte {
 }
 
 // canFollow reports whether body has the form of a record. Anything else would break the chain for
-// whoever verifies it. The syntax between the braces is not checked.
+// whoever verifies it. The syntax of the members is not checked.
 func canFollow(body []byte) bool {
 	n := len(body)
-	return n > 2 && body[0] == '{' && body[n-1] == '}' && bytes.IndexByte(body, '\n') < 0
+	return n > 2 && body[0] == '{' && body[n-1] == '}' && len(bytes.TrimSpace(body[1:n-1])) > 0 && bytes.IndexByte(body, '\n') < 0
 }
 
 // lineLen returns the greatest length of the line for a body of n bytes.
