@@ -5,8 +5,7 @@
 // POST, hands it to the relay of the session ([proxy.Run]) as a line, and sends each line
 // that the relay writes to the request that waits for it. The bytes of a message pass
 // unchanged, except that line ends within it, which would separate messages on stdio, become
-// spaces. Package proxy explains layers, calls and the upstream. The example shows a whole
-// program.
+// spaces. Package proxy explains layers, calls and the upstream. The example shows a whole program.
 //
 // # Sessions
 //
@@ -306,8 +305,7 @@ func (x *exchange) finish(status int) {
 // Drain ends the front. It refuses new sessions with 503, and closes each session when no call is in
 // flight, or when ctx is done. Until then a session that another front can continue still accepts
 // calls, because no other front can answer them yet; other sessions refuse calls with 503. Drain
-// returns when all relays have returned. Call it before http.Server.Shutdown, which waits for open
-// streams.
+// returns when all relays have returned. Call it before http.Server.Shutdown, which waits for streams.
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()
 	f.draining = true

@@ -87,6 +87,10 @@ func (x *exchange) authenticate() bool {
 		return false
 	case err != nil:
 		x.logRefusal(&x.f.refused.credential, slog.LevelInfo, fmt.Errorf("its credential is not accepted: %w", err))
+		if x.credential == "" { // no token that could be invalid: RFC 6750, section 3.1
+			x.challenge(http.StatusUnauthorized, "", "the request has no credential that is accepted here")
+			return false
+		}
 		x.challenge(http.StatusUnauthorized, "invalid_token", "the credential is unknown, expired or revoked")
 		return false
 	}

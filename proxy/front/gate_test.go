@@ -179,6 +179,8 @@ func TestAuthenticateRequest(t *testing.T) {
 		}
 		if w := get(""); w.Code != http.StatusUnauthorized {
 			t.Errorf("nobody: status %d, want 401", w.Code)
+		} else if got := w.Header().Get("WWW-Authenticate"); got != "Bearer" {
+			t.Errorf("nobody: challenge %s, want no error, because there was no token", got) // RFC 6750, section 3.1
 		}
 		if w := get("bob"); w.Code != http.StatusNotFound {
 			t.Errorf("another user: status %d, want 404", w.Code)
