@@ -2,6 +2,8 @@ package middleware
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -195,11 +197,12 @@ func (c *Call) insertLate() {
 }
 
 // wanted returns the hook if it wants the reply, and else nil. If Wanted panics, it returns a hook
-// that panics: the relay expects that of a hook only.
+// that panics, with the stack of Wanted: the relay expects that of a hook only.
 func (l lateHook) wanted() (hook ReplyHook) {
 	defer func() {
 		if p := recover(); p != nil {
-			hook = func(context.Context, *wire.Message) error { panic(p) }
+			text := fmt.Sprintf("%v\n%s", p, debug.Stack())
+			hook = func(context.Context, *wire.Message) error { panic(text) }
 		}
 	}()
 	if l.hook.Wanted() {
