@@ -53,7 +53,7 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 	case dashes < 0:
 		return -1, e.IsTeams()
 	}
-	return dashes, l.starts(program, own) || slices.ContainsFunc(own, isPackage)
+	return dashes, l.starts(program, own) || starter(own) > 0
 }
 
 // dashes returns the index of the argument "--" that precedes the server, or -1. npx takes a "--" of its own
@@ -64,12 +64,9 @@ func (e *Entry) dashes(l Launch) int {
 		return at
 	}
 	program, own := e.withoutCmd(e.Args[:at])
-	named := slices.IndexFunc(own, isPackage)
-	if named > 0 && (own[named-1] == "-p" || own[named-1] == "--package") && !slices.Contains(own, "attache") {
-		named = -1 // it only installs the package
-	}
-	next := e.Args[at+1]
-	if baseName(program) == "attache" || l.starts(program, own) || named >= 0 || next != "attache" && !isPackage(next) {
+	name := baseName(program)
+	isNPX := name == "npx" || name == "npm" // others, such as "op run --", give the program what it needs
+	if !isNPX || l.starts(program, own) || starter(own) > 0 || !isProgram(e.Args[at+1]) {
 		return at
 	}
 	if more := slices.Index(e.Args[at+1:], "--"); more >= 0 {
@@ -91,13 +88,8 @@ func (e *Entry) withoutCmd(args []string) (program string, rest []string) {
 // dashes is the index of the argument "--".
 func (e *Entry) launcher(l Launch, dashes int) int {
 	own := e.Args[:dashes]
-	if at := slices.IndexFunc(own, isPackage); at >= 0 && baseName(e.Command) != "attache" {
-		if end := slices.Index(own, "--"); end >= 0 {
-			at = end + 1 // npx's own
-		} else if at+1 < len(own) && own[at+1] == "attache" {
-			at++ // after -p attache-mcp
-		}
-		return at + 1
+	if n := starter(own); n > 0 && baseName(e.Command) != "attache" {
+		return n
 	}
 	switch {
 	case baseName(e.Command) == "cmd":
@@ -107,6 +99,29 @@ func (e *Entry) launcher(l Launch, dashes int) int {
 	}
 	return 0
 }
+
+// starter returns how many of args, those of a program such as npx, start attache: up to the name of its package,
+// or of its program if the package is an option. It returns 0 if they do not start attache.
+func starter(args []string) int {
+	for i, arg := range args {
+		name, option := strings.CutPrefix(arg, "--package=")
+		option = option || i > 0 && (args[i-1] == "-p" || args[i-1] == "--package")
+		switch {
+		case !isPackage(name):
+			continue
+		case !option:
+			return i + 1
+		}
+		if program := slices.IndexFunc(args[i+1:], isProgram); program >= 0 {
+			return i + 1 + program + 1
+		}
+		return 0 // it is only installed
+	}
+	return 0
+}
+
+// isProgram reports whether arg names a program of attache's package, or the package.
+func isProgram(arg string) bool { return arg == "attache" || isPackage(arg) }
 
 // isPackage reports whether arg names attache's package, in any version.
 func isPackage(arg string) bool {

@@ -27,7 +27,7 @@ func (e *Entry) IsTeams() bool {
 	program, own := e.withoutCmd(e.Args)
 	at := 0
 	if name := baseName(program); name != "attache" && !strings.HasPrefix(name, "attache-") {
-		if at = slices.IndexFunc(own, isPackage) + 1; at == 0 {
+		if at = starter(own); at == 0 {
 			return false
 		}
 	}
