@@ -81,7 +81,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 	s := DefaultSettings(directory(path))
 	all := Options(s)
 	if path == "" && l.problems == nil {
-		s.Warnings.Add(setting.Origin{}, "no configuration file is looked for, because the user's configuration directory is not known: set HOME (AppData on Windows), or name a file with --config")
+		s.Warnings.Add(setting.Origin{}, "no configuration file is looked for, because the user's configuration directory is not known: set HOME, or XDG_CONFIG_HOME to an absolute path (AppData on Windows), or name a file with --config")
 	}
 	if data, ok := l.readFile(path, origin); ok {
 		s.File = path

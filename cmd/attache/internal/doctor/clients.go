@@ -105,7 +105,7 @@ func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l client
 		err = filecheck.All(process, s)
 	}
 	if err == nil && e.IsTeams() && !s.Teams.Enabled {
-		d.warn("set teams.enabled: true, or remove the entry: attache unwrap --server "+e.Name+" --file \""+f.Path+"\"",
+		d.warn("set teams.enabled: true, or remove the entry",
 			"%s: %s, line %d: the entry %q starts attache teams, and teams are off", f.Client.Title, f.Path, e.Line, e.Name)
 	}
 	problems, _ := errors.AsType[setting.Problems](err)
