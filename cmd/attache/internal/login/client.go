@@ -145,9 +145,10 @@ func (t jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // labelJSON sets the content type of a response that is a JSON object. Metadata in a file without an
 // extension is often sent as application/octet-stream or text/plain, and the library reads a token
-// response in text/plain as a form. Other clients ignore the content type.
+// response in text/plain as a form. Other clients ignore the content type. A stream of events may never
+// end, so it is not read.
 func labelJSON(resp *http.Response) error {
-	if isJSON(resp) {
+	if kind := mediaType(resp); kind == "application/json" || kind == "text/event-stream" {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
@@ -162,9 +163,11 @@ func labelJSON(resp *http.Response) error {
 	return nil
 }
 
-func isJSON(resp *http.Response) bool {
+func isJSON(resp *http.Response) bool { return mediaType(resp) == "application/json" }
+
+func mediaType(resp *http.Response) string {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return kind == "application/json"
+	return kind
 }
 
 // getJSON reads the document at address into v. It returns false if there is none.

@@ -171,3 +171,20 @@ func TestOldTokenWhileNotRenewed(t *testing.T) {
 	_, err := call(t, s, c, "")
 	requireError(t, err, "the login cannot be renewed", "404")
 }
+
+// A server that answers each GET with an open stream of events has no metadata. The login must not wait
+// for the end of the stream.
+func TestStreamInsteadOfMetadata(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	defer server.Close()
+	_, o := start(t, logintest.Config{})
+	o.URL = server.URL + "/mcp"
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "the server asks for no login")
+}
