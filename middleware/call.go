@@ -141,8 +141,8 @@ func (c *Call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Durati
 // continue. The layer does not call next and returns nil. work receives a copy of m,
 // the message being handled. It returns the reply, which must have the request's raw
 // id and goes through the hooks of the layers outside this one. If the call was
-// cancelled in the meantime, the reply is dropped. If work panics, or returns nil or a
-// reply with another id, the call is answered with an internal error.
+// cancelled in the meantime, the reply is dropped. If work panics, returns nil, or returns
+// a reply with another id, the call is answered with an internal error.
 //
 // The context of work is cancelled when the client cancels the call, and at the end of the
 // session; a client that closed its input normally is given half a second before that. The
@@ -196,8 +196,9 @@ func (c *Call) insertLate() {
 	c.late = c.late[:0]
 }
 
-// wanted returns the hook if it wants the reply, and else nil. If Wanted panics, it returns a hook
-// that panics, with the stack of Wanted: the relay expects that of a hook only.
+// wanted returns the hook if it wants the reply, and otherwise nil. The relay recovers from panics of
+// hooks only, so if Wanted panics, wanted returns a hook that panics with the same text and the
+// stack of Wanted.
 func (l lateHook) wanted() (hook ReplyHook) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -44,7 +44,7 @@ type Catalog struct {
 	list        int    // the number of the current list
 	next        []byte // the cursor of the next page of the list; nil if there is none
 	cut         bool   // a tool of the list did not fit
-	initialized bool   // a legacy server answers requests: see ready
+	initialized bool   // the legacy server may be asked: see ready
 	answered    bool   // the server has answered server/discover or tools/list
 	ask         *listing
 	retried     bool // the server ended while attache asked, so attache asks once more

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,15 +30,10 @@ func (s *session) queue(m *wire.Message, sent func(error)) {
 
 // Answer implements middleware.Relay. It runs in the client's direction.
 func (c *call) Answer(_ context.Context, reply *wire.Message) error {
-	if isReplyTo(c.id(), reply) { // otherwise ensureAnswered answers
+	if callid.IsOfReply(c.id(), reply) { // otherwise ensureAnswered answers
 		c.s.answer(c, reply)
 	}
 	return nil
-}
-
-// isReplyTo reports whether a layer's reply has the raw id, for which the client waits.
-func isReplyTo(id []byte, reply *wire.Message) bool {
-	return reply != nil && bytes.Equal(reply.Get("id").Raw, id)
 }
 
 // answer answers a call that has no reply yet, through the hooks it has so far. It never blocks,
@@ -133,6 +127,8 @@ func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Mes
 // maxInline is how often a hook may ask to wait if waiting is not possible. It continues immediately
 // each time, so a hook that asks every time would never end.
 const maxInline = 8
+
+// unansweredWarning is logged when a layer breaks the contract of [middleware.Call.Answer].
 const unansweredWarning = "a layer dropped a request and did not answer it, or not with its id; it was answered with an error"
 
 // ensureAnswered answers a request that the layers neither sent on nor answered. err is what

@@ -53,7 +53,7 @@ func (d *deferral) run(ctx context.Context) {
 	if d.s.over.Load() || !d.s.calls.claimDeferred(d.c, d.seq) {
 		return
 	}
-	if err != nil || !isReplyTo(d.id, reply) {
+	if err != nil || !callid.IsOfReply(d.id, reply) {
 		if err == nil {
 			d.s.log.WarnContext(ctx, unansweredWarning, "id", callid.Clip(d.id))
 		}

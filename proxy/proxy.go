@@ -175,7 +175,7 @@ var errOver = errors.New("the session is over")
 // client if the client still reads.
 //
 // The error is ErrStart, a failure to read from or write to the client, or the error of a layer;
-// the end of the upstream is no error, and nor is a ctx that is done. If a required option is
+// the end of the upstream is no error, and neither is the end of ctx. If a required option is
 // missing, Run returns an error immediately. A goroutine may stay in a read of ClientIn until the
 // caller closes it; what it reads has no effect. One may stay in a write to ClientOut if the
 // client does not read.

@@ -34,7 +34,7 @@ const (
 // A Rule is a rule for one argument of the tools that match its patterns.
 type Rule struct {
 	// Name is the rule's place in the configuration, for notes and errors; "" means
-	// "arguments[i]", with its index, except in the built-in rule.
+	// "arguments[i]", with its index, except in a PathOnly rule.
 	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string

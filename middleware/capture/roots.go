@@ -47,8 +47,8 @@ func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
 }
 
 // AskWorkspace asks a legacy client for its roots on behalf of a call that lacks a workspace. It does
-// not ask again if the client has answered, was late a moment ago, or was late too often. ok is false
-// if the client cannot be asked. Otherwise call [Conn.Refresh] after ready is closed.
+// not ask again if the client has answered, was late a moment ago, or was late too often. If ok is
+// false, the client cannot be asked. If ok is true, wait until ready is closed and then call [Conn.Refresh].
 //
 // It must be called while the call is in flight (SEP-2260).
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {

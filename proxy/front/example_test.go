@@ -28,9 +28,9 @@ func login(next http.Handler) http.Handler {
 	})
 }
 
-// A program serves MCP beside its own pages. It knows the users by its own login, and gives each
-// session a server of its own. The server runs in memory here; package child runs a process, and
-// package remote uses one at a URL.
+// This program serves MCP and its own pages. Its own login identifies users, and each session has its
+// own server. Here the servers run in memory; package child starts processes, and package remote
+// connects to a server at a URL.
 func Example() {
 	mcp := front.New(front.Options{
 		AuthenticateRequest: func(r *http.Request) (front.Principal, error) {

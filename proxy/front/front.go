@@ -95,14 +95,14 @@ type Options struct {
 	// other with 401.
 	Authenticate func(ctx context.Context, credential string) (Principal, error)
 
-	// AuthenticateRequest, if not nil, is called in place of Authenticate, for a program that knows the
-	// sender by other means: a cookie, a client certificate, or middleware in front of the Front. It
-	// must not read the body. Its errors have the same meaning.
+	// AuthenticateRequest, if not nil, is called instead of Authenticate. It is for programs that
+	// identify users by a cookie, a client certificate, or middleware in front of the Front. It must
+	// not read the body. Its errors have the same meaning.
 	AuthenticateRequest func(r *http.Request) (Principal, error)
 
-	// Reauthenticate is how often the sender is asked for again while a stream stays open, which ends if
-	// that is refused; 0 means one minute. Authenticate then gets a context without the values of
-	// the request's; AuthenticateRequest gets the request that opened the stream.
+	// Reauthenticate is how often the principal of an open stream is checked again; 0 means one minute.
+	// If it is refused, the stream ends. In this check, the context of Authenticate has no values of
+	// the request; AuthenticateRequest gets the request that opened the stream.
 	Reauthenticate time.Duration
 
 	// Metadata is the URL of the protected resource metadata (RFC 9728) for challenges; "" for none.
@@ -170,7 +170,7 @@ var ErrBusy = errors.New("too much is going on")
 var ErrUnavailable = errors.New("credentials cannot be checked at the moment")
 
 // ErrEnded is wrapped by errors of Options.Authenticate for a credential that was revoked or has expired,
-// if its principal has no other. A session whose open stream had it is ended.
+// and that nothing can replace. If an open stream has such a credential, its session ends.
 var ErrEnded = errors.New("the credential is no longer valid")
 
 // ErrScope is wrapped by errors of Options.Authenticate for a valid credential that lacks some of

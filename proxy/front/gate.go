@@ -54,8 +54,8 @@ func (f *Front) authenticates() bool {
 	return f.o.Authenticate != nil || f.o.AuthenticateRequest != nil
 }
 
-// authenticate sets x.who. It accepts a credential only in the header, and requires one on each
-// request, because a session id proves nothing. It reports false if it has answered the request.
+// authenticate sets x.who. It does so on each request, because a session id proves nothing. It accepts
+// a bearer credential only in the header. It reports false if it has answered the request.
 func (x *exchange) authenticate() bool {
 	scheme, credential, _ := strings.Cut(x.header("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -97,8 +97,8 @@ func (x *exchange) authenticate() bool {
 	return true
 }
 
-// logRefusal logs why a request was refused: the first of its kind in a minute at the level first, and no
-// more than a few of them above debug level.
+// logRefusal logs why a request was refused, at the level that kind returns. first is the level of the
+// first request of a kind in a minute.
 func (x *exchange) logRefusal(kind *limit.Refusals, first slog.Level, err error) {
 	level, last := slog.LevelDebug, false
 	if x.r.Context().Err() == nil { // otherwise the client has disconnected, so nobody was refused

@@ -66,7 +66,7 @@ func TestDisconnectIsNotRefusal(t *testing.T) {
 }
 
 // A stream ends when its credential is refused, but not while credentials cannot be checked. Its session
-// ends if nobody can use it any more: another token of its user may.
+// ends only if the credential was revoked: after another refusal, the user may come back with a new token.
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { testStreamEnds(t, errors.New("the token has expired"), 2) })
 	t.Run("revoked", func(t *testing.T) { testStreamEnds(t, fmt.Errorf("%w: the key was revoked", ErrEnded), 0) })
@@ -138,8 +138,8 @@ func testStreamEnds(t *testing.T, refusal error, left int) {
 
 type userKey struct{}
 
-// A program that authenticates requests itself, in middleware in front of the Front, needs no header
-// Authorization. Its principal is also that of streams, which end when the user is blocked.
+// With AuthenticateRequest, requests need no header Authorization, and a stream ends when its user is
+// refused.
 func TestAuthenticateRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var blocked atomic.Bool

@@ -72,7 +72,7 @@ func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 	f, id, credential, base := x.f, x.who.ID, x.credential, context.Background()
 	ask := func(ctx context.Context) (Principal, error) { return f.o.Authenticate(ctx, credential) }
 	if f.o.AuthenticateRequest != nil {
-		r := x.r // otherwise not kept, because streams are many and stay open for hours
+		r := x.r // kept in memory only here, because many streams stay open for hours
 		base = context.WithoutCancel(r.Context())
 		ask = func(ctx context.Context) (Principal, error) { return f.o.AuthenticateRequest(r.WithContext(ctx)) }
 	}
@@ -87,7 +87,7 @@ func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 		case err != nil && !errors.Is(err, ErrUnavailable), err == nil && who.ID != id:
 			f.log.Info("a stream was ended: its credential is no longer accepted", "err", err)
 			end()
-			if errors.Is(err, ErrEnded) { // so that its process does not live on until it is idle
+			if errors.Is(err, ErrEnded) { // its process would run until the session is idle
 				s.end("the credential of the session is no longer valid")
 			}
 		default:

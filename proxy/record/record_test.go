@@ -41,7 +41,8 @@ func TestSessionRoundTrip(t *testing.T) {
 	}
 }
 
-// Of a file that was cut off, what is whole is read, without the input whose outputs may be missing.
+// Read returns the whole lines of a file that was cut off, but not the last input, whose outputs may be
+// missing.
 func TestReadCut(t *testing.T) {
 	const in, out = `{"t":1,"at":"client-in","frame":"a"}` + "\n", `{"t":1,"at":"server-in","frame":"a"}` + "\n"
 	for text, want := range map[string]int{in + out: 2, in + out + in[:len(in)-1]: 3, in + out + in + out[:9]: 2, in + out + in + out + in[:1]: 2, in[:9]: 0} {

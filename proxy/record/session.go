@@ -75,7 +75,7 @@ type Session struct {
 	Header Header
 	Events []Event
 	// Cut is set by Read if the last line of the file is incomplete, for example because the disk was
-	// full. Then the last line that the client or server sent is left out with what follows it: what it
+	// full. Events then ends before the last line that the client or server sent, because lines that it
 	// caused may be missing.
 	Cut bool
 }
@@ -116,6 +116,7 @@ func Read(r io.Reader) (*Session, error) {
 	return s, nil
 }
 
+// dropLastInput removes the last line that the client or server sent, and what follows it.
 func (s *Session) dropLastInput() {
 	for n := len(s.Events) - 1; n >= 0; n-- {
 		if at := s.Events[n].At; at == ClientIn || at == ServerOut {

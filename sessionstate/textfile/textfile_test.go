@@ -154,7 +154,7 @@ func TestParseHostileYAML(t *testing.T) {
 	}
 }
 
-// tellsWord reports whether text contains more consecutive bytes of a word in data than may be quoted.
+// tellsWord reports whether text contains more than MaxQuoted consecutive bytes of a word in data.
 func tellsWord(text string, data []byte) bool {
 	text = strings.ReplaceAll(text, `"`, " ") // the quotes around words
 	for _, word := range strings.Fields(string(data)) {

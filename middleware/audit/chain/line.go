@@ -64,9 +64,9 @@ func (t *tip) next(dst, body []byte) []byte {
 	return dst
 }
 
-// canFollow reports whether body has the form of a record. Anything else would break the chain for
-// whoever verifies it. The syntax of the members is not checked.
-func canFollow(body []byte) bool {
+// isRecord reports whether body is a JSON object on one line with at least one member. A verifier
+// refuses anything else. The syntax of the members is not checked.
+func isRecord(body []byte) bool {
 	n := len(body)
 	return n > 2 && body[0] == '{' && body[n-1] == '}' && len(bytes.TrimSpace(body[1:n-1])) > 0 && bytes.IndexByte(body, '\n') < 0
 }

@@ -168,7 +168,7 @@ func (l *Log) refusalLocked(body []byte) error {
 	switch {
 	case l.closed:
 		return errClosed
-	case !canFollow(body):
+	case !isRecord(body):
 		return errBody
 	case l.bytes+len(body) > l.o.Queue || lineLen(len(body)) > MaxLine:
 		return errNoRoom

@@ -61,6 +61,11 @@ func Clean(raw []byte) []byte {
 	return raw
 }
 
+// IsOfReply reports whether reply, which may be nil, has the raw id, with the same bytes.
+func IsOfReply(raw []byte, reply *wire.Message) bool {
+	return reply != nil && bytes.Equal(reply.Get("id").Raw, raw)
+}
+
 // Clip shortens a raw id for a log.
 func Clip(raw []byte) string {
 	if len(raw) > 100 {

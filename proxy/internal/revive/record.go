@@ -131,9 +131,9 @@ func (r *Record) begin(params wire.Value) {
 	r.answered, r.initialized, r.version, r.capabilities, r.level, r.subscriptions = false, false, nil, nil, nil, nil
 }
 
-// arm ends the handshake at a result: that of the modern era, which has none, or that of a legacy
-// client that sends no notifications/initialized, such as one of mcp-golang (R1). The caller holds
-// r.mu.
+// arm ends the handshake at the first result after it (R1). The modern era has no handshake. A legacy
+// client may send no notifications/initialized, as those of mcp-golang: then the first result after
+// that of initialize counts. The caller holds r.mu.
 func (r *Record) arm() {
 	if r.initialize == nil || r.answered {
 		r.armed.Store(true)

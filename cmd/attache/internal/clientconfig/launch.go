@@ -65,8 +65,8 @@ func (e *Entry) dashes(l Launch) int {
 	}
 	program, own := e.withoutCmd(e.Args[:at])
 	name := baseName(program)
-	isNPX := name == "npx" || name == "npm" // others, such as "op run --", give the program what it needs
-	if !isNPX || l.starts(program, own) || starter(own) > 0 || !isProgram(e.Args[at+1]) {
+	isNPX := name == "npx" || name == "npm" // another program, such as "op run --", must stay in front
+	if !isNPX || l.starts(program, own) || starter(own) > 0 || !isAttache(e.Args[at+1]) {
 		return at
 	}
 	if more := slices.Index(e.Args[at+1:], "--"); more >= 0 {
@@ -100,8 +100,9 @@ func (e *Entry) launcher(l Launch, dashes int) int {
 	return 0
 }
 
-// starter returns how many of args, those of a program such as npx, start attache: up to the name of its package,
-// or of its program if the package is an option. It returns 0 if they do not start attache.
+// starter returns how many of args, the arguments of a program such as npx, start attache. The last of them is
+// the name of attache's package. If an option names the package, it is the name of the program in it. starter
+// returns 0 if args do not start attache.
 func starter(args []string) int {
 	for i, arg := range args {
 		name, option := strings.CutPrefix(arg, "--package=")
@@ -112,7 +113,7 @@ func starter(args []string) int {
 		case !option:
 			return i + 1
 		}
-		if program := slices.IndexFunc(args[i+1:], isProgram); program >= 0 {
+		if program := slices.IndexFunc(args[i+1:], isAttache); program >= 0 {
 			return i + 1 + program + 1
 		}
 		return 0 // it is only installed
@@ -120,8 +121,8 @@ func starter(args []string) int {
 	return 0
 }
 
-// isProgram reports whether arg names a program of attache's package, or the package.
-func isProgram(arg string) bool { return arg == "attache" || isPackage(arg) }
+// isAttache reports whether npx starts attache for the name arg: that of its program or of its package.
+func isAttache(arg string) bool { return arg == "attache" || isPackage(arg) }
 
 // isPackage reports whether arg names attache's package, in any version.
 func isPackage(arg string) bool {

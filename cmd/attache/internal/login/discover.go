@@ -193,12 +193,12 @@ func covers(resource, address string) bool {
 	return strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", inside)
 }
 
-// chooseIssuer returns the authorization server to use, one of those that the server offers; standard
+// chooseIssuer returns the authorization server to use: one of those that the server offers, or fallback
 // if it offers none.
-func (o *Options) chooseIssuer(offered []string, standard string) (string, error) {
+func (o *Options) chooseIssuer(offered []string, fallback string) (string, error) {
 	switch {
 	case len(offered) == 0:
-		return standard, nil
+		return fallback, nil
 	case o.Issuer == "":
 		return offered[0], nil
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
 )
 
-// replaced returns a logintest.Config.Edit that replaces a text in the responses of a path.
+// replaced returns a function for [logintest.Config].Edit. In responses from path it replaces old with
+// text.
 func replaced(path, old, text string) func(string, *httptest.ResponseRecorder) {
 	return func(at string, response *httptest.ResponseRecorder) {
 		if at == path {
@@ -68,7 +69,8 @@ func TestRefusalAsText(t *testing.T) {
 	requireError(t, err, "the login has ended", "invalid_grant")
 }
 
-// A server whose metadata cannot be used is its own authorization server, if it says so.
+// If a server's protected resource metadata cannot be used, but the server has the metadata of an
+// authorization server, attache logs in there.
 func TestUnusableResourceMetadata(t *testing.T) {
 	const place = "/.well-known/oauth-protected-resource"
 	spoil := map[string]func(*httptest.ResponseRecorder){
@@ -97,7 +99,8 @@ func TestUnusableResourceMetadata(t *testing.T) {
 	}
 }
 
-// Metadata without authorization_servers, which RFC 9728 allows.
+// RFC 9728 allows metadata without authorization_servers. The server may then be its own authorization
+// server, or the configuration names one.
 func TestNoAuthorizationServers(t *testing.T) {
 	edit := func(path string, response *httptest.ResponseRecorder) {
 		if strings.HasPrefix(path, "/.well-known/oauth-protected-resource") {
@@ -117,8 +120,8 @@ func TestNoAuthorizationServers(t *testing.T) {
 	logIn(t, o)
 }
 
-// A client that was registered by hand for one way to send its secret, at a server that offers both.
-// Ory Hydra and others refuse the other way.
+// A client that was registered by hand may send its secret in one way only, although the server's
+// metadata offers both. Ory Hydra is such a server.
 func TestRegisteredMethod(t *testing.T) {
 	for _, method := range []string{"client_secret_basic", "client_secret_post"} {
 		for _, offered := range [][]string{nil, {"client_secret_basic", "client_secret_post"}} {
@@ -164,8 +167,8 @@ func TestOldTokenWhileNotRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := credentials(o)
-	if _, err := call(t, s, c, ""); err != nil && time.Now().Before(g.Expires) {
-		t.Error(err)
+	if status, err := call(t, s, c, ""); (status != 200 || err != nil) && time.Now().Before(g.Expires) {
+		t.Errorf("status %d, error %v", status, err)
 	}
 	s.Revoke(true)
 	_, err := call(t, s, c, "")

@@ -25,8 +25,8 @@ type registration struct {
 }
 
 // register registers a client. It does not use [oauthex.RegisterClient], which refuses a response
-// because of members that attache does not need: it requires that jwks is a string, and Ory Hydra
-// sends an object, as the standard has it.
+// because of members that attache does not need: it requires that jwks is a string, but RFC 7591
+// defines an object, and Ory Hydra sends one.
 func (a *authority) register(ctx context.Context, c *http.Client, m *oauthex.ClientRegistrationMetadata) (*registration, error) {
 	body, err := json.Marshal(m)
 	if err != nil {

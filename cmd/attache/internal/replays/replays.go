@@ -74,7 +74,7 @@ func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error
 		return nil, err
 	}
 	if recorded.Cut {
-		fmt.Fprintf(r.Stdout, "%s: the end is missing, as if the disk was full: what is whole is played\n", file)
+		fmt.Fprintf(r.Stdout, "%s: the end is missing, perhaps because the disk was full: attache plays the part before it\n", file)
 	}
 	p := assembly.RecordedProcess(r.Process, recorded.Header, r.Settings)
 	s, err := config.LoadServed(p, r.Flags, recorded.Header.Server)

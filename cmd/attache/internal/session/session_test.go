@@ -29,7 +29,7 @@ func TestSignalBeforeTheServer(t *testing.T) {
 	}
 }
 
-// Stderr that the client did not read is missing in its log, which is logged once.
+// If a part of the server's stderr was dropped, that is logged once.
 func TestDroppedStderr(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("there is no sh")

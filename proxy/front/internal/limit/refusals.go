@@ -13,17 +13,17 @@ const (
 	maxRefusals = 20
 )
 
-// Refusals count the refused requests of one kind, so that a client that goes on and on does not fill
-// the log. The zero value is ready to use.
+// Refusals limits how many refused requests of one kind are logged, because a client may repeat a refused
+// request without end. The zero value is ready to use.
 type Refusals struct {
 	mu     sync.Mutex
 	since  time.Time
 	number int
 }
 
-// Add counts a refused request and returns the level at which to log it: first for the first one in
-// warnAgain, debug after maxRefusals, and info for those between. last reports whether the next one will be
-// logged at debug level.
+// Add counts a refused request and returns the level at which to log it: the level first for the first
+// request within warnAgain, info for the next ones, and debug after maxRefusals. If last is true, the next
+// ones are logged at debug level.
 func (r *Refusals) Add(first slog.Level) (level slog.Level, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
