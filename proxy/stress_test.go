@@ -19,12 +19,14 @@ import (
 // answers in random order, and cancelled calls. Each call gets exactly one answer, or at most one
 // if it was cancelled.
 func TestStress(t *testing.T) {
-	runStress(t, func(*proxytest.Session, int) {})
+	runStress(t, proxytest.Setup{PipeSize: pipeSize}, func(*proxytest.Session, int) {})
 }
 
-// A server that stops reading answers the calls that it has read. attache answers the others.
+// A server that stops reading answers the calls that it has read. attache answers the others: those
+// that are in the pipe when the server ends, so the client has to read until then.
 func TestStressServerStopsReading(t *testing.T) {
-	runStress(t, func(s *proxytest.Session, seen int) {
+	setup := proxytest.Setup{PipeSize: pipeSize, ClientReads: true}
+	runStress(t, setup, func(s *proxytest.Session, seen int) {
 		if seen == 700 {
 			s.Server.CloseInput()
 		}
@@ -34,7 +36,7 @@ func TestStressServerStopsReading(t *testing.T) {
 // If the server dies, every call in flight gets exactly one answer.
 func TestStressServerDies(t *testing.T) {
 	for seed := range uint64(20) {
-		s, answers := startStress(t, 0)
+		s, answers := startStress(t, proxytest.Setup{})
 		go stressServer(s, func(s *proxytest.Session, seen int) {
 			if seen == 100+int(seed) {
 				s.Exit(errors.New("exit status 1"))
@@ -61,11 +63,9 @@ func TestStressServerDies(t *testing.T) {
 }
 
 // startStress starts a session and collects the lines that the client gets.
-func startStress(t *testing.T, size int) (*proxytest.Session, <-chan string) {
-	s := proxytest.Setup{
-		PipeSize: size,
-		Options:  proxy.Options{InFlight: 50, Layers: []middleware.Layer{hookLayer(), stressLayer()}},
-	}.Start(t)
+func startStress(t *testing.T, setup proxytest.Setup) (*proxytest.Session, <-chan string) {
+	setup.Options = proxy.Options{InFlight: 50, Layers: []middleware.Layer{hookLayer(), stressLayer()}}
+	s := setup.Start(t)
 	answers := make(chan string, 10_000)
 	go func() {
 		defer close(answers)
@@ -79,9 +79,9 @@ func startStress(t *testing.T, size int) (*proxytest.Session, <-chan string) {
 
 // runStress sends calls of all kinds. It calls meanwhile after each line that the server reads,
 // with the number of lines read.
-func runStress(t *testing.T, meanwhile func(s *proxytest.Session, seen int)) {
+func runStress(t *testing.T, setup proxytest.Setup, meanwhile func(s *proxytest.Session, seen int)) {
 	const calls = 3000
-	s, answers := startStress(t, pipeSize)
+	s, answers := startStress(t, setup)
 	go stressServer(s, meanwhile)
 	r := rand.New(rand.NewPCG(1, 2))
 	cancelled := map[string]bool{}
