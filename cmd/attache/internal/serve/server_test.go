@@ -379,8 +379,8 @@ func TestLogNamesServers(t *testing.T) {
 		return "Bearer " + text
 	}
 	ada, bob := key(identity.Attributes{User: "ada", Permissions: []string{"use"}}), key(identity.Attributes{User: "bob"})
-	var out bytes.Buffer
-	s := startServers(t, &out, file, "git", "shop")
+	out := mempipe.New(0)
+	s := startServers(t, out, file, "git", "shop")
 	web := httptest.NewServer(s.handler())
 	git := &runningService{s, web.URL + "/git"}
 	git.post(t, http.DefaultClient, initialize, "Authorization", bob)
@@ -392,7 +392,14 @@ func TestLogNamesServers(t *testing.T) {
 	(&runningService{s, web.URL + "/shop"}).post(t, http.DefaultClient, initialize, "Authorization", ada)
 	web.Close()
 	s.close()
-	got := out.String()
+	got := ""
+	for !strings.HasSuffix(got, "shop: two\n") { // the copy of a server's stderr may be late
+		line, err := out.ReadLine(time.Minute)
+		if err != nil {
+			t.Fatalf("%v after %s", err, got)
+		}
+		got += string(line)
+	}
 	for _, want := range []string{
 		`a request was refused server=git err="the credential has too few rights: user ."bob." lacks use" from=127.0.0.1:`,
 		`the server could not be started server=git client=[0-9a-f]{8} user=ada err=`,
