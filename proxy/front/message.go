@@ -19,7 +19,7 @@ const modernRevision = "2026-07-28"
 // legacyRevision reports whether a revision has a handshake.
 func legacyRevision(name string) bool {
 	switch name {
-	case "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
+	case "2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
 		return true
 	}
 	return false
