@@ -182,8 +182,10 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	}
 	id := callid.OfReply(m, func(id []byte) bool { return x.awaits(id) >= 0 })
 	switch {
-	case m.Kind() == wire.Batch:
+	case m.Kind() == wire.Batch && (m.TooLarge() || x.first != nil && x.method == ""):
 		x.takeBatch(f, m)
+	case m.Kind() == wire.Batch:
+		x.takeMembers(f, m)
 	case m.Kind() == wire.Request && x.isRepeated(id):
 		f.Reset()
 	case !m.Kind().IsReply():
@@ -221,7 +223,21 @@ func (x *exchange) isRepeated(id []byte) bool {
 	return again
 }
 
-// takeBatch handles an array of messages (revision 2025-03-26).
+// takeMembers handles an array of messages that does not answer an array. Clients on stdio cannot read
+// it, so it passes on its messages one by one.
+func (x *exchange) takeMembers(f *outbox.Frame, array *wire.Message) {
+	for e := range array.Root().Elements() {
+		one := &outbox.Frame{Out: f.Out}
+		one.Add(e.Raw)
+		if m := one.End(); m != nil && m.Kind() != wire.Batch {
+			x.take(one, m)
+		}
+		one.Reset()
+	}
+	f.Reset()
+}
+
+// takeBatch handles an array of messages that answers an array (revision 2025-03-26).
 func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 	if m.TooLarge() {
 		x.ids = x.ids[:0] // its content was not read; assume that it has all the answers

@@ -70,7 +70,10 @@ func TestAnswers(t *testing.T) {
 		{"U07 another id", 200, asJSON, `{"jsonrpc":"2.0","id":2,"result":{}}`, append([]string{`{"jsonrpc":"2.0","id":2,"result":{}}`}, failed("the server's answer")...)},
 		{"U07 an error that is not one of JSON-RPC", 200, asJSON, `{"error":"no"}`, failed(`the server's answer is not a JSON-RPC message for the request: HTTP 200 OK, content type \"application/json\": {\"error\":\"no\"}`)},
 		{"U07 events with such an error", 200, asEvents, "data: {\"error\":\"no\"}\n\n", failed("the server ended the stream")},
-		{"U07 an array", 200, asJSON, "[" + result + "]", []string{"[" + result + "]"}},
+		{"U07 an array", 200, asJSON, "[" + result + "]", one},
+		{"U07 an array of several messages", 200, asJSON, "[" + note + ",\n" + result + ", 5, []]", []string{note, result}},
+		{"U07 events with an array", 200, asEvents, "data: [" + note + "," + result + "]\n\n", []string{note, result}},
+		{"U07 an array without the answer", 200, asJSON, "[" + note + "]", append([]string{note}, failed("the server's answer is not a JSON-RPC message")...)},
 		{"U07 twice", 200, asEvents, "data: " + result + "\n\ndata: " + result + "\n\n", one},
 	} {
 		t.Run(c.name, func(t *testing.T) {
