@@ -74,6 +74,8 @@ func TestAnswers(t *testing.T) {
 		{"U07 an array of several messages", 200, asJSON, "[" + note + ",\n" + result + ", 5, []]", []string{note, result}},
 		{"U07 events with an array", 200, asEvents, "data: [" + note + "," + result + "]\n\n", []string{note, result}},
 		{"U07 an array without the answer", 200, asJSON, "[" + note + "]", append([]string{note}, failed("the server's answer is not a JSON-RPC message")...)},
+		{"U01 JSON behind a BOM", 200, asJSON, "\xEF\xBB\xBF" + result, one},
+		{"U01 long JSON behind a BOM", 200, asJSON, "\xEF\xBB\xBF" + long, []string{long}},
 		{"U07 twice", 200, asEvents, "data: " + result + "\n\ndata: " + result + "\n\n", one},
 	} {
 		t.Run(c.name, func(t *testing.T) {

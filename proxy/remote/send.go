@@ -208,6 +208,7 @@ func readRefusal(resp *http.Response) *refusal {
 		r.text, _ = io.ReadAll(io.LimitReader(from, maxRefusal))
 	}
 	drain(resp)
+	r.text = bytes.TrimPrefix(r.text, []byte(mark))
 	r.msg.Reset(wire.Server, bytes.TrimSpace(r.text))
 	if r.msg.LookEnvelope() && r.msg.Kind() == wire.Error {
 		r.code, _ = integer(r.msg.ErrorObject().Get("code"))

@@ -156,8 +156,8 @@ func (f *Frame) pass() {
 	}
 }
 
-// End returns the message, nil if the bytes are not a message. The frame owns its bytes. After
-// pass, the message has none.
+// End returns the message, nil if the bytes are not a message. It drops a byte order mark in front of
+// the message, as most clients do. The frame owns the bytes. After pass, the message has none.
 func (f *Frame) End() *wire.Message {
 	switch {
 	case f.size == 0 || f.unwanted:
@@ -165,7 +165,7 @@ func (f *Frame) End() *wire.Message {
 	case f.long != nil:
 		return wire.Oversize(wire.Server, &f.env)
 	}
-	f.msg.Reset(wire.Server, append(f.room.Bytes, '\n'))
+	f.msg.Reset(wire.Server, bytes.TrimPrefix(append(f.room.Bytes, '\n'), []byte("\xEF\xBB\xBF")))
 	if f.size <= smallMessage {
 		scanner := scanners.Get().(*wire.Scanner)
 		scanner.Look(&f.msg)
