@@ -14,8 +14,8 @@ import (
 )
 
 // readBody reads the whole body before anything is written, because an HTTP/1.1 server that answers
-// while it reads loses answers. It returns the body with a line end. ok is false if the request was
-// refused.
+// while it reads loses answers. It returns the body with a line end, and without a byte order mark. ok
+// is false if the request was refused.
 func (x *exchange) readBody() (line []byte, ok bool) {
 	x.body.Limits = x.f.o.Limits
 	data, err := x.body.Read(x.r.Body, x.r.ContentLength)
@@ -34,7 +34,7 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
 	default:
 		_ = x.rc.SetReadDeadline(time.Time{})
-		return append(bytes.TrimRight(data, " \t\r\n"), '\n'), true
+		return append(bytes.TrimRight(bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF")), " \t\r\n"), '\n'), true
 	}
 	return nil, false
 }
