@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -168,6 +170,9 @@ func (d *Doctor) eras(legacy, modern era) {
 		do := "start it by hand to see what it wants: it may need arguments, variables or a network"
 		if config.IsURL(d.Server) {
 			do = "check its address and what it asks for: a login (attache login) or a credential (--bearer-env, server.headers)"
+			if u, err := url.Parse(d.Server[0]); err == nil && path.Base(u.Path) == "sse" {
+				do = "use its address for Streamable HTTP, often /mcp: /sse is usually that of the older HTTP+SSE, which attache does not speak"
+			}
 		}
 		d.problem(do, "it answers in neither era: %s", why(&legacy))
 		return
