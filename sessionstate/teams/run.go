@@ -97,7 +97,10 @@ func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
 
 // An Ending is the result of a run.
 type Ending struct {
-	Failed     bool
+	Failed bool
+	// NotStarted means that the agent's program did not start. The messages for it become
+	// undeliverable, because the next attempt would probably fail too.
+	NotStarted bool
 	ExitStatus int
 	CostUSD    string // as reported by the agent's program
 	Report     string // for the parent
@@ -159,8 +162,24 @@ func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
 	if _, err := t.Exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace); err != nil {
 		return false, err
 	}
+	if e.NotStarted {
+		if err := t.neverStarted(r); err != nil {
+			return false, err
+		}
+	}
 	err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
 	return err == nil, err
+}
+
+// neverStarted gives up the messages of a session whose agent did not start. If the agent has never
+// run, its program does not know the session, and cannot resume it.
+func (t *tx) neverStarted(r RunRef) error {
+	if r.Run == 1 {
+		if _, err := t.Exec(`UPDATE sessions SET agent_session = NULL WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID); err != nil {
+			return err
+		}
+	}
+	return t.giveUpAll(r.Ref, "its agent could not be started")
 }
 
 // End ends a descendant of the session by, with all descendants of that. Their queued messages
@@ -208,17 +227,22 @@ func (t *tx) endTree(root Ref) ([]string, error) {
 		return nil, err
 	}
 	for _, id := range ended {
-		waiting, err := t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' ORDER BY seq`, root.Tenant, id)
-		if err != nil {
+		if err := t.giveUpAll(Ref{root.Tenant, id}, "its session was ended"); err != nil {
 			return nil, err
-		}
-		for _, m := range waiting {
-			if err := t.giveUp(m, Undeliverable, "its session was ended"); err != nil {
-				return nil, err
-			}
 		}
 	}
 	return ended, nil
+}
+
+// giveUpAll removes all messages from a mailbox and notifies their senders.
+func (t *tx) giveUpAll(of Ref, why string) error {
+	waiting, err := t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' ORDER BY seq`, of.Tenant, of.ID)
+	for _, m := range waiting {
+		if err == nil {
+			err = t.giveUp(m, Undeliverable, why)
+		}
+	}
+	return err
 }
 
 // A waitingMessage is a message in a mailbox.

@@ -243,3 +243,39 @@ func resume(b *bench) {
 	b.check(err)
 	b.same(begin(), 0) // no message is queued
 }
+
+// If an agent could not be started, its messages are not tried again and again: their senders get a
+// notice. An agent that has never run cannot be resumed.
+func notStarted(b *bench) {
+	parent, peer := b.person("w", "direct"), b.person("w", "direct")
+	b.pass(time.Second)
+	c := b.newChild("direct")
+	c.AgentSession = "id"
+	made, _, err := b.Create(b.Context(), parent, c, teams.DefaultLimits())
+	b.check(err)
+	child := made.Ref
+	fail := func(run int) {
+		b.Helper()
+		_, err := b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: run}, teams.Ending{Failed: true, NotStarted: true, Report: "could not start"})
+		b.check(err)
+	}
+	fail(1)
+	b.same([]any{b.session(child).Queued, b.session(child).AgentSession, b.read(parent)}, []any{0, "", []string{"could not start"}})
+
+	child = b.child(parent, "direct")
+	b.read(child)
+	b.check(b.MarkRunning(b.Context(), teams.RunRef{Ref: child, Run: 1}, "id"))
+	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{Report: "done"})
+	b.check(err)
+	b.write(peer, child, "more")
+	run, err := b.BeginRun(b.Context(), child, teams.DefaultLimits(), "k", "token")
+	b.check(err)
+	fail(run)
+	b.same([]any{run, b.session(child).Queued, b.session(child).AgentSession, b.read(parent)}, []any{2, 0, "id", []string{"done", "could not start"}})
+	if got := b.read(peer); len(got) != 1 || !strings.HasSuffix(got[0], " did not arrive: its agent could not be started") {
+		b.Errorf("the sender got %q", got)
+	}
+	open, err := b.Resumable(b.Context(), "", "w")
+	b.check(err)
+	b.same(len(open), 0)
+}

@@ -28,6 +28,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"ReportOfAnyBytes", reportOfAnyBytes},
 		{"LostRun", lostRun},
 		{"Resume", resume},
+		{"NotStarted", notStarted},
 		{"WhoMayWrite", whoMayWrite},
 		{"SendLimits", sendLimits},
 		{"SendKey", sendKey},

@@ -117,7 +117,7 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 		err = l.launch(ctx, o, s.ID)
 	}
 	if err != nil {
-		_, ended := db.EndRun(ctx, o.Run, teams.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()})
+		_, ended := db.EndRun(ctx, o.Run, notStarted(err))
 		return errors.Join(err, ended)
 	}
 	return nil

@@ -52,7 +52,7 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	defer db.Close()
 	s := &supervisor{o: o, db: db, began: time.Now(), audit: openAudit(o)}
 	if err := s.start(); err != nil {
-		e := store.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()}
+		e := notStarted(err)
 		s.recordEnd(e)
 		fmt.Fprintln(stdout, strings.Join(strings.Fields(err.Error()), " "))
 		_ = stdout.Close()
@@ -186,6 +186,12 @@ func (s *supervisor) readOutput() {
 		threads = &threadFinder{found: func(id string) { _ = s.db.MarkRunning(context.Background(), s.o.Run, id) }}
 	}
 	_, _ = io.Copy(io.MultiWriter(s.out, threads), s.agent.Stdout())
+}
+
+// notStarted returns the ending of a run whose agent could not be started. If only the registry was
+// not available, the messages for the agent stay in its mailbox, and start it later.
+func notStarted(err error) store.Ending {
+	return store.Ending{Failed: true, NotStarted: !errors.Is(err, store.ErrUnavailable), ExitStatus: -1, Report: "could not start: " + err.Error()}
 }
 
 // watch returns when the agent has ended or was stopped. why is the reason for stopping it, or "" if

@@ -68,6 +68,22 @@ func TestEndedBeforeStart(t *testing.T) {
 	}
 }
 
+// An agent that could not be started is not started again for the same message.
+func TestNotStarted(t *testing.T) {
+	dir := t.TempDir()
+	db := openRegistry(t, dir, 0)
+	parent, child := createAgent(t, db, db)
+	if err := supervise(t, dir, child, Order{Argv: []string{"there-is-no-such-program"}}); err == nil {
+		t.Error("the supervisor returned no error")
+	}
+	if got := onlyMessage(t, db, parent); !strings.HasPrefix(got, "could not start: ") {
+		t.Errorf("the parent was told %q", got)
+	}
+	if again, err := db.Resumable(t.Context(), "", "w"); err != nil || len(again) > 0 {
+		t.Errorf("to be started again: %+v, %v", again, err)
+	}
+}
+
 // If records are required, an agent does not start unless its start was recorded.
 func TestStartIsRecorded(t *testing.T) {
 	for _, test := range []struct {
