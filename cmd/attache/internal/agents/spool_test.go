@@ -4,6 +4,7 @@ package agents
 
 import (
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
@@ -22,32 +24,17 @@ import (
 func TestSpool(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
-	connect := func() *teams.Store {
-		server := databasetest.Connect(t, cluster.URL("d1", "attache"))
-		if _, err := server.Migrate(t.Context(), []database.Schema{teams.Schema()}); err != nil {
-			t.Fatal(err)
-		}
-		db, err := teams.Open(t.Context(), teams.Options{Server: server})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return db
-	}
-	cluster.Database() // d1
+	url := cluster.Database()
+	connect := func() *teams.Store { return openShared(t, url) }
 	db := connect()
-	parent, child := createAgent(t, db, db)
+	parent, agent := createAgent(t, db, db)
 	cluster.Kill()
-	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: child.Ref, Run: 1}}, db: db}
+	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: agent.Ref, Run: 1}}, db: db}
 	end := teams.Ending{CostUSD: "0.5", Report: "finished after 1s"}
 	reported := make(chan struct{})
 	go func() { defer close(reported); s.report(end) }()
 	file := (&spooledEnd{Run: s.o.Run}).path(s.o.Outputs)
-	for {
-		if _, err := os.Stat(file); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	awaitFile(t, file)
 	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler)) // keeps it
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("while the database is away: %v", err)
@@ -96,6 +83,63 @@ func TestSpool(t *testing.T) {
 	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.NewTextHandler(&log, nil)))
 	if _, err := os.Stat(name); err == nil || !strings.Contains(log.String(), "refused it for seven days") {
 		t.Errorf("an end that was refused for seven days: %v, log %q", err, log.String())
+	}
+}
+
+// awaitFile waits until a file exists.
+func awaitFile(t *testing.T, name string) {
+	for {
+		if _, err := os.Stat(name); err == nil || t.Context().Err() != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// openShared opens the registry in a database, with its tables.
+func openShared(t *testing.T, url string) *teams.Store {
+	t.Helper()
+	server := databasetest.Connect(t, url)
+	if _, err := server.Migrate(t.Context(), []database.Schema{teams.Schema()}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := teams.Open(t.Context(), teams.Options{Server: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// If the database is not available when an agent has read its messages, they are settled later, before the end of the
+// run is reported. Otherwise the agent would be started again with the same messages.
+func TestSettledLater(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.New(t, os.Getenv)
+	db := openShared(t, cluster.Database())
+	parent, me := createAgent(t, db, db)
+	taking, err := db.Take(t.Context(), me.Ref, teams.TakeOption{Limit: teams.ReadLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := child.Start(t.Context(), child.Options{Argv: []string{"cat"}, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: me.Ref, Run: 1}}, db: db, me: me, agent: agent, settled: make(chan struct{})}
+	cluster.Kill()
+	go s.prompt(taking)
+	_, _ = io.Copy(io.Discard, agent.Stdout()) // it has read the messages
+	agent.Wait()
+	reported := make(chan struct{})
+	go func() { defer close(reported); s.report(teams.Ending{Report: "done"}) }()
+	awaitFile(t, (&spooledEnd{Run: s.o.Run}).path(s.o.Outputs))
+	cluster.Start()
+	<-reported
+	if got := onlyMessage(t, db, parent); got != "done" {
+		t.Errorf("the parent was told %q", got)
+	}
+	if again, err := db.Resumable(t.Context(), "", "w"); err != nil || len(again) > 0 {
+		t.Errorf("to be started again: %+v, %v", again, err)
 	}
 }
 

@@ -91,6 +91,8 @@ type supervisor struct {
 	errOut *output
 	agent  *child.Process
 	read   chan struct{} // closed when the agent's stdout was read to its end
+
+	settled chan struct{} // closed when the messages for the agent are settled; nil before it runs
 }
 
 // start starts the agent, and writes the messages that wait for it to its stdin.
@@ -136,21 +138,26 @@ func (s *supervisor) start() (err error) {
 		s.agent.Stop(context.Background())
 		return err
 	}
+	s.read, s.settled = make(chan struct{}), make(chan struct{})
 	go s.prompt(taking)
-	s.read = make(chan struct{})
 	go s.readOutput()
 	return nil
 }
 
-// prompt writes the messages to the agent's stdin and settles them.
+// prompt writes the messages to the agent's stdin and settles them. It retries that while the registry
+// is not available: messages that are not settled would start the agent again.
 func (s *supervisor) prompt(taking *store.Taking) {
+	defer close(s.settled)
 	_, err := io.WriteString(s.agent.Stdin(), prompt(s.me, taking, time.Now()))
 	s.agent.CloseStdin()
 	outcome := store.Arrived
 	if err != nil {
 		outcome = store.NotSent
 	}
-	if s.db.Settle(context.Background(), taking, outcome, s.o.Run.ID) == nil && err == nil {
+	for errors.Is(s.db.Settle(context.Background(), taking, outcome, s.o.Run.ID), store.ErrUnavailable) {
+		time.Sleep(retryEvery)
+	}
+	if outcome == store.Arrived {
 		_ = s.db.MarkSeen(context.Background(), taking)
 	}
 }
@@ -244,6 +251,7 @@ func (s *supervisor) stop(why string) string {
 func (s *supervisor) ending(why string) store.Ending {
 	<-s.read
 	exit := s.agent.Wait()
+	s.agent.CloseStdin() // unblocks prompt if another process has the other end
 	took := time.Since(s.began).Round(100 * time.Millisecond)
 	r := s.out.result(s.o.Result)
 	e := store.Ending{ExitStatus: exit.Status(), CostUSD: r.cost, Failed: why != "" || exit.Status() != 0 || r.failed}
@@ -274,13 +282,26 @@ func (s *supervisor) ending(why string) store.Ending {
 func (s *supervisor) report(e store.Ending) {
 	end := &spooledEnd{s.db.Address(), s.o.Run, e}
 	for until, first := time.Now().Add(reportTime), true; ; first = false {
-		if end.send(context.Background(), s.db, s.o.Outputs) == nil || time.Now().After(until) {
+		if s.isSettled() && end.send(context.Background(), s.db, s.o.Outputs) == nil || time.Now().After(until) {
 			return
 		}
 		if first {
 			_ = end.write(s.o.Outputs) // otherwise it would be lost if this process ends
 		}
 		time.Sleep(reportEvery)
+	}
+}
+
+// isSettled reports whether the messages for the agent are settled. It waits for that, but not long.
+func (s *supervisor) isSettled() bool {
+	if s.settled == nil {
+		return true
+	}
+	select {
+	case <-s.settled:
+		return true
+	case <-time.After(time.Second):
+		return false
 	}
 }
 
