@@ -140,6 +140,9 @@ const (
 	// Unsure means that they were written where the client may not show them. They are
 	// delivered again, up to three times in total.
 	Unsure
+	// Unread means that an agent ended or closed its stdin before it had read them. They become
+	// undeliverable: they would start the agent again, which would probably not read them either.
+	Unread
 )
 
 // maxUnsure is how often a message is delivered where the client may not show it.
@@ -178,6 +181,8 @@ func (t *tx) settle(ref Ref, m Message, o Outcome, by string) (int64, error) {
 	case o == NotSent:
 		_, err := t.Exec(`UPDATE messages SET tries = tries - 1`+this, ref.Tenant, ref.ID, m.seq)
 		return 0, err
+	case o == Unread:
+		return 0, t.giveUp(waitingMessage{ref, m.seq, m.ID, m.From, m.Kind}, Undeliverable, "its agent did not read all of it")
 	case m.Cut:
 		_, err := t.Exec(`UPDATE messages SET announced = ?4, tries = 0`+this, ref.Tenant, ref.ID, m.seq, t.now)
 		return 0, err

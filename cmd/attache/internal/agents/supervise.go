@@ -152,7 +152,7 @@ func (s *supervisor) prompt(taking *store.Taking) {
 	s.agent.CloseStdin()
 	outcome := store.Arrived
 	if err != nil {
-		outcome = store.NotSent
+		outcome = store.Unread
 	}
 	for errors.Is(s.db.Settle(context.Background(), taking, outcome, s.o.Run.ID), store.ErrUnavailable) {
 		time.Sleep(retryEvery)

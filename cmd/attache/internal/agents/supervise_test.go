@@ -84,6 +84,30 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
+// An agent that does not read its messages is not started again for them, and their sender is told.
+func TestUnread(t *testing.T) {
+	dir := t.TempDir()
+	db := openRegistry(t, dir, 0)
+	_, child := createAgent(t, db, db)
+	peer, err := db.Attach(t.Context(), teams.Claim{Key: "peer", Workspace: "w", Trust: "direct"}, teams.Attachment{Instance: "two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("€", teams.MaxMessage) // more than a pipe holds
+	if _, err := db.Send(t.Context(), peer.Ref, teams.Draft{To: child.ID, Body: long}); err != nil {
+		t.Fatal(err)
+	}
+	if err := supervise(t, dir, child, Order{Argv: []string{"true"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := onlyMessage(t, db, peer); !strings.HasSuffix(got, " did not arrive: its agent did not read all of it") {
+		t.Errorf("the sender was told %q", got)
+	}
+	if again, err := db.Resumable(t.Context(), "", "w"); err != nil || len(again) > 0 {
+		t.Errorf("to be started again: %+v, %v", again, err)
+	}
+}
+
 // If records are required, an agent does not start unless its start was recorded.
 func TestStartIsRecorded(t *testing.T) {
 	for _, test := range []struct {
