@@ -3,6 +3,7 @@ package agents
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"math"
@@ -61,6 +62,8 @@ func (o *output) result(format string) (r result) {
 		Response *string     `json:"response"`
 		Cost     json.Number `json:"total_cost_usd"`
 		IsError  bool        `json:"is_error"`
+		Subtype  string      `json:"subtype"` // with errors, in place of result
+		Errors   []string    `json:"errors"`
 		Error    *struct {
 			Message string `json:"message"`
 		} `json:"error"`
@@ -68,6 +71,8 @@ func (o *output) result(format string) (r result) {
 	switch err := json.Unmarshal(data, &report); {
 	case err == nil && format == claudeJSON && report.Result != nil:
 		return result{text: *report.Result, cost: cost(report.Cost), failed: report.IsError}
+	case err == nil && format == claudeJSON && report.IsError: // for example, its budget is spent
+		return result{text: cmp.Or(strings.Join(report.Errors, "\n"), report.Subtype), cost: cost(report.Cost), failed: true}
 	case err == nil && format == geminiJSON && report.Response != nil:
 		return result{text: *report.Response}
 	case err == nil && format == geminiJSON && report.Error != nil:
