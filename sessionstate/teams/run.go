@@ -266,8 +266,10 @@ func (t *tx) giveUp(m waitingMessage, state, why string) error {
 	if _, err := t.Exec(`UPDATE sessions SET seen = seen WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil { // locks the mailbox
 		return err
 	}
-	n, err := t.Exec(`UPDATE messages SET state = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`,
-		m.to.Tenant, m.to.ID, m.seq, state)
+	// Its receipt has the time at which it expired, or at which it became undeliverable.
+	n, err := t.Exec(`UPDATE messages SET state = ?4, expires = CASE WHEN expires > ?5 THEN ?5 ELSE expires END
+		WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`,
+		m.to.Tenant, m.to.ID, m.seq, state, t.now)
 	if err != nil || n == 0 {
 		return err
 	}

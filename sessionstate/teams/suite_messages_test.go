@@ -242,6 +242,16 @@ func receipts(b *bench) {
 	b.same(got(), []string(nil))
 	b.check(b.MarkSeen(b.Context(), taking))
 	b.same(got(), []string{"seen"})
+
+	b.write(from, to, "two")
+	b.pass(time.Minute)
+	_, err := b.EndByOperator(b.Context(), to)
+	b.check(err)
+	ended := b.now()
+	b.pass(time.Minute)
+	all, err := b.Store.Receipts(b.Context(), from)
+	b.check(err)
+	b.same([]any{len(all), all[0].State, all[0].At}, []any{1, "undeliverable", ended})
 }
 
 // A sender gets a notice of a message that will not arrive.
