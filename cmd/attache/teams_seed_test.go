@@ -116,6 +116,13 @@ func TestSendMessage(t *testing.T) {
 			tm.Errorf("got %v", got)
 		}
 	})
+	run("keeps_code_readable", func(tm *team) {
+		a, b := tm.join("a", "proj", "direct"), tm.join("b", "proj", "direct")
+		a.do("send_message", send(b.me(), "if a < b && c > d"))
+		if text, ahead, _ := b.call("read_messages", object{}); !strings.Contains(ahead+text, "if a < b && c > d") {
+			tm.Errorf("got %s", ahead+text)
+		}
+	})
 	run("blocks_cross_workspace_messaging", func(tm *team) {
 		a, b := tm.join("a", "proj", "direct"), tm.join("b", "proj2", "direct")
 		a.refused(generic, "send_message", send(b.me(), "hello"))

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -84,11 +85,14 @@ func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.Tool
 		if err != nil {
 			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: c.refusal(err)}}}, nil
 		}
-		text, err := json.MarshalIndent(out, "", "  ")
-		if err != nil {
+		var text strings.Builder
+		to := json.NewEncoder(&text)
+		to.SetIndent("", "  ")
+		to.SetEscapeHTML(false) // models read the text, which often contains code
+		if err := to.Encode(out); err != nil {
 			return nil, err
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, nil
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.TrimSpace(text.String())}}}, nil
 	}
 }
 
