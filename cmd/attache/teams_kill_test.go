@@ -138,6 +138,9 @@ func TestRunsEnd(t *testing.T) {
 		if got := m.messages(1); !strings.HasPrefix(got[0], "could not start: cannot start ") {
 			t.Errorf("the result is %q", got)
 		}
+		if out := m.do("send_message", object{"session_id": out["session_id"], "message": "x"}); out["reach"] != "none" {
+			t.Errorf("a message to an agent that cannot be resumed: %v", out)
+		}
 	})
 }
 

@@ -61,16 +61,19 @@ const (
 	reachCall   = "next_tool_call"
 	reachWake   = "wake"
 	reachResume = "resume"
+	reachNone   = "none"
 )
 
 // reach returns how a message will reach a session: with its next tool call, or earlier if attache can
-// wake it or restart its agent.
+// wake it or restart its agent. If its agent has ended and cannot be restarted, nothing reaches it.
 func (c *call) reach(s *store.Session) string {
 	switch {
 	case c.Launcher.CanResume(s):
 		return reachResume
 	case s.State == store.Idle && s.Wakes:
 		return reachWake
+	case s.State == store.Finished, s.State == store.Failed:
+		return reachNone
 	}
 	return reachCall
 }
