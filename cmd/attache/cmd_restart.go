@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
+	"github.com/attache-mcp/attache/cmd/attache/internal/teamserver"
 )
 
 // restartCommand restarts a running server under its client.
@@ -26,7 +27,9 @@ running. A server of several clients is restarted for all of them, and so are al
   attache restart --server git`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			may := func(r status.Report) bool { return r.Restart && (name == "" || r.Names(name)) }
+			may := func(r status.Report) bool {
+				return r.Restart && (name == "" && r.Server != teamserver.Name || r.Names(name))
+			}
 			running, err := status.Await(status.Dir(c.Process), may)
 			if err != nil {
 				return fmt.Errorf("what runs cannot be read: %w", err)

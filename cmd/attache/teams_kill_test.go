@@ -191,3 +191,18 @@ func TestClaimed(t *testing.T) {
 		}
 	}
 }
+
+// attache restart restarts the only server beside attache-teams without being told its name.
+func TestRestartBesideTeams(t *testing.T) {
+	t.Parallel()
+	tm := newTeam(t, "0s")
+	tm.join("parent", "proj", "direct").me()
+	tm.start("--session", "parent", "--", "echoserver").request("ping", "{}")
+	until(tm, "attache restart restarts echoserver", func() bool {
+		out := tm.attache("restart")
+		if strings.Contains(out, "attache-teams") {
+			t.Fatalf("got %s", out)
+		}
+		return strings.HasPrefix(out, "echoserver: process ")
+	})
+}
