@@ -3,6 +3,7 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,4 +112,15 @@ func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.S
 		t.Fatal(err)
 	}
 	return parent, agent
+}
+
+// The output of an agent that ran on another machine is not here, and was never here.
+func TestLogsOfAnotherMachine(t *testing.T) {
+	dir := t.TempDir()
+	db := openRegistry(t, dir, 0)
+	_, child := createAgent(t, db, db)
+	err := PrintLogs(t.Context(), cli.Process{StateDir: dir}, db, child.ID)
+	if err == nil || !strings.Contains(err.Error(), "it ran on another machine") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -77,8 +77,11 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 		out       io.Writer
 	}{{".out", p.Stdout}, {".err", p.Stderr}} {
 		f, err := os.Open(name + to.extension)
+		if errors.Is(err, fs.ErrNotExist) { // a shared registry has the agents of all machines
+			return fmt.Errorf("no output of %s is here: it ran on another machine or as another user, or was removed after seven days", s.ID)
+		}
 		if err != nil {
-			return fmt.Errorf("the agent's output is no longer available: %w", err)
+			return err
 		}
 		_, err = io.Copy(to.out, f)
 		if err := errors.Join(err, f.Close()); err != nil {
