@@ -25,11 +25,12 @@ const (
 type output struct {
 	file      *os.File
 	remaining int64
+	err       error // why bytes could not be written, nil if all were
 }
 
 func newOutput(path string) (*output, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	return &output{f, maxOutput}, err
+	return &output{file: f, remaining: maxOutput}, err
 }
 
 // Write implements io.Writer. It never fails, so that the agent can continue. It drops bytes that
@@ -37,6 +38,8 @@ func newOutput(path string) (*output, error) {
 func (o *output) Write(b []byte) (int, error) {
 	if n, err := o.file.Write(b[:min(int64(len(b)), o.remaining)]); err == nil {
 		o.remaining -= int64(n)
+	} else {
+		o.err = err
 	}
 	return len(b), nil
 }

@@ -5,6 +5,7 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -82,5 +83,27 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() != maxOutput || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
+	}
+}
+
+// If the output cannot be kept, the result says so: an agent may have written its answer there.
+func TestOutputIsLost(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	db := openRegistry(t, dir, 0)
+	parent, child := createAgent(t, db, db)
+	if err := os.MkdirAll(filepath.Join(dir, child.ID), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/full", filepath.Join(dir, child.ID, "run-1.out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := supervise(t, dir, child, Order{Argv: []string{"echo", "the answer"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output could not be kept: no space left on device)") {
+		t.Errorf("the parent was told %.200q", got)
 	}
 }

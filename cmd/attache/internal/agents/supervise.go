@@ -259,6 +259,9 @@ func (s *supervisor) ending(why string) store.Ending {
 	if r.cost != "" {
 		facts += ", " + r.cost + " USD"
 	}
+	if s.out.err != nil {
+		facts += ", its output could not be kept: " + cli.Reason(s.out.err).Error()
+	}
 	switch {
 	case why != "":
 		e.Report = fmt.Sprintf("%s, after %s (%s)", why, took, facts)
