@@ -97,6 +97,7 @@ func cost(n json.Number) string {
 type codexEvent struct {
 	Type     string `json:"type"`
 	ThreadID string `json:"thread_id"`
+	Message  string `json:"message"` // of an error
 	Item     struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
@@ -107,6 +108,7 @@ type codexEvent struct {
 }
 
 func codexResult(from io.Reader) (r result) {
+	var trouble string // Codex retries after most errors
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxOutput)
 	for lines.Scan() {
@@ -121,8 +123,11 @@ func codexResult(from io.Reader) (r result) {
 			r.text, r.failed = e.Error.Message, true
 		case e.Type == "turn.completed":
 			r.failed = false
+		case e.Type == "error":
+			trouble = e.Message
 		}
 	}
+	r.text = cmp.Or(r.text, trouble)
 	return r
 }
 

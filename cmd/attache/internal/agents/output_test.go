@@ -27,6 +27,8 @@ func TestResult(t *testing.T) {
 		{"gemini", geminiJSON, `{"response":"done","stats":{}}`, result{text: "done"}},
 		{"gemini, failed", geminiJSON, `{"error":{"message":"no key"}}`, result{text: "no key", failed: true}},
 		{"codex", codexJSONL, `{"type":"thread.started","thread_id":"t"}` + "\n" + `{"type":"item.completed","item":{"type":"agent_message","text":"done"}}` + "\n" + `{"type":"turn.completed"}`, result{text: "done"}},
+		{"codex, killed while it had no network", codexJSONL, `{"type":"turn.started"}` + "\n" + `{"type":"error","message":"Reconnecting... waiting for network"}`, result{text: "Reconnecting... waiting for network"}},
+		{"codex, after an error", codexJSONL, `{"type":"error","message":"Reconnecting... 1/5"}` + "\n" + `{"type":"item.completed","item":{"type":"agent_message","text":"done"}}`, result{text: "done"}},
 		{"codex, failed", codexJSONL, `{"type":"turn.failed","error":{"message":"no"}}`, result{text: "no", failed: true}},
 		{"text", "text", " done\xff\n", result{text: "done\ufffd"}},
 		{"nothing", claudeJSON, "", result{}},
