@@ -69,11 +69,13 @@ func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
 }
 
 // CanResume reports whether a message restarts the agent of a session: its run is over, its template
-// has a command to resume it, and its parent session is not over or does not matter.
+// has a command to resume it, for which everything is known, and its parent session is not over or does
+// not matter.
 func (l *Launcher) CanResume(s *teams.Session) bool {
 	agent := l.Settings().Agents[s.Agent]
 	over := s.State == teams.Finished || s.State == teams.Failed
-	return over && len(agent.Resume) > 0 && s.AgentSession != "" && (!s.ParentOver || agent.OnParentEnd == "keep")
+	known := s.AgentSession != "" || !slices.Contains(agent.Resume, config.SessionPlaceholder)
+	return over && len(agent.Resume) > 0 && known && (!s.ParentOver || agent.OnParentEnd == "keep")
 }
 
 // Secrets identify a run of a session: Key is its session key, and Token proves that the run owns it.

@@ -23,6 +23,7 @@ func TestCanResume(t *testing.T) {
 		"keeps":   {Resume: resume, OnParentEnd: "keep"},
 		"stops":   {Resume: resume, OnParentEnd: "stop"},
 		"once":    {OnParentEnd: "keep"},
+		"anew":    {Resume: []string{"again.sh", "{workspace}"}, OnParentEnd: "finish"},
 	}
 	l := &Launcher{Settings: func() *config.Settings { return settings }}
 	for _, test := range []struct {
@@ -33,6 +34,7 @@ func TestCanResume(t *testing.T) {
 		{"finished", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id"}, true},
 		{"failed", teams.Session{Agent: "resumes", State: teams.Failed, AgentSession: "id"}, true},
 		{"its program told no id", teams.Session{Agent: "resumes", State: teams.Finished}, false},
+		{"its program needs no id", teams.Session{Agent: "anew", State: teams.Finished}, true},
 		{"starts", teams.Session{Agent: "resumes", State: teams.Starting, AgentSession: "id"}, false},
 		{"works", teams.Session{Agent: "resumes", State: teams.Working, AgentSession: "id"}, false},
 		{"idle: a person has it open", teams.Session{Agent: "resumes", State: teams.Idle, AgentSession: "id"}, false},
