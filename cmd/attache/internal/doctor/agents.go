@@ -32,7 +32,7 @@ func (d *Doctor) agents() {
 
 func (d *Doctor) agent(key string, a config.Agent) {
 	workspace, _ := assembly.BaseContext(d.Process, d.Settings).Lookup("session.workspace.path")
-	if workspace.Empty() && strings.ContainsAny(a.Command[0], `/\`) && !filepath.IsAbs(a.Command[0]) {
+	if workspace.Empty() && inWorkspace(a.Command[0]) {
 		d.note("give --workspace to check it, or write its full path", "%s: its program %s is relative to the session's workspace, which is not known yet", key, a.Command[0])
 		return
 	}
@@ -41,6 +41,7 @@ func (d *Doctor) agent(key string, a config.Agent) {
 	if err != nil {
 		d.warn("install it, or correct the command", "%s cannot be started: %v", key, err)
 	}
+	d.resume(key, a, workspace.Value)
 	switch {
 	case a.Result != "claude-json":
 		d.note("bound it by the program's own settings if it has any, and keep time_limit short",
@@ -50,6 +51,26 @@ func (d *Doctor) agent(key string, a config.Agent) {
 	case err == nil:
 		d.ok("%s is started as %s", key, path)
 	}
+}
+
+// resume checks the command that resumes an agent. Codex says the id of its session in its output.
+func (d *Doctor) resume(key string, a config.Agent, workspace string) {
+	if a.Resume == nil {
+		return
+	}
+	_, err := child.Find(child.Options{Argv: a.Resume, Env: d.Env, Dir: workspace})
+	if err != nil && (workspace != "" || !inWorkspace(a.Resume[0])) {
+		d.warn("install it, or correct the command", "%s cannot be resumed: %v", key, err)
+	}
+	named := func(command []string) bool { return slices.Contains(command, config.SessionPlaceholder) }
+	if named(a.Resume) && !named(a.Command) && a.Result != "codex-jsonl" {
+		d.warn("put {session} into command, too, or take it out of resume", "%s cannot be resumed: its command does not say which session it is", key)
+	}
+}
+
+// inWorkspace reports whether a program is looked for in the workspace.
+func inWorkspace(program string) bool {
+	return strings.ContainsAny(program, `/\`) && !filepath.IsAbs(program)
 }
 
 // hasFlag reports whether a command has a flag, with its value in the same word or in the next.
