@@ -187,14 +187,16 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 		return
 	}
 	m.nextWake = now.Add(wakeEvery)
-	if mine { // other processes try seldom, because they only succeed if this one cannot wake the session
+	// Other processes try seldom, because they only succeed if this one cannot wake the session. For the
+	// same messages the session is woken more and more seldom.
+	if mine && m.newest.Load() != m.wokenFor {
 		m.nextWake = now.Add(wakeAfter)
 	}
 	count, fromParent, err := db.ClaimWake(ctx, m.me.Load().Ref, wakeAfter, wakeEvery)
 	if err != nil || count == 0 {
 		return
 	}
-	m.nextWake = now.Add(wakeEvery)
+	m.nextWake, m.wokenFor = now.Add(wakeEvery+time.Second), m.newest.Load() // the registry has noted a slightly later time
 	s.background(func(ctx context.Context) {
 		if err := wake(ctx, notice(count, fromParent)); err != nil {
 			s.o.Log.Info("the session could not be woken for its messages; its next tool result will carry them", "err", err)

@@ -40,6 +40,7 @@ type session struct {
 	renewed   time.Time // when this process renewed its lease
 	reported  time.Time // when this process last reported calls to the registry
 	nextWake  time.Time // when the session may be woken again
+	wokenFor  int64     // the number of the last message that it was woken for
 
 	mu        sync.Mutex
 	view      *sessionstate.Context // of the last call

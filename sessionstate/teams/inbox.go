@@ -228,11 +228,13 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 // ClaimWake returns the number of queued messages, and how many of them are from the parent, if
 // the caller must wake the session now. Otherwise it returns 0. A session must be woken if
 // messages have waited for longer than after, none of its processes has had a call for that
-// time, and nobody has woken it within every.
+// time, and nobody has woken it within every, or within half the time that the newest message has
+// waited: each time may cost a turn of the model, which need not read the messages.
 func (s *Store) ClaimWake(ctx context.Context, ref Ref, after, every time.Duration) (count int, fromParent int, err error) {
 	err = s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		count, fromParent = 0, 0
-		n, err := t.Exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0 AND (woken <= ?3 - ?4 OR woken > ?3 + ?4)
+		n, err := t.Exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0
+			AND (woken <= ?3 - ?4 AND 2 * (?3 - woken) >= ?3 - (SELECT max(created) FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued') OR woken > ?3 + ?4)
 			AND EXISTS (SELECT 1 FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 - ?5)
 			AND NOT EXISTS (SELECT 1 FROM attachments WHERE tenant = ?1 AND session = ?2 AND called > ?3 - ?5 AND called <= ?3 + ?5)`,
 			ref.Tenant, ref.ID, t.now, int64(every), int64(after))

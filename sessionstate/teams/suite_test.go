@@ -306,9 +306,27 @@ func wake(b *bench) {
 	b.same([]any{claim(), claim()}, []any{1, 0})
 	b.pass(30 * time.Second)
 	b.same(claim(), 1)
+	woken := 0 // for the same message again, more and more seldom
+	for range 24 * 60 {
+		b.pass(time.Minute)
+		woken += claim()
+	}
+	if woken < 5 || woken > 15 {
+		b.Errorf("woken %d times within a day", woken)
+	}
+	b.write(from, to, "two")
+	b.pass(30 * time.Second)
+	b.same(claim(), 2)
 	b.read(to)
 	b.pass(30 * time.Second)
 	b.same(claim(), 0)
+	b.write(from, to, "three")
+	b.pass(30 * time.Second)
+	b.same(claim(), 1)
+	b.pass(-time.Hour)
+	b.write(from, to, "four")
+	b.pass(30 * time.Second)
+	b.same(claim(), 2) // the clock was set back
 }
 
 // When the clock is set back, older leases are no longer valid, and limits do not last longer.
