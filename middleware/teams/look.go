@@ -188,7 +188,7 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 	}
 	m.nextWake = now.Add(wakeEvery)
 	// Other processes try seldom, because they only succeed if this one cannot wake the session. For the
-	// same messages the session is woken more and more seldom.
+	// same messages the session is woken at growing intervals.
 	if mine && m.newest.Load() != m.wokenFor {
 		m.nextWake = now.Add(wakeAfter)
 	}

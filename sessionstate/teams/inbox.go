@@ -182,7 +182,7 @@ func (t *tx) settle(ref Ref, m Message, o Outcome, by string) (int64, error) {
 		_, err := t.Exec(`UPDATE messages SET tries = tries - 1`+this, ref.Tenant, ref.ID, m.seq)
 		return 0, err
 	case o == Unread:
-		return 0, t.giveUp(waitingMessage{ref, m.seq, m.ID, m.From, m.Kind}, Undeliverable, "its agent did not read all of it")
+		return 0, t.giveUp(waitingMessage{ref, m.seq, m.ID, m.From, m.Kind}, Undeliverable, "its agent ended before it had read all of its messages")
 	case m.Cut:
 		_, err := t.Exec(`UPDATE messages SET announced = ?4, tries = 0`+this, ref.Tenant, ref.ID, m.seq, t.now)
 		return 0, err

@@ -23,7 +23,7 @@ const (
 	Carried       = "carried"       // its bytes were written to the client
 	Seen          = "seen"          // the client has sent a request after that
 	Expired       = "expired"       // nobody took it in time
-	Undeliverable = "undeliverable" // its session was ended
+	Undeliverable = "undeliverable" // its session was ended, or its agent did not start or did not read it
 )
 
 // A Relation is the relation of a sender to the receiver, according to the registry.

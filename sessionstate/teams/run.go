@@ -3,6 +3,8 @@ package teams
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
@@ -99,7 +101,8 @@ func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
 type Ending struct {
 	Failed bool
 	// NotStarted means that the agent's program did not start. The messages for it become
-	// undeliverable, because the next attempt would probably fail too.
+	// undeliverable: those for the first run at once, the others after two minutes, in which they
+	// start it again.
 	NotStarted bool
 	ExitStatus int
 	CostUSD    string // as reported by the agent's program
@@ -156,31 +159,46 @@ func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
 	if err := t.Row(`SELECT parent, workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent, &workspace); err != nil {
 		return false, err
 	}
+	again := false // the messages for the agent start it again
+	if e.NotStarted {
+		// Before the row of the workspace is locked: senders lock their own first.
+		if again, err = t.notStarted(r); err != nil {
+			return false, err
+		}
+	}
 	if _, err := t.Exec(`UPDATE sessions SET children = children - 1 WHERE tenant = ?1 AND id = ?2 AND children > 0`, r.Tenant, parent); err != nil {
 		return false, err
 	}
 	if _, err := t.Exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace); err != nil {
 		return false, err
 	}
-	if e.NotStarted {
-		if err := t.neverStarted(r); err != nil {
-			return false, err
-		}
+	if again {
+		return true, nil
 	}
 	err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
 	return err == nil, err
 }
 
-// neverStarted gives up the messages of a session whose agent did not start. If the agent has never
-// run, its program does not know the session, and cannot resume it.
-func (t *tx) neverStarted(r RunRef) error {
-	if r.Run == 1 {
-		if _, err := t.Exec(`UPDATE sessions SET agent_session = NULL WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID); err != nil {
-			return err
-		}
+// notStarted gives up the messages of a session whose agent did not start. Those for a later run stay
+// for startTries, and again reports that there are some: another process may be able to start the agent,
+// or this one in a moment. If the agent has never run, its program does not know the session, and cannot
+// resume it.
+func (t *tx) notStarted(r RunRef) (again bool, err error) {
+	until := int64(math.MaxInt64)
+	if r.Run > 1 {
+		until = t.now - int64(startTries)
+	} else if _, err := t.Exec(`UPDATE sessions SET agent_session = NULL WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID); err != nil {
+		return false, err
 	}
-	return t.giveUpAll(r.Ref, "its agent could not be started")
+	if err := t.giveUpAll(r.Ref, until, "its agent could not be started"); err != nil {
+		return false, err
+	}
+	err = t.Row(`SELECT queued > 0 FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&again)
+	return again, err
 }
+
+// startTries is how long a message starts an agent again that cannot be started.
+const startTries = 2 * time.Minute
 
 // End ends a descendant of the session by, with all descendants of that. Their queued messages
 // become undeliverable. Ending a session twice is no error. End returns the sessions that were
@@ -227,16 +245,16 @@ func (t *tx) endTree(root Ref) ([]string, error) {
 		return nil, err
 	}
 	for _, id := range ended {
-		if err := t.giveUpAll(Ref{root.Tenant, id}, "its session was ended"); err != nil {
+		if err := t.giveUpAll(Ref{root.Tenant, id}, math.MaxInt64, "its session was ended"); err != nil {
 			return nil, err
 		}
 	}
 	return ended, nil
 }
 
-// giveUpAll removes all messages from a mailbox and notifies their senders.
-func (t *tx) giveUpAll(of Ref, why string) error {
-	waiting, err := t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' ORDER BY seq`, of.Tenant, of.ID)
+// giveUpAll removes the messages that were sent until a time from a mailbox and notifies their senders.
+func (t *tx) giveUpAll(of Ref, until int64, why string) error {
+	waiting, err := t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 ORDER BY seq`, of.Tenant, of.ID, until)
 	for _, m := range waiting {
 		if err == nil {
 			err = t.giveUp(m, Undeliverable, why)

@@ -271,7 +271,12 @@ func notStarted(b *bench) {
 	run, err := b.BeginRun(b.Context(), child, teams.DefaultLimits(), "k", "token")
 	b.check(err)
 	fail(run)
-	b.same([]any{run, b.session(child).Queued, b.session(child).AgentSession, b.read(parent)}, []any{2, 0, "id", []string{"done", "could not start"}})
+	b.same([]any{b.session(child).Queued, b.read(parent)}, []any{1, []string{"done"}}) // it is tried again for a while
+	b.pass(2 * time.Minute)
+	run, err = b.BeginRun(b.Context(), child, teams.DefaultLimits(), "k", "token")
+	b.check(err)
+	fail(run)
+	b.same([]any{run, b.session(child).Queued, b.session(child).AgentSession, b.read(parent)}, []any{3, 0, "id", []string{"could not start"}})
 	if got := b.read(peer); len(got) != 1 || !strings.HasSuffix(got[0], " did not arrive: its agent could not be started") {
 		b.Errorf("the sender got %q", got)
 	}

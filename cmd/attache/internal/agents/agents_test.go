@@ -122,7 +122,7 @@ func TestLogsOfAnotherMachine(t *testing.T) {
 	db := openRegistry(t, dir, 0)
 	_, child := createAgent(t, db, db)
 	err := PrintLogs(t.Context(), cli.Process{StateDir: dir}, db, child.ID)
-	if err == nil || !strings.Contains(err.Error(), "it ran on another machine") {
+	if err == nil || !strings.Contains(err.Error(), "was on another machine") {
 		t.Errorf("got %v", err)
 	}
 }

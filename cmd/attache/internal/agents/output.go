@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -66,7 +67,7 @@ func (o *output) result(format string) (r result) {
 		Cost     json.Number `json:"total_cost_usd"`
 		IsError  bool        `json:"is_error"`
 		Subtype  string      `json:"subtype"` // with errors, in place of result
-		Errors   []string    `json:"errors"`
+		Errors   []any       `json:"errors"`
 		Error    *struct {
 			Message string `json:"message"`
 		} `json:"error"`
@@ -74,8 +75,12 @@ func (o *output) result(format string) (r result) {
 	switch err := json.Unmarshal(data, &report); {
 	case err == nil && format == claudeJSON && report.Result != nil:
 		return result{text: *report.Result, cost: cost(report.Cost), failed: report.IsError}
-	case err == nil && format == claudeJSON && report.IsError: // for example, its budget is spent
-		return result{text: cmp.Or(strings.Join(report.Errors, "\n"), report.Subtype), cost: cost(report.Cost), failed: true}
+	case err == nil && format == claudeJSON && (report.IsError || strings.HasPrefix(report.Subtype, "error")): // for example, its budget is spent
+		var texts []string
+		for _, e := range report.Errors {
+			texts = append(texts, fmt.Sprint(e))
+		}
+		return result{text: cmp.Or(strings.Join(texts, "\n"), report.Subtype), cost: cost(report.Cost), failed: true}
 	case err == nil && format == geminiJSON && report.Response != nil:
 		return result{text: *report.Response}
 	case err == nil && format == geminiJSON && report.Error != nil:
@@ -122,7 +127,7 @@ func codexResult(from io.Reader) (r result) {
 		case e.Type == "turn.failed":
 			r.text, r.failed = e.Error.Message, true
 		case e.Type == "turn.completed":
-			r.failed = false
+			r.failed, trouble = false, ""
 		case e.Type == "error":
 			trouble = e.Message
 		}

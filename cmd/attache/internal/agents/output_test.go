@@ -20,6 +20,7 @@ func TestResult(t *testing.T) {
 		{"claude, next to nothing", claudeJSON, `{"result":"done","total_cost_usd":0.000047999999999999994}`, result{text: "done", cost: "0.000048"}},
 		{"claude, failed", claudeJSON, `{"result":"no","is_error":true}`, result{text: "no", failed: true}},
 		{"claude, out of budget", claudeJSON, `{"subtype":"error_max_budget_usd","errors":["Reached maximum budget ($2)"],"is_error":true,"total_cost_usd":2.5}`, result{text: "Reached maximum budget ($2)", cost: "2.5", failed: true}},
+		{"claude, older", claudeJSON, `{"subtype":"error_during_execution","is_error":false,"total_cost_usd":0.1,"errors":[{"code":1}]}`, result{text: "map[code:1]", cost: "0.1", failed: true}},
 		{"claude, two errors", claudeJSON, `{"type":"result","is_error":true,"errors":["one","two"]}`, result{text: "one\ntwo", failed: true}},
 		{"claude, failed without a reason", claudeJSON, `{"subtype":"error_during_execution","is_error":true,"total_cost_usd":0.1}`, result{text: "error_during_execution", cost: "0.1", failed: true}},
 		{"claude, other JSON", claudeJSON, `{"answer":42}`, result{text: `{"answer":42}`}},

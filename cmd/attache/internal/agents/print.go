@@ -78,7 +78,7 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 	}{{".out", p.Stdout}, {".err", p.Stderr}} {
 		f, err := os.Open(name + to.extension)
 		if errors.Is(err, fs.ErrNotExist) { // a shared registry has the agents of all machines
-			return fmt.Errorf("no output of %s is here: it ran on another machine or as another user, or was removed after seven days", s.ID)
+			return fmt.Errorf("the output of the last run of %s is not here: the run did not start, was on another machine or by another user, or its output was removed after seven days", s.ID)
 		}
 		if err != nil {
 			return err

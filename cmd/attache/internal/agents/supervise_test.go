@@ -100,7 +100,7 @@ func TestUnread(t *testing.T) {
 	if err := supervise(t, dir, child, Order{Argv: []string{"true"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := onlyMessage(t, db, peer); !strings.HasSuffix(got, " did not arrive: its agent did not read all of it") {
+	if got := onlyMessage(t, db, peer); !strings.HasSuffix(got, " did not arrive: its agent ended before it had read all of its messages") {
 		t.Errorf("the sender was told %q", got)
 	}
 	if again, err := db.Resumable(t.Context(), "", "w"); err != nil || len(again) > 0 {

@@ -64,7 +64,7 @@ func (d *Doctor) resume(key string, a config.Agent, workspace string) {
 	}
 	named := func(command []string) bool { return slices.Contains(command, config.SessionPlaceholder) }
 	if named(a.Resume) && !named(a.Command) && a.Result != "codex-jsonl" {
-		d.warn("put {session} into command, too, or take it out of resume", "%s cannot be resumed: its command does not say which session it is", key)
+		d.warn("put {session} into command, too, or take it out of resume", "%s cannot be resumed: attache does not know the id of its session, because command has no {session}", key)
 	}
 }
 
