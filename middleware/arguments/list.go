@@ -126,7 +126,7 @@ func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
 	case r.Schema == Keep:
 		return false
 	case r.Mode == Fill:
-		return p.accepts&r.valueKinds() != 0 && e.hasValue(p, t)
+		return e.hasValue(p, t)
 	case r.Mode == Pin && !p.parentsRequired && !p.parentsMinimal:
 		// The edited schema would allow a call without the object around the argument.
 		// The pin would add that object to the call, without the other members that it
@@ -149,12 +149,13 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 // hasValue reports whether a fill rule has a value for this session that the argument accepts,
 // or may have one when a call arrives and the argument accepts any value.
 func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
+	acceptsAny := p.acceptsAny() && p.limit == nil
 	if p.rule.Value.UsesArguments() {
-		return p.limit == nil
+		return acceptsAny
 	}
 	v := p.rule.sessionValue(e.inputs(t))
 	if v.empty() {
-		return p.rule.fact == workspacePath && e.c.canAsk(e.call) && p.limit == nil
+		return p.rule.fact == workspacePath && e.c.canAsk(e.call) && acceptsAny
 	}
 	return p.misfit(&v) == ""
 }

@@ -84,8 +84,9 @@ type place struct {
 	parentsRequired bool   // the objects around it are required too
 	parentsMinimal  bool   // the objects around it require nothing else, so attache may add them
 	accepts         kinds
-	limit           *limit  // on strings; nil if there is none
-	verdict         Verdict // of a rule with PathOnly
+	listed          wire.Value // the property, if it lists values in enum or const and the rule may fill one of them
+	limit           *limit     // on strings; nil if there is none
+	verdict         Verdict    // of a rule with PathOnly
 }
 
 // A state reports whether a schema has an argument.
@@ -135,6 +136,9 @@ func (r *rule) place(t *middleware.Tool) place {
 		if l := newLimit(at, true); l.restricts() {
 			p.limit = &l
 		}
+	}
+	if r.Mode == Fill && !r.PathOnly && lists(at, true) {
+		p.listed = at
 	}
 	if r.PathOnly {
 		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
@@ -215,7 +219,7 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 		return "the tool's schema has " + p.why + " around the argument, which attache does not follow"
 	case !p.parentsMinimal && !p.rule.hasParent(args):
 		return "the call lacks the object around the argument, which by the tool's schema requires more"
-	case p.accepts&p.rule.valueKinds() == 0:
+	case !p.acceptsAny() && !p.listed.Exists():
 		return textOtherType
 	case p.rule.PathOnly:
 		why = p.notWorkspace(v)
@@ -228,10 +232,14 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 
 // misfit returns why the argument does not accept a value, "" if it does.
 func (p *place) misfit(v *value) string {
-	if !p.accepts.has(v) {
+	switch {
+	case p.listed.Exists() && listed(p.listed, v, true):
+		return ""
+	case !p.accepts.has(v) && p.listed.Exists():
+		return "the value is none of those that the argument's schema lists"
+	case !p.accepts.has(v):
 		return textOtherType
-	}
-	if p.limit == nil {
+	case p.limit == nil:
 		return ""
 	}
 	text, ok := v.text()
@@ -244,6 +252,10 @@ func (p *place) misfit(v *value) string {
 	}
 	return p.limit.misfit
 }
+
+// acceptsAny reports whether the argument accepts values of a type that the rule's value may have,
+// apart from values that its schema lists and limits on strings.
+func (p *place) acceptsAny() bool { return p.accepts&p.rule.valueKinds() != 0 }
 
 // notWorkspace returns why a rule with PathOnly does not fill, "" if it does.
 func (p *place) notWorkspace(v *value) string {
@@ -313,8 +325,7 @@ func (k kinds) has(v *value) bool {
 }
 
 // acceptedKinds returns the kinds of values that a property accepts, apart from limits on
-// strings. A property with an enum accepts none, because attache does not choose among fixed
-// values. Alternatives are followed only if outer is set, for schemas such as "string or null".
+// strings. A property with an enum accepts none; see listed. Alternatives are followed only if outer is set, for schemas such as "string or null".
 func acceptedKinds(property wire.Value, outer bool) kinds {
 	if string(property.Raw) == "true" {
 		return anyKind

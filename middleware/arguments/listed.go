@@ -1,0 +1,87 @@
+package arguments
+
+import "github.com/attache-mcp/attache/proxy/wire"
+
+// lists reports whether a schema lists values of the argument in enum or const, also in an
+// alternative.
+func lists(property wire.Value, outer bool) bool {
+	for m := range property.Members() {
+		switch m.Key.Text() {
+		case "enum", "const":
+			return true
+		case "anyOf", "oneOf":
+			for e := range m.Value.Elements() {
+				if outer && lists(e, false) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// listed reports whether a property lists a value in enum or const and allows it. Like
+// acceptedKinds, it follows alternatives only if outer is set.
+func listed(property wire.Value, v *value, outer bool) bool {
+	found := false
+	for m := range property.Members() {
+		holds := true
+		switch key := m.Key.Text(); key {
+		case "enum":
+			holds = containsValue(m.Value, v)
+			found = true
+		case "const":
+			holds = v.sameAs(m.Value)
+			found = true
+		case "anyOf", "oneOf":
+			holds = outer && listedByOne(m.Value, v, key == "oneOf")
+			found = true
+		case "type":
+			holds = typesOf(property).has(v)
+		case "not", "if", "allOf", "$ref", "$dynamicRef", "$recursiveRef", "pattern", "minLength", "maxLength", "format":
+			holds = false // not followed
+		}
+		if !holds {
+			return false
+		}
+	}
+	return found
+}
+
+// listedByOne reports whether an alternative lists the value and, with oneOf, no other
+// alternative may allow it.
+func listedByOne(alternatives wire.Value, v *value, oneOf bool) bool {
+	n := 0
+	for e := range alternatives.Elements() {
+		switch {
+		case listed(e, v, false):
+			n++
+		case oneOf && mayAllow(e, v):
+			return false
+		}
+	}
+	return n == 1 || n > 1 && !oneOf
+}
+
+// mayAllow reports whether a schema may allow a value, by its type, enum and const.
+func mayAllow(schema wire.Value, v *value) bool {
+	list, only := schema.Get("enum"), schema.Get("const")
+	return typesOf(schema).has(v) && (!list.Exists() || containsValue(list, v)) && (!only.Exists() || v.sameAs(only))
+}
+
+func containsValue(array wire.Value, v *value) bool {
+	for e := range array.Elements() {
+		if v.sameAs(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameAs is like equals, but strings may be escaped differently.
+func (v *value) sameAs(other wire.Value) bool {
+	if text, ok := v.text(); ok {
+		return other.Equals(text)
+	}
+	return v.equals(other)
+}
