@@ -115,17 +115,24 @@ func (l *limit) refuses(text string) (why string) {
 	return ""
 }
 
-// Misfit returns why the argument of a tool does not accept the value of a fill rule in a
-// session. It returns "" if it does, if the value depends on the call, or if the rule does not
-// fill.
+// Misfit returns why the argument of a tool does not accept the value of a rule in a session. It
+// returns "" if it does, if the value depends on the call or is unknown, or if the rule forbids. A
+// pin does not fit only if attache is sure of it.
 func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server string) string {
 	c := newRule(r)
-	if c.Mode != Fill || c.Value.UsesArguments() {
+	if c.Mode == Forbid || c.Value.UsesArguments() {
 		return ""
 	}
 	v := c.sessionValue(&expression.Inputs{Context: view, Tool: t.Name, Annotations: t.Annotations, Server: server})
-	if p := c.place(t); p.state == present && !v.empty() {
+	switch p := c.place(t); {
+	case p.state != present || v.empty():
+		return ""
+	case c.Mode == Fill:
 		return p.misfit(&v)
+	case !typesOf(p.property).has(&v):
+		return textOtherType
+	case !mayAllow(p.property, &v):
+		return textNotListed
 	}
 	return ""
 }

@@ -84,7 +84,8 @@ type place struct {
 	parentsRequired bool   // the objects around it are required too
 	parentsMinimal  bool   // the objects around it require nothing else, so attache may add them
 	accepts         kinds
-	listed          wire.Value // the property, if it lists values in enum or const and the rule may fill one of them
+	property        wire.Value // the schema of the argument
+	lists           bool       // the property lists values in enum or const, and the rule may fill one of them
 	limit           *limit     // on strings; nil if there is none
 	verdict         Verdict    // of a rule with PathOnly
 }
@@ -137,9 +138,7 @@ func (r *rule) place(t *middleware.Tool) place {
 			p.limit = &l
 		}
 	}
-	if r.Mode == Fill && !r.PathOnly && lists(at, true) {
-		p.listed = at
-	}
+	p.property, p.lists = at, r.Mode == Fill && !r.PathOnly && lists(at, true)
 	if r.PathOnly {
 		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
 	}
@@ -205,7 +204,10 @@ func containsOnly(array wire.Value, text string) bool {
 	return true
 }
 
-const textOtherType = "the argument does not take any value of that type"
+const (
+	textOtherType = "the argument does not take any value of that type"
+	textNotListed = "the value is none of those that the argument's schema lists"
+)
 
 // unfillable returns why the rule does not fill a call with these arguments, "" if it does.
 // A call that is valid without the argument must stay valid with it.
@@ -219,7 +221,7 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 		return "the tool's schema has " + p.why + " around the argument, which attache does not follow"
 	case !p.parentsMinimal && !p.rule.hasParent(args):
 		return "the call lacks the object around the argument, which by the tool's schema requires more"
-	case !p.acceptsAny() && !p.listed.Exists():
+	case !p.acceptsAny() && !p.lists:
 		return textOtherType
 	case p.rule.PathOnly:
 		why = p.notWorkspace(v)
@@ -233,10 +235,10 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 // misfit returns why the argument does not accept a value, "" if it does.
 func (p *place) misfit(v *value) string {
 	switch {
-	case p.listed.Exists() && listed(p.listed, v, true):
+	case p.lists && listed(p.property, v, true):
 		return ""
-	case !p.accepts.has(v) && p.listed.Exists():
-		return "the value is none of those that the argument's schema lists"
+	case !p.accepts.has(v) && p.lists:
+		return textNotListed
 	case !p.accepts.has(v):
 		return textOtherType
 	case p.limit == nil:

@@ -38,7 +38,7 @@ type argumentGroup struct {
 	Mode  string `json:"mode,omitempty"`
 	Value string `json:"value,omitempty"`
 	// Misfit is the reason why the argument does not accept the current value, so that calls are not
-	// filled.
+	// filled, or are pinned to what the server refuses.
 	Misfit string `json:"misfit,omitempty"`
 
 	suggest nameClass
@@ -348,6 +348,8 @@ func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
 		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Mode == string(arguments.Forbid):
 		d.ok("%s is forbidden by %s", what, rule)
+	case g.Misfit != "" && g.Mode == string(arguments.Pin):
+		d.warn("write a rule for the other tools alone, or with a value that it takes", "%s is pinned by %s to %s, so the server may refuse every call: %s", what, rule, g.Value, g.Misfit)
 	case g.Misfit != "":
 		d.warn("write a rule for the other tools alone, or with a value that it takes", "%s is not filled by %s from %s: %s", what, rule, g.Value, g.Misfit)
 	case g.Value == workspaceValue && !g.Path && g.Words != "":
