@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware/arguments"
 	toolglob "github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/middleware/rewrite"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // examineNames reports rules that name no tool of the server, and names that look misspelled: a rule that
@@ -76,6 +78,41 @@ func (d *Doctor) misspelled(rule string, patterns, names []string) (found bool) 
 func matches(patterns []string, name string) bool {
 	ok, err := toolglob.Match(patterns, name)
 	return ok || err != nil
+}
+
+// rulesFor returns the rules that may act on an argument, those that take precedence first: pins and forbids
+// before fills, then by their order. It leaves out those behind a rule without a condition.
+func rulesFor(a *toolArgument, rules []arguments.Rule) (found []*arguments.Rule) {
+	for _, enforcing := range []bool{true, false} {
+		for i := range rules {
+			r := &rules[i]
+			enforces := r.Mode == arguments.Pin || r.Mode == arguments.Forbid
+			if applies, err := toolglob.Match(r.Tools, a.tool); enforces != enforcing || err != nil || !applies || !slices.Equal(r.Argument, a.path) {
+				continue
+			}
+			if found = append(found, r); r.When == nil {
+				return found
+			}
+		}
+	}
+	return found
+}
+
+// actingRule returns the first rule whose condition is true in this session or may be true for some calls.
+// If there is none, it returns the first one, and nil without rules.
+func actingRule(rules []*arguments.Rule, in *expression.Inputs) *arguments.Rule {
+	for _, r := range rules {
+		if r.When == nil || r.When.UsesArguments() {
+			return r
+		}
+		if holds, err := r.When.Holds(in); holds || err != nil {
+			return r
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	return rules[0]
 }
 
 // placed returns the name of a rule with its place in a file.

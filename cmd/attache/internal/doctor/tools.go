@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/arguments"
-	toolglob "github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // An argumentGroup is an argument that several tools have in the same form, with what attache does with it.
@@ -33,10 +33,11 @@ type argumentGroup struct {
 	Path  bool   `json:"path,omitempty"`
 	Why   string `json:"why,omitempty"`
 	Words string `json:"words,omitempty"`
-	// Rule is the rule that applies, Mode its mode, and Value its value.
+	// Rule is the rule that applies, Mode its mode, Value its value, and When its condition.
 	Rule  string `json:"rule,omitempty"`
 	Mode  string `json:"mode,omitempty"`
 	Value string `json:"value,omitempty"`
+	When  string `json:"when,omitempty"`
 	// Misfit is the reason why the argument does not accept the current value, so that calls are not
 	// filled, or are pinned to what the server refuses.
 	Misfit string `json:"misfit,omitempty"`
@@ -95,13 +96,15 @@ func classOf(name string, v arguments.Verdict) (nameClass, bool) {
 const workspaceValue = "session.workspace.path"
 
 type toolArgument struct {
-	tool     string
-	path     []string
-	text     bool // it accepts a string; rules are suggested only for such arguments
-	verdict  arguments.Verdict
-	optional bool
-	schema   []byte // the schema of the tool
-	misfit   string // why it does not accept the value of its rule
+	tool        string
+	path        []string
+	text        bool // it accepts a string; rules are suggested only for such arguments
+	verdict     arguments.Verdict
+	optional    bool
+	schema      []byte          // the schema of the tool
+	annotations []byte          // of the tool
+	rule        *arguments.Rule // that acts on it; see actingRule
+	misfit      string          // why it does not accept the value of its rule
 }
 
 const maxArgumentDepth = 4
@@ -121,9 +124,10 @@ func toolArguments(list []byte) []toolArgument {
 				at := append(slices.Clone(path), m.Key.Text())
 				all = append(all, toolArgument{
 					tool: tool, path: at, text: admitsText(m.Value),
-					verdict:  arguments.Judge(tool, entry.Get("inputSchema").Raw, at...),
-					optional: !slices.Contains(required, m.Key.Text()),
-					schema:   entry.Get("inputSchema").Raw,
+					verdict:     arguments.Judge(tool, entry.Get("inputSchema").Raw, at...),
+					optional:    !slices.Contains(required, m.Key.Text()),
+					schema:      entry.Get("inputSchema").Raw,
+					annotations: middleware.AnnotationsOf(entry),
 				})
 				walk(m.Value, at)
 			}
@@ -164,11 +168,11 @@ func repeated(names []string) string {
 
 // groupArguments groups the arguments that a rule sets or that have a class, by name and rule. It sorts the
 // groups by name.
-func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup {
+func groupArguments(all []toolArgument) []argumentGroup {
 	byKey := map[string]*argumentGroup{}
 	for _, a := range all {
 		class, ok := classOf(a.path[len(a.path)-1], a.verdict)
-		r := ruleFor(a, rules)
+		r := a.rule
 		if r == nil && (!ok || !a.text) {
 			continue
 		}
@@ -183,6 +187,9 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 			g.Rule, g.Mode = cmp.Or(r.Name, builtInRule), cmp.Or(string(r.Mode), "fill")
 			if r.Value != nil {
 				g.Value = r.Value.String()
+			}
+			if r.When != nil {
+				g.When = r.When.String()
 			}
 			g.Misfit = a.misfit
 		}
@@ -206,16 +213,6 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 
 // builtInRule is the name of the rule that applies without a configuration.
 const builtInRule = "the built-in rule"
-
-// ruleFor returns the first rule for an argument, or nil.
-func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
-	for i, r := range rules {
-		if applies, err := toolglob.Match(r.Tools, a.tool); err == nil && applies && slices.Equal(r.Argument, a.path) {
-			return &rules[i]
-		}
-	}
-	return nil
-}
 
 func withArticle(kind string) string {
 	if strings.HasPrefix(kind, "o") {
@@ -309,20 +306,25 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	d.check = "arguments"
 	rules := assembly.ArgumentRules(d.Settings)
 	all := toolArguments(list)
+	used := map[string]bool{} // names of rules
+	view := d.identified(conn.Context())
 	for i := range all {
 		a := &all[i]
-		if r := ruleFor(*a, rules); r != nil {
-			a.misfit = r.Misfit(&middleware.Tool{Name: a.tool, InputSchema: a.schema}, d.identified(conn.Context()), d.Settings.Server.Name)
+		candidates := rulesFor(a, rules)
+		for _, r := range candidates {
+			used[r.Name] = true
+		}
+		if a.rule = actingRule(candidates, &expression.Inputs{Context: view, Tool: a.tool, Annotations: a.annotations, Server: d.Settings.Server.Name}); a.rule != nil {
+			a.misfit = a.rule.Misfit(&middleware.Tool{Name: a.tool, InputSchema: a.schema, Annotations: a.annotations}, view, d.Settings.Server.Name)
 		}
 	}
-	groups := groupArguments(all, rules)
+	groups := groupArguments(all)
 	d.Arguments = groups
 	for _, g := range groups {
 		d.reportArgument(g, conn, len(names))
 	}
 	for _, r := range rules {
-		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.Rule == r.Name })
-		if !acts && r.Name != "" && d.Settings.Arguments != nil {
+		if !used[r.Name] && r.Name != "" && d.Settings.Arguments != nil {
 			d.note("nothing, if it is for another server, or an earlier rule applies; or correct its tools or argument",
 				"%s (argument %s) sets no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
 		}
@@ -336,6 +338,9 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 // reportArgument reports what attache does with an argument. all is the number of tools.
 func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
 	what, rule := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all)), d.placed(g.Rule)
+	if g.When != "" {
+		rule += " when " + g.When
+	}
 	switch {
 	case g.Rule == "" && g.Path:
 		d.note("look at the rules below, and paste those that are right for you", "%s is not filled; %s", what, g.reason())

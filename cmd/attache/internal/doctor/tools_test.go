@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 func TestLooksLike(t *testing.T) {
@@ -62,11 +63,16 @@ const doctorTools = `[
 		"projectId":{"type":"integer"},"project":{"type":"string"},"title":{"type":"string"},"options":{"type":"object","properties":{"cwd":{"type":"string","description":"Working directory"}}}},"required":["owner"]}}]`
 
 func TestGroupArguments(t *testing.T) {
-	groups := groupArguments(toolArguments([]byte(doctorTools)), []arguments.Rule{
+	all := toolArguments([]byte(doctorTools))
+	rules := []arguments.Rule{
 		{Name: "arguments[0]", Tools: []string{"git_*"}, Argument: []string{"repo_path"}, Mode: arguments.Pin},
 		{Name: "arguments[1]", Tools: []string{"*"}, Argument: []string{"title"}, Mode: arguments.Forbid},
 		{Name: "arguments[2]", Tools: []string{"none"}, Argument: []string{"owner"}},
-	})
+	}
+	for i := range all {
+		all[i].rule = actingRule(rulesFor(&all[i], rules), &expression.Inputs{})
+	}
+	groups := groupArguments(all)
 	var got []string
 	for _, g := range groups {
 		got = append(got, strings.Join([]string{g.Argument, g.Kind, g.Rule, g.Mode, strings.Join(g.Tools, "+")}, " "))
