@@ -72,8 +72,12 @@ func checkArgument(all []arguments.Rule, r *arguments.Rule) error {
 		if &all[i] == r {
 			break
 		}
-		if covers(&all[i], r) && (!precedes(r, &all[i]) || covers(r, &all[i])) {
+		switch {
+		case !covers(&all[i], r):
+		case !precedes(r, &all[i]):
 			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: put the rule for fewer tools first, or remove one of the two", all[i].Name)
+		case covers(r, &all[i]):
+			return fmt.Errorf("applies in place of %s, which is about the same argument of the same tools: mode %s comes before mode fill: remove one of the two", all[i].Name, r.Mode)
 		}
 	}
 	return nil
