@@ -45,7 +45,7 @@ type Catalog struct {
 	next        []byte // the cursor of the next page of the list; nil if there is none
 	cut         bool   // a tool of the list did not fit
 	initialized bool   // the legacy server may be asked: see ready
-	answered    bool   // the server has answered server/discover or tools/list
+	answered    bool   // the server has answered initialize, server/discover or tools/list
 	ask         *listing
 	retried     bool // the server ended while attache asked, so attache asks once more
 }
@@ -59,8 +59,8 @@ const (
 )
 
 // ListTimeout bounds the time for which attache itself asks the server for its tools.
-// StartTimeout applies instead if the server has not answered anything yet: without a
-// handshake a call may be the first message, and servers under npx take seconds to start.
+// StartTimeout applies instead if the server has not answered anything yet: a call may be the first
+// message, or come without a wait for the handshake, and servers under npx take seconds to start.
 const (
 	ListTimeout  = 2 * time.Second
 	StartTimeout = time.Minute
@@ -95,7 +95,7 @@ func (c *Catalog) wrap(next Handler) Handler {
 				c.learn(at, reply, true)
 				return nil
 			})
-		case m.MethodIs("server/discover"):
+		case m.MethodIs("server/discover"), m.MethodIs("initialize"):
 			CallFrom(ctx).OnReply(func(context.Context, *wire.Message) error {
 				c.noteAnswer()
 				return nil
@@ -259,7 +259,7 @@ func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 		return l.ready
 	}
 	limit := ListTimeout
-	if !c.initialized && !c.answered {
+	if !c.answered {
 		limit = StartTimeout
 	}
 	l = &listing{ready: make(chan struct{}), call: call, until: time.Now().Add(limit)}
