@@ -48,21 +48,23 @@ func compileError(src string, issues []*common.Error) *Error {
 	})
 	e := &Error{Line: max(1, first.Location.Line()), Column: max(1, first.Location.Column()+1), Problem: strings.TrimSpace(first.Message)}
 	e.Problem = strings.ReplaceAll(e.Problem, " (in container '')", "")
-	e.Remedy = remedy(e.Problem, before(src, e.Line, e.Column))
+	before, after := around(src, e.Line, e.Column)
+	e.Remedy = remedy(e.Problem, before, after)
 	return e
 }
 
-// before returns the part of a line of src before column.
-func before(src string, line, column int) string {
+// around returns the parts of a line of src before column and from it on.
+func around(src string, line, column int) (before, after string) {
 	lines := strings.Split(src, "\n")
 	if line > len(lines) {
-		return src
+		return src, ""
 	}
 	text := []rune(lines[line-1])
-	return string(text[:min(len(text), column-1)])
+	at := min(len(text), column-1)
+	return string(text[:at]), string(text[at:])
 }
 
-func remedy(problem, before string) string {
+func remedy(problem, before, after string) string {
 	switch {
 	case strings.HasPrefix(problem, "undefined field"):
 		object := before[strings.LastIndexFunc(before, endsPath)+1:]
@@ -71,7 +73,7 @@ func remedy(problem, before string) string {
 		}
 		return vocabulary
 	case strings.HasPrefix(problem, "undeclared reference"):
-		return vocabulary
+		return undeclared(before, after)
 	case strings.Contains(problem, typePrefix):
 		return compareField(problem)
 	case strings.Contains(problem, "no matching overload"):
@@ -82,6 +84,18 @@ func remedy(problem, before string) string {
 		return `write CEL: equal is ==, and is &&, or is ||; a text stands in quotes within those of YAML, as in '"acme"'`
 	}
 	return "see the package documentation of expressions, and https://cel.dev for the language"
+}
+
+// undeclared returns the remedy for an unknown name.
+func undeclared(before, after string) string {
+	if strings.HasPrefix(after, "(") {
+		return "only the standard functions of CEL are known, such as contains, startsWith, endsWith, matches and size"
+	}
+	argument := before[strings.LastIndexByte(before, ' ')+1:]
+	if start, ok := strings.CutSuffix(argument, "-"); ok && strings.Contains(start, "arguments.") {
+		return `a name with a dash stands in brackets, as in arguments["resource-group"]`
+	}
+	return vocabulary
 }
 
 func endsPath(r rune) bool { return r != '.' && r != '_' && (r >= 0x80 || !isLetter(byte(r))) }
