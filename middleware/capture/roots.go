@@ -74,6 +74,38 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	return done, true
 }
 
+// AskingLayer returns the layer for rules that read the workspace of every call. A call of a session
+// without one waits until the client has been asked for its roots.
+func (c *Conn) AskingLayer() middleware.Layer {
+	l := c.Layer()
+	l.Wrap = func(next middleware.Handler) middleware.Handler { return c.wrap(c.askFirst(next)) }
+	return l
+}
+
+func (c *Conn) askFirst(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		call := middleware.CallFrom(ctx)
+		if m.From != wire.Client || m.Kind() != wire.Request || !m.MethodIs("tools/call") || !sessionstate.ContextOf(call).Workspace.Empty() {
+			return next(ctx, m)
+		}
+		ready, ok := c.AskWorkspace(call)
+		if !ok {
+			return next(ctx, m)
+		}
+		refreshed := func(ctx context.Context, m *wire.Message) error {
+			c.Refresh(middleware.CallFrom(ctx))
+			return next(ctx, m)
+		}
+		select {
+		case <-ready:
+			return refreshed(ctx, m)
+		default:
+			call.Suspend(m, ready, 2*RootsTimeout, refreshed)
+			return nil
+		}
+	}
+}
+
 // rootsLate records that the client did not answer a request in time, and lets a later call ask again.
 // asked is the channel of the request.
 func (c *Conn) rootsLate(asked chan struct{}) {

@@ -255,6 +255,9 @@ func (p *Program) Identified(c *sessionstate.Context) error {
 // that use the principal.
 func (p *Program) UsesSession() bool { return p.usesAny(usesSession | usesPrincipal) }
 
+// UsesWorkspace reports whether the result can depend on the path of the workspace.
+func (p *Program) UsesWorkspace() bool { return p.usesAny(usesWorkspace) }
+
 func (p *Program) usesAny(inputs uses) bool { return p != nil && p.uses&inputs != 0 }
 
 // uses is a set of inputs.
@@ -268,6 +271,7 @@ const (
 	usesArguments
 	usesServer
 	readsPrincipal
+	usesWorkspace
 )
 
 // usesOf returns the inputs that a program uses if it reads path.
@@ -275,8 +279,11 @@ func usesOf(path string) uses {
 	name, field, _ := strings.Cut(path, ".")
 	switch name {
 	case "session":
-		if field == "" || field == "trust" {
+		switch field {
+		case "", "trust":
 			return usesSession | usesPrincipal
+		case "workspace.path":
+			return usesSession | usesWorkspace
 		}
 		return usesSession
 	case "principal":

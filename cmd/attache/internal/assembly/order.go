@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/arguments"
@@ -15,6 +16,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/dryrun"
 	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/middleware/trace"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // A Place is the place of a layer in the chain.
@@ -122,7 +124,33 @@ func (b *builder) announce() (middleware.Layer, bool) {
 	return b.conn.announce.Layer(), b.conn.Control != nil
 }
 
-func (b *builder) capture() (middleware.Layer, bool) { return b.conn.capture.Layer(), true }
+func (b *builder) capture() (middleware.Layer, bool) {
+	if readsWorkspace(b.shared.settings) {
+		return b.conn.capture.AskingLayer(), true
+	}
+	return b.conn.capture.Layer(), true
+}
+
+// readsWorkspace reports whether a rule needs the path of the workspace to judge or edit a call. It
+// leaves out arguments whose value is just that path: their layer asks only if a tool has the argument.
+func readsWorkspace(s *config.Settings) bool {
+	var read []*expression.Program
+	for _, r := range s.Access.Rules {
+		read = append(read, r.When)
+	}
+	for _, r := range s.Rewrite {
+		read = append(read, r.When)
+		for _, set := range r.Set {
+			read = append(read, set.Value)
+		}
+	}
+	for _, r := range s.Arguments {
+		if read = append(read, r.When); r.Value != nil && r.Value.Path() == "" {
+			read = append(read, r.Value)
+		}
+	}
+	return slices.ContainsFunc(read, (*expression.Program).UsesWorkspace)
+}
 
 func (b *builder) rewrite() (middleware.Layer, bool) {
 	if b.shared.rewrite == nil {
