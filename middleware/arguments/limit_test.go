@@ -103,6 +103,36 @@ func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
 	}
 }
 
+// A number is filled only if it is in the range of the argument.
+func TestRanges(t *testing.T) {
+	for _, test := range []struct{ property, value, why string }{
+		{`{"type":"integer","minimum":1,"maximum":100}`, "100", ""},
+		{`{"type":"integer","minimum":1,"maximum":100}`, "101", "the value is above the argument's maximum"},
+		{`{"type":"integer","minimum":1,"maximum":100}`, "0", "the value is below the argument's minimum"},
+		{`{"type":"integer"}`, "1.5", "the argument takes integers only"},
+		{`{"type":"integer"}`, "2.0", ""},
+		{`{"type":"number","exclusiveMinimum":0}`, "0.5", ""},
+		{`{"type":"number","exclusiveMinimum":0}`, "0", "the value is below the argument's exclusiveMinimum"},
+		{`{"type":"number","maximum":1,"exclusiveMaximum":true}`, "1", ""}, // of an old dialect
+		{`{"anyOf":[{"type":"integer","maximum":5},{"type":"null"}]}`, "5", ""},
+		{`{"anyOf":[{"type":"integer","maximum":5},{"type":"null"}]}`, "6", "the value is above the argument's maximum"},
+		{`{"anyOf":[{"type":"integer","maximum":5},{"type":"number","minimum":9}]}`, "9.5", ""},
+	} {
+		rule := Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: compile(test.value, expression.Any)}
+		schema := `{"type":"object","properties":{"p":` + test.property + `},"required":["p"]}`
+		if got := rule.Misfit(&middleware.Tool{Name: "t", InputSchema: []byte(schema)}, &sessionstate.Context{}, ""); got != test.why {
+			t.Errorf("%s: %s: %q, want %q", test.property, test.value, got, test.why)
+		}
+		x := newToolTest(t, rule)
+		if shown := x.shown(schema); (shown == schema) != (test.why != "") {
+			t.Errorf("%s: %s: shown is %s", test.property, test.value, shown)
+		}
+		if sent := x.call(`{}`); (sent == `{}`) != (test.why != "") {
+			t.Errorf("%s: %s: sent is %s", test.property, test.value, sent)
+		}
+	}
+}
+
 // Misfit reports a pin only if the argument certainly does not accept its value.
 func TestMisfitOfPin(t *testing.T) {
 	for property, want := range map[string]string{

@@ -151,7 +151,7 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
 	acceptsAny := p.acceptsAny() && p.limit == nil
 	if p.rule.Value.UsesArguments() {
-		return acceptsAny
+		return acceptsAny && !limitsNumbers(p.property, true)
 	}
 	v := p.rule.sessionValue(e.inputs(t))
 	if v.empty() {

@@ -241,6 +241,8 @@ func (p *place) misfit(v *value) string {
 		return textNotListed
 	case !p.accepts.has(v):
 		return textOtherType
+	case v.isNumber():
+		return numberMisfit(p.property, v.raw, true)
 	case p.limit == nil:
 		return ""
 	}
@@ -296,8 +298,7 @@ const (
 	anyKind = texts | numbers | booleans | objects | arrays | nulls
 )
 
-// kindOf maps the names of types in JSON Schema to kinds. attache does not distinguish integers
-// from other numbers; the server checks that.
+// kindOf maps the names of types in JSON Schema to kinds. For integers see numberMisfit.
 var kindOf = map[string]kinds{
 	"string": texts, "number": numbers, "integer": numbers, "boolean": booleans, "object": objects, "array": arrays, "null": nulls,
 }
