@@ -252,7 +252,7 @@ func (tc *toolCall) refuseMissing(intents []intent) *refusal {
 			required = *in.rule.Required
 		}
 		if required {
-			return &refusal{in.rule, "there is no value, and the argument is required", missingText(tc.name, in.rule)}
+			return &refusal{in.rule, "there is no value, and the argument is required", missingText(in.rule)}
 		}
 		tc.skip(in.rule, "the session has no value for it")
 	}

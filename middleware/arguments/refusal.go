@@ -60,7 +60,7 @@ func remedy(r *rule) string {
 }
 
 // missingText returns the text for the model about a required argument without a value.
-func missingText(tool string, r *rule) string {
-	return fmt.Sprintf("missing %s: the tool %s needs the argument %q and the session has no value for it. Give it in the call, or ask the user to %s.",
-		r.path, tool, r.path, remedy(r))
+func missingText(r *rule) string {
+	return fmt.Sprintf("missing %s: this tool needs the argument %q and the session has no value for it. Give it in the call, or ask the user to %s.",
+		r.path, r.path, remedy(r))
 }
