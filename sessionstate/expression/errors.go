@@ -80,8 +80,10 @@ func remedy(problem, before, after string) string {
 		return "both sides have to be of a type the operation knows; the types of arguments are not known, so convert them with string(...), int(...) or double(...)"
 	case strings.HasPrefix(problem, notPattern):
 		return `write it in the syntax of RE2, which has no look-around and no back references; in quotes, a backslash is written twice`
+	case strings.HasPrefix(problem, "Syntax error") && strings.Contains(problem, `\`):
+		return `in quotes, a backslash is written twice; after r it is not: r"\s"`
 	case strings.HasPrefix(problem, "Syntax error"):
-		return `write CEL: equal is ==, and is &&, or is ||; a text stands in quotes within those of YAML, as in '"acme"'`
+		return `write CEL: equal is ==, and is &&, or is ||, not is !; a text stands in quotes within those of YAML, as in '"acme"'`
 	}
 	return "see the package documentation of expressions, and https://cel.dev for the language"
 }

@@ -188,6 +188,8 @@ func TestCompileErrors(t *testing.T) {
 		{`session.workspace == "/src"`, Bool, "compare a field of it: session.workspace has id, path"},
 		{`session.trust = "x"`, Bool, "equal is =="},
 		{`session.trust == "x" and true`, Bool, "Syntax error"},
+		{`not has(arguments.a)`, Bool, "not is !"},
+		{`session.id.matches("^\s")`, Bool, `in quotes, a backslash is written twice`},
 		{`/src/shop`, Any, `a text stands in quotes within those of YAML, as in '"acme"'`},
 		{`session.trust == "trust"`, Bool, `column 18: session.trust is never "trust"`},
 		{`session.trust == "sandbox"`, Bool, `column 18: session.trust is never "sandbox": it is "direct" or "sandboxed"`},
