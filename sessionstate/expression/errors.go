@@ -79,9 +79,9 @@ func remedy(problem, before, after string) string {
 	case strings.Contains(problem, "no matching overload"):
 		return "both sides have to be of a type the operation knows; the types of arguments are not known, so convert them with string(...), int(...) or double(...)"
 	case strings.HasPrefix(problem, notPattern):
-		return `write it in the syntax of RE2, which has no look-around and no back references; in quotes, a backslash is written twice`
+		return `write it in the syntax of RE2, which has no look-around and no back references; in quotes, a backslash is written twice; after r it is not: r"\b"`
 	case strings.HasPrefix(problem, "Syntax error") && strings.Contains(problem, `\`):
-		return `in quotes, a backslash is written twice; after r it is not: r"\s"`
+		return `in quotes, a backslash is written twice; after r it is not: r"\b"`
 	case strings.HasPrefix(problem, "Syntax error"):
 		return `write CEL: equal is ==, and is &&, or is ||, not is !; a text stands in quotes within those of YAML, as in '"acme"'`
 	}
