@@ -38,14 +38,16 @@ func listed(property wire.Value, v *value, outer bool) bool {
 			found = true
 		case "type":
 			holds = typesOf(property).has(v)
-		case "not", "if", "allOf", "$ref", "$dynamicRef", "$recursiveRef", "pattern", "minLength", "maxLength", "format":
+		case "not", "if", "allOf", "$ref", "$dynamicRef", "$recursiveRef":
 			holds = false // not followed
 		}
 		if !holds {
 			return false
 		}
 	}
-	return found
+	text, _ := v.text()
+	limit := newLimit(property, false)
+	return found && limit.refuses(text) == ""
 }
 
 // listedByOne reports whether an alternative lists the value and, with oneOf, no other

@@ -146,6 +146,7 @@ func TestShown(t *testing.T) {
 		{"constants with the value", fill, `{"properties":{"p":{"oneOf":[{"const":"x"},{"const":"acme"}]}}}`, same, `{}`, `{"p":"acme"}`},
 		{"an enum of another type", fill, `{"properties":{"p":{"type":"integer","enum":["acme"]}},"required":["p"]}`, same, `{}`, `{}`},
 		{"an enum and a pattern", fill, `{"properties":{"p":{"enum":["acme"],"pattern":"x"}},"required":["p"]}`, same, `{}`, `{}`},
+		{"an enum and a limit that the value keeps", fill, `{"properties":{"p":{"type":"string","enum":["acme"],"minLength":1,"format":"enum"}}}`, same, `{}`, `{"p":"acme"}`},
 		{"two alternatives that take the value", fill, `{"properties":{"p":{"oneOf":[{"enum":["acme"]},{"type":"string"}]}},"required":["p"]}`, same, `{}`, `{}`},
 		{"a number", fill, `{"properties":{"p":{"type":"integer"}},"required":["p"]}`, same, `{}`, `{}`},
 		{"two alternatives that are strings", fill, `{"properties":{"p":{"oneOf":[{"type":"string","format":"uri"},{"type":"string"}]}}}`, same, `{}`, `{}`},
