@@ -28,8 +28,6 @@ type limit struct {
 	min, max     float64        // lengths
 	format       string         // a key of formats, or ""
 	alternatives [][]limit      // of anyOf and oneOf; in each, one must hold
-
-	text, misfit string // the string that was checked last, and the result of refuses
 }
 
 // newLimit reads the constraints of a property on strings. Like acceptedKinds, it follows

@@ -1,6 +1,7 @@
 package arguments
 
 import (
+	"bytes"
 	"cmp"
 	"regexp"
 	"strings"
@@ -88,6 +89,9 @@ type place struct {
 	lists           bool       // the property lists values in enum or const, and the rule may fill one of them
 	limit           *limit     // on strings; nil if there is none
 	verdict         Verdict    // of a rule with PathOnly
+
+	checked []byte // the value that misfit checked last
+	result  string // of this check
 }
 
 // A state reports whether a schema has an argument.
@@ -232,8 +236,17 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 	return why
 }
 
-// misfit returns why the argument does not accept a value, "" if it does.
+// misfit returns why the argument does not accept a value, which must not be empty, "" if it does.
+// The calls of a session have the same value again and again, so it keeps the last result.
 func (p *place) misfit(v *value) string {
+	if raw := v.json(); !bytes.Equal(raw, p.checked) {
+		p.checked, p.result = append(p.checked[:0], raw...), p.check(v)
+	}
+	return p.result
+}
+
+// check is misfit without the memory.
+func (p *place) check(v *value) string {
 	switch {
 	case p.lists && listed(p.property, v, true):
 		return ""
@@ -243,18 +256,11 @@ func (p *place) misfit(v *value) string {
 		return textOtherType
 	case v.isNumber():
 		return numberMisfit(p.property, v.raw, true)
-	case p.limit == nil:
-		return ""
 	}
-	text, ok := v.text()
-	if !ok {
-		return ""
+	if text, ok := v.text(); ok && p.limit != nil {
+		return p.limit.refuses(text)
 	}
-	// The calls of a session have the same value again and again.
-	if l := p.limit; text != l.text {
-		l.text, l.misfit = text, l.refuses(text)
-	}
-	return p.limit.misfit
+	return ""
 }
 
 // acceptsAny reports whether the argument accepts values of a type that the rule's value may have,
