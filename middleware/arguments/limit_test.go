@@ -111,6 +111,7 @@ func TestRanges(t *testing.T) {
 		{`{"type":"integer","minimum":1,"maximum":100}`, "0", "the value is below the argument's minimum"},
 		{`{"type":"integer"}`, "1.5", "the argument takes integers only"},
 		{`{"type":"integer"}`, "2.0", ""},
+		{`{"type":["integer","null"]}`, "1.5", "the argument takes integers only"},
 		{`{"type":"number","exclusiveMinimum":0}`, "0.5", ""},
 		{`{"type":"number","exclusiveMinimum":0}`, "0", "the value is below the argument's exclusiveMinimum"},
 		{`{"type":"number","maximum":1,"exclusiveMaximum":true}`, "1", ""}, // of an old dialect

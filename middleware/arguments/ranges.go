@@ -25,7 +25,7 @@ func numberMisfit(property wire.Value, number []byte, outer bool) (why string) {
 			return "the value is below the argument's " + key
 		case isNumber && (key == "maximum" && n > limit || key == "exclusiveMaximum" && n >= limit):
 			return "the value is above the argument's " + key
-		case key == "type" && m.Value.Equals("integer") && math.Trunc(n) != n:
+		case key == "type" && math.Trunc(n) != n && (m.Value.Equals("integer") || contains(m.Value, "integer") && !contains(m.Value, "number")):
 			return "the argument takes integers only"
 		case outer && (key == "anyOf" || key == "oneOf"):
 			if why := alternativesMisfit(m.Value, number); why != "" {

@@ -90,8 +90,8 @@ type place struct {
 	limit           *limit     // on strings; nil if there is none
 	verdict         Verdict    // of a rule with PathOnly
 
-	checked []byte // the value that misfit checked last
-	result  string // of this check
+	checked []byte // the value that misfit checked last, with this result
+	result  string
 }
 
 // A state reports whether a schema has an argument.
@@ -250,7 +250,7 @@ func (p *place) check(v *value) string {
 	switch {
 	case p.lists && listed(p.property, v, true):
 		return ""
-	case !p.accepts.has(v) && p.lists:
+	case p.lists && !p.accepts.has(v):
 		return textNotListed
 	case !p.accepts.has(v):
 		return textOtherType
