@@ -78,7 +78,7 @@ func remedy(problem, before, after string) string {
 		return compareField(problem)
 	case strings.Contains(problem, "no matching overload"):
 		return "both sides have to be of a type the operation knows; the types of arguments are not known, so convert them with string(...), int(...) or double(...)"
-	case strings.HasPrefix(problem, notPattern):
+	case strings.HasPrefix(problem, notPattern), strings.HasPrefix(problem, "the pattern contains a backspace"):
 		return `write it in the syntax of RE2, which has no look-around and no back references; in quotes, a backslash is written twice; after r it is not: r"\b"`
 	case strings.HasPrefix(problem, "Syntax error") && strings.Contains(problem, `\`):
 		return `in quotes, a backslash is written twice; after r it is not: r"\b"`

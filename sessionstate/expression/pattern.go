@@ -30,7 +30,7 @@ func (patterns) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, found *c
 		pattern := args[len(args)-1]
 		text, _ := pattern.AsLiteral().(types.String) // the empty pattern is valid
 		if strings.ContainsRune(string(text), '\b') { // certainly meant as a word boundary
-			found.ReportErrorAtID(pattern.ID(), "%sit contains a backspace, as \\b in quotes", notPattern)
+			found.ReportErrorAtID(pattern.ID(), "the pattern contains a backspace, which is what \\b means in quotes")
 		}
 		if _, err := regexp.Compile(string(text)); err != nil {
 			found.ReportErrorAtID(pattern.ID(), "%s%s", notPattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))

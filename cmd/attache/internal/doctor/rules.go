@@ -98,14 +98,15 @@ func rulesFor(a *toolArgument, rules []arguments.Rule) (found []*arguments.Rule)
 	return found
 }
 
-// actingRule returns the first rule whose condition is true in this session or may be true for some calls.
-// If there is none, it returns the first one, and nil without rules.
+// actingRule returns the first rule whose condition is true in this session or may be true for some calls,
+// or that refuses calls because its condition fails: a pin or forbid. If there is none, it returns the first
+// one, and nil without rules.
 func actingRule(rules []*arguments.Rule, in *expression.Inputs) *arguments.Rule {
 	for _, r := range rules {
 		if r.When == nil || r.When.UsesArguments() {
 			return r
 		}
-		if holds, err := r.When.Holds(in); holds || err != nil {
+		if holds, err := r.When.Holds(in); holds || err != nil && r.Mode != arguments.Fill {
 			return r
 		}
 	}

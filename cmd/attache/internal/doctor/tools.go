@@ -325,7 +325,7 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	}
 	for _, r := range rules {
 		if !used[r.Name] && r.Name != "" && d.Settings.Arguments != nil {
-			d.note("nothing, if it is for another server, or an earlier rule applies; or correct its tools or argument",
+			d.note("nothing, if it is for another server, or another rule for the argument applies; or correct its tools or argument",
 				"%s (argument %s) sets no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
 		}
 	}
