@@ -22,7 +22,8 @@ func (c *program) restartCommand() *cobra.Command {
 		Short: "End a running server and start it again under its client",
 		Long: `End the server of a running attache and start it again. The client stays connected; only calls that
 were running fail. Use it when you have built your server again. Without --server, only one server may be
-running, apart from attache-teams. A server of several clients is restarted for all of them, and so are all servers of one attache serve.`,
+running, apart from attache-teams. A server of several clients is restarted for all of them, and so are all
+servers of one attache serve.`,
 		Example: `  go build -o server . && attache restart
   attache restart --server git`,
 		Args: noArguments,

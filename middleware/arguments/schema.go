@@ -334,7 +334,8 @@ func (k kinds) has(v *value) bool {
 }
 
 // acceptedKinds returns the kinds of values that a property accepts, apart from limits on
-// strings. A property with an enum accepts none; see listed. Alternatives are followed only if outer is set, for schemas such as "string or null".
+// strings. A property with an enum accepts none; see listed. Alternatives are followed only if
+// outer is set, for schemas such as "string or null".
 func acceptedKinds(property wire.Value, outer bool) kinds {
 	if string(property.Raw) == "true" {
 		return anyKind

@@ -69,13 +69,25 @@ func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
 }
 
 // CanResume reports whether a message restarts the agent of a session: its run is over, its template
-// has a command to resume it, for which everything is known, and its parent session is not over or does
-// not matter.
+// has a command to resume it, and its parent session is not over or does not matter.
 func (l *Launcher) CanResume(s *teams.Session) bool {
 	agent := l.Settings().Agents[s.Agent]
-	over := s.State == teams.Finished || s.State == teams.Failed
-	known := s.AgentSession != "" || !slices.Contains(agent.Resume, config.SessionPlaceholder)
-	return over && len(agent.Resume) > 0 && known && (!s.ParentOver || agent.OnParentEnd == "keep")
+	return isOver(s) && hasResume(agent, s) && (!s.ParentOver || agent.OnParentEnd == "keep")
+}
+
+// NeverResumes reports whether no message restarts the agent of a session: its run is over, and its
+// template has no command to resume it. It returns false if the template is not known here, because its
+// owner may resume it.
+func (l *Launcher) NeverResumes(s *teams.Session) bool {
+	agent, known := l.Settings().Agents[s.Agent]
+	return isOver(s) && known && !hasResume(agent, s)
+}
+
+func isOver(s *teams.Session) bool { return s.State == teams.Finished || s.State == teams.Failed }
+
+// hasResume reports whether a template has a command to resume a session, for which everything is known.
+func hasResume(agent config.Agent, s *teams.Session) bool {
+	return len(agent.Resume) > 0 && (s.AgentSession != "" || !slices.Contains(agent.Resume, config.SessionPlaceholder))
 }
 
 // Secrets identify a run of a session: Key is its session key, and Token proves that the run owns it.

@@ -30,24 +30,28 @@ func TestCanResume(t *testing.T) {
 		name    string
 		session teams.Session
 		want    bool
+		never   bool // NeverResumes
 	}{
-		{"finished", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id"}, true},
-		{"failed", teams.Session{Agent: "resumes", State: teams.Failed, AgentSession: "id"}, true},
-		{"its program told no id", teams.Session{Agent: "resumes", State: teams.Finished}, false},
-		{"its program needs no id", teams.Session{Agent: "anew", State: teams.Finished}, true},
-		{"starts", teams.Session{Agent: "resumes", State: teams.Starting, AgentSession: "id"}, false},
-		{"works", teams.Session{Agent: "resumes", State: teams.Working, AgentSession: "id"}, false},
-		{"idle: a person has it open", teams.Session{Agent: "resumes", State: teams.Idle, AgentSession: "id"}, false},
-		{"was ended", teams.Session{Agent: "resumes", State: teams.Ended, AgentSession: "id"}, false},
-		{"gone, of a person", teams.Session{State: teams.Gone}, false},
-		{"its template cannot", teams.Session{Agent: "once", State: teams.Finished, AgentSession: "id"}, false},
-		{"its template is gone", teams.Session{Agent: "other", State: teams.Finished, AgentSession: "id"}, false},
-		{"its parent is over", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id", ParentOver: true}, false},
-		{"its parent is over, stop", teams.Session{Agent: "stops", State: teams.Finished, AgentSession: "id", ParentOver: true}, false},
-		{"its parent is over, keep", teams.Session{Agent: "keeps", State: teams.Finished, AgentSession: "id", ParentOver: true}, true},
+		{"finished", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id"}, true, false},
+		{"failed", teams.Session{Agent: "resumes", State: teams.Failed, AgentSession: "id"}, true, false},
+		{"its program told no id", teams.Session{Agent: "resumes", State: teams.Finished}, false, true},
+		{"its program needs no id", teams.Session{Agent: "anew", State: teams.Finished}, true, false},
+		{"starts", teams.Session{Agent: "resumes", State: teams.Starting, AgentSession: "id"}, false, false},
+		{"works", teams.Session{Agent: "resumes", State: teams.Working, AgentSession: "id"}, false, false},
+		{"idle: a person has it open", teams.Session{Agent: "resumes", State: teams.Idle, AgentSession: "id"}, false, false},
+		{"was ended", teams.Session{Agent: "resumes", State: teams.Ended, AgentSession: "id"}, false, false},
+		{"gone, of a person", teams.Session{State: teams.Gone}, false, false},
+		{"its template cannot", teams.Session{Agent: "once", State: teams.Finished, AgentSession: "id"}, false, true},
+		{"its template is gone", teams.Session{Agent: "other", State: teams.Finished, AgentSession: "id"}, false, false},
+		{"its parent is over", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, false},
+		{"its parent is over, stop", teams.Session{Agent: "stops", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, false},
+		{"its parent is over, keep", teams.Session{Agent: "keeps", State: teams.Finished, AgentSession: "id", ParentOver: true}, true, false},
 	} {
 		if got := l.CanResume(&test.session); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+		if got := l.NeverResumes(&test.session); got != test.never {
+			t.Errorf("%s: never %v, want %v", test.name, got, test.never)
 		}
 	}
 }

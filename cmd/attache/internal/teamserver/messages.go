@@ -72,7 +72,7 @@ func (c *call) reach(s *store.Session) string {
 		return reachResume
 	case s.State == store.Idle && s.Wakes:
 		return reachWake
-	case s.State == store.Finished, s.State == store.Failed:
+	case c.Launcher.NeverResumes(s):
 		return reachNone
 	}
 	return reachCall
