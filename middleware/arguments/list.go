@@ -151,7 +151,7 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
 	acceptsAny := p.acceptsAny() && p.limit == nil
 	if p.rule.Value.UsesArguments() {
-		return acceptsAny && !limitsNumbers(p.property, true)
+		return acceptsAny && !hasKeyword(p.property, true, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 	}
 	v := p.rule.sessionValue(e.inputs(t))
 	if v.empty() {

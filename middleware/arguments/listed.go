@@ -1,19 +1,25 @@
 package arguments
 
-import "github.com/attache-mcp/attache/proxy/wire"
+import (
+	"slices"
 
-// lists reports whether a schema lists values of the argument in enum or const, also in an
-// alternative.
-func lists(property wire.Value, outer bool) bool {
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// hasKeyword reports whether a property, or an alternative of it, has one of the keywords. Like
+// acceptedKinds, it follows alternatives only if outer is set.
+func hasKeyword(property wire.Value, outer bool, keywords ...string) bool {
 	for m := range property.Members() {
-		switch m.Key.Text() {
-		case "enum", "const":
+		key := m.Key.Text()
+		if slices.Contains(keywords, key) {
 			return true
-		case "anyOf", "oneOf":
-			for e := range m.Value.Elements() {
-				if outer && lists(e, false) {
-					return true
-				}
+		}
+		if !outer || key != "anyOf" && key != "oneOf" {
+			continue
+		}
+		for e := range m.Value.Elements() {
+			if hasKeyword(e, false, keywords...) {
+				return true
 			}
 		}
 	}
@@ -80,7 +86,7 @@ func containsValue(array wire.Value, v *value) bool {
 	return false
 }
 
-// sameAs is like equals, but strings may be escaped differently.
+// sameAs reports whether two values are equal. It compares strings without their escapes.
 func (v *value) sameAs(other wire.Value) bool {
 	if text, ok := v.text(); ok {
 		return other.Equals(text)

@@ -7,7 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// isNumber reports whether the value, which must not be empty, is a number.
+// isNumber reports whether the value is a number. The value must not be empty. kindAt has all other
+// values, by their first byte.
 func (v *value) isNumber() bool { return v.raw != nil && kindAt[v.raw[0]] == 0 }
 
 // numberMisfit returns why a property does not accept a number, "" if it does. Like acceptedKinds,
@@ -48,21 +49,4 @@ func alternativesMisfit(alternatives wire.Value, number []byte) (why string) {
 		}
 	}
 	return why
-}
-
-// limitsNumbers reports whether a property does not accept all numbers.
-func limitsNumbers(property wire.Value, outer bool) bool {
-	for m := range property.Members() {
-		switch key := m.Key.Text(); key {
-		case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
-			return true
-		case "anyOf", "oneOf":
-			for e := range m.Value.Elements() {
-				if outer && limitsNumbers(e, false) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }

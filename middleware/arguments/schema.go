@@ -142,7 +142,7 @@ func (r *rule) place(t *middleware.Tool) place {
 			p.limit = &l
 		}
 	}
-	p.property, p.lists = at, r.Mode == Fill && !r.PathOnly && lists(at, true)
+	p.property, p.lists = at, r.Mode == Fill && !r.PathOnly && hasKeyword(at, true, "enum", "const")
 	if r.PathOnly {
 		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
 	}
@@ -210,7 +210,7 @@ func containsOnly(array wire.Value, text string) bool {
 
 const (
 	textOtherType = "the argument does not take any value of that type"
-	textNotListed = "the value is none of those that the argument's schema lists"
+	textNotListed = "the value is not one of those that the argument's schema lists"
 )
 
 // unfillable returns why the rule does not fill a call with these arguments, "" if it does.
@@ -263,8 +263,8 @@ func (p *place) check(v *value) string {
 	return ""
 }
 
-// acceptsAny reports whether the argument accepts values of a type that the rule's value may have,
-// apart from values that its schema lists and limits on strings.
+// acceptsAny reports whether the argument accepts values of a type that the rule's value may have. It
+// does not look at limits on strings, and an argument with enum or const accepts none.
 func (p *place) acceptsAny() bool { return p.accepts&p.rule.valueKinds() != 0 }
 
 // notWorkspace returns why a rule with PathOnly does not fill, "" if it does.

@@ -113,7 +113,7 @@ type codexEvent struct {
 }
 
 func codexResult(from io.Reader) (r result) {
-	var trouble string // Codex retries after most errors
+	var lastError string // Codex retries after most errors
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxOutput)
 	for lines.Scan() {
@@ -127,12 +127,12 @@ func codexResult(from io.Reader) (r result) {
 		case e.Type == "turn.failed":
 			r.text, r.failed = e.Error.Message, true
 		case e.Type == "turn.completed":
-			r.failed, trouble = false, ""
+			r.failed, lastError = false, ""
 		case e.Type == "error":
-			trouble = e.Message
+			lastError = e.Message
 		}
 	}
-	r.text = cmp.Or(r.text, trouble)
+	r.text = cmp.Or(r.text, lastError)
 	return r
 }
 

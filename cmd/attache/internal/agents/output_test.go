@@ -106,7 +106,7 @@ func TestOutputIsLost(t *testing.T) {
 	if err := supervise(t, dir, child, Order{Argv: []string{"echo", "the answer"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output could not be kept: no space left on device)") {
+	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output could not be written: no space left on device)") {
 		t.Errorf("the parent was told %.200q", got)
 	}
 }

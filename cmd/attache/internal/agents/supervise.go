@@ -144,8 +144,8 @@ func (s *supervisor) start() (err error) {
 	return nil
 }
 
-// prompt writes the messages to the agent's stdin and settles them. It retries that while the registry
-// is not available: messages that are not settled would start the agent again.
+// prompt writes the messages to the agent's stdin and settles them. While the registry is not
+// available, it tries again: messages that are not settled would start the agent again.
 func (s *supervisor) prompt(taking *store.Taking) {
 	defer close(s.settled)
 	_, err := io.WriteString(s.agent.Stdin(), prompt(s.me, taking, time.Now()))
@@ -260,7 +260,7 @@ func (s *supervisor) ending(why string) store.Ending {
 		facts += ", " + r.cost + " USD"
 	}
 	if s.out.err != nil {
-		facts += ", its output could not be kept: " + cli.Reason(s.out.err).Error()
+		facts += ", its output could not be written: " + cli.Reason(s.out.err).Error()
 	}
 	switch {
 	case why != "":

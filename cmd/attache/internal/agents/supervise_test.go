@@ -84,7 +84,7 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
-// An agent that does not read its messages is not started again for them, and their sender is told.
+// An agent that does not read its messages is not started again because of them. Their sender gets a notice.
 func TestUnread(t *testing.T) {
 	dir := t.TempDir()
 	db := openRegistry(t, dir, 0)

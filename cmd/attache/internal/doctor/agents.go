@@ -53,7 +53,8 @@ func (d *Doctor) agent(key string, a config.Agent) {
 	}
 }
 
-// resume checks the command that resumes an agent. Codex says the id of its session in its output.
+// resume checks the command that resumes an agent. Codex prints the id of its session, so its command
+// needs no {session}.
 func (d *Doctor) resume(key string, a config.Agent, workspace string) {
 	if a.Resume == nil {
 		return

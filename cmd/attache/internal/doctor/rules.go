@@ -80,8 +80,8 @@ func matches(patterns []string, name string) bool {
 	return ok || err != nil
 }
 
-// rulesFor returns the rules that may act on an argument, those that take precedence first: pins and forbids
-// before fills, then by their order. It leaves out those behind a rule without a condition.
+// rulesFor returns the rules that may act on an argument, in the order in which attache tries them: first pins
+// and forbids, then fills. It leaves out the rules after one without a condition.
 func rulesFor(a *toolArgument, rules []arguments.Rule) (found []*arguments.Rule) {
 	for _, enforcing := range []bool{true, false} {
 		for i := range rules {
