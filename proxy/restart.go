@@ -201,11 +201,10 @@ func (s *session) holdExpired(l *revive.Link) {
 // kept. It reports false if that takes too long. The caller holds c.mu, which is released
 // meanwhile.
 func (s *session) awaitOpen() bool {
-	t := time.NewTimer(s.supervisor.Hold())
-	defer t.Stop()
+	late := time.After(s.supervisor.Hold())
 	for l := s.link.Load(); !l.Gate.IsOpen(); l = s.link.Load() {
 		s.c.mu.Unlock()
-		settled := l.Gate.Await(t.C, s.ending)
+		settled := l.Gate.Await(late, s.ending)
 		s.c.mu.Lock()
 		if !settled {
 			return false

@@ -91,11 +91,9 @@ func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.H
 		until = time.Now().Add(waitTime)
 	}
 	call.Suspend(m, answered, time.Until(until), func(ctx context.Context, m *wire.Message) error {
-		t := time.NewTimer(time.Until(until))
-		defer t.Stop()
 		select {
 		case <-answered:
-		case <-t.C:
+		case <-time.After(time.Until(until)):
 		}
 		return c.call(ctx, m, next, until)
 	})

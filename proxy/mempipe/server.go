@@ -49,11 +49,9 @@ func (s *Server) Stdout() io.Reader { return s.Out }
 // does not end by itself, Stop ends it after 1.5 s with ErrKilled.
 func (s *Server) Stop() {
 	s.closeIn()
-	t := time.NewTimer(grace)
-	defer t.Stop()
 	select {
 	case <-s.gone:
-	case <-t.C:
+	case <-time.After(grace):
 		s.Exit(ErrKilled)
 	}
 }

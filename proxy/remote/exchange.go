@@ -160,11 +160,9 @@ func (x *exchange) keepOrder() {
 	case x.method == "initialize":
 		<-x.settled
 	default:
-		t := time.NewTimer(settleTime)
-		defer t.Stop()
 		select {
 		case <-x.settled:
-		case <-t.C:
+		case <-time.After(settleTime):
 		}
 	}
 }

@@ -38,11 +38,9 @@ func (l *listener) start(s *Server, t ticket) {
 	ctx, l.cancel = context.WithCancel(s.ctx)
 	l.mu.Unlock()
 	go l.run(ctx, s, t, sync.OnceFunc(func() { close(answered) }))
-	timeout := time.NewTimer(settleTime)
-	defer timeout.Stop()
 	select {
 	case <-answered:
-	case <-timeout.C:
+	case <-time.After(settleTime):
 	case <-ctx.Done():
 	}
 }

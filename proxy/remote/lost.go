@@ -151,10 +151,8 @@ func (x *exchange) awaitServer(after string) bool {
 	if left <= 0 || after != "" && pause > left {
 		return false
 	}
-	t := time.NewTimer(min(pause, left))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(min(pause, left)):
 		return true
 	case <-s.lost:
 		return true

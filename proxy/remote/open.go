@@ -82,12 +82,10 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 // awaitSent waits until the message was sent or the exchange has ended, and reports whether the server
 // may have received the message.
 func (x *exchange) awaitSent() bool {
-	t := time.NewTimer(settleTime)
-	defer t.Stop()
 	select {
 	case <-x.body.whenWritten():
 	case <-x.ended:
-	case <-t.C:
+	case <-time.After(settleTime):
 	}
 	return x.body.begun.Load()
 }

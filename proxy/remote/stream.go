@@ -130,10 +130,8 @@ func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
 
 // sleep waits for d, and reports false if ctx was done before.
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

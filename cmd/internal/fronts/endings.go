@@ -53,11 +53,9 @@ func (a *endings) join(id string) (e *ending, first bool) {
 
 // wait waits until the batch is full or endTime has passed. After it no session can join.
 func (a *endings) wait(ctx context.Context, e *ending) {
-	t := time.NewTimer(endTime)
-	defer t.Stop()
 	select {
 	case <-e.full:
-	case <-t.C:
+	case <-time.After(endTime):
 	case <-ctx.Done():
 	}
 	a.mu.Lock()

@@ -98,14 +98,12 @@ func (c *client) send(ctx context.Context, message []byte) {
 
 // sleep waits for d. It returns false if the program is ending.
 func (c *client) sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-c.o.Ending:
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	}
 }

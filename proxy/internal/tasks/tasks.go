@@ -68,11 +68,9 @@ func RunUntil(deadline time.Time, f func()) {
 // Await waits until one of the channels is closed, but no longer than limit. Either channel
 // may be nil.
 func Await(ready <-chan struct{}, limit time.Duration, ending <-chan struct{}) {
-	t := time.NewTimer(limit)
-	defer t.Stop()
 	select {
 	case <-ready:
-	case <-t.C:
+	case <-time.After(limit):
 	case <-ending:
 	}
 }

@@ -103,10 +103,8 @@ func wait(r *http.Request) {
 	if err != nil || seconds < 1 || seconds > maxProfile {
 		seconds = 30
 	}
-	t := time.NewTimer(time.Duration(seconds) * time.Second)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(time.Duration(seconds) * time.Second):
 	case <-r.Context().Done():
 	}
 }
