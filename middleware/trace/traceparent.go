@@ -95,14 +95,7 @@ func newID(n int, next func() uint64) string {
 	}
 }
 
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 func isZero(s string) bool { return strings.Trim(s, "0") == "" }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -221,13 +222,9 @@ func (w *annotations) add(schema, name wire.Value, path []string, reachable bool
 
 // isToken reports whether s is a token, as header names must be (RFC 9110, 5.6.2).
 func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+	})
 }
 
 const (
@@ -265,17 +262,5 @@ func (v *mirror) learnAgain(x *exchange) bool {
 	m.Reset(wire.Client, x.body.bytes())
 	m.LookEnvelope()
 	x.mirrorMessage(&m)
-	return x.body.bytes() != nil && !equalHeaders(before, x.headers)
-}
-
-func equalHeaders(a, b http.Header) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name := range a {
-		if !slices.Equal(a[name], b[name]) {
-			return false
-		}
-	}
-	return true
+	return x.body.bytes() != nil && !maps.EqualFunc(before, x.headers, slices.Equal[[]string])
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -70,12 +71,7 @@ func (s *session) adopt(h http.Header, generation int) {
 
 // visible reports whether s consists of visible ASCII characters, as a session id must.
 func visible(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x21 || s[i] > 0x7E {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < 0x21 || c > 0x7E })
 }
 
 // agree sets the negotiated version from the result of the initialize of that generation.

@@ -214,10 +214,8 @@ func (g *Grant) setToken(t *oauth2.Token, now time.Time) error {
 	if t.TokenType != "" && !strings.EqualFold(t.TokenType, "bearer") {
 		return fmt.Errorf("the authorization server gave a token of the type %s, which is not supported", shown(t.TokenType))
 	}
-	for i := range len(t.AccessToken) {
-		if c := t.AccessToken[i]; c <= ' ' || c >= 0x7F {
-			return errors.New("the authorization server gave a token that no header can hold")
-		}
+	if strings.ContainsFunc(t.AccessToken, func(c rune) bool { return c <= ' ' || c >= 0x7F }) {
+		return errors.New("the authorization server gave a token that no header can hold")
 	}
 	g.Access, g.Expires, g.Obtained, g.Ended = t.AccessToken, t.Expiry, now.UTC().Truncate(time.Second), ""
 	if t.RefreshToken != "" {
