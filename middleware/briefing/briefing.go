@@ -143,8 +143,6 @@ type ConnOptions struct {
 	// server has the same value. A server that gave the briefing in its instructions gives it again
 	// when the session is resumed; with "" it does not.
 	Server string
-	// Carried, if not nil, is called with each briefing that a message carries.
-	Carried func(session, text string)
 	// Log receives warnings about the sessions of the connection; nil discards them.
 	Log *slog.Logger
 }

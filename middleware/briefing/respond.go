@@ -106,17 +106,12 @@ func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r
 // recordOutcome records how the turn of s has ended.
 func (c *Conn) recordOutcome(session string, s *session, outcome sessionstate.Outcome) {
 	switch outcome {
-	case sessionstate.Open:
-		return
 	case sessionstate.Seen:
 		c.shared.sessions.finish(s)
 		c.forgetMissed(session)
 	case sessionstate.Unseen:
 		c.shared.sessions.countOne(s)
 		c.miss(session, toolresult.Unseen, false)
-	}
-	if c.o.Carried != nil {
-		c.o.Carried(session, s.text)
 	}
 }
 

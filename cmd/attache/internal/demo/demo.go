@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -122,7 +123,7 @@ func (x exchange) replyVerdict() term.Verdict {
 		return untouched(x.received)
 	case bytes.Contains(x.received, []byte(teams.MarkerKey)):
 		return term.Verdict{Style: term.Good, Text: "carried: a message of another agent"}
-	case x.briefed:
+	case bytes.Contains(x.received, []byte(briefing.MarkerKey)):
 		return term.Verdict{Style: term.Good, Text: "briefed: policies and objectives in front"}
 	}
 	return term.Verdict{Style: term.Good, Text: "eased: workspace is no longer required"}

@@ -42,7 +42,6 @@ type exchange struct {
 	reply, received []byte // the reply as the server sent it, and as the client received it
 	asked           []string
 	workspace       sessionstate.Fact // the session's workspace
-	briefed         bool              // attache put the briefing into the reply
 	logged          string
 }
 
@@ -102,12 +101,7 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 	}
 	b := briefing.Compile(briefing.Options{Source: policySource(), Log: log}).Connect(briefing.ConnOptions{
 		Credential: func(string) string { return apiKey },
-		Carried: func(string, string) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.seen.briefed = true
-		},
-		Log: log,
+		Log:        log,
 	})
 	return append(chain, b.Layer(), catalog.Layer())
 }
