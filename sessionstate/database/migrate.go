@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -170,28 +171,23 @@ func settingProblems(t *Tx) (all []string, err error) {
 }
 
 // tableProblems reports tables that lack row level security or privileges of the role.
-func tableProblems(t *Tx) (all []string, err error) {
-	rows, err := t.Rows(`SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
+func tableProblems(t *Tx) ([]string, error) {
+	read := func(row Rows) (problems []string, err error) {
+		var name string
+		var secured, may bool
+		err = row.Scan(&name, &secured, &may)
+		if !secured {
+			problems = append(problems, fmt.Sprintf("the table %s has no row level security, which a migration has set: see docs/scale.md", name))
+		}
+		if !may {
+			problems = append(problems, fmt.Sprintf("the role may not read and write the table %s: grant it SELECT, INSERT, UPDATE and DELETE", name))
+		}
+		return problems, err
+	}
+	all, err := Collect(t, read, `SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
 			has_table_privilege(c.oid, 'SELECT') AND (c.relname = 'api_keys' -- which only attache key has to write
 			OR has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
 		WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('attache_schema')) ORDER BY c.relname`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		var secured, may bool
-		if err := rows.Scan(&name, &secured, &may); err != nil {
-			return nil, err
-		}
-		if !secured {
-			all = append(all, fmt.Sprintf("the table %s has no row level security, which a migration has set: see docs/scale.md", name))
-		}
-		if !may {
-			all = append(all, fmt.Sprintf("the role may not read and write the table %s: grant it SELECT, INSERT, UPDATE and DELETE", name))
-		}
-	}
-	return all, rows.Err()
+	return slices.Concat(all...), err
 }
