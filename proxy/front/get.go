@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
@@ -130,11 +131,8 @@ func (s *session) attach(t *stream) bool {
 func (s *session) detach(t *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, other := range s.gets {
-		if other == t {
-			s.gets = append(s.gets[:i:i], s.gets[i+1:]...)
-			return
-		}
+	if i := slices.Index(s.gets, t); i >= 0 {
+		s.gets = slices.Concat(s.gets[:i], s.gets[i+1:])
 	}
 }
 
