@@ -242,9 +242,7 @@ func newSession(ctx context.Context, o Options) *session {
 	if o.Hold <= 0 {
 		o.Hold = wire.DefaultHold
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &session{
 		o: o, log: o.Log,
 		toClient: wire.NewWriter(o.ClientOut),

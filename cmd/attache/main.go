@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -49,8 +50,5 @@ func userStateDir(getenv func(string) string) string {
 	case "darwin":
 		return under("HOME", "Library", "Application Support")
 	}
-	if dir := under("XDG_STATE_HOME"); dir != "" {
-		return dir
-	}
-	return under("HOME", ".local", "state")
+	return cmp.Or(under("XDG_STATE_HOME"), under("HOME", ".local", "state"))
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"container/list"
 	"math"
 	"slices"
@@ -70,9 +71,7 @@ func (l *Limiters) buckets(rates []Rate, server string) []*buckets {
 	}
 	var out []*buckets
 	for _, r := range rates {
-		if r.Burst == 0 {
-			r.Burst = r.Limit
-		}
+		r.Burst = cmp.Or(r.Burst, r.Limit)
 		same := func(b *buckets) bool { return b.equal(&r) && b.server == server }
 		i := slices.IndexFunc(l.rates, func(b *buckets) bool { return same(b) && !slices.Contains(out, b) })
 		if i < 0 {

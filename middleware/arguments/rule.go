@@ -1,6 +1,7 @@
 package arguments
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -109,9 +110,7 @@ type rule struct {
 func newRule(config Rule) rule {
 	r := rule{Rule: config, path: strings.Join(config.Argument, ".")}
 	r.keys = append([]string{"params", "arguments"}, config.Argument...)
-	if r.Mode == "" {
-		r.Mode = Fill
-	}
+	r.Mode = cmp.Or(r.Mode, Fill)
 	if r.Value != nil {
 		if r.Mode == Fill && r.Value.UsesPrincipal() {
 			r.Mode = Pin

@@ -198,9 +198,7 @@ func judgeText(property wire.Value, name string) Verdict {
 		barePath = cmp.Or(barePath, absolutePath(s))
 		unknown = cmp.Or(unknown, unknownWords(s))
 	}
-	if barePath == "" {
-		barePath = formOfPath(property)
-	}
+	barePath = cmp.Or(barePath, formOfPath(property))
 	switch {
 	case otherPath.Why != "":
 		return otherPath

@@ -258,10 +258,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 // ConnOptions.Base. The upstream's environment is made of it when a frame starts the upstream.
 // Any goroutine may call Current, and gets the context of a recent frame.
 func (c *Conn) Current() *sessionstate.Context {
-	if current := c.current.Load(); current != nil {
-		return current
-	}
-	return c.base
+	return cmp.Or(c.current.Load(), c.base)
 }
 
 // observe reads a frame from the client.

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -121,9 +122,7 @@ func notice(count, fromParent int) string {
 
 // title returns the name of a person's session for lists.
 func title(client, workspace string) string {
-	if client == "" {
-		client = "session"
-	}
+	client = cmp.Or(client, "session")
 	if workspace != "" {
 		client += " in " + filepath.Base(workspace)
 	}

@@ -162,10 +162,7 @@ func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, er
 		Host:   u.Host,
 		Header: http.Header{"Accept": {"application/json"}, "User-Agent": {"attache"}},
 	}).WithContext(ctx)
-	credential := q.Credential
-	if s.token != "" {
-		credential = s.token
-	}
+	credential := cmp.Or(s.token, q.Credential)
 	if strings.ContainsFunc(credential.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, fmt.Errorf("%w: it has characters that no token has: correct the key", policy.ErrUnauthorized)
 	}

@@ -3,6 +3,7 @@
 package child
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"sync"
@@ -138,8 +139,5 @@ func readNow(fd uintptr, b []byte) int {
 }
 
 func signalName(sig syscall.Signal) string {
-	if name := unix.SignalName(sig); name != "" {
-		return name
-	}
-	return strconv.Itoa(int(sig))
+	return cmp.Or(unix.SignalName(sig), strconv.Itoa(int(sig)))
 }

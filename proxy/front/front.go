@@ -31,6 +31,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -197,9 +198,8 @@ type Front struct {
 
 // New returns a Front.
 func New(o Options) *Front {
-	if o.Limits == nil {
-		o.Limits = DefaultLimits()
-	}
+	o.Limits = cmp.Or(o.Limits, DefaultLimits())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Idle <= 0 {
 		o.Idle = defaultIdle
 	}
@@ -208,9 +208,6 @@ func New(o Options) *Front {
 	}
 	if o.Hold <= 0 {
 		o.Hold = wire.DefaultHold
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Conversation == nil {
 		o.Conversation = func(*wire.Message) string { return "" }

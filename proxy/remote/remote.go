@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,9 +168,7 @@ func Start(o Options) (*Server, error) {
 	if o.Hold <= 0 {
 		o.Hold = wire.DefaultHold
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Transport == nil {
 		o.Transport = NewTransport(TransportOptions{})
 	}

@@ -15,6 +15,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,9 +66,7 @@ func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 			return nil, ErrOversize
 		}
 	}
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
-	}
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	p := newPlay(s, o)
 	if err := p.run(ctx); err != nil {
 		return nil, err

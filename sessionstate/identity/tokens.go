@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,9 +184,7 @@ func normalURL(address string) string {
 	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
 		u.Host = strings.TrimSuffix(u.Host, port)
 	}
-	if u.Path == "" {
-		u.Path = "/"
-	}
+	u.Path = cmp.Or(u.Path, "/")
 	return u.String()
 }
 

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"sync"
@@ -62,9 +63,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	defer s.mu.Unlock()
 	s = s.current
 	c := &Conn{ConnOptions: o}
-	if c.Log == nil {
-		c.Log = s.Log
-	}
+	c.Log = cmp.Or(c.Log, s.Log)
 	conn := capture.ConnOptions{
 		Base:     s.baseContext(o.Client),
 		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.settings.Session.TTL}),

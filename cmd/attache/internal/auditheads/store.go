@@ -6,6 +6,7 @@
 package auditheads
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -88,9 +89,7 @@ var errRace = errors.New("another process has stored a head in the meantime")
 
 // put stores a head and replaces before, the file's head of the same hour, or nil.
 func (s *Store) put(ctx context.Context, n Entry, before *Entry) error {
-	if before == nil {
-		before = &Entry{}
-	}
+	before = cmp.Or(before, &Entry{})
 	return s.db.In(ctx, database.Scope{}, func(t *database.Tx) error {
 		if err := deleteOld(t, n.At); err != nil {
 			return err

@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -75,10 +76,7 @@ func (l Launch) teams() []string { return slices.Concat(l.Args, []string{teamsCo
 // gapBefore returns the white space before an entry in a JSON file, or a space if there is none.
 func (d *Document) gapBefore(e *Entry) string {
 	before := d.data[:e.offset]
-	if space := string(before[len(bytes.TrimRight(before, " \t\r\n")):]); space != "" {
-		return space
-	}
-	return " "
+	return cmp.Or(string(before[len(bytes.TrimRight(before, " \t\r\n")):]), " ")
 }
 
 // extend adds an edit of attache's own server to a plan. near is a nearby entry, or nil.

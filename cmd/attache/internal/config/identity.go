@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,9 +28,7 @@ func (s *IdentitySettings) AcceptsTokens() bool { return s.JWT.Issuer != "" }
 // Tokens returns the options for [identity.NewTokens].
 func (s *IdentitySettings) Tokens() identity.TokenOptions {
 	o := s.JWT
-	if o.Leeway == 0 {
-		o.Leeway = -1 // 0 would mean the default
-	}
+	o.Leeway = cmp.Or(o.Leeway, -1) // 0 would mean the default
 	return o
 }
 

@@ -90,9 +90,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 		s.setTarget(command)
 	}
 	command = s.CommandOr(command)
-	if s.Server.Name == "" {
-		s.Server.Name = cmp.Or(l.entry, servername.Of(command))
-	}
+	s.Server.Name = cmp.Or(s.Server.Name, l.entry, servername.Of(command))
 	for _, o := range all {
 		if o.Flag != "" || o.Injected != "" {
 			l.fromEnvironment(s, o)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"strings"
 
@@ -11,10 +12,8 @@ import (
 // Secrets returns the values that must not reach a recording: secrets, the values of variables whose
 // names look like those of secrets, and the credentials for the remote server and the database.
 func Secrets(p cli.Process, s *Settings, secrets []string) record.Secrets {
-	out := record.Secrets{Values: append([]string(nil), secrets...), KeyPrefix: s.Identity.KeyPrefix, Later: p.Tokens.All, Home: p.Getenv("HOME")}
-	if out.Home == "" {
-		out.Home = p.Getenv("USERPROFILE")
-	}
+	out := record.Secrets{Values: append([]string(nil), secrets...), KeyPrefix: s.Identity.KeyPrefix, Later: p.Tokens.All}
+	out.Home = cmp.Or(p.Getenv("HOME"), p.Getenv("USERPROFILE"))
 	out.Host, _ = os.Hostname()
 	for _, entry := range p.Env {
 		name, value, _ := strings.Cut(entry, "=")

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -80,10 +81,7 @@ func (d *Doctor) workspacePolicies() {
 
 // sourceName returns the directory or address of the policy source, without parts that may be secret.
 func (d *Doctor) sourceName() string {
-	if d.Settings.Policy.Dir != "" {
-		return d.Settings.Policy.Dir
-	}
-	return config.ShownAddress(d.Settings.Policy.URL)
+	return cmp.Or(d.Settings.Policy.Dir, config.ShownAddress(d.Settings.Policy.URL))
 }
 
 // sourceRemedy returns what to do about an error of the policy source.

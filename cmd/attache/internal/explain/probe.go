@@ -2,6 +2,7 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -71,9 +72,7 @@ func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.frames[k] = bytes.Clone(m.Frame())
-	if view := sessionstate.ContextOf(call); view != nil {
-		t.view = view
-	}
+	t.view = cmp.Or(sessionstate.ContextOf(call), t.view)
 	call.OnReply(func(_ context.Context, reply *wire.Message) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -218,9 +219,7 @@ func (g *Grant) setToken(t *oauth2.Token, now time.Time) error {
 		return errors.New("the authorization server gave a token that no header can hold")
 	}
 	g.Access, g.Expires, g.Obtained, g.Ended = t.AccessToken, t.Expiry, now.UTC().Truncate(time.Second), ""
-	if t.RefreshToken != "" {
-		g.Refresh = t.RefreshToken
-	}
+	g.Refresh = cmp.Or(t.RefreshToken, g.Refresh)
 	if scope, _ := t.Extra("scope").(string); scope != "" {
 		g.Scopes = strings.Fields(scope)
 	}

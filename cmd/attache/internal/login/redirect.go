@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,7 @@ type redirect struct {
 // listen opens the port. Without an address the system chooses a free port, so that several logins at
 // the same time work.
 func listen(address, state string) (*redirect, error) {
-	if address == "" {
-		address = "http://127.0.0.1:0/callback"
-	}
-	u, err := url.Parse(address)
+	u, err := url.Parse(cmp.Or(address, "http://127.0.0.1:0/callback"))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -40,10 +41,7 @@ func Add(content []byte, name, body string) ([]byte, error) {
 		f.insert(len(f.lines), "servers:"+mark)
 		section = f.section()
 	}
-	indent := section.indent
-	if indent == "" {
-		indent = "  "
-	}
+	indent := cmp.Or(section.indent, "  ")
 	lines := []string{indent + name + ":" + mark}
 	for line := range strings.Lines(body) {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {

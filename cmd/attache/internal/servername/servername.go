@@ -2,6 +2,7 @@
 package servername
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"slices"
@@ -20,10 +21,7 @@ func Of(command []string) string {
 	if strings.Contains(command[0], "://") {
 		return hostName(command[0])
 	}
-	if name := Package(command); name != "" {
-		return name
-	}
-	return Program(underCmd(command)[0])
+	return cmp.Or(Package(command), Program(underCmd(command)[0]))
 }
 
 // hostName returns the host of a remote server's address.

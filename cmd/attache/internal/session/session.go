@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -169,10 +170,7 @@ func (w *relay) greet(in *os.File) {
 // status logs the error with which the session ended, and returns the exit status.
 func (w *relay) status(err error) int {
 	w.mu.Lock()
-	server, sig := w.server, w.signaled
-	if w.before != nil {
-		server = w.before
-	}
+	server, sig := cmp.Or(w.before, w.server), w.signaled
 	w.mu.Unlock()
 	switch {
 	case errors.Is(err, context.Canceled): // a signal ended the session, perhaps before the start
@@ -215,9 +213,7 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.before == nil {
-		w.before = w.server // nil at the first start
-	}
+	w.before = cmp.Or(w.before, w.server) // nil at the first start
 	w.server = server
 	if first {
 		if dir := status.Dir(w.p); dir != "" {

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -175,10 +176,7 @@ func suggest(options []Option, prefix, name string) string {
 			near = word
 		}
 	}
-	if near == "" {
-		near = uniqueBeginning(name, here)
-	}
-	if near != "" {
+	if near = cmp.Or(near, uniqueBeginning(name, here)); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
 	}
 	if len(elsewhere) > 0 {

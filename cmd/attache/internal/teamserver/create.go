@@ -38,10 +38,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	in.Title, in.Agent = strings.TrimSpace(in.Title), strings.TrimSpace(in.Agent)
-	if err := store.CheckTitle(in.Title); err != nil {
-		return nil, err
-	}
-	if err := store.CheckName(in.Agent); err != nil {
+	if err := cmp.Or(store.CheckTitle(in.Title), store.CheckName(in.Agent)); err != nil {
 		return nil, err
 	}
 	message, err := store.CheckMessage("Initial message", in.Message, store.MaxFirst)

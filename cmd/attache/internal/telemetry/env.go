@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -111,10 +112,7 @@ type otlpVariables struct {
 const otlpPrefix = "OTEL_EXPORTER_OTLP_"
 
 func (v otlpVariables) get(name string) string {
-	if s := v.getenv(otlpPrefix + v.signal + "_" + name); s != "" {
-		return s
-	}
-	return v.getenv(otlpPrefix + name)
+	return cmp.Or(v.getenv(otlpPrefix+v.signal+"_"+name), v.getenv(otlpPrefix+name))
 }
 
 func (v otlpVariables) options() (*otlp.Options, error) {
@@ -152,10 +150,7 @@ func (v otlpVariables) endpoint() string {
 	if own := v.getenv(otlpPrefix + v.signal + "_ENDPOINT"); own != "" {
 		return own
 	}
-	base := v.getenv(otlpPrefix + "ENDPOINT")
-	if base == "" {
-		base = "http://localhost:4318"
-	}
+	base := cmp.Or(v.getenv(otlpPrefix+"ENDPOINT"), "http://localhost:4318")
 	return strings.TrimSuffix(base, "/") + "/v1/" + strings.ToLower(v.signal)
 }
 

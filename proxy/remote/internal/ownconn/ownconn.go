@@ -5,6 +5,7 @@ package ownconn
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"math"
@@ -80,10 +81,7 @@ func (t *Transport) roundTrip(r *http.Request) (*http.Response, error) {
 
 // dial connects to the host of a request.
 func (t *Transport) dial(r *http.Request) (net.Conn, error) {
-	port := r.URL.Port()
-	if port == "" {
-		port = "80"
-	}
+	port := cmp.Or(r.URL.Port(), "80")
 	return t.DialContext(r.Context(), "tcp", net.JoinHostPort(r.URL.Hostname(), port))
 }
 
