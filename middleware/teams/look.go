@@ -17,8 +17,7 @@ import (
 // sweeps, so that they can be renewed: a sweep declares a run without a lease lost, and the run's
 // supervisor then stops the agent.
 func (s *Shared) look() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	tick := time.Tick(lookEvery)
 	defer s.closeWatches()
 	ctx := context.Background()
 	var version store.Version
@@ -27,7 +26,7 @@ func (s *Shared) look() {
 		select {
 		case <-s.done:
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		now := s.o.Now()
 		if now.Round(0).Sub(last.Round(0)).Abs() > store.RenewEvery { // the monotonic clock stops while the machine sleeps

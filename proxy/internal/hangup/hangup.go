@@ -41,8 +41,7 @@ func mayRead(reads func() bool, since time.Time) bool {
 // AwaitAnswers returns when a client that has closed its end no longer waits for answers, or over
 // is closed. reads reports whether the client still reads; it is nil if the system cannot tell.
 func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
-	check := time.NewTicker(checkTime)
-	defer check.Stop()
+	check := time.Tick(checkTime)
 	start := time.Now()
 	for {
 		settled := s.Settled()
@@ -51,7 +50,7 @@ func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
 		}
 		select {
 		case <-settled:
-		case <-check.C:
+		case <-check:
 		case <-over:
 			return
 		}
@@ -68,8 +67,7 @@ func AwaitStall(s Session, gone <-chan struct{}, reads func() bool, over, ending
 	case <-ending:
 		return false
 	}
-	t := time.NewTicker(stallTime)
-	defer t.Stop()
+	tick := time.Tick(stallTime)
 	start := time.Now()
 	for moved := s.Moved(); ; {
 		select {
@@ -77,7 +75,7 @@ func AwaitStall(s Session, gone <-chan struct{}, reads func() bool, over, ending
 			return false
 		case <-ending:
 			return false
-		case <-t.C:
+		case <-tick:
 		}
 		switch now := s.Moved(); {
 		case s.Holds():

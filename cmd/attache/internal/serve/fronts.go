@@ -77,12 +77,11 @@ func (s *service) sessionStore(server *Server) sessions.Store {
 
 // keepLease renews the lease of this front until ctx is done.
 func (s *service) keepLease(ctx context.Context) {
-	t := time.NewTicker(fronts.RenewEvery)
-	defer t.Stop()
+	tick := time.Tick(fronts.RenewEvery)
 	unsure := false
 	for {
 		select {
-		case <-t.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}
