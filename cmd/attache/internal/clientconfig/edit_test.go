@@ -201,6 +201,8 @@ func TestWrapSkips(t *testing.T) {
 		`{"url": "https://x", "headers": []}`:                 "it is remote, and its headers are not all texts",
 		`{"url": "https://x", "headers": {"A": 1}}`:           "it is remote, and its headers are not all texts",
 		`{"url": "https://x", "headersHelper": "./token.sh"}`: "it is remote, and the client logs in to it",
+		`{"url": "https://x", "authToken": "a"}`:              "it is remote, and the client logs in to it", // mcp-use
+		`{"url": "https://x", "bearerTokenEnv": "A"}`:         "it is remote, and the client logs in to it", // mcporter
 		`{"url": "https://x/mcp?a=b&exaApiKey=c"}`:            "it is remote, and its address has a secret in it",
 		`{"url": "https://x/s/NTk1MWQ0YjMtZmFiYy00/mcp"}`:     "it is remote, and its address has a secret in it",
 		`{"url": "https://a:b@x"}`:                            "it is remote, and its address has a user name or a password in it",

@@ -98,7 +98,7 @@ func readRemote(object *hujson.Object) *remoteForm {
 			set(&f.command, m)
 		case name == "args":
 			set(&f.args, m)
-		case name == "oauth" || name == "auth" || name == "authProviderType" || name == "headersHelper":
+		case strings.HasPrefix(name, "oauth") || strings.HasPrefix(name, "auth") || strings.HasPrefix(name, "bearer") || name == "headersHelper":
 			f.login = true
 		}
 	}
