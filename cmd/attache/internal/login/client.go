@@ -130,19 +130,6 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// A jsonTransport answers 404 instead of a page that is not JSON, because many servers answer every
-// path with an HTML page.
-type jsonTransport struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.RoundTripper.RoundTrip(r)
-	if err == nil && resp.StatusCode == http.StatusOK && !isJSON(resp) {
-		resp.StatusCode = http.StatusNotFound
-	}
-	return resp, err
-}
-
 // labelJSON sets the content type of a response that is a JSON object. Metadata in a file without an
 // extension is often sent as application/octet-stream or text/plain, and the library reads a token
 // response in text/plain as a form. Other clients ignore the content type. A stream of events may never

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
@@ -33,7 +32,8 @@ type Options struct {
 	// Machine selects the client credentials grant, which needs no person.
 	Machine bool
 
-	// Issuer is the authorization server to use; empty for the first one that the server offers.
+	// Issuer is the authorization server to use; empty for the first one that the server offers. If the
+	// server offers it only under another address, the metadata there must name Issuer.
 	Issuer string
 
 	// Scopes are requested instead of those that the server asks for.
@@ -97,9 +97,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 		if len(a.scopes) == 0 {
 			a.scopes = prm.ScopesSupported
 		}
-		if issuer, err = o.chooseIssuer(prm.AuthorizationServers, issuer); err != nil {
-			return nil, err
-		}
+		issuer = o.chooseIssuer(prm.AuthorizationServers, issuer)
 	}
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
@@ -108,9 +106,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	if err := o.checkSecret(issuer); err != nil {
 		return nil, err
 	}
-	onlyJSON := *c
-	onlyJSON.Transport = jsonTransport{c.Transport}
-	if a.AuthServerMeta, err = auth.GetAuthServerMetadata(ctx, issuer, &onlyJSON); err != nil {
+	if a.AuthServerMeta, err = o.issuerMetadata(ctx, c, issuer); err != nil {
 		if unusable != nil {
 			return nil, unusable
 		}
@@ -195,19 +191,58 @@ func covers(resource, address string) bool {
 
 // chooseIssuer returns the authorization server to use: one of those that the server offers, or fallback
 // if it offers none.
-func (o *Options) chooseIssuer(offered []string, fallback string) (string, error) {
-	switch {
-	case len(offered) == 0:
-		return fallback, nil
-	case o.Issuer == "":
-		return offered[0], nil
+func (o *Options) chooseIssuer(offered []string, fallback string) string {
+	if len(offered) == 0 {
+		return fallback
 	}
 	for _, one := range offered {
-		if strings.TrimSuffix(one, "/") == strings.TrimSuffix(o.Issuer, "/") {
-			return one, nil
+		if sameIssuer(one, o.Issuer) {
+			return one
 		}
 	}
-	return "", fmt.Errorf("the server does not use the authorization server of server.oauth.issuer; it uses %s", shown(strings.Join(offered, ", ")))
+	return offered[0]
+}
+
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// issuerMetadata returns the metadata of the issuer at an address, or nil if it has none.
+func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address string) (*oauthex.AuthServerMeta, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	const oauth, openID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	path := u.EscapedPath()
+	for _, place := range slices.Compact([]string{oauth + path, openID + path, path + openID}) {
+		m := &oauthex.AuthServerMeta{}
+		found, err := getJSON(ctx, c, origin(address)+place, m)
+		switch {
+		case err != nil:
+			return nil, err
+		case found:
+			return m, o.checkIssuer(m, address)
+		}
+	}
+	return nil, nil
+}
+
+// checkIssuer returns an error if the metadata at address names another issuer (RFC 8414, 3.3), unless the
+// configuration names that issuer: some vendors' metadata do this. Tokens and secrets then go only to
+// the issuer that the configuration names, because the server chose the address of the metadata.
+func (o *Options) checkIssuer(m *oauthex.AuthServerMeta, address string) error {
+	switch {
+	case sameIssuer(m.Issuer, cmp.Or(o.Issuer, address)):
+	case o.Issuer == "" || !sameIssuer(m.Issuer, address):
+		return fmt.Errorf("its metadata names another issuer, %s: if this is right, set server.oauth.issuer to it", shown(m.Issuer))
+	default:
+		return errors.New("server.oauth.issuer names another one, which the server does not use")
+	}
+	for _, endpoint := range []string{m.TokenEndpoint, m.RevocationEndpoint} {
+		if !sameIssuer(m.Issuer, address) && endpoint != "" && origin(endpoint) != origin(m.Issuer) {
+			return fmt.Errorf("its metadata names the issuer of server.oauth.issuer, but an endpoint of another host, %s", shown(endpoint))
+		}
+	}
+	return nil
 }
 
 func origin(address string) string {

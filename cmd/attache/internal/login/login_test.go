@@ -215,6 +215,17 @@ func TestU22Login(t *testing.T) {
 			name: "issuer that the server does not use", wrong: "server.oauth.issuer",
 			options: func(o *login.Options) { o.Issuer = "https://other.example" },
 		},
+		{name: "metadata of another issuer", server: elsewhere(`/tenant"`, `"`), wrong: "set server.oauth.issuer to it"},
+		{
+			name: "metadata of the issuer of the settings at another address", server: elsewhere(`/tenant"`, `"`),
+			options: func(o *login.Options) { o.Issuer = origin(o.URL) },
+		},
+		{
+			name: "metadata of the issuer of the settings with other endpoints", server: elsewhere(`"issuer":"http://127.0.0.1`, `"issuer":"http://localhost`),
+			options: func(o *login.Options) {
+				o.Issuer = strings.Replace(origin(o.URL), "127.0.0.1", "localhost", 1) + "/tenant"
+			}, wrong: "an endpoint of another host",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -241,6 +252,12 @@ func TestU22Login(t *testing.T) {
 			}
 		})
 	}
+}
+
+// elsewhere returns a server whose authorization server has the path /tenant. In its metadata it replaces
+// old with text.
+func elsewhere(old, text string) logintest.Config {
+	return logintest.Config{IssuerPath: "/tenant", Edit: replaced("/.well-known/oauth-authorization-server/tenant", old, text)}
 }
 
 func origin(address string) string {
