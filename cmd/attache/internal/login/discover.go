@@ -1,8 +1,10 @@
 package login
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -93,7 +95,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	a := &authority{resource: o.URL, scopes: ch.scopes, message: ch.message}
 	issuer := cmp.Or(o.Issuer, origin(o.URL)) // revision 2025-03-26: the server's own host
 	if prm != nil {
-		a.resource = prm.Resource
+		a.resource = prm.Resource.of(o.URL)
 		if len(a.scopes) == 0 {
 			a.scopes = prm.ScopesSupported
 		}
@@ -139,11 +141,40 @@ func (o *Options) checkSecret(issuer string) error {
 	return fmt.Errorf("the client's secret is not sent to %s, which only the server names: if the client is registered there, set server.oauth.issuer to it", shown(issuer))
 }
 
+// A protectedResource holds the members of protected resource metadata that attache uses (RFC 9728, 2).
+type protectedResource struct {
+	Resource             resources `json:"resource"`
+	AuthorizationServers []string  `json:"authorization_servers"`
+	ScopesSupported      []string  `json:"scopes_supported"`
+}
+
+// resources are the resources that metadata is about: one by the standard, but GitLab sends a list.
+type resources []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *resources) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(text, []byte("[")) {
+		return json.Unmarshal(text, (*[]string)(r))
+	}
+	*r = make(resources, 1)
+	return json.Unmarshal(text, &(*r)[0])
+}
+
+// of returns the resource of the server at address, or "".
+func (r resources) of(address string) string {
+	for _, one := range r {
+		if covers(one, address) {
+			return one
+		}
+	}
+	return ""
+}
+
 // resourceMetadata returns the server's protected resource metadata (RFC 9728), or nil if it has
 // none. named is the address in the challenge, or "". unusable is an error for metadata that names no
 // authorization server, or that cannot be read although the challenge does not name it: older servers
 // answer unknown paths with any status, and are their own authorization servers.
-func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named string) (_ *oauthex.ProtectedResourceMetadata, unusable, err error) {
+func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named string) (_ *protectedResource, unusable, err error) {
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +185,7 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 		places = append([]string{named}, places...)
 	}
 	for _, place := range slices.Compact(places) {
-		prm := &oauthex.ProtectedResourceMetadata{}
+		prm := &protectedResource{}
 		found, err := getJSON(ctx, c, place, prm)
 		switch {
 		case err != nil:
@@ -165,8 +196,8 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 			continue
 		case !found:
 			continue
-		case !covers(prm.Resource, o.URL):
-			return nil, nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", place, shown(prm.Resource))
+		case prm.Resource.of(o.URL) == "":
+			return nil, nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", place, shown(strings.Join(prm.Resource, ", ")))
 		case len(prm.AuthorizationServers) == 0:
 			unusable = fmt.Errorf("%s names no authorization server", place)
 		default:

@@ -120,6 +120,19 @@ func TestNoAuthorizationServers(t *testing.T) {
 	logIn(t, o)
 }
 
+// The metadata of a server may name several resources, as GitLab's does.
+func TestSeveralResources(t *testing.T) {
+	const place = "/.well-known/oauth-protected-resource/mcp"
+	s, o := start(t, logintest.Config{Edit: func(path string, response *httptest.ResponseRecorder) {
+		replaced(place, `"resource":"`, `"resource":["https://other.example/mcp","`)(path, response)
+		replaced(place, `/mcp","scopes`, `/mcp"],"scopes`)(path, response)
+	}})
+	if g := logIn(t, o); g.Resource != s.MCP() {
+		t.Errorf("resource %s", g.Resource)
+	}
+	requireServed(t, s, credentials(o), "")
+}
+
 // A client that was registered by hand may send its secret in one way only, although the server's
 // metadata offers both. Ory Hydra is such a server.
 func TestRegisteredMethod(t *testing.T) {
