@@ -196,7 +196,7 @@ func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (e
 			g.Ended, g.Access, g.Refresh = err.Error(), "", ""
 			return c.loginError("the login has ended: " + errors.Join(err, c.Store.Save(g)).Error())
 		case err != nil:
-			return fmt.Errorf("the login %w: %w", errNotRenewed, err)
+			return fmt.Errorf("the login %w: %w; if this persists, run \"attache login %s\"", errNotRenewed, err, c.Name)
 		}
 		c.keep(g, stored)
 		return nil
@@ -225,7 +225,7 @@ func (c *Credentials) isEnd(err error, g *Grant) bool {
 		return false
 	}
 	switch refused.code {
-	case "invalid_grant":
+	case "invalid_grant", "bad_refresh_token": // GitHub sends the second
 		return true
 	case "invalid_client", "unauthorized_client":
 		return g.ClientID != c.ClientID

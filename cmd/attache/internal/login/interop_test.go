@@ -69,6 +69,20 @@ func TestRefusalAsText(t *testing.T) {
 	requireError(t, err, "the login has ended", "invalid_grant")
 }
 
+// GitHub refuses an expired refresh token with a code of its own, and with status 200.
+func TestRefusalOfGitHub(t *testing.T) {
+	s, o := start(t, logintest.Config{Lifetime: -1, Edit: func(path string, response *httptest.ResponseRecorder) {
+		replaced("/token", "invalid_grant", "bad_refresh_token")(path, response)
+		if path == "/token" {
+			response.Code = http.StatusOK
+		}
+	}})
+	logIn(t, o)
+	s.Revoke(false)
+	_, err := call(t, s, credentials(o), "")
+	requireError(t, err, "the login has ended", "bad_refresh_token", "attache login")
+}
+
 // If a server's protected resource metadata cannot be used, but the server has the metadata of an
 // authorization server, attache logs in there.
 func TestUnusableResourceMetadata(t *testing.T) {
@@ -185,7 +199,7 @@ func TestOldTokenWhileNotRenewed(t *testing.T) {
 	}
 	s.Revoke(true)
 	_, err := call(t, s, c, "")
-	requireError(t, err, "the login cannot be renewed", "404")
+	requireError(t, err, "the login cannot be renewed", "404", "attache login")
 }
 
 // A server that answers each GET with an open stream of events has no metadata. The login must not wait
