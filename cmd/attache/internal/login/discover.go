@@ -234,9 +234,10 @@ func (o *Options) chooseIssuer(offered []string, fallback string) string {
 	return offered[0]
 }
 
+// sameIssuer ignores a slash at the end, which servers use and leave out for the same issuer.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// issuerMetadata returns the metadata of the issuer at an address, or nil if it has none.
+// issuerMetadata returns the metadata of the authorization server at address, or nil if it has none.
 func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address string) (*oauthex.AuthServerMeta, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -257,9 +258,9 @@ func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address st
 	return nil, nil
 }
 
-// checkIssuer returns an error if the metadata at address names another issuer (RFC 8414, 3.3), unless the
-// configuration names that issuer: some vendors' metadata do this. Tokens and secrets then go only to
-// the issuer that the configuration names, because the server chose the address of the metadata.
+// checkIssuer returns an error if the metadata at address names another issuer (RFC 8414, 3.3). The metadata
+// of some vendors does, so it may name the issuer of the configuration. Then tokens and secrets go only to
+// the host of that issuer: the MCP server chose the address of the metadata, and may be malicious.
 func (o *Options) checkIssuer(m *oauthex.AuthServerMeta, address string) error {
 	switch {
 	case sameIssuer(m.Issuer, cmp.Or(o.Issuer, address)):

@@ -69,7 +69,7 @@ func TestRefusalAsText(t *testing.T) {
 	requireError(t, err, "the login has ended", "invalid_grant")
 }
 
-// GitHub refuses an expired refresh token with a code of its own, and with status 200.
+// GitHub refuses an expired refresh token with status 200 and with an error code that only GitHub uses.
 func TestRefusalOfGitHub(t *testing.T) {
 	s, o := start(t, logintest.Config{Lifetime: -1, Edit: func(path string, response *httptest.ResponseRecorder) {
 		replaced("/token", "invalid_grant", "bad_refresh_token")(path, response)
