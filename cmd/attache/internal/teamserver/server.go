@@ -21,6 +21,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -41,10 +42,23 @@ type Server struct {
 }
 
 // Start starts the server in this process.
-func (s *Server) Start() *mempipe.Server {
-	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
-		return s.server().Run(context.Background(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
-	})
+func (s *Server) Start() proxy.Upstream {
+	stopped, stop := context.WithCancel(context.Background())
+	return &upstream{stop: stop, Server: mempipe.Serve(func(in io.Reader, out io.Writer) error {
+		pipes := mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}
+		return s.server().Run(context.Background(), &transport{IOTransport: pipes, stopped: stopped})
+	})}
+}
+
+type upstream struct {
+	*mempipe.Server
+	stop context.CancelFunc
+}
+
+// Stop implements proxy.Upstream. It cancels running calls, for example one that waits for messages.
+func (u *upstream) Stop() {
+	u.stop()
+	u.Server.Stop()
 }
 
 type nopCloser struct{ io.Writer }
