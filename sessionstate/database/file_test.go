@@ -2,7 +2,9 @@ package database
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -32,5 +34,25 @@ func TestOpenAtOnce(t *testing.T) {
 			})
 		}
 		wait.Wait()
+	}
+}
+
+// If something truncates the file that SQLite maps into memory, as a full disk may, a statement
+// fails. The process does not end.
+func TestMappedFileTruncated(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows refuses to truncate a mapped file")
+	}
+	path := filepath.Join(t.TempDir(), "x.db")
+	db, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if err := os.Truncate(path+"-shm", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.sql.Exec(`INSERT INTO a VALUES ('c')`); err == nil {
+		t.Error("a statement succeeded")
 	}
 }
