@@ -208,6 +208,10 @@ func TestArguments(t *testing.T) {
 	const arguments = `{"text":"hi","password":"hunter22","note":"use known-secret"}`
 	longest := `{"text":"` + strings.Repeat("x", 64<<10-len(`{"text":""}`)) + `"}`
 	long := strings.Replace(longest, "x", "xx", 1)
+	nested := func(levels int) string {
+		return `{"a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`
+	}
+	const surrogates = `{"pair":"\ud83d\uDE00","escaped":"\\ud83d [[[ \" {{{","n":[[1],[2]]}`
 	digest := regexp.MustCompile(`"arguments_digest":"hmac-sha256:[0-9a-f]{64}"`)
 	tests := []struct {
 		mode      audit.Arguments
@@ -221,6 +225,13 @@ func TestArguments(t *testing.T) {
 		{audit.Redacted, long, ""},
 		{audit.Full, long, ""},
 		{audit.Full, longest, `"arguments":` + longest},
+		{audit.Full, surrogates, `"arguments":` + surrogates},
+		{audit.Full, `{"cut":"smile \ud83d"}`, ""},
+		{audit.Full, `{"cut":"\ud83d\ud83d\ude00"}`, ""},
+		{audit.Full, `{"\uDE00 cut":1}`, ""},
+		{audit.Redacted, `{"cut":"smile \uD83D\n"}`, ""},
+		{audit.Full, nested(128), `"arguments":` + nested(128)},
+		{audit.Full, nested(129), ""},
 	}
 	for _, test := range tests {
 		log, path := newLog(t, nil)

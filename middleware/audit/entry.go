@@ -117,7 +117,7 @@ const maxArguments = 64 << 10
 
 // setArguments writes the member with the call's arguments or their digest.
 func (e *entry) setArguments(raw []byte) {
-	if e.c.o.Arguments == Digest || len(raw) > maxArguments || !e.c.reserve(len(raw)) {
+	if e.c.o.Arguments == Digest || len(raw) > maxArguments || !portable(raw) || !e.c.reserve(len(raw)) {
 		e.arguments = e.c.digests.append(e.arguments, "arguments_digest", raw)
 		return
 	}
