@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
@@ -171,11 +172,16 @@ func (t *Telemetry) newMeter(e exporterOptions, o signalSettings) (metric.Meter,
 	return provider.Meter(trace.Scope, metric.WithInstrumentationVersion(e.version), metric.WithSchemaURL(trace.SchemaURL)), nil
 }
 
+// instance returns a random name for this process. Without one, a collector takes the metrics of
+// several attaches for those of one, whose counters change back and forth.
+var instance = sync.OnceValue(uuid.NewString)
+
 // ownResource returns the resource of attache, with the values in OTEL_SERVICE_NAME and
 // OTEL_RESOURCE_ATTRIBUTES. It contains neither the user nor the host.
 func ownResource(ctx context.Context, version string, log *slog.Logger) *resource.Resource {
 	r, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "attache"), attribute.String("service.version", version)),
+		resource.WithAttributes(attribute.String("service.name", "attache"), attribute.String("service.version", version),
+			attribute.String("service.instance.id", instance())),
 		resource.WithTelemetrySDK(),
 		resource.WithFromEnv(),
 	)

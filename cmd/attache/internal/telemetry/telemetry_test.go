@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
@@ -55,5 +57,21 @@ func TestTelemetryEnds(t *testing.T) {
 	tel.Close()
 	if d := time.Since(began); d < flushTime || d > flushTime+5*time.Second { // the exporter itself would wait for longer
 		t.Errorf("the end took %v", d)
+	}
+}
+
+// The data of this process can be told from that of another attache.
+func TestInstance(t *testing.T) {
+	instance := func() string {
+		id, _ := ownResource(t.Context(), "", slog.New(slog.DiscardHandler)).Set().Value("service.instance.id")
+		return id.AsString()
+	}
+	first, second := instance(), instance()
+	if _, err := uuid.Parse(first); err != nil || first != second {
+		t.Errorf("instances %q and %q of one process: %v", first, second, err)
+	}
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=mine")
+	if got := instance(); got != "mine" {
+		t.Errorf("instance %q, want that of the variable", got)
 	}
 }
