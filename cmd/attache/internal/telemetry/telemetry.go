@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
@@ -28,8 +30,8 @@ import (
 // because the server has already ended.
 const flushTime = time.Second
 
-// Telemetry exports the spans and metrics of one run. It does not use the global state of
-// OpenTelemetry.
+// Telemetry exports the spans and metrics of one run. Of the global state of OpenTelemetry it uses
+// only the log.
 type Telemetry struct {
 	telemetry *trace.Telemetry
 	tracer    oteltrace.Tracer              // nil if no spans are exported
@@ -47,6 +49,10 @@ func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	if o.traces.off() && o.metrics.off() {
 		return nil
 	}
+	// Otherwise the SDK writes lines to stderr that are not in the format of the log. Its errors are
+	// those of requests that end with the session, and of variables, which have warnings.
+	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug("the OpenTelemetry SDK reports an error", "err", err) }))
 	ctx, abort := context.WithCancel(context.Background())
 	t := &Telemetry{ending: make(chan struct{}), abort: abort}
 	e := exporterOptions{p: p, ctx: ctx, ending: t.ending, failed: warnOnce(log), version: version, resource: ownResource(ctx, version, log)}
