@@ -22,6 +22,8 @@ type Options struct {
 	Headers map[string]string
 	// Gzip compresses the requests.
 	Gzip bool
+	// Delta exports counters and histograms since the last export, not since the start.
+	Delta bool
 	// Timeout bounds one attempt; 0 means 10 s.
 	Timeout time.Duration
 	// TLS has the certificates to use; nil means the system's.

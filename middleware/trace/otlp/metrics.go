@@ -9,8 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// NewMetricExporter returns an exporter for the SDK's periodic reader, with cumulative
-// temporality. It returns an error if the endpoint is invalid.
+// NewMetricExporter returns an exporter for the SDK's periodic reader. It returns an error if the endpoint is invalid.
 func NewMetricExporter(o Options) (sdkmetric.Exporter, error) {
 	c, err := newClient(o)
 	if err != nil {
@@ -21,11 +20,20 @@ func NewMetricExporter(o Options) (sdkmetric.Exporter, error) {
 
 type metricExporter struct{ c *client }
 
-// cumulative is AGGREGATION_TEMPORALITY_CUMULATIVE, the only temporality of this exporter.
-const cumulative = 2
-
-func (metricExporter) Temporality(sdkmetric.InstrumentKind) metricdata.Temporality {
+// Temporality returns delta, if the options demand it, for what only grows.
+func (e metricExporter) Temporality(k sdkmetric.InstrumentKind) metricdata.Temporality {
+	if e.c.o.Delta && (k == sdkmetric.InstrumentKindCounter || k == sdkmetric.InstrumentKindHistogram) {
+		return metricdata.DeltaTemporality
+	}
 	return metricdata.CumulativeTemporality
+}
+
+// temporality appends an AggregationTemporality as field 2.
+func temporality(b []byte, t metricdata.Temporality) []byte {
+	if t == metricdata.DeltaTemporality {
+		return number(b, 2, 1)
+	}
+	return number(b, 2, 2)
 }
 
 func (metricExporter) Aggregation(k sdkmetric.InstrumentKind) sdkmetric.Aggregation {
@@ -84,7 +92,7 @@ func appendSum(b []byte, sum metricdata.Sum[int64]) []byte {
 			return attributes(b, 7, p.Attributes.ToSlice())
 		})
 	}
-	b = number(b, 2, cumulative)
+	b = temporality(b, sum.Temporality)
 	if sum.IsMonotonic {
 		b = number(b, 3, 1)
 	}
@@ -95,7 +103,7 @@ func appendHistogram(b []byte, h metricdata.Histogram[float64]) []byte {
 	for _, p := range h.DataPoints {
 		b = message(b, 1, func(b []byte) []byte { return appendPoint(b, p) })
 	}
-	return number(b, 2, cumulative)
+	return temporality(b, h.Temporality)
 }
 
 func appendPoint(b []byte, p metricdata.HistogramDataPoint[float64]) []byte {

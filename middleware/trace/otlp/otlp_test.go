@@ -107,6 +107,35 @@ func TestMetrics(t *testing.T) {
 		"metric duration s count 3 plausible true bounds [0.5 1] "+cumulative+" {} of test scope https://schema")
 }
 
+// Delta counts from the last export; a level has no beginning.
+func TestDelta(t *testing.T) {
+	c := collector(t)
+	e, err := otlp.NewMetricExporter(otlp.Options{Endpoint: c.URL + "/v1/metrics", Delta: true, Failed: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)), sdkmetric.WithResource(own()))
+	m := p.Meter("scope")
+	count, _ := m.Int64Counter("count")
+	level, _ := m.Int64UpDownCounter("level")
+	duration, _ := m.Float64Histogram("duration", metric.WithExplicitBucketBoundaries(1))
+	for _, n := range []int64{2, 3} {
+		count.Add(t.Context(), n)
+		level.Add(t.Context(), n)
+		duration.Record(t.Context(), 0.5)
+		if err := p.ForceFlush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	want(t, c,
+		"metric count  3 monotonic true AGGREGATION_TEMPORALITY_DELTA {} of test scope ",
+		"metric level  5 monotonic false AGGREGATION_TEMPORALITY_CUMULATIVE {} of test scope ",
+		"metric duration  count 1 plausible true bounds [1] AGGREGATION_TEMPORALITY_DELTA {} of test scope ")
+	if err := p.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Each answer of a collector is retried or not, and reported to Failed.
 func TestAnswers(t *testing.T) {
 	const secret = "k3y"

@@ -140,8 +140,28 @@ func (v otlpVariables) options() (*otlp.Options, error) {
 	default:
 		return nil, fmt.Errorf("%sCOMPRESSION is %q: write gzip or none", otlpPrefix, c)
 	}
+	if o.Delta, err = v.delta(); err != nil {
+		return nil, err
+	}
 	o.TLS, err = v.tls()
 	return o, err
+}
+
+// delta reports whether the variable demands delta temporality. For the instruments of attache,
+// lowmemory is the same.
+func (v otlpVariables) delta() (bool, error) {
+	const name = otlpPrefix + "METRICS_TEMPORALITY_PREFERENCE"
+	if v.signal != "METRICS" {
+		return false, nil
+	}
+	preference := v.getenv(name)
+	switch strings.ToLower(preference) {
+	case "", "cumulative":
+		return false, nil
+	case "delta", "lowmemory":
+		return true, nil
+	}
+	return false, fmt.Errorf("%s is %q: write cumulative, delta or lowmemory", name, preference)
 }
 
 // endpoint returns the URL of the signal. It appends the signal's path to a URL for all signals,

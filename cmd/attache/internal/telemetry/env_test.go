@@ -48,6 +48,11 @@ func TestReadTelemetry(t *testing.T) {
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_COMPRESSION=gzip", local + "/v1/traces gzip", "off", ""},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_COMPRESSION=none", local + "/v1/traces", "off", ""},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_COMPRESSION=zstd", "off", "off", `COMPRESSION is "zstd"`},
+		{"METRICS_EXPORTER=otlp EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=Delta", "off", local + "/v1/metrics delta", ""},
+		{"METRICS_EXPORTER=otlp EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=lowmemory", "off", local + "/v1/metrics delta", ""},
+		{"METRICS_EXPORTER=otlp EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative", "off", local + "/v1/metrics", ""},
+		{"METRICS_EXPORTER=otlp EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=both", "off", "off", `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE is "both"`},
+		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=both", local + "/v1/traces", "off", ""},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_HEADERS=a=b,c=Bearer%20d=,", local + "/v1/traces a:b c:Bearer d=", "off", ""},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_HEADERS=topsecret", "off", "off", "HEADERS cannot be read"},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_HEADERS=a=%zztopsecret", "off", "off", "HEADERS cannot be read"},
@@ -80,6 +85,9 @@ func describe(s signalSettings) string {
 		words = append(words, o.Endpoint)
 		if o.Timeout != 0 {
 			words = append(words, o.Timeout.String())
+		}
+		if o.Delta {
+			words = append(words, "delta")
 		}
 		if o.Gzip {
 			words = append(words, "gzip")
