@@ -19,11 +19,13 @@ func (s *session) finish() error {
 	l := s.lastLink()
 	if l != nil {
 		deadline, how = l.End(drainTime)
-		if l.Started() && !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil {
-			s.watch(ServerExit, revive.NewEnding(how).ExitLine())
-			if ending := revive.NewEnding(how); !ending.Clean() { // in a front nobody else sees how it ended
+		if ending := revive.NewEnding(how); l.Started() && !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil {
+			s.watch(ServerExit, ending.ExitLine())
+			if !ending.Clean() { // in a front nobody else sees how it ended
 				s.log.Warn("the server has ended, and its session with it", "exit", ending.Exit)
 			}
+		} else if l.Started() && s.calls.any((*call).atWork) {
+			s.watch(ServerStop, ending.StopLine()) // the answers to these calls contain it
 		}
 	}
 	s.asks.Close()

@@ -61,7 +61,7 @@ type Upstream interface {
 // A Point is a place where lines can be watched.
 type Point uint8
 
-// The points, in the order a request and its reply pass them. The last two are moments; their
+// The points, in the order a request and its reply pass them. The last three are moments; their
 // lines are those of package record.
 const (
 	ClientIn    Point = iota // read from the client
@@ -70,10 +70,11 @@ const (
 	ClientOut                // written to the client
 	ServerExit               // the upstream has ended, and not because the session has
 	ServerStart              // another upstream has started in its place
+	ServerStop               // the upstream has ended because the session has, during calls
 )
 
 func (p Point) String() string {
-	return [...]string{"client-in", "server-in", "server-out", "client-out", "server-exit", "server-start"}[p]
+	return [...]string{"client-in", "server-in", "server-out", "client-out", "server-exit", "server-start", "server-stop"}[p]
 }
 
 // Options say what to relay and how. ClientIn, ClientOut and Start are required; every other

@@ -11,9 +11,10 @@
 //	{"t":7.3,"at":"server-exit","frame":"{\"exit\":\"exit status 3\",…}"}
 //
 // t is in seconds since the start. at is one of [ClientIn], [ServerIn], [ServerOut],
-// [ClientOut], [ServerExit] and [ServerStart]. The last two mean that the server ended
-// during the session, and that another one was started in its place; their line is an
-// [Exit] or a [Start]. frame contains the exact bytes without the newline, but with the
+// [ClientOut], [ServerExit], [ServerStart] and [ServerStop]. The last three mean that the server
+// ended during the session, that another one was started in its place, and that the server ended
+// because the session had ended, while calls were running; their line is an [Exit] or a [Start].
+// frame contains the exact bytes without the newline, but with the
 // carriage return of a CRLF. A line that is not UTF-8 has "base64" and no "frame". A last
 // line without a newline has "partial":true. A line that was too long to be held has
 // "oversize":true and no bytes: such a recording cannot be played.

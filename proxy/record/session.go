@@ -24,14 +24,16 @@ const (
 	ClientOut = "client-out"
 )
 
-// The other events of a recording: the server ended during the session, and another one was
-// started in its place. Their lines are an Exit and a Start.
+// The other events of a recording: the server ended during the session, another one was started
+// in its place, and the server ended because the session had ended, while calls were running. Their
+// lines are an Exit, a Start and an Exit.
 const (
 	ServerExit  = "server-exit"
 	ServerStart = "server-start"
+	ServerStop  = "server-stop"
 )
 
-// An Exit is the line of ServerExit.
+// An Exit is the line of ServerExit and ServerStop; the latter has only the status.
 type Exit struct {
 	// Status describes how the server ended, such as "exit status 3", and further details
 	// after a semicolon.
@@ -150,9 +152,9 @@ func (s *Session) readLine(n int, line []byte) error {
 func (e *event) read() (Event, error) {
 	out := Event{T: e.T, At: e.At}
 	switch e.At {
-	case ClientIn, ServerIn, ServerOut, ClientOut, ServerExit, ServerStart:
+	case ClientIn, ServerIn, ServerOut, ClientOut, ServerExit, ServerStart, ServerStop:
 	default:
-		return out, fmt.Errorf("unknown place %q: use client-in, server-in, server-out, client-out, server-exit or server-start", e.At)
+		return out, fmt.Errorf("unknown place %q: use client-in, server-in, server-out, client-out, server-exit, server-start or server-stop", e.At)
 	}
 	switch {
 	case e.Oversize:

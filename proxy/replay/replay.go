@@ -87,6 +87,9 @@ type play struct {
 	windows []int // the windows of the events so far
 	missed  bool  // an expected line did not come
 
+	stopped bool  // the play has reached record.ServerStop
+	ended   error // how the server ended then
+
 	reads atomic.Bool // the client reads after it has closed its end
 }
 
@@ -153,6 +156,8 @@ func (p *play) run(ctx context.Context) error {
 			err = p.exit(e)
 		case record.ServerStart:
 			err = p.next(e)
+		case record.ServerStop:
+			err = p.stop(e)
 		case record.ServerIn:
 			p.want(toServer, i)
 		case record.ClientOut:
@@ -162,7 +167,9 @@ func (p *play) run(ctx context.Context) error {
 			return err
 		}
 	}
-	p.settle()
+	if !p.stopped { // otherwise the last lines come after the end
+		p.settle()
+	}
 	return p.end(in, over)
 }
 
@@ -234,7 +241,7 @@ func (p *play) end(in *mempipe.Pipe, over <-chan error) error {
 	select {
 	case <-p.up.Stopping():
 		p.drain(p.out[toServer]) // before Exit, which discards what is in the pipe
-		p.up.Exit(nil)
+		p.up.Exit(p.ended)
 		err = <-over
 	case err = <-over: // no server was started
 		p.up.Exit(nil)

@@ -71,14 +71,29 @@ func (p *play) exit(e record.Event) error {
 			p.up.unsent = append(p.up.unsent, l.raw)
 		}
 	}
-	var how error
-	if exit.Status != "exit status 0" {
-		how = errors.New(exit.Status)
-	}
+	how := statusError(exit)
 	if exit.SessionLost {
 		how = sessionLost{errors.New(exit.Status)}
 	}
 	p.up.Exit(how)
+	return nil
+}
+
+// statusError returns the error of a server that ended in this way.
+func statusError(exit record.Exit) error {
+	if exit.Status == "exit status 0" {
+		return nil
+	}
+	return errors.New(exit.Status)
+}
+
+// stop notes how the server ended after the session. Only answers that contain that follow.
+func (p *play) stop(e record.Event) error {
+	var exit record.Exit
+	if err := json.Unmarshal(e.Line, &exit); err != nil {
+		return fmt.Errorf("%s: %w", e.At, err)
+	}
+	p.stopped, p.ended = true, statusError(exit)
 	return nil
 }
 

@@ -18,6 +18,11 @@ func (e Ending) ExitLine(unsent ...[]byte) []byte {
 	return fmt.Appendf(nil, `{"exit":%s,"session_lost":%t,"unsent":[%s]}`+"\n", wire.Quote(e.Exit+e.More), e.lost, bytes.Join(ids, []byte{','}))
 }
 
+// StopLine returns the line of a recording for a server that ended because its session had ended.
+func (e Ending) StopLine() []byte {
+	return fmt.Appendf(nil, `{"exit":%s}`+"\n", wire.Quote(e.Exit+e.More))
+}
+
 // StartLine returns the line of a recording for the server of l, which replaced another one.
 func (l *Link) StartLine() []byte {
 	return fmt.Appendf(nil, `{"time":%q}`+"\n", l.started.UTC().Format(time.RFC3339))
