@@ -7,7 +7,7 @@
 // aggregates spans and metrics, is OpenTelemetry's. Tests decode the requests with the
 // generated messages.
 //
-// It encodes what attache creates: spans without links and events; sums and histograms
+// It encodes what attache creates: spans without events; sums and histograms
 // of plain numbers, without exemplars. It leaves out anything else.
 //
 // A message that the collector does not accept is dropped, and Options.Failed is called.

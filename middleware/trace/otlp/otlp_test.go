@@ -54,7 +54,9 @@ func TestSpans(t *testing.T) {
 				attribute.Bool("yes", true), attribute.Bool("no", false), attribute.Float64("f", 1.5), attribute.StringSlice("l", []string{"a", ""})))
 		s.SetStatus(codes.Error, "")
 		s.End()
-		_, s = p.Tracer("other").Start(t.Context(), "root", trace.WithSpanKind(trace.SpanKindClient))
+		_, s = p.Tracer("other").Start(t.Context(), "root", trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(
+			trace.Link{SpanContext: parent.WithRemote(true), Attributes: []attribute.KeyValue{attribute.String("why", "test")}},
+			trace.Link{SpanContext: s.SpanContext()}))
 		s.SetStatus(codes.Ok, "")
 		s.End()
 		if err := p.Shutdown(t.Context()); err != nil {
@@ -62,7 +64,7 @@ func TestSpans(t *testing.T) {
 		}
 		want(t, c,
 			`span "child" SPAN_KIND_SERVER STATUS_CODE_ERROR trace 00000000000000000000000000000009 span 0000000000000001 parent 0000000000000008 flags 301 state rojo=00f067aa0ba902b7 {empty= f=1.5 l=[a ] n=-1 no=false s=é yes=true} of test scope https://schema`,
-			`span "root" SPAN_KIND_CLIENT STATUS_CODE_OK trace 00000000000000000000000000000002 span 0000000000000002 parent none flags 101 {} of test other `)
+			`span "root" SPAN_KIND_CLIENT STATUS_CODE_OK trace 00000000000000000000000000000002 span 0000000000000002 parent none flags 101 {} link 00000000000000000000000000000009 0000000000000008 flags 301 rojo=00f067aa0ba902b7 {why=test} link 00000000000000000000000000000009 0000000000000001 flags 101 rojo=00f067aa0ba902b7 {} of test other `)
 	}
 }
 

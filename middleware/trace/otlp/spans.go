@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -74,10 +75,21 @@ func appendSpan(b []byte, s sdktrace.ReadOnlySpan) []byte {
 	b = nanos(b, 8, s.EndTime())
 	b = attributes(b, 9, s.Attributes())
 	b = number(b, 10, uint64(s.DroppedAttributes()))
+	for _, l := range s.Links() {
+		b = message(b, 13, func(b []byte) []byte { return appendLink(b, l) })
+	}
 	b = message(b, 15, func(b []byte) []byte {
 		return number(text(b, 2, s.Status().Description), 3, statusCode(s.Status().Code))
 	})
-	return protowire.AppendFixed32(protowire.AppendTag(b, 16, protowire.Fixed32Type), spanFlags(s))
+	return protowire.AppendFixed32(protowire.AppendTag(b, 16, protowire.Fixed32Type), flags(c, s.Parent().IsRemote()))
+}
+
+func appendLink(b []byte, l sdktrace.Link) []byte {
+	c := l.SpanContext
+	traceID, spanID := c.TraceID(), c.SpanID()
+	b = text(raw(raw(b, 1, traceID[:]), 2, spanID[:]), 3, c.TraceState().String())
+	b = attributes(b, 4, l.Attributes)
+	return protowire.AppendFixed32(protowire.AppendTag(b, 6, protowire.Fixed32Type), flags(c, c.IsRemote()))
 }
 
 // statusCode returns OTLP's number, which differs from the SDK's.
@@ -91,13 +103,13 @@ func statusCode(c codes.Code) uint64 {
 	return 0
 }
 
-// spanFlags returns the flags of the span, with a flag for a parent in another process
-// (SpanFlags in trace.proto).
-func spanFlags(s sdktrace.ReadOnlySpan) uint32 {
-	const known, remote = 0x100, 0x200
-	flags := uint32(s.SpanContext().TraceFlags()) | known
-	if s.Parent().IsRemote() {
-		flags |= remote
+// flags returns the flags of a span or a link, with one that tells whether the parent or the linked
+// span is in another process (SpanFlags in trace.proto).
+func flags(c trace.SpanContext, remote bool) uint32 {
+	const isKnown, isRemote = 0x100, 0x200
+	all := uint32(c.TraceFlags()) | isKnown
+	if remote {
+		all |= isRemote
 	}
-	return flags
+	return all
 }

@@ -132,8 +132,12 @@ func spanLine(s *trace.Span) string {
 	if s.TraceState != "" {
 		state = " state " + s.TraceState
 	}
-	return fmt.Sprintf("%q %s %s trace %x span %x parent %s flags %x%s %s",
-		s.Name, s.Kind, s.Status.GetCode(), s.TraceId, s.SpanId, parent, s.Flags, state, attributes(s.Attributes))
+	links := ""
+	for _, l := range s.Links {
+		links += fmt.Sprintf(" link %x %x flags %x %s %s", l.TraceId, l.SpanId, l.Flags, l.TraceState, attributes(l.Attributes))
+	}
+	return fmt.Sprintf("%q %s %s trace %x span %x parent %s flags %x%s %s%s",
+		s.Name, s.Kind, s.Status.GetCode(), s.TraceId, s.SpanId, parent, s.Flags, state, attributes(s.Attributes), links)
 }
 
 func (c *Collector) setMetrics(m *metrics.MetricsData) {
