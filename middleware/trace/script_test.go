@@ -19,7 +19,8 @@ import (
 // TestScripts plays testdata/*.txt. New traces have the id 1111…, new spans 2222…. A layer
 // behind the one under test adds a note with the trace of each request.
 func TestScripts(t *testing.T) {
-	options := map[string]trace.Options{"pass": {}, "propagate": {Propagate: true}, "dry": {Propagate: true, DryRun: true}}
+	options := map[string]trace.Options{"pass": {}, "propagate": {Propagate: true}, "dry": {Propagate: true, DryRun: true},
+		"http": {Carrier: carrier}, "http-propagate": {Propagate: true, Carrier: carrier}}
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"listen": listen,
 		"trace": func(_ *proxytest.Session, arg string) middleware.Layer {
@@ -31,6 +32,11 @@ func TestScripts(t *testing.T) {
 		"spans": func(s *proxytest.Session, arg string) middleware.Layer { return spans(t, s, arg) },
 		"rules": rules,
 	}}.Play(t, "testdata/*.txt")
+}
+
+// carrier returns the span in the headers of an HTTP request.
+func carrier([]byte) oteltrace.SpanContext {
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: oteltrace.TraceID{15: 3}, SpanID: oteltrace.SpanID{7: 4}, TraceFlags: 1, Remote: true})
 }
 
 // seen adds a note with the trace of each request.

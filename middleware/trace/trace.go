@@ -74,7 +74,8 @@ type Options struct {
 	Open *OpenSpans
 	// Carrier returns the span of the HTTP request that carried the request with a raw id.
 	// It is the parent of a call without a valid traceparent; the span of another call is
-	// linked to it. nil if requests are not carried by HTTP.
+	// linked to it. Without Telemetry it is the parent of a call without a traceparent. nil if
+	// requests are not carried by HTTP.
 	Carrier func(id []byte) oteltrace.SpanContext
 	// Replayed is for the replay of a session. It returns the recorded traceparent of the
 	// request with a raw id, "" if it had none; new ids are then the same at each replay.
@@ -151,6 +152,9 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	if c.o.Telemetry != nil {
 		span = c.o.Telemetry.start(c, call, m, client)
 	}
+	if span == "" && !client.present {
+		client.parent = carried(c.o.Carrier(m.ID()))
+	}
 	switch {
 	case span != "":
 	case set:
@@ -165,6 +169,14 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	if set && !c.set(ctx, call, m, client, span) && c.o.Telemetry == nil {
 		call.SetValue(middleware.TraceKey{}, client.parent.ids()) // the new span was neither sent nor recorded
 	}
+}
+
+// carried returns a span as a traceparent, "" if it is not valid.
+func carried(s oteltrace.SpanContext) traceparent {
+	if !s.IsValid() {
+		return ""
+	}
+	return compose(s.TraceID().String(), s.SpanID().String(), byte(s.TraceFlags()))
 }
 
 // newSpan returns a new span for a request, or the recorded one in a replay.
@@ -194,7 +206,7 @@ func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, 
 	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(string(span))
 	if !c.o.DryRun {
 		err := m.Set(after, "params", "_meta", parentKey)
-		if err == nil && client.parent == "" {
+		if err == nil && (client.parent == "" || !client.present) {
 			err = m.Delete("params", "_meta", stateKey)
 		}
 		if err != nil {

@@ -99,6 +99,22 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// Without an exporter the span in the headers of a request is known too.
+func TestHeadersWithoutExporter(t *testing.T) {
+	e := &endpoint{}
+	for header, want := range map[string]string{
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01": "b7ad6b7169203331", "nonsense": "0000000000000000", "": "0000000000000000",
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+		r.Header.Set("Traceparent", header)
+		e.traceRequests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got := spanOf(func([]byte) *http.Request { return r })(nil).SpanID().String(); got != want {
+				t.Errorf("%q: span %s, want %s", header, got, want)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
 // The log of requests contains neither credentials nor queries.
 func TestF58AccessLog(t *testing.T) {
 	var out bytes.Buffer
