@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -33,7 +34,8 @@ type endpoint struct {
 	front     *front.Front
 	reloader  *session.Reloader
 	telemetry *telemetry.Telemetry
-	process   bool // each session has a process
+	process   bool        // each session has a process
+	traced    atomic.Bool // a request had a span
 	// start starts the upstream of a session. env returns the environment for a process.
 	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
@@ -184,7 +186,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	conn := e.shared.Connect(assembly.ConnOptions{
 		Control: control,
 		Log:     log,
-		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: spanOf(s.Request)},
+		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: e.spanOf(s.Request)},
 	})
 	o := conn.Relay()
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // the same at every start

@@ -35,6 +35,11 @@ const maxAttribute = 256
 func (e *endpoint) traceRequests(next http.Handler) http.Handler {
 	tracer := e.telemetry.Tracer()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tracer == nil && len(r.Header["Traceparent"]) == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		e.traced.Store(true)
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		if tracer == nil {
 			next.ServeHTTP(w, r.WithContext(ctx))
@@ -96,10 +101,12 @@ func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxAttrib
 
 // spanOf returns a function that returns the span of the HTTP request with the call that has this
 // raw id.
-func spanOf(request func(id []byte) *http.Request) func(id []byte) oteltrace.SpanContext {
+func (e *endpoint) spanOf(request func(id []byte) *http.Request) func(id []byte) oteltrace.SpanContext {
 	return func(id []byte) oteltrace.SpanContext {
-		if r := request(id); r != nil {
-			return oteltrace.SpanContextFromContext(r.Context())
+		if e.traced.Load() {
+			if r := request(id); r != nil {
+				return oteltrace.SpanContextFromContext(r.Context())
+			}
 		}
 		return oteltrace.SpanContext{}
 	}

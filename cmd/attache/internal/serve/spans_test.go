@@ -108,7 +108,7 @@ func TestHeadersWithoutExporter(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
 		r.Header.Set("Traceparent", header)
 		e.traceRequests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if got := spanOf(func([]byte) *http.Request { return r })(nil).SpanID().String(); got != want {
+			if got := e.spanOf(func([]byte) *http.Request { return r })(nil).SpanID().String(); got != want {
 				t.Errorf("%q: span %s, want %s", header, got, want)
 			}
 		})).ServeHTTP(httptest.NewRecorder(), r)
