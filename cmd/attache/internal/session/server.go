@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -57,8 +58,8 @@ func remoteServer(r *remote.Server) *server {
 }
 
 // builtinServer returns the server for a server in this process.
-func builtinServer(u proxy.Upstream) *server {
-	return &server{u, func(os.Signal) { go u.Stop() }, func() int { return statusOf(u.Wait()) }}
+func builtinServer(m *mempipe.Server) *server {
+	return &server{m, func(os.Signal) { go m.Stop() }, func() int { return statusOf(m.Wait()) }}
 }
 
 // statusOf returns the exit status for attache if its server, which is not a process, ended with err.

@@ -25,6 +25,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/cmd/attache/internal/wake"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
 // Run relays one session between the client on stdin and stdout and the server that command
@@ -77,7 +78,7 @@ type relay struct {
 	p       cli.Process
 	s       *config.Settings
 	command []string
-	builtin func() proxy.Upstream // nil for a server that command names
+	builtin func() *mempipe.Server // nil for a server that command names
 	log     *slog.Logger
 	conn    *assembly.Conn
 	cancel  context.CancelFunc

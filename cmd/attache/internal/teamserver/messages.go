@@ -132,7 +132,11 @@ func readMessages(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := inbox{Messages: []message{}, Remaining: taking.Remaining, Receipts: []store.Receipt{}}
+	out := inbox{Messages: []message{}, Receipts: []store.Receipt{}}
+	if taking == nil {
+		return out, nil
+	}
+	out.Remaining = taking.Remaining
 	for _, m := range taking.Messages {
 		out.Note = provenance
 		out.Messages = append(out.Messages, message{
@@ -149,7 +153,8 @@ func readMessages(ctx context.Context, c *call) (any, error) {
 }
 
 // await waits until there are messages, or the given time has passed, and takes the messages. It polls
-// the registry for changes. If ctx is cancelled, it takes nothing.
+// the registry for changes. If ctx is cancelled, it takes nothing. If the client closes its end, await
+// returns nil: a message that came later would be lost, because most clients then read no more.
 func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store.Taking, error) {
 	until := time.Now().Add(wait)
 	check, progress := time.Tick(waitEvery), time.Tick(progressEvery)
@@ -171,6 +176,8 @@ func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-c.leaving.Done():
+			return nil, nil
 		case <-progress:
 			c.progress(ctx, wait-time.Until(until), wait)
 		case <-check:

@@ -21,7 +21,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
-	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -42,23 +41,13 @@ type Server struct {
 }
 
 // Start starts the server in this process.
-func (s *Server) Start() proxy.Upstream {
-	stopped, stop := context.WithCancel(context.Background())
-	return &upstream{stop: stop, Server: mempipe.Serve(func(in io.Reader, out io.Writer) error {
+func (s *Server) Start() *mempipe.Server {
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+		leaving, leave := context.WithCancel(context.Background())
+		defer leave()
 		pipes := mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}
-		return s.server().Run(context.Background(), &transport{IOTransport: pipes, stopped: stopped})
-	})}
-}
-
-type upstream struct {
-	*mempipe.Server
-	stop context.CancelFunc
-}
-
-// Stop implements proxy.Upstream. It cancels running calls, for example one that waits for messages.
-func (u *upstream) Stop() {
-	u.stop()
-	u.Server.Stop()
+		return s.server(leaving).Run(context.Background(), &transport{IOTransport: pipes, leave: leave})
+	})
 }
 
 type nopCloser struct{ io.Writer }
@@ -66,14 +55,15 @@ type nopCloser struct{ io.Writer }
 // Close does nothing, because the pipe is closed when the server returns.
 func (nopCloser) Close() error { return nil }
 
-func (s *Server) server() *mcp.Server {
+// server returns the server for a client that has closed its end when leaving is done.
+func (s *Server) server(leaving context.Context) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: Name, Version: s.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	for _, t := range s.tools() {
 		t.tool.InputSchema = json.RawMessage(t.schema)
-		server.AddTool(t.tool, s.handler(t.run))
+		server.AddTool(t.tool, s.handler(leaving, t.run))
 	}
 	return server
 }
@@ -84,6 +74,7 @@ type call struct {
 	toolCall  *teams.ToolCall
 	db        *store.Store
 	me        *store.Session
+	leaving   context.Context // done when the client has closed its end
 	arguments json.RawMessage
 	request   *mcp.CallToolRequest
 }
@@ -91,10 +82,10 @@ type call struct {
 // handler returns the handler of a tool. The result is one text block with the value that run returns,
 // as JSON. It has no structuredContent, because some clients show nothing else of a result that has it,
 // and would hide the messages in front of the text. An error becomes a result, so that the model reads it.
-func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.ToolHandler {
+func (s *Server) handler(leaving context.Context, run func(context.Context, *call) (any, error)) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		handle, _ := request.Params.Meta[teams.CallKey].(string)
-		c := &call{Server: s, toolCall: s.ToolCalls.Get(handle), arguments: request.Params.Arguments, request: request}
+		c := &call{Server: s, toolCall: s.ToolCalls.Get(handle), leaving: leaving, arguments: request.Params.Arguments, request: request}
 		out, err := c.do(ctx, run)
 		if err != nil {
 			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: c.refusal(err)}}}, nil

@@ -14,35 +14,39 @@ import (
 // client that closes stdin still gets their results.
 type transport struct {
 	mcp.IOTransport
-	// stopped ends the wait for responses.
-	stopped context.Context
+	// leave is called when the input ends.
+	leave context.CancelFunc
 }
 
 // Connect implements mcp.Transport.
 func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	c, err := t.IOTransport.Connect(ctx)
-	return &connection{Connection: c, stopped: t.stopped}, err
+	out := &connection{Connection: c, leave: t.leave, running: map[jsonrpc.ID]bool{}}
+	out.answered.L = &out.mu
+	return out, err
 }
 
 type connection struct {
 	mcp.Connection
-	stopped context.Context
+	leave context.CancelFunc
 
-	mu      sync.Mutex
-	running int           // requests without a response
-	idle    chan struct{} // closed when running is 0; set when the input has ended
+	mu       sync.Mutex
+	running  map[jsonrpc.ID]bool // requests without a response; go-sdk sends one for two with the same id
+	answered sync.Cond           // running is smaller
 }
 
 // Read implements mcp.Connection.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-		c.count(1)
+		c.running[r.ID] = true
 	}
 	if err == io.EOF {
-		select {
-		case <-c.ended():
-		case <-c.stopped.Done():
+		c.leave()
+		for len(c.running) > 0 {
+			c.answered.Wait()
 		}
 	}
 	return m, err
@@ -51,27 +55,11 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 // Write implements mcp.Connection.
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, m)
-	if _, ok := m.(*jsonrpc.Response); ok {
-		c.count(-1)
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.running, r.ID)
+		c.answered.Broadcast()
 	}
 	return err
-}
-
-// ended returns a channel that is closed when no request runs.
-func (c *connection) ended() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.idle = make(chan struct{})
-	if c.running == 0 {
-		close(c.idle)
-	}
-	return c.idle
-}
-
-func (c *connection) count(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running += n; c.running == 0 && c.idle != nil {
-		close(c.idle)
-	}
 }
