@@ -2,6 +2,7 @@ package login
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,21 +15,21 @@ import (
 
 // SystemRing returns the user's key ring, nil if the system has none.
 func SystemRing(p cli.Process) Ring {
-	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" && !hasBus(p) {
+	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" && !hasBus(p.Getenv("DBUS_SESSION_BUS_ADDRESS"), fmt.Sprintf("/run/user/%d", os.Getuid())) {
 		return nil
 	}
 	return systemRing{}
 }
 
-// hasBus reports whether there is a D-Bus session bus, which a key ring needs. Without one the library
-// would start a daemon that keeps running.
-func hasBus(p cli.Process) bool {
-	if address := p.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
+// hasBus reports whether there is a D-Bus session bus, which a key ring needs, at the address in the
+// environment, or else in dir. Without an address the library looks there too, because many clients do not
+// pass one on. If it finds no bus, it starts a daemon that keeps running.
+func hasBus(address, dir string) bool {
+	if address != "" {
 		return address != "autolaunch:"
 	}
-	dir := p.Getenv("XDG_RUNTIME_DIR")
 	_, err := os.Stat(filepath.Join(dir, "bus"))
-	return dir != "" && err == nil
+	return err == nil
 }
 
 type systemRing struct{}
