@@ -115,7 +115,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 		return nil, fmt.Errorf("the authorization server %s cannot be used: %w", shown(issuer), err)
 	}
 	switch {
-	case a.AuthServerMeta != nil && !slices.Contains(a.CodeChallengeMethodsSupported, "S256"):
+	case a.AuthServerMeta != nil && !o.Machine && !slices.Contains(a.CodeChallengeMethodsSupported, "S256"):
 		return nil, fmt.Errorf("the authorization server %s cannot be used: its metadata does not name PKCE with S256", shown(issuer))
 	case a.AuthServerMeta != nil:
 	case unusable != nil:

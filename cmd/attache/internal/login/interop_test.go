@@ -173,6 +173,14 @@ func TestRegisteredMethod(t *testing.T) {
 	}
 }
 
+// The client credentials grant has no code, so the authorization server needs no PKCE. The metadata of
+// Microsoft Entra ID and Amazon Cognito does not name it.
+func TestMachineWithoutPKCE(t *testing.T) {
+	s, o := start(t, logintest.Config{Clients: map[string]string{"machine": "s"}, PKCE: []string{}})
+	o.ClientID, o.ClientSecret, o.Issuer, o.Machine = "machine", func() (string, error) { return "s", nil }, s.Issuer(), true
+	requireServed(t, s, credentials(o), "")
+}
+
 // Logout of a login that has ended revokes nothing, because there are no tokens.
 func TestLogoutAfterEnd(t *testing.T) {
 	s, o := start(t, logintest.Config{Lifetime: -1})
