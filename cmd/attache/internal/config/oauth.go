@@ -18,6 +18,7 @@ type OAuthSettings struct {
 	ClientSecret   setting.Secret
 	ClientMetadata string // the address of a client id metadata document
 	Issuer         string
+	Resource       string // "-" for none
 	Scopes         []string
 	Redirect       string
 	Store          string // "auto" or "file"
@@ -40,16 +41,17 @@ func oauthOptions(s *Settings) []setting.Option {
 		{Key: "server.oauth.client_secret", Help: "its secret: a text, {env: VARIABLE} or {file: FILE}", Value: setting.SecretValue(&o.ClientSecret)},
 		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used if the authorization server supports it", Value: setting.Text(&o.ClientMetadata, checkDocument)},
 		{Key: "server.oauth.issuer", Help: "the authorization server to use, as it names itself in its metadata; default: the first one that the server names", Value: setting.Text(&o.Issuer, checkIssuer)},
+		{Key: "server.oauth.resource", Help: "the resource to ask for a token for; \"-\" for none; default: the server's own", Value: setting.Text(&o.Resource, checkResource)},
 		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "server.oauth.redirect", Help: "the redirect URI that the browser opens after the login, such as http://127.0.0.1:8765/callback; default: one with a free port", Value: setting.Text(&o.Redirect, checkRedirect)},
 		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key in the system's key ring, if there is one; file: rely on the permissions of the file alone", Value: setting.Choice(&o.Store, "auto", StoreFile)},
 	}
 }
 
-// equal reports whether o and other have the same client, issuer and scopes.
+// equal reports whether o and other have the same client, issuer, resource and scopes.
 func (o *OAuthSettings) equal(other *OAuthSettings) bool {
 	return o.ClientID == other.ClientID && o.ClientSecret == other.ClientSecret && o.ClientMetadata == other.ClientMetadata &&
-		o.Issuer == other.Issuer && slices.Equal(o.Scopes, other.Scopes)
+		o.Issuer == other.Issuer && o.Resource == other.Resource && slices.Equal(o.Scopes, other.Scopes)
 }
 
 // Secret returns a function that reads the client's secret, nil if none is configured.
@@ -72,6 +74,13 @@ func checkIssuer(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("is not the address of an authorization server: write one such as https://login.example.com")
+	}
+	return nil
+}
+
+func checkResource(s string) error {
+	if u, err := url.Parse(s); s != "-" && (err != nil || u.Scheme == "" || u.Fragment != "") {
+		return errors.New("is not the address of a resource: write one such as https://mcp.example.com or api://tools, or \"-\"")
 	}
 	return nil
 }

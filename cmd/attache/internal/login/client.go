@@ -201,10 +201,14 @@ func tokenError(err error) error {
 type refusedError struct{ code, description string }
 
 func (e *refusedError) Error() string {
-	if e.description == "" {
-		return "the authorization server refuses: " + e.code
+	text := "the authorization server refuses: " + e.code
+	if e.description != "" {
+		text += ": " + e.description
 	}
-	return "the authorization server refuses: " + e.code + ": " + e.description
+	if e.code == "invalid_target" {
+		text += "; if it does not know the server as a resource, set server.oauth.resource"
+	}
+	return text
 }
 
 // shown returns text from a server in a form that is safe to print.

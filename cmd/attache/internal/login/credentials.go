@@ -189,7 +189,7 @@ func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (e
 			return c.loginError("the login has ended, and the authorization server gave nothing to renew it with")
 		}
 		stored := g.Access
-		err := c.request(ctx, g, nil, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}, "resource": {g.Resource}})
+		err := c.request(ctx, g, nil, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}})
 		switch {
 		case c.isEnd(err, g):
 			// No process may use the same token again: the server could treat that as theft.
@@ -233,12 +233,15 @@ func (c *Credentials) isEnd(err error, g *Grant) bool {
 	return false
 }
 
-// request requests a token with the given parameters and stores it in g. It also refreshes tokens,
-// because the library's refresh cannot send the resource.
+// request requests a token for the resource of g with the given parameters, and stores it in g. It also
+// refreshes tokens, because the library's refresh cannot send the resource.
 func (c *Credentials) request(ctx context.Context, g *Grant, scopes []string, params url.Values) error {
 	secret, err := c.clientSecret(g)
 	if err != nil {
 		return err
+	}
+	if g.Resource != "" {
+		params.Set("resource", g.Resource)
 	}
 	cfg := &clientcredentials.Config{ClientID: g.ClientID, ClientSecret: secret, TokenURL: g.Token, Scopes: scopes, AuthStyle: g.Style, EndpointParams: params}
 	token, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, c.Client()))
@@ -295,7 +298,7 @@ func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool)
 
 // machineToken gets a token for the grant g with the client's own secret, and then uses g.
 func (c *Credentials) machineToken(ctx context.Context, g Grant) error {
-	if err := c.request(ctx, &g, g.Scopes, url.Values{"resource": {g.Resource}}); err != nil {
+	if err := c.request(ctx, &g, g.Scopes, url.Values{}); err != nil {
 		return fmt.Errorf("the client credentials give no token: %w", err)
 	}
 	c.grant = &g

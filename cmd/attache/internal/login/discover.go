@@ -38,6 +38,9 @@ type Options struct {
 	// server offers it only under another address, the metadata there must name Issuer.
 	Issuer string
 
+	// Resource is the resource to name to the authorization server instead of the server's own; "-" for none.
+	Resource string
+
 	// Scopes are requested instead of those that the server asks for.
 	Scopes []string
 
@@ -52,7 +55,7 @@ type Options struct {
 
 // An authority is the authorization server of a server.
 type authority struct {
-	resource string
+	resource string   // to request tokens for, or ""
 	scopes   []string // to request
 	message  string   // challenge.message of the server
 	assumed  bool     // at the default place of revision 2025-03-26, not named by the server
@@ -103,6 +106,13 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	}
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
+	}
+	switch o.Resource {
+	case "":
+	case "-":
+		a.resource = ""
+	default:
+		a.resource = o.Resource
 	}
 	issuer = strings.TrimSuffix(issuer, "/") // the path of its metadata has none at the end (RFC 8414, 3.1)
 	if err := o.checkSecret(issuer); err != nil {

@@ -181,6 +181,23 @@ func TestMachineWithoutPKCE(t *testing.T) {
 	requireServed(t, s, credentials(o), "")
 }
 
+// Some authorization servers refuse a login that names the server as its resource. Microsoft Entra ID knows only
+// resources that were registered, and oidc-provider by default none.
+func TestOtherResource(t *testing.T) {
+	for _, resource := range []string{"-", "api://tools"} {
+		s, o := start(t, logintest.Config{Resource: resource, Clients: map[string]string{"machine": "s"}, Lifetime: -1})
+		o.Resource = resource
+		logIn(t, o)
+		s.SetLifetime(time.Hour)
+		requireServed(t, s, credentials(o), "") // after a renewal
+		o.ClientID, o.ClientSecret, o.Issuer, o.Machine = "machine", func() (string, error) { return "s", nil }, s.Issuer(), true
+		requireServed(t, s, credentials(o), "")
+		o.Resource = ""
+		_, err := call(t, s, credentials(o), "")
+		requireError(t, err, "invalid_target", "set server.oauth.resource")
+	}
+}
+
 // Logout of a login that has ended revokes nothing, because there are no tokens.
 func TestLogoutAfterEnd(t *testing.T) {
 	s, o := start(t, logintest.Config{Lifetime: -1})

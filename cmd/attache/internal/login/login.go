@@ -150,8 +150,11 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		ClientID: g.ClientID, ClientSecret: secret, RedirectURL: r.url.String(), Scopes: scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint, TokenURL: g.Token},
 	}
-	resource := oauth2.SetAuthURLParam("resource", g.Resource)
-	params := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), resource}
+	params, tokenParams := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}, []oauth2.AuthCodeOption{oauth2.VerifierOption(verifier)}
+	if g.Resource != "" {
+		resource := oauth2.SetAuthURLParam("resource", g.Resource)
+		params, tokenParams = append(params, resource), append(tokenParams, resource)
+	}
 	if slices.Contains(scopes, "offline_access") {
 		// Without it an OpenID provider ignores that scope (OpenID Connect Core, 11).
 		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
@@ -173,7 +176,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	if err != nil {
 		return nil, err
 	}
-	return g, o.exchange(ctx, c, a, cfg, g, code, oauth2.VerifierOption(verifier), resource)
+	return g, o.exchange(ctx, c, a, cfg, g, code, tokenParams...)
 }
 
 // exchange exchanges the code for the token of g.

@@ -27,7 +27,7 @@ import (
 // A Grant holds the tokens for one remote server, and how to renew them.
 type Grant struct {
 	URL        string           `json:"url"`      // of the remote server
-	Resource   string           `json:"resource"` // the resource identifier that the server uses
+	Resource   string           `json:"resource"` // the resource that tokens are requested for, or ""
 	Issuer     string           `json:"issuer"`
 	Token      string           `json:"token_endpoint"`
 	Revocation string           `json:"revocation_endpoint,omitempty"`

@@ -42,6 +42,7 @@ func loginOptions(p cli.Process, r *config.RemoteSettings, t *http.Transport, h 
 		ClientMetadata: r.OAuth.ClientMetadata,
 		Machine:        r.OAuth.Grant == config.GrantMachine,
 		Issuer:         r.OAuth.Issuer,
+		Resource:       r.OAuth.Resource,
 		Scopes:         r.OAuth.Scopes,
 		Redirect:       r.OAuth.Redirect,
 		Store:          store,

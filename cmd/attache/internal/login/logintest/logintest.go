@@ -44,8 +44,9 @@ type Config struct {
 	NoScope       string        // the authorization server refuses logins with this scope
 	Offline       bool          // only offline_access gives a refresh token, and only with a consent prompt (OpenID Connect Core, 11)
 	Lifetime      time.Duration // of access tokens; 0: not stated
-	// Needs returns the scope that a request needs, or "".
-	Needs   func(*http.Request) string
+	Resource      string        // the only one with tokens, "-" for none; "" for the server
+
+	Needs   func(*http.Request) string                             // the scope that a request needs, or ""
 	Refuses bool                                                   // every scope is insufficient
 	Edit    func(path string, response *httptest.ResponseRecorder) // changes a response before it is sent
 }
@@ -260,7 +261,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !known, c.redirects != nil && !slices.Contains(c.redirects, q.Get("redirect_uri")), err != nil,
 		q.Get("response_type") != "code", q.Get("code_challenge_method") != "S256", q.Get("code_challenge") == "",
-		q.Get("state") == "", !strings.HasPrefix(s.MCP(), q.Get("resource")) || q.Get("resource") == "":
+		q.Get("state") == "", !s.knows(q):
 		http.Error(w, "this is not a login request: "+r.URL.RawQuery, 400)
 		return
 	}
@@ -317,7 +318,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	case "refresh_token":
 		f := s.refresh[r.FormValue("refresh_token")]
 		switch {
-		case f == nil || f.revoked || f.client != id || r.FormValue("resource") == "":
+		case f == nil || f.revoked || f.client != id || !s.knows(r.Form):
 			refuse("invalid_grant")
 		case f.refresh != r.FormValue("refresh_token"):
 			f.revoked, f.access = true, ""
@@ -328,6 +329,10 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			s.issue(w, f)
 		}
 	case "client_credentials":
+		if !s.knows(r.Form) {
+			refuse("invalid_target")
+			return
+		}
 		s.events["client_credentials"]++
 		s.issue(w, &family{client: id, scope: r.FormValue("scope")})
 	default:
@@ -391,10 +396,4 @@ func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", strings.TrimSuffix(challenge, ", "))
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 	}
-}
-
-func reply(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
 }
