@@ -125,9 +125,10 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 		return nil, fmt.Errorf("the authorization server %s cannot be used: %w", shown(issuer), err)
 	}
 	switch {
-	case a.AuthServerMeta != nil && !o.Machine && !slices.Contains(a.CodeChallengeMethodsSupported, "S256"):
-		return nil, fmt.Errorf("the authorization server %s cannot be used: its metadata does not name PKCE with S256", shown(issuer))
 	case a.AuthServerMeta != nil:
+		if err := o.checkPKCE(a); err != nil {
+			return nil, fmt.Errorf("the authorization server %s cannot be used: %w", shown(issuer), err)
+		}
 	case unusable != nil:
 		return nil, unusable
 	case prm != nil:
@@ -140,6 +141,19 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 			AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register"}
 	}
 	return a, nil
+}
+
+// checkPKCE returns an error unless the authorization server supports PKCE with S256. If its metadata does not
+// say, the configuration must name it. The client credentials grant has no code, and needs no PKCE.
+func (o *Options) checkPKCE(a *authority) error {
+	methods := a.CodeChallengeMethodsSupported
+	switch {
+	case o.Machine, slices.Contains(methods, "S256"), methods == nil && o.Issuer != "":
+		return nil
+	case methods == nil:
+		return errors.New("its metadata does not name PKCE with S256: if it supports that, set server.oauth.issuer to it")
+	}
+	return errors.New("its metadata does not name PKCE with S256")
 }
 
 // checkSecret returns an error if the client has a secret and only the server named the issuer that

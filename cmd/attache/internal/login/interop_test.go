@@ -181,6 +181,23 @@ func TestMachineWithoutPKCE(t *testing.T) {
 	requireServed(t, s, credentials(o), "")
 }
 
+// The metadata of Microsoft Entra ID and Amazon Cognito does not say that they support PKCE. attache logs in there if the
+// configuration names them, and sends the challenge. If the metadata names other methods only, it does not.
+func TestUnknownPKCE(t *testing.T) {
+	s, o := start(t, logintest.Config{Edit: replaced("/.well-known/oauth-authorization-server", "code_challenge_methods_supported", "other")})
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "PKCE", "set server.oauth.issuer")
+	o.Issuer = s.Issuer()
+	logIn(t, o)
+	requireServed(t, s, credentials(o), "")
+	for _, methods := range [][]string{{}, {"plain"}} {
+		s, o := start(t, logintest.Config{PKCE: methods})
+		o.Issuer = s.Issuer()
+		_, err := login.Login(t.Context(), o, browser(t))
+		requireError(t, err, "PKCE with S256")
+	}
+}
+
 // Some authorization servers refuse a login that names the server as its resource. Microsoft Entra ID knows only
 // resources that were registered, and oidc-provider by default none.
 func TestOtherResource(t *testing.T) {
