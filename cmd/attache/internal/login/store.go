@@ -109,7 +109,7 @@ var (
 	// ErrNoGrant is returned for a server that the user is not logged in to.
 	ErrNoGrant = errors.New("nobody is logged in")
 	// errSealed is returned for a grant that cannot be decrypted with the key ring.
-	errSealed = errors.New("the login cannot be read, because the system's key ring does not give its key")
+	errSealed = errors.New("the login cannot be read, because the system's key ring does not give its key: unlock the key ring, or set server.oauth.store to file")
 )
 
 // maxGrant is the maximum size of a file of the store in bytes.
