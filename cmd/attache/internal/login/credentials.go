@@ -102,7 +102,8 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 // Refused implements remote.Credentials.
 func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool, err error) {
 	ch := parseChallenge(r.Challenge)
-	if !ch.bearer || r.Status == http.StatusForbidden && ch.err != "insufficient_scope" || !mayRenew(ctx) {
+	more := r.Status == http.StatusForbidden
+	if !ch.bearer || more && !ch.namesScopes() || !mayRenew(ctx) {
 		return false, nil
 	}
 	began := time.Now()
@@ -114,9 +115,11 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 	switch {
 	case c.grant != nil && c.grant.Access != sent:
 		return true, nil // another call has renewed the token since
+	case more && ch.err == "" && (c.grant == nil || c.grant.has(ch.scopes)):
+		return false, nil // the server has another reason
 	case c.Machine:
-		err = c.machineLogin(ctx, ch, r.Status == http.StatusForbidden)
-	case r.Status == http.StatusForbidden:
+		err = c.machineLogin(ctx, ch, more)
+	case more:
 		err = c.requestScopes(ctx, sent, ch.scopes)
 	case ch.metadata == "" && !c.Store.Has(c.URL):
 		c.grant = nil
@@ -259,7 +262,7 @@ func (c *Credentials) requestScopes(ctx context.Context, sent string, scopes []s
 			c.grant = g
 			return nil
 		}
-		if len(union(g.Scopes, scopes)) == len(union(g.Scopes)) {
+		if g.has(scopes) {
 			return scopeError(scopes)
 		}
 		g.Wanted = union(g.Wanted, scopes)

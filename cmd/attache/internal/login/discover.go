@@ -85,6 +85,12 @@ func parseChallenge(values []string) (c challenge) {
 	return c
 }
 
+// namesScopes reports whether a server refuses a token because of its scopes. Servers that use the MCP SDK for Go
+// name the scopes but not the error.
+func (c challenge) namesScopes() bool {
+	return c.err == "insufficient_scope" || c.err == "" && len(c.scopes) > 0
+}
+
 // errOpen is returned for a server that requires no login.
 var errOpen = errors.New("the server asks for no login, and names no authorization server")
 

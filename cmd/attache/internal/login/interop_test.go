@@ -215,6 +215,31 @@ func TestOtherResource(t *testing.T) {
 	}
 }
 
+// Servers that use the MCP SDK for Go name the scopes that a request needs, but not the error insufficient_scope. If the
+// token has the scopes, the reason is another one, and the server's own answer says it.
+func TestScopesWithoutError(t *testing.T) {
+	s, o := start(t, logintest.Config{Scopes: []string{"read"}, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") },
+		Clients: map[string]string{"machine": "s"},
+		Edit: func(_ string, response *httptest.ResponseRecorder) {
+			text := response.Header().Get("WWW-Authenticate")
+			response.Header().Set("WWW-Authenticate", strings.Replace(text, `error="insufficient_scope", `, "", 1))
+		}})
+	logIn(t, o)
+	_, err := call(t, s, credentials(o), "?scope=write")
+	requireError(t, err, "more rights for this (write)", "attache login")
+	logIn(t, o)
+	requireServed(t, s, credentials(o), "?scope=write")
+	machine := o
+	machine.ClientID, machine.ClientSecret, machine.Issuer, machine.Machine = "machine", func() (string, error) { return "s", nil }, s.Issuer(), true
+	c := credentials(machine)
+	requireServed(t, s, c, "")
+	requireServed(t, s, c, "?scope=write")
+	s.SetRefuses(true)
+	if status, err := call(t, s, credentials(o), "?scope=write"); status != http.StatusForbidden || err != nil {
+		t.Errorf("status %d, error %v", status, err)
+	}
+}
+
 // Logout of a login that has ended revokes nothing, because there are no tokens.
 func TestLogoutAfterEnd(t *testing.T) {
 	s, o := start(t, logintest.Config{Lifetime: -1})

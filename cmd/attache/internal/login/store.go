@@ -63,6 +63,11 @@ func (g *Grant) expired(now time.Time) bool {
 	return !g.Expires.IsZero() && !now.Add(leeway).Before(g.Expires)
 }
 
+// has reports whether the token of the grant has the scopes.
+func (g *Grant) has(scopes []string) bool {
+	return len(union(g.Scopes, scopes)) == len(union(g.Scopes))
+}
+
 // Describe returns how long a login is valid and whether it can be renewed, for people.
 func (g *Grant) Describe(now time.Time) string {
 	text := ""
