@@ -213,6 +213,10 @@ func TestWrapSkips(t *testing.T) {
 		`{"httpUrl": "https://x", "command": ""}`:             "it has a command and a httpUrl",
 		`{"type": "http"}`:                                    "it is remote",
 		`{"type": "streamableHttp", "url": null}`:             "it is remote",
+		`{"baseUrl": "https://x"}`:                            `its address is in "baseUrl"`, // mcporter
+		`{"type": "http", "base_url": "https://x"}`:           `its address is in "base_url"`,
+		`{"uri": "https://x", "command": 1}`:                  "its command is not a text",
+		`{"homepage": "https://x"}`:                           "it has no command",
 		`{"type": "stdio"}`:                                   "it has no command",
 		`{}`:                                                  "it has no command",
 		`{"command": ""}`:                                     "its command is empty",

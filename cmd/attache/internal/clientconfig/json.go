@@ -189,6 +189,9 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 	}
 	e.jsonCommand(command, key)
 	e.remote = readRemote(object)
+	if key := e.remote.otherAddress(); key != "" && e.Odd == "" && e.command.to == 0 {
+		e.Odd = fmt.Sprintf(`its address is in %q, which wrap does not change: write it as "url" if the client reads that`, key)
+	}
 	e.classify(e.remote.kind.value.value, e.remote.address.key.value)
 	return e
 }

@@ -121,6 +121,18 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 	}
 }
 
+// otherAddress returns the key of the server's URL if the entry has it only under a key that wrap does
+// not know, such as baseUrl of mcporter, or "".
+func (f *remoteForm) otherAddress() string {
+	for _, m := range f.all {
+		key := strings.ToLower(m.key.value)
+		if (strings.HasSuffix(key, "url") || strings.HasSuffix(key, "uri")) && isHTTP(m.value.value) && !f.address.exists() {
+			return m.key.value
+		}
+	}
+	return ""
+}
+
 // problem returns the reason why the remote server cannot be wrapped, or "".
 func (f *remoteForm) problem(client *Client) string {
 	switch {
