@@ -278,6 +278,25 @@ func TestWrapQwenURL(t *testing.T) {
 	}
 }
 
+// Some clients replace variables in headers, but not in the env that wrap makes of them: mcporter, if
+// the variable is a part of the value. It is not known of a file that the user names.
+func TestWrapHeaderWithVariable(t *testing.T) {
+	clients := Clients()
+	for entry, variable := range map[string]bool{
+		`{"url": "https://x", "headers": {"Authorization": "Bearer ${A}"}}`: true,
+		`{"url": "https://x", "headers": {"X-Team": "${A}"}}`:               true,
+		`{"url": "https://x", "headers": {"Authorization": "Bearer a$b"}}`:  false,
+	} {
+		for _, file := range []File{{Path: "x.json"}, {Client: &clients[0], Path: "x.json"}} {
+			d := mustRead(t, file, []byte(`{"mcpServers": {"s": `+entry+`}}`))
+			step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]
+			if told := strings.HasPrefix(step.Text, "a header has a variable in it"); !step.Done || told != (variable && file.Client == nil) {
+				t.Errorf("%s: %+v", entry, step)
+			}
+		}
+	}
+}
+
 // A path may contain spaces, also one on another machine.
 func TestWrapPathWithSpaces(t *testing.T) {
 	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))

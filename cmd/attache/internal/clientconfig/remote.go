@@ -35,6 +35,7 @@ type remoteForm struct {
 	login       bool     // the client logs in to the server by itself
 	repeated    bool     // a member occurs twice
 	oddHeaders  bool     // a header's value is not a string
+	variable    bool     // a header's value has a variable, ${NAME}
 	escaped     bool     // unwrapRemote would write a string that wrapRemote replaces in another way
 }
 
@@ -116,6 +117,7 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 		if l, ok := h.Value.Value.(hujson.Literal); !ok || l.Kind() != '"' {
 			f.oddHeaders = true
 		}
+		f.variable = f.variable || strings.Contains(m.value.value, "${")
 		f.headerNames = append(f.headerNames, m.key)
 		f.checkEscapes(h.Name)
 	}
@@ -189,8 +191,12 @@ func (f *remoteForm) hasUsualType() bool {
 	return !f.kind.exists() || kind.value != "" && !strings.ContainsFunc(kind.value, unicode.IsSpace)
 }
 
-// advice returns a note for the user about the wrapped entry, or "".
-func (f *remoteForm) advice() string {
+// advice returns a note for the user about the wrapped entry in a file of client, or "". The clients
+// that wrap knows replace variables in env as they do in headers; others, such as mcporter, may not.
+func (f *remoteForm) advice(client *Client) string {
+	if client == nil && f.variable {
+		return "a header has a variable in it: if your client does not replace it in env too, put the header into server.headers of attache's configuration"
+	}
 	if slices.ContainsFunc(f.headerNames, func(h literal) bool { return strings.EqualFold(h.value, "authorization") }) {
 		return ""
 	}

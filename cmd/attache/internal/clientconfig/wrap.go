@@ -41,9 +41,9 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 		}
 		switch {
 		case e.Remote && e.toml != nil:
-			return d.wrapTOML(e.toml, l), e.remote.advice()
+			return d.wrapTOML(e.toml, l), e.remote.advice(d.client)
 		case e.Remote:
-			return d.wrapRemote(e, l), e.remote.advice()
+			return d.wrapRemote(e, l), e.remote.advice(d.client)
 		}
 		return d.wrap(e, l), ""
 	})
