@@ -154,8 +154,8 @@ func (d *Document) addSecrets(v hujson.Value) {
 			for _, secret := range inner.Members {
 				d.secrets = append(d.secrets, span{secret.Value.StartOffset, secret.Value.EndOffset})
 			}
-		case nameOf(m) == "command":
-			d.addSecrets(m.Value) // Zed's older form
+		case nameOf(m) == "command" || nameOf(m) == "transport":
+			d.addSecrets(m.Value) // Zed's older form, Cline
 		}
 	}
 }
@@ -181,6 +181,13 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 		e.Odd = "it is not an object"
 		return e
 	}
+	outer := object
+	if m := memberNamed(outer, "transport"); m != nil {
+		if inner, ok := m.Value.Value.(*hujson.Object); ok {
+			object = inner // Cline's form: "transport": {"type": ..., "command": ..., "args": [...]}
+			e.Odd = besideTransport(outer)
+		}
+	}
 	command, key := object, "command"
 	if m := memberNamed(object, key); m != nil {
 		if inner, ok := m.Value.Value.(*hujson.Object); ok {
@@ -189,11 +196,29 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 	}
 	e.jsonCommand(command, key)
 	e.remote = readRemote(object)
+	e.remote.login = e.remote.login || slices.ContainsFunc(outer.Members, func(m hujson.ObjectMember) bool { return isLogin(nameOf(m)) })
 	if key := e.remote.otherAddress(); key != "" && e.Odd == "" && e.command.to == 0 {
 		e.Odd = fmt.Sprintf(`its address is in %q, which wrap does not change: write it as "url" if the client reads that`, key)
 	}
 	e.classify(e.remote.kind.value.value, e.remote.address.key.value)
 	return e
+}
+
+// besideTransport returns the reason why an entry with an object "transport" is not wrapped, or "".
+func besideTransport(object *hujson.Object) string {
+	transports := 0
+	for _, m := range object.Members {
+		switch name := nameOf(m); {
+		case name == "command" || isAddress(name):
+			return fmt.Sprintf("it has a transport and a %s: remove one", name)
+		case name == "transport":
+			transports++
+		}
+	}
+	if transports > 1 {
+		return `"transport" appears twice, and clients differ in which they take: remove one`
+	}
+	return ""
 }
 
 func isNull(v hujson.Value) bool {

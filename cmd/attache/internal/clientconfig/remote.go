@@ -99,11 +99,16 @@ func readRemote(object *hujson.Object) *remoteForm {
 			set(&f.command, m)
 		case name == "args":
 			set(&f.args, m)
-		case strings.HasPrefix(name, "oauth") || strings.HasPrefix(name, "auth") || strings.HasPrefix(name, "bearer") || name == "headersHelper":
+		case isLogin(name):
 			f.login = true
 		}
 	}
 	return f
+}
+
+// isLogin reports whether key says that the client logs in to the server or has a token for it.
+func isLogin(key string) bool {
+	return strings.HasPrefix(key, "oauth") || strings.HasPrefix(key, "auth") || strings.HasPrefix(key, "bearer") || key == "headersHelper"
 }
 
 func (f *remoteForm) readHeaders(v hujson.Value) {
