@@ -257,3 +257,11 @@ func TestCheckHostileFiles(t *testing.T) {
 		}
 	}
 }
+
+// A workspace's file that is empty is not told to write a scope, which it may not have.
+func TestParseLooseEmpty(t *testing.T) {
+	_, problems := filesource.ParseLoose("p.yaml", []byte("# nothing yet\n"))
+	if want := "p.yaml: is empty: write policies or objectives, or take the file out"; len(problems) != 1 || problems[0].String() != want {
+		t.Errorf("%v, want %s", problems, want)
+	}
+}

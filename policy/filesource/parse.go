@@ -33,20 +33,20 @@ type reader struct {
 func parse(path string, data []byte) (file, []Problem) {
 	r := &reader{path: path}
 	f := file{path: path}
-	if body := r.body(data); body != nil {
+	if body := r.body(data, "the scope"); body != nil {
 		r.file(body, &f)
 	}
 	return f, r.problems
 }
 
-// body returns the YAML in data, nil if it is invalid.
-func (r *reader) body(data []byte) ast.Node {
+// body returns the YAML in data, nil if it is invalid. missing says what an empty file lacks.
+func (r *reader) body(data []byte, missing string) ast.Node {
 	content, err := textfile.ParseYAML(data)
 	switch syntax, invalid := errors.AsType[*textfile.SyntaxError](err); {
 	case invalid:
 		r.problems = append(r.problems, Problem{File: r.path, Line: syntax.Line, Column: syntax.Column, Text: syntax.Text})
 	case content == nil:
-		r.add(nil, "is empty: write the scope, or take the file out")
+		r.add(nil, "is empty: write %s, or take the file out", missing)
 	}
 	return content
 }
@@ -81,7 +81,7 @@ func (r *reader) file(body ast.Node, f *file) {
 func ParseLoose(path string, data []byte) (policy.Effective, []Problem) {
 	var e policy.Effective
 	r := &reader{path: path}
-	if body := r.body(data); body != nil {
+	if body := r.body(data, "policies or objectives"); body != nil {
 		r.fields(body, "a workspace's policy file", fields{
 			{"policies", func(n ast.Node) { e.Policies = r.policies(n) }},
 			{"objectives", func(n ast.Node) { e.Objectives = r.objectives(n) }},
