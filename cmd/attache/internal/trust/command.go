@@ -125,7 +125,8 @@ func open(path string) (w workspace, err error) {
 // reportHidden returns the text of the workspace's policies with invisible characters escaped, and
 // prints a warning if there are any.
 func (c Command) reportHidden(w workspace) string {
-	shown, hidden := policy.Escape(strings.ReplaceAll(string(w.text), "\r\n", "\n"))
+	text := strings.TrimPrefix(string(w.text), "\ufeff") // editors on Windows write this mark
+	shown, hidden := policy.Escape(strings.ReplaceAll(text, "\r\n", "\n"))
 	if hidden > 0 {
 		fmt.Fprintf(c.Stderr, "attache: the text has %d characters that cannot be seen (--show writes them as <U+...>); the briefing leaves them out: ask who wrote them, and why\n", hidden)
 	}
