@@ -139,7 +139,7 @@ func (f *tomlForm) problem() string {
 	case f.args.exists():
 		return hasArgs
 	case f.otherHeaders:
-		return "it is remote and has headers, which Codex calls http_headers: rename them, or remove them"
+		return "it is remote and has headers, which Codex calls http_headers: rename them; if the file is of another client, put them into server.headers of attache's configuration"
 	case f.headers.exists && f.envHeaders.exists:
 		return "it is remote, with http_headers and env_http_headers: keep one of them, and put the others into server.headers of attache's configuration"
 	case f.headers.exists && len(f.headers.keys) == 0 || f.envHeaders.exists && len(f.envHeaders.keys) == 0:

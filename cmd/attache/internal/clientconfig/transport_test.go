@@ -48,3 +48,12 @@ func TestWrapSkipsTransportObject(t *testing.T) {
 		}
 	}
 }
+
+// Grok Build has its servers in TOML too, but calls the headers so, and would not read http_headers.
+func TestWrapSkipsHeadersOfOtherTOML(t *testing.T) {
+	d := mustRead(t, File{Path: "config.toml"}, []byte("[mcp_servers.s]\nurl = \"https://x\"\n[mcp_servers.s.headers]\nA = \"b\"\n"))
+	step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]
+	if step.Done || !strings.Contains(step.Text, "if the file is of another client") {
+		t.Errorf("%+v", step)
+	}
+}
