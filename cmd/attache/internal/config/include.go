@@ -143,6 +143,9 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	if s.Policy.Dir != "" && s.Policy.URL != "" {
 		r.Problems.Add(s.Origin("policy.url"), "policy.url: there is a policy.dir too: keep one of the two")
 	}
+	if len(s.Server.Command) > 0 && s.Server.Remote.URL != "" {
+		r.Problems.Add(s.Origin("server.url"), "%sserver.url: there is a server.command too: keep one of the two", r.Prefix)
+	}
 	if s.Policy.Dir == "" && s.Policy.URL == "" {
 		s.Policy.Dir, s.Policy.URL = dir, url
 	}

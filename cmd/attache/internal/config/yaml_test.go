@@ -48,7 +48,6 @@ func fullSettings() *Settings {
 	return &Settings{
 		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true, Command: []string{"npx", "-y", "git-mcp"},
 			Remote: RemoteSettings{
-				URL:     "https://mcp.example.com/mcp",
 				Headers: map[string]setting.Secret{"X-Team": {Text: "shop"}, "Authorization": {Env: "TOKEN"}, "X-Api-Key": {File: "/conf/api.key"}},
 				CA:      "/conf/tls/ca.pem", Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem",
 				BearerEnv: "EXAMPLE_TOKEN", Connect: 5 * time.Second, FirstByte: time.Minute,
@@ -141,7 +140,7 @@ func TestFullExampleIsFull(t *testing.T) {
 		t.Fatal(problems)
 	}
 	for _, o := range Options(s) {
-		if o.Key == "" || o.Key == "policy.url" { // not beside policy.dir
+		if o.Key == "" || o.Key == "policy.url" || o.Key == "server.url" { // not beside policy.dir, server.command
 			continue
 		}
 		if s.Origin(o.Key).Line == 0 {
@@ -215,6 +214,9 @@ func TestReadProblems(t *testing.T) {
 		"a token for its name":     {"policy: {token_env: s-e-c-r-e-t}", "1:21", "write the name of the variable that holds the token, not the token"},
 		"a key for its file":       {"identity: {api_key_file: atk_abcdefgh_SECRETSECRETSECRETSECRETSECRET12}", "1:26", "is a key and not a file that holds one"},
 		"two sources":              {"policy:\n  dir: x\n  url: https://h/", "3:3", "keep one of the two"},
+		"command and address":      {"server:\n  command: [x]\n  url: https://h/", "3:3", "server.url: there is a server.command too: keep one of the two"},
+		"two ways in an entry":     {"servers:\n  a:\n    server: {url: https://h/, command: [x]}", "3:14", "servers.a.server.url: there is a server.command too: keep one of the two"},
+		"command of nothing":       {"server: {command: []}", "1:19", "server.command: is empty: name the program"},
 		"name of a variable":       {"server: {env: {A-B: x}}", "1:16", `"A-B" is not the name of a variable`},
 		"value of a variable":      {"server: {env: {A: [x]}}", "1:19", `server.env.A: wants a text, such as "", not a list`},
 		"value of a variable, nul": {"server: {env: {A: \"\\0\"}}", "1:19", "no variable can hold one"},
