@@ -205,11 +205,14 @@ func (s *service) checkAddresses() error {
 	return nil
 }
 
-// close closes the endpoints and the state that fronts share.
+// close closes the endpoints and the state that fronts share. An endpoint may wait for a collector or
+// for the disk, so all wait at once.
 func (s *service) close() {
+	var closing sync.WaitGroup
 	for _, e := range s.endpoints {
-		e.close()
+		closing.Go(e.close)
 	}
+	closing.Wait()
 	if s.fronts != nil {
 		if err := s.fronts.Close(); err != nil {
 			s.Log.Warn("other fronts do not learn at once that this one has ended", "err", err)

@@ -9,8 +9,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
 )
@@ -96,6 +99,48 @@ func TestSpans(t *testing.T) {
 	}
 	if len(requests) != 4 || refused != 1 {
 		t.Errorf("%d requests, %d refused", len(requests), refused)
+	}
+}
+
+// A collector that does not answer delays the end once, not for each server.
+func TestEndpointsCloseTogether(t *testing.T) {
+	c := otlptest.Start()
+	ended := make(chan struct{})
+	c.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+		return true
+	}
+	defer c.Close()
+	defer close(ended)
+	p := cli.Process{Env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Stderr: io.Discard}
+	settings, err := config.Load(p, nil, []string{"echo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler)}
+	paths := []string{"/a", "/b", "/c", "/d"}
+	for _, path := range paths {
+		o.Servers = append(o.Servers, Server{Path: path, Command: []string{"echo"}, Settings: settings, Load: func() (*config.Settings, error) { return settings, nil }})
+	}
+	s, err := newService(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s.endpoints {
+		e.start = func(front.Opening, func() []string) (proxy.Upstream, error) { return echoServer(1, nil), nil }
+	}
+	web := httptest.NewServer(s.handler())
+	for _, path := range paths {
+		(&runningService{s, web.URL + path}).post(t, http.DefaultClient, initialize)
+	}
+	web.Close()
+	began := time.Now()
+	s.close()
+	if took := time.Since(began); took < time.Second || took > 2900*time.Millisecond { // one after another they take 4 s
+		t.Errorf("the end took %v", took)
 	}
 }
 
