@@ -282,6 +282,36 @@ func TestIncompleteLineInAFullFile(t *testing.T) {
 	}
 }
 
+// A file that cannot be renamed grows, and the log says so once.
+func TestRotationFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	for seq := range uint64(100) {
+		check(t, os.Mkdir(rotatedName(path, seq), 0o700))
+	}
+	var log bytes.Buffer
+	l := New(Options{File: path, MaxSize: 600, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for i := range 50 {
+		check(t, l.Commit(body(i)).Err())
+		if i == 1 && log.Len() > 0 {
+			t.Errorf("a file of %d bytes is reported: %s", fileSize(t, path), &log)
+		}
+	}
+	check(t, l.Close(time.Second))
+	if got := log.String(); strings.Count(got, "level=WARN") != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, "already exists") {
+		t.Errorf("the log has %s", got)
+	}
+	if size := fileSize(t, path); size < 5000 {
+		t.Errorf("%d bytes", size)
+	}
+}
+
+func fileSize(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	check(t, err)
+	return info.Size()
+}
+
 // hide renames a file until the test ends.
 func hide(t *testing.T, name string) {
 	t.Helper()

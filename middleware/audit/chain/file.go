@@ -37,6 +37,11 @@ type file struct {
 	// lost is the reason if written records are no longer in the file; "" after it was
 	// logged.
 	lost string
+
+	// tooLarge is the reason why the file cannot be renamed, although it is twice as large as it
+	// may be; nil after it was logged, which told reports.
+	tooLarge error
+	told     bool
 }
 
 // errFile returns an error about the file.
@@ -223,13 +228,14 @@ func (w *file) rotate() error {
 	name := rotatedName(w.path, w.tip.seq)
 	_, err := os.Lstat(name)
 	if err == nil {
-		err = fs.ErrExist
+		err = fmt.Errorf("%s: %w", name, fs.ErrExist)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		_ = w.f.Close() // Windows does not rename an open file
 		w.f = nil
 		err = os.Rename(w.path, name)
 	}
 	if err == nil {
+		w.told = false
 		return w.create(filepath.Base(name))
 	}
 	if w.f == nil {
@@ -238,6 +244,9 @@ func (w *file) rotate() error {
 		}
 	}
 	w.retryAt = w.size + w.maxSize/4 + 1
+	if w.size >= 2*w.maxSize && !w.told {
+		w.tooLarge, w.told = err, true
+	}
 	return nil
 }
 

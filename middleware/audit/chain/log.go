@@ -268,6 +268,10 @@ func (l *Log) flush() (closed bool) {
 		l.o.Log.Warn("audit records that were written are missing: run attache audit verify on the file to see which", "file", l.o.File, "why", l.file.lost)
 		l.file.lost = ""
 	}
+	if l.file.tooLarge != nil {
+		l.o.Log.Warn("the audit file grows beyond its maximum size, because it cannot be renamed: let attache rename files in its directory", "file", l.o.File, "err", l.file.tooLarge)
+		l.file.tooLarge = nil
+	}
 	switch {
 	case err != nil && !l.failed:
 		l.failed = true
