@@ -64,6 +64,9 @@ func (t *Tailer) Follow(ctx context.Context) error {
 
 // more shows the lines that were added since the last call.
 func (t *Tailer) more() error {
+	if err := t.rewind(); err != nil {
+		return err
+	}
 	renamed := t.renamed() // check before reading: nothing is written to a file after it was renamed
 	if err := t.read(t.Show); err != nil || !renamed {
 		return err
@@ -75,6 +78,21 @@ func (t *Tailer) more() error {
 	_ = old.Close()
 	t.line = nil
 	return t.read(t.Show)
+}
+
+// rewind goes back to the beginning of a file that was cut, as tools that rotate logs may do.
+func (t *Tailer) rewind() error {
+	at, err := t.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	info, err := t.f.Stat()
+	if err != nil || info.Size() >= at {
+		return err
+	}
+	t.line = nil
+	_, err = t.f.Seek(0, io.SeekStart)
+	return err
 }
 
 // renamed reports whether there is now another file at the path.

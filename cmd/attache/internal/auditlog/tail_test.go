@@ -2,9 +2,11 @@ package auditlog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +66,38 @@ func TestAuditTailFollows(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown(tail.more, strings.Fields(part.want)...)
+	}
+}
+
+// logrotate with copytruncate cuts the file, which is then read from its beginning.
+func TestAuditTailCutFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var got []string
+	tail := &Tailer{Path: path, Show: func(line []byte) error { got = append(got, string(line)); return nil }}
+	write := func(flag int, text string) {
+		f, err := os.OpenFile(path, os.O_WRONLY|flag, 0o600)
+		if err == nil {
+			_, err = f.WriteString(text)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := tail.more(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(path, []byte("one\ntwo\nthr"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := tail.Last(1); err != nil {
+		t.Fatal(err)
+	}
+	write(os.O_TRUNC, "four\n")
+	write(os.O_APPEND, "five\n")
+	write(os.O_TRUNC, "")
+	write(os.O_APPEND, "six\n")
+	if want := []string{"two\n", "four\n", "five\n", "six\n"}; !slices.Equal(got, want) {
+		t.Errorf("shown: %q, want %q", got, want)
 	}
 }
 
