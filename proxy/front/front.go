@@ -109,7 +109,7 @@ type Options struct {
 	// Metadata is the URL of the protected resource metadata (RFC 9728) for challenges; "" for none.
 	Metadata string
 
-	// Scope lists the scopes that a credential needs, separated by spaces, for challenges; "" for none.
+	// Scope lists the scopes to ask an issuer for, separated by spaces, for challenges; "" for none.
 	Scope string
 
 	// Conversation returns the key that tells the sessions of one principal apart in revision

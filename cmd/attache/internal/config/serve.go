@@ -15,7 +15,8 @@ import (
 // ServeSettings configure attache serve.
 type ServeSettings struct {
 	Listen, PublicURL, Path, Admin string
-	Origins, Hosts, Scopes         []string
+	Origins, Hosts                 []string
+	Scopes, LoginScopes            []string
 	Cert, Key                      string // absolute paths; both are set or none
 	Idle, Drain                    time.Duration
 	Limits                         ServeLimits
@@ -49,6 +50,7 @@ func serveOptions(s *Settings) []setting.Option {
 		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
 		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: hostName}},
 		{Key: "serve.scopes", Help: "permissions, or OAuth scopes of a token, that a credential needs for any request, in addition to the permissions that rules require", Value: setting.Words{To: &o.Scopes, Check: scope}},
+		{Key: "serve.login_scopes", Help: "OAuth scopes that clients are told to ask the issuer for besides serve.scopes, such as openid; tokens need not have them", Value: setting.Words{To: &o.LoginScopes, Check: scope}},
 		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", Value: setting.Path(&o.Cert)},
 		{Key: "serve.tls.key", Help: "file with the certificate's key", Value: setting.Path(&o.Key)},
 		{Key: "serve.idle", Help: "how long an unused session is kept", Value: setting.Duration(&o.Idle, time.Second)},

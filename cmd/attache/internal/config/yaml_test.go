@@ -59,7 +59,7 @@ func fullSettings() *Settings {
 			Restart: RestartSettings{On: "never", Hold: 5 * time.Second, Hang: 5 * time.Minute, Retry: []string{"get_*"}}},
 		Serve: ServeSettings{
 			Listen: "0.0.0.0:9000", PublicURL: "https://mcp.example.com/git", Path: "/git", Admin: "127.0.0.1:9001",
-			Origins: []string{"https://app.example.com"}, Hosts: []string{"mcp.internal"}, Scopes: []string{"mcp:use"},
+			Origins: []string{"https://app.example.com"}, Hosts: []string{"mcp.internal"}, Scopes: []string{"mcp:use"}, LoginScopes: []string{"openid"},
 			Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem", Idle: 10 * time.Minute, Drain: 5 * time.Second,
 			Limits: ServeLimits{Sessions: 10, PerPrincipal: 2, Children: 5, InFlight: 100, Body: 1 << 20},
 		},

@@ -26,6 +26,9 @@ func (e *endpoint) acceptResource(s *config.Settings) {
 // warnOfCredentials logs mistakes in the settings for credentials at the start, before a client
 // connects.
 func (e *endpoint) warnOfCredentials() {
+	if len(e.s.settings.LoginScopes) > 0 && e.s.metadata(e) == nil {
+		e.log.Warn("serve.login_scopes has no effect without serve.public_url and identity.jwt.issuer", "path", e.Path)
+	}
 	if !e.shared.Authenticates() {
 		if len(e.s.settings.Scopes) > 0 {
 			e.log.Warn("serve.scopes has no effect, because clients need no credential: make keys with attache key create, or set identity.jwt")

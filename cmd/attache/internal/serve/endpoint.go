@@ -156,7 +156,7 @@ func (e *endpoint) frontOptions() front.Options {
 	if e.shared.Authenticates() {
 		o.Authenticate = e.authenticate
 		o.Reauthenticate = e.Settings.Identity.Cache * 9 / 10 // the result may be a tenth old already
-		o.Scope = strings.Join(e.s.settings.Scopes, " ")
+		o.Scope = strings.Join(e.s.scopes(), " ")
 		if e.Settings.Identity.AcceptsTokens() && e.s.settings.PublicURL != "" {
 			o.Metadata = e.s.metadataURL(e)
 		}

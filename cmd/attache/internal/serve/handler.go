@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,17 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("{}"))
 }
 
+// scopes returns the scopes that clients ask the issuer for.
+func (s *service) scopes() []string {
+	all := slices.Clone(s.settings.Scopes)
+	for _, scope := range s.settings.LoginScopes {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
+}
+
 // metadata returns the handler that names the issuer whose tokens an endpoint accepts, nil if
 // there is none or the endpoint's URL is not known.
 func (s *service) metadata(e *endpoint) http.HandlerFunc {
@@ -90,8 +102,8 @@ func (s *service) metadata(e *endpoint) http.HandlerFunc {
 		"authorization_servers":    []string{issuer},
 		"bearer_methods_supported": []string{"header"},
 	}
-	if len(s.settings.Scopes) > 0 {
-		document["scopes_supported"] = s.settings.Scopes
+	if scopes := s.scopes(); len(scopes) > 0 {
+		document["scopes_supported"] = scopes
 	}
 	body, _ := json.Marshal(document) // cannot fail: all values are texts
 	return func(w http.ResponseWriter, r *http.Request) {

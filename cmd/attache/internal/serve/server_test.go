@@ -240,6 +240,7 @@ func TestKeysWarnings(t *testing.T) {
 	for _, test := range []struct{ config, want string }{
 		{"identity: {keys_file: DIR/none.yaml}\n", "no key can be checked: clients get an error until it can"},
 		{"serve: {scopes: [use]}\n", "serve.scopes has no effect"},
+		{"serve: {login_scopes: [openid]}\n", "serve.login_scopes has no effect"},
 		{"serve: {public_url: https://tools.example/mcp}\n", "serve.public_url is set, but clients need no credential"},
 		{"{}\n", "there are keys now, but clients need none until attache is started again"},
 	} {
@@ -523,6 +524,33 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 	}
 	defer resp.Body.Close()
 	if b, _ := io.ReadAll(resp.Body); !strings.Contains(string(b), `"scopes_supported":["mcp:use"]`) {
+		t.Errorf("%s", b)
+	}
+}
+
+// Clients are told to ask for scopes that tokens then need not have: Dex refuses a login without openid, which is in none
+// of its tokens.
+func TestLoginScopes(t *testing.T) {
+	dir := t.TempDir()
+	attachetest.WriteFile(t, filepath.Join(dir, "jwks.json"), string(attachetest.KeySet()))
+	r := start(t, `
+identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: `+dir+`/jwks.json}}
+serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"], login_scopes: [openid, "mcp:use"]}
+`)
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	if got := resp.Header.Get("WWW-Authenticate"); !strings.HasSuffix(got, `scope="mcp:use openid"`) {
+		t.Errorf("challenge %s", got)
+	}
+	resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+attachetest.Token(map[string]any{"permissions": "mcp:use"}))
+	if resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	metadata, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + metadataPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer metadata.Body.Close()
+	if b, _ := io.ReadAll(metadata.Body); !strings.Contains(string(b), `"scopes_supported":["mcp:use","openid"]`) {
 		t.Errorf("%s", b)
 	}
 }
