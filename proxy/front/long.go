@@ -98,7 +98,7 @@ func (o *output) endLong(l *longLine) {
 	}
 	m := wire.Oversize(wire.Server, &l.envelope)
 	if c := s.callLocked(m.ID()); c != nil && m.Kind().IsReply() {
-		s.answerLocked(c, "the reply is longer than the proxy may hold, and its id comes after the result: have the server write the id first")
+		s.answerLocked(c, "the reply is longer than the proxy may hold, and its id comes after the result, so it is not known whose it is: increase limits.hold, or call again when no other call runs")
 		return
 	}
 	if m.Kind().IsReply() {
