@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
@@ -47,7 +48,10 @@ func readKeyFile(path string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	words := strings.Fields(string(data))
+	if !utf8.Valid(data) { // PowerShell's > writes UTF-16
+		return "", errors.New("is not UTF-8 text: save it as UTF-8")
+	}
+	words := strings.Fields(strings.TrimPrefix(string(data), "\ufeff")) // editors on Windows write this mark
 	if len(words) != 1 {
 		return "", fmt.Errorf("has %d words in it: write the key, and nothing else, in it", len(words))
 	}
