@@ -89,7 +89,7 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 }
 
 // inheritedListeners returns the sockets that systemd has opened for attache (systemd.socket,
-// sd_listen_fds), and the process without the variables for them, which servers must not get.
+// sd_listen_fds), and the process without systemd's variables, which servers must not get.
 func (c *program) inheritedListeners() (cli.Process, []net.Listener, error) {
 	listeners, err := activation.Listeners()
 	if err != nil {
@@ -102,7 +102,8 @@ func (c *program) inheritedListeners() (cli.Process, []net.Listener, error) {
 	}
 	p := c.Process
 	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(entry string) bool {
-		return strings.HasPrefix(entry, "LISTEN_PID=") || strings.HasPrefix(entry, "LISTEN_FDS=") || strings.HasPrefix(entry, "LISTEN_FDNAMES=")
+		return strings.HasPrefix(entry, "LISTEN_PID=") || strings.HasPrefix(entry, "LISTEN_FDS=") || strings.HasPrefix(entry, "LISTEN_FDNAMES=") ||
+			strings.HasPrefix(entry, "NOTIFY_SOCKET=")
 	})
 	return p, listeners, nil
 }

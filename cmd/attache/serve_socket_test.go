@@ -92,6 +92,31 @@ func TestServeInheritedSocket(t *testing.T) {
 	}
 }
 
+// attache serve tells systemd that it listens, so systemd sends it no SIGHUP before that. Servers do not
+// get the variable.
+func TestServeNotifiesSystemd(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("NOTIFY_SOCKET", socket)
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l := listen(t, "tcp", "127.0.0.1:0")
+	startServe(t, inheritSocket(t, l, `-- sh -c '[ -z "$NOTIFY_SOCKET" ] && exec echoserver'`))
+	message := make([]byte, 100)
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(message); err != nil || string(message[:n]) != "READY=1" {
+		t.Errorf("notified: %q, %v", message[:n], err)
+	}
+	if resp, body := postTo(t, l, "", openSession); resp.StatusCode != http.StatusOK {
+		t.Error(resp.Status, body)
+	}
+}
+
 // attache serve refuses an inherited datagram socket.
 func TestServeRefusesDatagrams(t *testing.T) {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

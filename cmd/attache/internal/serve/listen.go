@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 )
 
 // keepAlive detects peers that have disappeared without closing the connection.
@@ -25,4 +27,12 @@ func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 		}
 	}
 	return s.Listeners, nil
+}
+
+// notifySystemd tells systemd, if it has started attache with Type=notify, that clients can connect
+// and that signals have their meaning: before that, SIGHUP would end attache.
+func (s *service) notifySystemd() {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		s.Log.Warn("systemd does not learn that attache serves", "err", err)
+	}
 }

@@ -247,6 +247,7 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		go s.database.Listen(listening, s.Log)
 	}
 	s.announce(listeners)
+	s.notifySystemd()
 	if dir := status.Dir(s.Process); dir != "" {
 		defer s.reports.Publish(dir)()
 	}
