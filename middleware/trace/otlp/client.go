@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,9 @@ type client struct {
 func newClient(o Options) (*client, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if strings.ContainsAny(o.Endpoint, "@?") { // a password may be in it
+			return nil, errors.New("the endpoint is not valid: write a URL such as http://localhost:4318")
+		}
 		return nil, fmt.Errorf("%q is not an endpoint: write a URL such as http://localhost:4318", o.Endpoint)
 	}
 	if o.Timeout <= 0 {

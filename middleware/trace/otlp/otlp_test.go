@@ -138,6 +138,20 @@ func TestDelta(t *testing.T) {
 	}
 }
 
+// The error for an invalid endpoint shows it, unless it may contain a password.
+func TestInvalidEndpoint(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"localhost:4318/v1/traces":           `"localhost:4318/v1/traces" is not an endpoint`,
+		"https://ada:k%y@collector:4318":     "the endpoint is not valid",
+		"https://collector:port?api_key=k%y": "the endpoint is not valid",
+	} {
+		_, err := otlp.NewSpanExporter(otlp.Options{Endpoint: endpoint})
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "k%y") {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
+
 // Each answer of a collector is retried or not, and reported to Failed.
 func TestAnswers(t *testing.T) {
 	const secret = "k3y"
