@@ -32,6 +32,10 @@ var patterns = sync.OnceValue(func() []pattern {
 		{nameToken, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "xox", "akia"}, true,
 			regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})`),
 			func(*Scrubber, [][]byte) string { return placeholder }},
+		{nameToken, []string{"glpat-", "aiza", "npm_", "hf_", "sk_", "rk_", "lin_api_", "ntn_"}, true, // GitLab to Notion
+			regexp.MustCompile(`^(?:glpat-[A-Za-z0-9_.-]{20,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|hf_[A-Za-z0-9]{30,}|` +
+				`[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,})`),
+			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameToken, []string{"bearer", "basic"}, true, bearer(), keepAround},
 		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`), keepAround},
 		{nameCredential, []string{"-signature=", "?signature=", "&signature=", "?sig=", "&sig="}, false, // of a signed URL
@@ -41,7 +45,7 @@ var patterns = sync.OnceValue(func() []pattern {
 			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameCredential, []string{"api", "auth", "pass", "client", "secret", "access", "refresh", "token", "private"}, true,
 			// In the raw text of a JSON string, quotes follow backslashes.
-			regexp.MustCompile(`^(?i:api[-_]?key|authorization|password|passwd|passphrase|client[-_]?secret|secret|access[-_]?token|refresh[-_]?token|token|private[-_]?key)\\*["']?\s*[:=]\s*\\*["']?([^\s"'\\,;&{}\[\]]{4,})`),
+			regexp.MustCompile(`^(?i:api[-_]?key|authorization|password|passwd|passphrase|client[-_]?secret|secret[-_]?access[-_]?key|secret|access[-_]?token|refresh[-_]?token|token|private[-_]?key)\\*["']?\s*[:=]\s*\\*["']?([^\s"'\\,;&{}\[\]]{4,})`),
 			keepAround},
 	}
 })
