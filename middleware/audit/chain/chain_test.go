@@ -668,6 +668,10 @@ func TestCheck(t *testing.T) {
 	log := filepath.Join(dir, "log.jsonl")
 	write(t, Options{File: log}, 0, 1)
 	check(t, os.Mkdir(keyFile(filepath.Join(dir, "locked.jsonl")), 0o700))
+	link := filepath.Join(dir, "link.jsonl")
+	if err := os.Symlink(filepath.Join(dir, "unmounted", "audit.jsonl"), link); err != nil {
+		t.Skip(err) // Windows without the right
+	}
 	tests := []struct{ path, want string }{
 		{filepath.Join(dir, "new.jsonl"), ""},
 		{log, ""},
@@ -678,6 +682,7 @@ func TestCheck(t *testing.T) {
 		{file("notes.txt", "buy milk\n"), "it is not an audit log"},
 		{filepath.Join(log, "audit.jsonl"), "is not a directory"},
 		{filepath.Join(dir, "locked.jsonl"), "locked.jsonl.key is not a regular file"},
+		{link, "link.jsonl is a link to a file that does not exist"},
 	}
 	for _, test := range tests {
 		err := Check(test.path)

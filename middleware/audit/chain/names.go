@@ -61,6 +61,9 @@ func Check(path string) error {
 	}
 	f, info, err := openToWrite(path)
 	if f == nil {
+		if link, _ := os.Lstat(path); err == nil && link != nil && link.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s is a link to a file that does not exist: make that file, or name another", path)
+		}
 		return err
 	}
 	defer f.Close()
