@@ -200,13 +200,16 @@ func TestIdleSessionIsSmall(t *testing.T) {
 }
 
 // ServerExit is reported to Watch, and logged, only if the server was the one that ended the session.
+// Otherwise ServerStop is reported, because a call runs.
 func TestServerExitEvent(t *testing.T) {
+	const endsBySignal = "a signal ends the server before the session"
 	for _, test := range []struct {
 		name string
 		end  func(*proxytest.Session)
 		want int
 	}{
 		{"the server ends", func(s *proxytest.Session) { s.Exit(errors.New("exit status 3")) }, 1},
+		{endsBySignal, func(s *proxytest.Session) { s.Exit(errors.New("signal SIGTERM")) }, 0},
 		{"the client leaves", func(s *proxytest.Session) { s.Client.Close(); s.Server.ExpectEOF(); s.Exit(nil) }, 0},
 		{"the context ends", func(s *proxytest.Session) { s.Cancel() }, 0},
 		{"the client's output breaks", func(s *proxytest.Session) {
@@ -217,10 +220,15 @@ func TestServerExitEvent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var exits []string
+				stops := 0
 				log := new(writeCounter)
-				s := proxytest.Setup{Options: proxy.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Watch: func(p proxy.Point, line []byte) {
-					if p == proxy.ServerExit {
+				restart := proxy.Restart{Wanted: func() bool { return test.name != endsBySignal }}
+				s := proxytest.Setup{Options: proxy.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Restart: &restart, Watch: func(p proxy.Point, line []byte) {
+					switch p {
+					case proxy.ServerExit:
 						exits = append(exits, string(line))
+					case proxy.ServerStop:
+						stops++
 					}
 				}}}.Start(t)
 				call := `{"jsonrpc":"2.0","id":1,"method":"x"}`
@@ -228,8 +236,8 @@ func TestServerExitEvent(t *testing.T) {
 				s.Server.Expect(call)
 				test.end(s)
 				_ = s.Wait()
-				if len(exits) != test.want {
-					t.Errorf("ServerExit was reported with %q, want %d times", exits, test.want)
+				if len(exits) != test.want || stops != 1-test.want {
+					t.Errorf("ServerExit was reported with %q, want %d times, and ServerStop %d times", exits, test.want, stops)
 				}
 				if n := log.Load(); n != int64(test.want) {
 					t.Errorf("%d lines were logged, want %d", n, test.want)

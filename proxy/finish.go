@@ -19,7 +19,7 @@ func (s *session) finish() error {
 	l := s.lastLink()
 	if l != nil {
 		deadline, how = l.End(drainTime)
-		if ending := revive.NewEnding(how); l.Started() && !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil {
+		if ending := revive.NewEnding(how); l.Started() && s.continues() {
 			s.watch(ServerExit, ending.ExitLine())
 			if !ending.Clean() { // in a front nobody else sees how it ended
 				s.log.Warn("the server has ended, and its session with it", "exit", ending.Exit)

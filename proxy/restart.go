@@ -31,11 +31,14 @@ type Restart = revive.Policy
 
 // newSupervisor returns the supervisor that starts the upstream of a session again.
 func newSupervisor(s *session, r Restart) *revive.Supervisor {
-	wanted := r.Wanted
-	r.Wanted = func() bool {
-		return !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil && (wanted == nil || wanted())
-	}
+	r.Wanted = s.continues
 	return revive.New((*relay)(s), r, revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
+}
+
+// continues reports whether nothing but the end of the upstream ends the session.
+func (s *session) continues() bool {
+	r := s.o.Restart
+	return !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil && (r == nil || r.Wanted == nil || r.Wanted())
 }
 
 // linkOptions returns how a link of the session works.
