@@ -106,7 +106,7 @@ func TestServeNotifiesSystemd(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	startServe(t, inheritSocket(t, l, `-- sh -c '[ -z "$NOTIFY_SOCKET" ] && exec echoserver'`))
 	message := make([]byte, 100)
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := c.Read(message); err != nil || string(message[:n]) != "READY=1" {
