@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 
@@ -160,6 +161,10 @@ func (x *exchange) refused(r *refusal) {
 		text += ": it wants a credential, or another one; see server.headers"
 	case http.StatusForbidden:
 		text += ": it refuses access; a credential may have too few rights"
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		if path.Base(x.s.url.Path) == "sse" {
+			text += ": /sse is usually the address of the older transport HTTP+SSE; use that of Streamable HTTP, often /mcp"
+		}
 	}
 	if r.after != "" {
 		text += "; try again after " + elided(r.after)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/remote"
 )
 
 const (
@@ -134,6 +136,15 @@ func TestU08Refusals(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The error for the address of the older transport says which one to use.
+func TestAddressOfOlderTransport(t *testing.T) {
+	c := connect(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Cannot POST /v1/sse", 404) },
+		func(o *remote.Options) { o.URL += "/v1/sse" })
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 404 Not Found: /sse is usually the address of the older transport HTTP+SSE; use that of Streamable HTTP, often /mcp: Cannot POST /v1/sse"…`)
+	c.close()
 }
 
 // The error for a request that is not answered does not wait for the end of a body without meaning.

@@ -119,6 +119,9 @@ func (c *call) refusal(err error) string {
 		if c.toolCall != nil {
 			c.toolCall.Note(middleware.Refused, refusal.Error())
 		}
+		if refusal == store.ErrNoContext {
+			c.Log.Warn("a tool of attache teams was refused, because the session or its workspace is not known: set --workspace, or use a client that offers roots")
+		}
 		return refusal.Error()
 	}
 	if !errors.Is(err, context.Canceled) {
