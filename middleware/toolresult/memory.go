@@ -13,6 +13,7 @@ type Memory struct {
 	mu      sync.Mutex
 	client  string
 	version string
+	known   Client            // the table's entry for the client
 	members map[string]bool   // tools whose structuredContent may have [memberName]
 	tasks   map[string]string // the tool of each task, by task id
 
@@ -46,6 +47,7 @@ func (k *Memory) LearnClient(m *wire.Message) {
 	defer k.mu.Unlock()
 	if n, v := name.View(), version.View(); n != k.client || v != k.version {
 		k.client, k.version = strings.Clone(n), strings.Clone(v)
+		k.known = ClientOf(k.client) // here and not for each call, because it makes the table
 	}
 }
 
@@ -57,14 +59,18 @@ func (k *Memory) ClientName() string {
 }
 
 // Client returns the table's entry for the client.
-func (k *Memory) Client() Client { return ClientOf(k.ClientName()) }
+func (k *Memory) Client() Client {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
+}
 
 // MaxInstructions returns the number of UTF-16 code units of a server's instructions that the
 // client shows, 0 if no limit is known.
 func (k *Memory) MaxInstructions() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return ClientOf(k.client).limit(k.version)
+	return k.known.limit(k.version)
 }
 
 // hasMember reports whether the results of a tool may have [memberName].
