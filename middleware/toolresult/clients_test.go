@@ -57,3 +57,23 @@ func TestMaxInstructions(t *testing.T) {
 		}
 	}
 }
+
+// The layers ask for the client at each call, so that allocates nothing. A front's connection may have
+// several clients.
+func TestClientIsKept(t *testing.T) {
+	var k toolresult.Memory
+	for _, c := range []struct{ name, want string }{
+		{"other", ""}, {"codex-mcp-client", "codex-mcp-client"}, {"claude-code", "claude-code"}, {"other", ""},
+	} {
+		var m wire.Message
+		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"`+c.name+`"}}}`))
+		new(wire.Scanner).Look(&m)
+		k.LearnClient(&m)
+		if got := k.Client().Name; got != c.want {
+			t.Errorf("%s is %q", c.name, got)
+		}
+		if n := testing.AllocsPerRun(100, func() { _ = k.Client() }); n != 0 {
+			t.Errorf("%s: %v allocations", c.name, n)
+		}
+	}
+}
