@@ -47,7 +47,7 @@ func (k *Memory) LearnClient(m *wire.Message) {
 	defer k.mu.Unlock()
 	if n, v := name.View(), version.View(); n != k.client || v != k.version {
 		k.client, k.version = strings.Clone(n), strings.Clone(v)
-		k.known = ClientOf(k.client) // here and not for each call, because it makes the table
+		k.known = ClientOf(k.client) // which makes the whole table, so not for each call
 	}
 }
 

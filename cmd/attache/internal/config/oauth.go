@@ -41,7 +41,7 @@ func oauthOptions(s *Settings) []setting.Option {
 		{Key: "server.oauth.client_secret", Help: "its secret: a text, {env: VARIABLE} or {file: FILE}", Value: setting.SecretValue(&o.ClientSecret)},
 		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used if the authorization server supports it", Value: setting.Text(&o.ClientMetadata, checkDocument)},
 		{Key: "server.oauth.issuer", Help: "the authorization server to use, as it names itself in its metadata; default: the first one that the server names", Value: setting.Text(&o.Issuer, checkIssuer)},
-		{Key: "server.oauth.resource", Help: "the resource to ask for a token for; \"-\" for none; default: the server's own", Value: setting.Text(&o.Resource, checkResource)},
+		{Key: "server.oauth.resource", Help: "the resource to request tokens for; \"-\" for none; default: the server's own", Value: setting.Text(&o.Resource, checkResource)},
 		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "server.oauth.redirect", Help: "the redirect URI that the browser opens after the login, such as http://127.0.0.1:8765/callback; default: one with a free port", Value: setting.Text(&o.Redirect, checkRedirect)},
 		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key in the system's key ring, if there is one; file: rely on the permissions of the file alone", Value: setting.Choice(&o.Store, "auto", StoreFile)},

@@ -32,7 +32,7 @@ type connection struct {
 
 	mu       sync.Mutex
 	running  map[jsonrpc.ID]bool // requests without a response; go-sdk sends one for two with the same id
-	answered sync.Cond           // running is smaller
+	answered sync.Cond           // a request has its response
 }
 
 // Read implements mcp.Connection.
