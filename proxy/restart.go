@@ -35,7 +35,8 @@ func newSupervisor(s *session, r Restart) *revive.Supervisor {
 	return revive.New((*relay)(s), r, revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
 }
 
-// continues reports whether nothing but the end of the upstream ends the session.
+// continues reports whether the session goes on if the upstream has ended: neither the client, nor an
+// error, nor a signal has ended it.
 func (s *session) continues() bool {
 	r := s.o.Restart
 	return !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil && (r == nil || r.Wanted == nil || r.Wanted())

@@ -9,8 +9,8 @@ import (
 // maxDepth bounds the nesting of arguments that are recorded in clear: jq 1.6 reads 256 levels.
 const maxDepth = 128
 
-// portable reports whether all common JSON readers accept raw, which is valid JSON. Some refuse a
-// lone surrogate, others deep nesting, and then they read no further record of the file.
+// portable reports whether jq and other common programs can read raw, which must be valid JSON. Some
+// stop at half a surrogate pair, others at deep nesting, and then read none of the records that follow.
 func portable(raw []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {

@@ -38,8 +38,8 @@ type file struct {
 	// logged.
 	lost string
 
-	// tooLarge is the reason why the file cannot be renamed, although it is twice as large as it
-	// may be; nil after it was logged, which told reports.
+	// tooLarge is why a rename failed when the file was twice as large as it may be; nil after it
+	// was logged. told means that it was set since the last rename, so that it is logged once.
 	tooLarge error
 	told     bool
 }

@@ -20,7 +20,8 @@ func NewMetricExporter(o Options) (sdkmetric.Exporter, error) {
 
 type metricExporter struct{ c *client }
 
-// Temporality returns delta, if the options demand it, for what only grows.
+// Temporality implements sdkmetric.Exporter. It returns delta only if the options say so, and only for
+// counters and histograms.
 func (e metricExporter) Temporality(k sdkmetric.InstrumentKind) metricdata.Temporality {
 	if e.c.o.Delta && (k == sdkmetric.InstrumentKindCounter || k == sdkmetric.InstrumentKindHistogram) {
 		return metricdata.DeltaTemporality

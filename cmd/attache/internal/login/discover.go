@@ -290,7 +290,7 @@ func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address st
 
 // checkIssuer returns an error if the metadata at address names another issuer (RFC 8414, 3.3). The metadata
 // of some vendors does, so it may name the issuer of the configuration. Then tokens and secrets go only to
-// the host of that issuer: the MCP server chose the address of the metadata, and may be malicious.
+// that issuer's host, because a malicious MCP server could have chosen the address of the metadata.
 func (o *Options) checkIssuer(m *oauthex.AuthServerMeta, address string) error {
 	switch {
 	case sameIssuer(m.Issuer, cmp.Or(o.Issuer, address)):

@@ -21,9 +21,9 @@ func SystemRing(p cli.Process) Ring {
 	return systemRing{}
 }
 
-// hasBus reports whether there is a D-Bus session bus, which a key ring needs, at the address in the
-// environment, or else in dir. Without an address the library looks there too, because many clients do not
-// pass one on. If it finds no bus, it starts a daemon that keeps running.
+// hasBus reports whether there is a D-Bus session bus, which a key ring needs. address is that of the
+// environment. Many clients do not pass it on; then the library looks for a bus in dir, and so does hasBus.
+// If the library finds no bus, it starts a daemon that keeps running.
 func hasBus(address, dir string) bool {
 	if address != "" {
 		return address != "autolaunch:"

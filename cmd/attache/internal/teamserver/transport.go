@@ -9,9 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A transport is an mcp.IOTransport whose connection reports the end of its input only when every
-// request that it returned has its response. go-sdk cancels running calls when the input ends, but a
-// client that closes stdin still gets their results.
+// A transport is an mcp.IOTransport that hides the end of its input until all requests are answered. A
+// client that closes stdin still gets the results of running calls, which go-sdk would cancel.
 type transport struct {
 	mcp.IOTransport
 	// leave is called when the input ends.
