@@ -32,9 +32,10 @@ var patterns = sync.OnceValue(func() []pattern {
 		{nameToken, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "xox", "akia"}, true,
 			regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})`),
 			func(*Scrubber, [][]byte) string { return placeholder }},
-		{nameToken, []string{"glpat-", "aiza", "npm_", "hf_", "sk_", "rk_", "lin_api_", "ntn_"}, true, // GitLab to Notion
+		{nameToken, []string{"glpat-", "aiza", "npm_", "hf_", "sk_", "rk_", "lin_api_", "ntn_", "dckr_pat_", "pypi-", "sg."}, true, // GitLab to SendGrid
 			regexp.MustCompile(`^(?:glpat-[A-Za-z0-9_.-]{20,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|hf_[A-Za-z0-9]{30,}|` +
-				`[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,})`),
+				`[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,}|` +
+				`dckr_pat_[A-Za-z0-9_-]{20,}|pypi-[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})`),
 			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameToken, []string{"bearer", "basic"}, true, bearer(), keepAround},
 		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`), keepAround},

@@ -91,9 +91,10 @@ func TestScrub(t *testing.T) {
 		{"header", `{"Authorization": "Bearer abc.def-ghi"}`, `{"Authorization": "Bearer scrubbed"}`, "credential,token"},
 		{"header of unusual form", `{"authorization":["Digest x", "Bearer abcdefgh, and more"]}`, `{"authorization":["scrubbed", "scrubbed"]}`, "credential"},
 		{"names", `{"API_KEY":"a","client-secret":"b","password":12345,"token":"c","Set-Cookie":"d"}`, `{"API_KEY":"scrubbed","client-secret":"scrubbed","password":0,"token":"scrubbed","Set-Cookie":"scrubbed"}`, "credential"},
+		{"names of other credentials", `{"DB_PASS":"a","otp":"012345","connectionString":"b"}`, `{"DB_PASS":"scrubbed","otp":"scrubbed","connectionString":"scrubbed"}`, "credential"},
 		{"names with prefixes", `{"GITHUB_TOKEN":"a","OPENAI_API_KEY":"b","myPassword":"c"}`, `{"GITHUB_TOKEN":"scrubbed","OPENAI_API_KEY":"scrubbed","myPassword":"scrubbed"}`, "credential"},
 		{"an environment as text", `{"text":"{\n  \"GITHUB_TOKEN\": \"abcdef\",\n  \"HOME\": \"/home/alice\"}"}`, `{"text":"{\n  \"GITHUB_TOKEN\": \"scrubbed\",\n  \"HOME\": \"/home/user\"}"}`, "credential,home"},
-		{"not names", `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"]}`, `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"]}`, ""},
+		{"not names", `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"],"pass":"yes","pwd":"/x"}`, `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"],"pass":"yes","pwd":"/x"}`, ""},
 		{"a schema is unchanged", `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, ""},
 		{"empty, null, true", `{"apiKey":"","password":null,"token":true}`, `{"apiKey":"","password":null,"token":true}`, ""},
 		{"escaped name", `{"api\u004bey":"x"}`, `{"api\u004bey":"scrubbed"}`, "credential"},
@@ -155,6 +156,7 @@ func TestScrub(t *testing.T) {
 func TestScrubTokens(t *testing.T) {
 	for prefix, length := range map[string]int{
 		"glpat-": 20, "AIza": 35, "npm_": 36, "hf_": 34, "sk_live_": 24, "rk_test_": 24, "lin_api_": 40, "ntn_": 46,
+		"dckr_pat_": 27, "pypi-AgEI": 150, "SG." + strings.Repeat("0", 22) + ".": 43,
 	} {
 		token := prefix + strings.Repeat("0", length)
 		if got, want := string(testScrubber().Line([]byte(`["`+token+`","a`+token+`"]`))), `["scrubbed","a`+token+`"]`; got != want {

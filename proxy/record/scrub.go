@@ -359,7 +359,7 @@ func CredentialName(name string) bool {
 
 // credentialSuffixes end the names of credentials, without case and separators.
 var credentialSuffixes = []string{"apikey", "authorization", "password", "passwd", "passphrase", "secret", "accesstoken", "refreshtoken",
-	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "secretaccesskey", "cookie"}
+	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "secretaccesskey", "cookie", "connectionstring", "dbpass", "otp"}
 
 // cursorWords precede "token" in names of cursors, which are not secret.
 var cursorWords = []string{"progress", "page", "next", "continuation", "sync", "cancel", "cancellation"}
