@@ -37,7 +37,7 @@ func remoteOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command after \"--\"", Value: address{setting.Text(&r.URL, remote.CheckURL), &r.URL}},
 		{Key: "server.headers", Help: "headers for the remote server; a value is a text, {env: VARIABLE} or {file: FILE}, which is read again when the server refuses it", Value: headers(&r.Headers)},
-		{Key: "server.bearer_env", Flag: "bearer-env", Hint: "VARIABLE", Help: "the variable that holds the bearer token for the remote server", Value: setting.Text(&r.BearerEnv, setting.TokenVariable)},
+		{Key: "server.bearer_env", Flag: "bearer-env", Hint: "VARIABLE", Help: "the variable that holds the bearer token for the remote server; it replaces Authorization of server.headers", Value: setting.Text(&r.BearerEnv, setting.TokenVariable)},
 		{Key: "server.tls.ca", Help: "PEM file of certificate authorities that are trusted in addition to the system's", Value: setting.Path(&r.CA)},
 		{Key: "server.tls.cert", Help: "PEM file of the client certificate for the remote server", Value: setting.Path(&r.Cert)},
 		{Key: "server.tls.key", Help: "PEM file of its key", Value: setting.Path(&r.Key)},
