@@ -294,6 +294,32 @@ func TestU29Proxy(t *testing.T) {
 	c.close()
 }
 
+// If a proxy does not connect to the server, the error says that it was the proxy.
+func TestProxyRefuses(t *testing.T) {
+	for _, status := range []int{http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusServiceUnavailable} {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodConnect || r.Host != "mcp.example.invalid:443" {
+				t.Errorf("the proxy got %s %s", r.Method, r.Host)
+			}
+			http.Error(w, "no", status)
+		}))
+		defer proxy.Close()
+		address, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address.User = url.UserPassword("ada", "secret")
+		c := connect(t, nil, func(o *remote.Options) {
+			o.URL = "https://mcp.example.invalid/mcp"
+			o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
+		})
+		c.send(call)
+		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at mcp.example.invalid cannot be reached: the proxy at %s answered HTTP %d %s"…`,
+			address.Host, status, http.StatusText(status)))
+		c.close()
+	}
+}
+
 // A server that cannot be reached fails each call, and is logged once, without the query.
 func TestUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

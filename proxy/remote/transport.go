@@ -1,7 +1,9 @@
 package remote
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -55,6 +57,16 @@ func NewTransport(o TransportOptions) *Transport {
 		// Each session may keep a stream open, and most messages are smaller than a buffer.
 		ReadBufferSize: buffer, WriteBufferSize: buffer,
 		// Many servers do not flush a compressed stream after each event.
-		DisableCompression: true,
+		DisableCompression:     true,
+		OnProxyConnectResponse: checkProxy,
 	})
+}
+
+// checkProxy returns an error if a proxy refuses to connect to the server. That of http.Transport has the
+// text of the status alone, which reads like an answer of the server.
+func checkProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return fmt.Errorf("the proxy at %s answered %s", proxy.Host, statusText(resp.StatusCode))
 }
