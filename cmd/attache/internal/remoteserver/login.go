@@ -16,7 +16,7 @@ func Logins(p cli.Process) login.Store {
 // Login returns the options for a login to the remote server of the settings.
 func Login(p cli.Process, s *config.Settings) (login.Options, error) {
 	r := &s.Server.Remote
-	t, err := transport(r)
+	t, err := transport(p, r)
 	if err != nil {
 		return login.Options{}, err
 	}

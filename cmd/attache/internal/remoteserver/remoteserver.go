@@ -32,7 +32,7 @@ func SharedOptions(p cli.Process, s *config.Settings, log *slog.Logger) (remote.
 
 func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (remote.Options, error) {
 	r := &s.Server.Remote
-	t, err := transport(r)
+	t, err := transport(p, r)
 	if err != nil {
 		return remote.Options{}, err
 	}
@@ -61,13 +61,13 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 }
 
 // transport returns the HTTP transport that the settings describe.
-func transport(r *config.RemoteSettings) (*remote.Transport, error) {
+func transport(p cli.Process, r *config.RemoteSettings) (*remote.Transport, error) {
 	roots, err := authorities(r.CA)
 	if err != nil {
 		return nil, err
 	}
 	return remote.NewTransport(remote.TransportOptions{
-		Proxy:   http.ProxyFromEnvironment,
+		Proxy:   proxy(p),
 		TLS:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: certificate(r.Cert, r.Key)},
 		Connect: r.Connect,
 	}), nil

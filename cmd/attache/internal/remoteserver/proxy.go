@@ -1,0 +1,41 @@
+package remoteserver
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
+
+// proxy returns the proxy for requests that the environment names. If the variable is not a URL, the result of
+// http.ProxyFromEnvironment is a host called "http", so proxy returns an error instead.
+func proxy(p cli.Process) func(*http.Request) (*url.URL, error) {
+	return func(r *http.Request) (*url.URL, error) {
+		u, err := http.ProxyFromEnvironment(r)
+		if name := invalidProxy(p, r.URL.Scheme); u != nil && name != "" {
+			return nil, fmt.Errorf(`%s is not a URL: percent-encode special characters in its user and password ("#" is %%23, a space is %%20)`, name)
+		}
+		return u, err
+	}
+}
+
+// invalidProxy returns the name of the variable that names the proxy for a scheme, if its value is not a URL.
+func invalidProxy(p cli.Process, scheme string) string {
+	upper := strings.ToUpper(scheme) + "_PROXY"
+	for _, name := range []string{upper, strings.ToLower(upper)} {
+		value := p.Getenv(name)
+		if value == "" {
+			continue
+		}
+		if !strings.Contains(value, "://") {
+			value = "http://" + value // as package http does
+		}
+		if _, err := url.Parse(value); err != nil {
+			return name
+		}
+		return ""
+	}
+	return ""
+}
