@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/remote/internal/dial"
 	"github.com/attache-mcp/attache/proxy/remote/internal/ownconn"
 )
 
@@ -47,7 +48,7 @@ func NewTransport(o TransportOptions) *Transport {
 	}}
 	return ownconn.New(&http.Transport{
 		Proxy:               o.Proxy,
-		DialContext:         dialer.DialContext,
+		DialContext:         dial.New(dialer).DialContext,
 		TLSClientConfig:     o.TLS,
 		TLSHandshakeTimeout: o.Connect,
 		ForceAttemptHTTP2:   true,

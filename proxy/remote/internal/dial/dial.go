@@ -1,0 +1,104 @@
+// Package dial connects to hosts with several addresses, some of which may not answer.
+//
+// net.Dialer tries the addresses of a family one after another. An address that does not answer takes
+// its part of the timeout: with 30 s and two addresses, 15 s for each new connection. Clients such as
+// Node try the next address after 250 ms (RFC 8305), and so does this package.
+package dial
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// delay is how long an address may take before the next one is tried at the same time.
+const delay = 250 * time.Millisecond
+
+// A Dialer connects to hosts. Make one with New.
+type Dialer struct {
+	timeout time.Duration
+	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// New returns a Dialer that connects to each address with d, which must have a Timeout. The Timeout is
+// for all addresses of a host together.
+func New(d *net.Dialer) *Dialer {
+	return &Dialer{timeout: d.Timeout, lookup: net.DefaultResolver.LookupNetIP, dial: d.DialContext}
+}
+
+// DialContext connects to a host and port.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if _, notIP := netip.ParseAddr(host); err != nil || notIP == nil {
+		return d.dial(ctx, network, address)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	addresses, err := d.lookup(ctx, "ip", host)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	if len(addresses) == 1 {
+		return d.dial(ctx, network, join(addresses[0], port))
+	}
+	return d.race(ctx, network, addresses, port)
+}
+
+func join(a netip.Addr, port string) string { return net.JoinHostPort(a.Unmap().String(), port) }
+
+type result struct {
+	conn net.Conn
+	err  error
+}
+
+// race connects to the first address that accepts a connection. It begins with the next address after
+// delay, or when one fails. If all fail, it returns the first error.
+func (d *Dialer) race(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	results, running := make(chan result, len(addresses)), 0
+	defer func() {
+		cancel()
+		go closeAll(results, running)
+	}()
+	next := time.NewTimer(0)
+	defer next.Stop()
+	var first error
+	for {
+		select {
+		case <-next.C:
+			address := join(addresses[0], port)
+			addresses = addresses[1:]
+			running++
+			go func() {
+				conn, err := d.dial(ctx, network, address)
+				results <- result{conn, err}
+			}()
+			if len(addresses) > 0 {
+				next.Reset(delay)
+			}
+		case r := <-results:
+			running--
+			first = cmp.Or(first, r.err)
+			switch {
+			case r.err == nil:
+				return r.conn, nil
+			case len(addresses) > 0:
+				next.Reset(0)
+			case running == 0:
+				return nil, first
+			}
+		}
+	}
+}
+
+// closeAll closes the connections of attempts that came too late.
+func closeAll(results <-chan result, running int) {
+	for range running {
+		if r := <-results; r.err == nil {
+			_ = r.conn.Close()
+		}
+	}
+}
