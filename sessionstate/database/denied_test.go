@@ -22,3 +22,14 @@ func TestDenied(t *testing.T) {
 		}
 	}
 }
+
+// An operator whose migration gave up learns that others used the tables, and what to do.
+func TestMigrationError(t *testing.T) {
+	locked := fmt.Errorf("the tables of notes: %w", &pgconn.PgError{Severity: "ERROR", Code: "55P03", Message: "canceling statement due to lock timeout"})
+	if got := migrationError(locked); !errors.Is(got, locked) || !strings.HasSuffix(got.Error(), "end long transactions, and run it again") {
+		t.Errorf("got %v", got)
+	}
+	if other := errors.New("other"); migrationError(other) != other {
+		t.Error("another error was changed")
+	}
+}

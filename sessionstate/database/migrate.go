@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // migrationLock is the key of the advisory lock that a migration holds.
@@ -45,11 +47,19 @@ func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Versio
 	for _, schema := range schemas {
 		v, err := tx.migrate(schema)
 		if err != nil {
-			return nil, fmt.Errorf("the tables of %s: %w", schema.Name, err)
+			return nil, migrationError(fmt.Errorf("the tables of %s: %w", schema.Name, err))
 		}
 		before = append(before, v)
 	}
 	return before, t.Commit()
+}
+
+// migrationError adds to err what to do, if other transactions used the tables for too long.
+func migrationError(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "55P03" {
+		return fmt.Errorf("%w: other transactions have used the tables for %s: end long transactions, and run it again", err, migrationWait)
+	}
+	return err
 }
 
 func (t *Tx) migrate(schema Schema) (Version, error) {
