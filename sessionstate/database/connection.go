@@ -174,13 +174,14 @@ func (s *Server) settings(scope Scope) statement {
 		durable = "off"
 	}
 	return statement{`SELECT clock_timestamp(), set_config('attache.tenant', $1, true), set_config('attache.all_tenants', $2, true),
-		set_config('synchronous_commit', $3, true), set_config('statement_timeout', $4, true), set_config('lock_timeout', $5, true)`,
-		[]any{scope.Tenant, all, durable, milliseconds(s.o.Timeouts.Statement), milliseconds(s.o.Timeouts.Lock)}}
+		set_config('synchronous_commit', $3, true), set_config('statement_timeout', $4, true), set_config('lock_timeout', $5, true),
+		set_config('idle_in_transaction_session_timeout', $6, true)`,
+		[]any{scope.Tenant, all, durable, milliseconds(s.o.Timeouts.Statement), milliseconds(s.o.Timeouts.Lock), milliseconds(s.o.Timeouts.Answer)}}
 }
 
 // now returns the server's time from a result of settings.
 func (r result) now() (now time.Time, err error) {
-	return now, rowOf(r.rows(), nil).Scan(&now, nil, nil, nil, nil, nil)
+	return now, rowOf(r.rows(), nil).Scan(&now, nil, nil, nil, nil, nil, nil)
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

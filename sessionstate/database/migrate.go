@@ -37,7 +37,8 @@ func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Versio
 	tx := &Tx{ctx: ctx, db: &DB{server: s}, to: sqlStatements{t}}
 	for _, statement := range []string{
 		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, migrationLock),
-		`SET LOCAL lock_timeout = '` + migrationWait + `'; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning`,
+		`SET LOCAL lock_timeout = '` + migrationWait + `'; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;
+			SET LOCAL idle_in_transaction_session_timeout = ` + milliseconds(s.o.Timeouts.Answer),
 		`CREATE TABLE IF NOT EXISTS attache_schema (name TEXT PRIMARY KEY, version BIGINT NOT NULL)`,
 	} {
 		if _, err := tx.Exec(statement); err != nil {

@@ -77,7 +77,7 @@ func TestServer(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *pgtest.Cluster){
 		"Versions": testVersions, "TenantsAreApart": testTenantsAreApart, "RacesAreRunAgain": testRacesAreRunAgain,
 		"ConnectionsThatFail": testConnectionsThatFail, "ConnectionOutlivesItsCallers": testConnectionOutlivesItsCallers,
-		"Urgent": testUrgent, "Breaker": testBreaker,
+		"StoppedProcess": testStoppedProcess, "Urgent": testUrgent, "Breaker": testBreaker,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -430,6 +430,36 @@ func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
 	l.pass()
 	if err := <-next; err != nil {
 		t.Errorf("on the connection after it: %v", err)
+	}
+}
+
+// A process that stops within a transaction, as on a laptop that is suspended, does not keep others
+// from the rows that it has locked.
+func testStoppedProcess(t *testing.T, cluster *pgtest.Cluster) {
+	url := cluster.Database()
+	others := connect(t, ServerOptions{URL: url})
+	migrate(t, others, notes(1))
+	db := others.Open(notes(1))
+	if err := insert(t.Context(), db, "", "1"); err != nil {
+		t.Fatal(err)
+	}
+	const lock = `UPDATE notes SET n = n + 1`
+	o := slow
+	o.Answer = 100 * time.Millisecond
+	stopped := connect(t, ServerOptions{URL: url, Timeouts: o}).Open(notes(1))
+	err := stopped.In(t.Context(), Scope{}, func(tx *Tx) error {
+		if _, err := tx.Exec(lock); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if _, err := db.Exec(ctx, Scope{}, lock); err != nil {
+			t.Errorf("another process could not change the row: %v", err)
+		}
+		return nil
+	})
+	if err == nil {
+		t.Error("the transaction of the process that had stopped was committed")
 	}
 }
 
