@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -82,6 +83,9 @@ func parseURL(address string) (*pgx.ConnConfig, error) {
 	if err == nil && u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		err = errors.New("the scheme is another one")
 	}
+	if err == nil && passwordOutside(address) {
+		err = errors.New("a part of the password would be the host or the database")
+	}
 	if err == nil {
 		config, err = pgx.ParseConfig(address)
 	}
@@ -89,6 +93,15 @@ func parseURL(address string) (*pgx.ConnConfig, error) {
 		return nil, errors.New("it is not the address of a PostgreSQL database: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")
 	}
 	return config, nil
+}
+
+// passwordOutside reports whether pgx would take a part of the password for the host or the
+// database, which errors name, because the password contains an unescaped "@" or "/".
+func passwordOutside(address string) bool {
+	_, rest, _ := strings.Cut(address, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	return strings.Count(authority, "@") > 1 || strings.Contains(path, "@")
 }
 
 // Connect returns a Server without connecting to it yet. An error means that the URL is invalid.
