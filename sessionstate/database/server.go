@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -88,6 +89,9 @@ func parseURL(address string) (*pgx.ConnConfig, error) {
 	}
 	if err == nil {
 		config, err = pgx.ParseConfig(address)
+	}
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, fmt.Errorf("it names the file %s: %w: correct the path", file.Path, file.Err)
 	}
 	if err != nil { // its text contains the address
 		return nil, errors.New("it is not the address of a PostgreSQL database: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")

@@ -596,6 +596,10 @@ func TestURL(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
+	const absent = "/nonexistent/ca.crt"
+	if err := CheckURL("postgres://u:hunter2@h/d?sslmode=verify-full&sslrootcert=" + absent); err == nil || !strings.Contains(err.Error(), absent) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a file that does not exist: %v", err)
+	}
 	if got := connect(t, ServerOptions{URL: "postgres://u:hunter2@h/d"}).Address(); got != `PostgreSQL database "d" of h:5432` {
 		t.Errorf("the address is shown as %q", got)
 	}
