@@ -92,6 +92,9 @@ func (t *Tx) schemaVersion(schema Schema) (v Version, steps []string, err error)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
+	if denied(err) {
+		err = fmt.Errorf("%w: grant the role SELECT, INSERT, UPDATE and DELETE on attache's tables (docs/scale.md)", err)
+	}
 	return v, steps, err
 }
 

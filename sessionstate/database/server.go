@@ -212,10 +212,16 @@ func isUnable(err error) bool {
 
 // Denied adds to err what to do, if the role that attache uses may not make the change.
 func Denied(err error) error {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
+	if denied(err) {
 		return fmt.Errorf("%w: give in store.url the role that owns the tables (docs/scale.md)", err)
 	}
 	return err
+}
+
+// denied reports whether the role lacks a privilege.
+func denied(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "42501"
 }
 
 // lostRace reports whether a transaction failed only because another one was faster.

@@ -137,6 +137,12 @@ func testVersions(t *testing.T, cluster *pgtest.Cluster) {
 	if problems, err := readOnly.Problems(t.Context(), []Schema{notes(3)}); err != nil || !strings.Contains(strings.Join(problems, "\n"), "default_transaction_read_only is on") {
 		t.Errorf("problems of a read-only role: %q, %v", problems, err)
 	}
+	if _, err := s.Open(notes(3)).Exec(t.Context(), Scope{}, `REVOKE ALL ON attache_schema FROM CURRENT_USER`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Problems(t.Context(), []Schema{notes(3)}); err == nil || !strings.Contains(err.Error(), "grant the role SELECT") {
+		t.Errorf("problems of a role that may not read the tables: %v", err)
+	}
 }
 
 // A statement without a condition for the tenant does not read or change rows of other tenants.
