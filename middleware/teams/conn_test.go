@@ -478,6 +478,45 @@ func TestNoTrace(t *testing.T) {
 	}
 }
 
+// A registry that cannot be opened, for example because the disk is full, is opened again later, and
+// the session is registered then.
+func TestOpenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		peer := person(t, db, "peer")
+		opened := 0
+		shared := teams.Compile(teams.Options{
+			Open: func() (*store.Store, error) {
+				if opened++; opened < 3 {
+					return nil, io.EOF
+				}
+				return db, nil
+			},
+			Workspace:     func(*sessionstate.Context) string { return "w" },
+			ClientProcess: func() string { return "" },
+		})
+		defer shared.Close()
+		handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
+		view := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.Operator}}
+		var m wire.Message
+		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`+"\n"))
+		new(wire.Scanner).Look(&m)
+		for range 100 {
+			var c middleware.Call
+			c.Reset(nil, true)
+			c.SetValue(sessionstate.ContextKey{}, view)
+			check(t, handler(&middleware.Context{Context: t.Context(), Call: &c}, &m))
+			_ = c.Hooks() // the call is over
+			time.Sleep(250 * time.Millisecond)
+		}
+		synctest.Wait()
+		if opened != 3 {
+			t.Errorf("opened %d times", opened)
+		}
+		otherThan(t, db, peer)
+	})
+}
+
 // otherThan returns the first session that peer sees besides itself.
 func otherThan(t *testing.T, db *store.Store, peer *store.Session) *store.Session {
 	t.Helper()

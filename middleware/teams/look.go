@@ -36,7 +36,7 @@ func (s *Shared) look() {
 		db, err := s.open()
 		if err != nil {
 			s.warn(err)
-			return
+			continue
 		}
 		v, err := db.Version(ctx, askEvery)
 		changed := err == nil && v != version

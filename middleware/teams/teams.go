@@ -19,6 +19,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -35,7 +36,8 @@ const (
 	wakeAfter, wakeEvery = 5 * time.Second, 30 * time.Second
 	// reportEvery is the interval at which a process reports its calls while messages wait.
 	reportEvery = time.Second
-	// retryAfter is the pause after a session could not be registered.
+	// retryAfter is the pause after the registry could not be opened, or a session could not be
+	// registered.
 	retryAfter = 5 * time.Second
 	// maxSessions bounds the sessions of a process, because clients choose the conversation
 	// keys.
@@ -48,7 +50,7 @@ const (
 
 // Options are the options that the connections of a process share.
 type Options struct {
-	// Open opens the registry. It is called once, in the background.
+	// Open opens the registry. It is called in the background, and again later if it failed.
 	Open func() (*store.Store, error)
 	// Shared means that the registry is in a database that several machines share. Such a
 	// database does not report changes, so each call asks it for messages.
@@ -102,7 +104,7 @@ type Shared struct {
 	done     chan struct{}  // closed by Close
 	warned   sync.Once
 
-	open func() (*store.Store, error)
+	registry registry
 
 	// Used by the goroutine of look:
 	watches   int       // the number of opened watches
@@ -131,8 +133,40 @@ func Compile(o Options) *Shared {
 	}
 	return &Shared{
 		o: o, instance: rand.Text(), done: make(chan struct{}), sessions: map[string]*session{},
-		open: sync.OnceValues(o.Open),
+		registry: registry{o: o},
 	}
+}
+
+// A registry opens the registry of sessions.
+type registry struct {
+	o      Options
+	opened atomic.Pointer[store.Store]
+
+	mu    sync.Mutex
+	err   error     // of the last attempt
+	tried time.Time // when it ended
+}
+
+// open returns the registry, and opens it unless that failed less than retryAfter ago.
+func (s *Shared) open() (*store.Store, error) {
+	r := &s.registry
+	if db := r.opened.Load(); db != nil {
+		return db, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if db := r.opened.Load(); db != nil {
+		return db, nil
+	}
+	if r.err != nil && r.o.Now().Sub(r.tried) < retryAfter {
+		return nil, r.err
+	}
+	db, err := r.o.Open()
+	r.err, r.tried = err, r.o.Now()
+	if err == nil {
+		r.opened.Store(db)
+	}
+	return db, err
 }
 
 // Close removes this process from its sessions in the registry. Close the connections first.

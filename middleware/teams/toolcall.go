@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -115,7 +116,7 @@ func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, e
 	}
 	db, err := shared.open()
 	if err != nil {
-		return nil, nil, errors.Join(store.ErrUnavailable, err)
+		return nil, nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	me := c.s.me.Load()
 	if me == nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
@@ -40,7 +39,7 @@ func (s *Shared) compileTeams() error {
 	if p.teams == nil {
 		host, _ := os.Hostname()
 		p.teams = teams.Compile(teams.Options{
-			Open:          sync.OnceValues(func() (*store.Store, error) { return OpenTeams(p.Process, p.Database) }),
+			Open:          func() (*store.Store, error) { return OpenTeams(p.Process, p.Database) },
 			Shared:        p.Database != nil,
 			Watches:       watches(p, host),
 			Server:        s.settings.Server.Name,
