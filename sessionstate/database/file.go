@@ -53,7 +53,10 @@ func OpenFile(ctx context.Context, o FileOptions) (*DB, error) {
 	if err == nil {
 		db, err = connectFile(ctx, o)
 	}
-	if err != nil {
+	switch {
+	case damaged(err):
+		return nil, fmt.Errorf("%s cannot be used: %w: end all attaches and move it away, and attache makes a new one", o.Path, err)
+	case err != nil:
 		return nil, fmt.Errorf("%s cannot be used: %w", o.Path, err)
 	}
 	return db, nil
@@ -182,6 +185,12 @@ func migrateFile(ctx context.Context, db *sql.DB, steps []string) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// damaged reports whether err means that the file is not a database, or is a damaged one.
+func damaged(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_NOTADB || e.Code()&0xff == sqlite3.SQLITE_CORRUPT)
 }
 
 // busy reports whether err means that another process has locked the file.

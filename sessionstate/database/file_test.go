@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -34,6 +35,18 @@ func TestOpenAtOnce(t *testing.T) {
 			})
 		}
 		wait.Wait()
+	}
+}
+
+// The error for a damaged file says what to do.
+func TestDamagedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("damaged ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)})
+	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("got %v", err)
 	}
 }
 
