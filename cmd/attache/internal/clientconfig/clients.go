@@ -26,8 +26,10 @@ type Client struct {
 }
 
 // A section is the path from the top of a file to an object that holds servers. The element "*"
-// matches any name.
+// matches any name. The last element can be typed: then members without a "type" are not servers.
 type section []string
+
+const typed = "?"
 
 // Clients returns the supported clients, sorted by name.
 //
@@ -71,6 +73,7 @@ func Clients() []Client {
 			},
 			project: []string{".gemini/settings.json"}, sections: servers,
 		},
+		openCode("kilo", "Kilo CLI"), openCode("opencode", "opencode"),
 		{
 			Name: "qwen", Title: "Qwen Code", Reread: "Start Qwen Code again.",
 			user:    inHome("QWEN_HOME", ".qwen", "settings.json"),
@@ -99,6 +102,21 @@ func Clients() []Client {
 func inHome(variable, dir, file string) func(System) []string {
 	return func(s System) []string {
 		return []string{s.join(cmp.Or(s.Getenv(variable), s.join(s.Home, dir)), file)}
+	}
+}
+
+// openCode returns opencode or a client made from it. The user's files are in ~/.config on all systems.
+// The sections are those of versions 1 and 2 of its configuration.
+func openCode(name, title string) Client {
+	files := []string{name + ".json", name + ".jsonc"}
+	return Client{
+		Name: name, Title: title, Reread: "Start " + title + " again.",
+		user: func(s System) []string {
+			dir := s.join(cmp.Or(s.Getenv("XDG_CONFIG_HOME"), s.join(s.Home, ".config")), name)
+			return []string{s.join(dir, files[0]), s.join(dir, files[1])}
+		},
+		project:  append(files, "."+name+"/"+files[0], "."+name+"/"+files[1]),
+		sections: []section{{"mcp", typed}, {"mcp", "servers"}},
 	}
 }
 

@@ -45,12 +45,14 @@ func TestUserFiles(t *testing.T) {
 			"copilot":        {"/copilot/mcp-config.json"},
 			"gemini":         {"/gemini/.gemini/settings.json"},
 			"qwen":           {"/qwen/settings.json"},
+			"opencode":       {"/cfg/opencode/opencode.json", "/cfg/opencode/opencode.jsonc"},
 			"zed":            {"/cfg/zed/settings.json"},
 		}},
 		{"macos", "darwin", "/Users/ada", map[string]string{"XDG_CONFIG_HOME": "/cfg"}, map[string][]string{
 			"claude-code":    {"/Users/ada/.claude.json"},
 			"claude-desktop": {"/Users/ada/Library/Application Support/Claude/claude_desktop_config.json"},
 			"cursor":         {"/Users/ada/.cursor/mcp.json"},
+			"kilo":           {"/cfg/kilo/kilo.json", "/cfg/kilo/kilo.jsonc"},
 			"zed":            {"/Users/ada/.config/zed/settings.json"},
 		}},
 		{"windows", "windows", `C:\Users\Ada L`, windows, map[string][]string{
@@ -61,6 +63,7 @@ func TestUserFiles(t *testing.T) {
 			},
 			"codex":    {`C:\Users\Ada L\.codex\config.toml`},
 			"copilot":  {`C:\Users\Ada L\.copilot\mcp-config.json`},
+			"opencode": {`C:\Users\Ada L\.config\opencode\opencode.json`, `C:\Users\Ada L\.config\opencode\opencode.jsonc`},
 			"qwen":     {`C:\Users\Ada L\.qwen\settings.json`},
 			"windsurf": {`C:\Users\Ada L\.codeium\windsurf\mcp_config.json`},
 			"zed":      {`C:\Users\Ada L\AppData\Roaming\Zed\settings.json`},
@@ -105,7 +108,9 @@ func TestProjectFiles(t *testing.T) {
 	}
 	want := []string{
 		"/src/app/.mcp.json", "/src/app/.codex/config.toml", "/src/app/.github/mcp.json", "/src/app/.cursor/mcp.json",
-		"/src/app/.gemini/settings.json", "/src/app/.qwen/settings.json", "/src/app/.vscode/mcp.json", "/src/app/.zed/settings.json",
+		"/src/app/.gemini/settings.json", "/src/app/kilo.json", "/src/app/kilo.jsonc", "/src/app/.kilo/kilo.json", "/src/app/.kilo/kilo.jsonc",
+		"/src/app/opencode.json", "/src/app/opencode.jsonc", "/src/app/.opencode/opencode.json", "/src/app/.opencode/opencode.jsonc",
+		"/src/app/.qwen/settings.json", "/src/app/.vscode/mcp.json", "/src/app/.zed/settings.json",
 	}
 	if diff := cmp.Diff(want, unix); diff != "" {
 		t.Error(diff)

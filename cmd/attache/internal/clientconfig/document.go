@@ -44,6 +44,7 @@ type Entry struct {
 	remote  *remoteForm
 	toml    *tomlForm // nil in a JSON file
 	newArgs newArgs   // used if args is nil
+	listed  bool      // the command is a list that holds args too, as in opencode
 	offset  int
 	// In a JSON file: the offsets at which this entry ends, the one before it in the same list ends,
 	// and the one after it begins; 0 if there is none.
@@ -180,6 +181,8 @@ func (e *Entry) classify(kind, address string) {
 	case e.Odd != "":
 	case e.command.to > 0 && address != "":
 		e.Odd = fmt.Sprintf("it has a command and a %s: remove one", address)
+	case e.listed && e.remote.args.exists():
+		e.Odd = "its command is a list and it has args too: write them into the command"
 	case address != "" || remoteKind(kind):
 		e.Remote = true
 	case e.command.to == 0:
@@ -198,7 +201,7 @@ func (e *Entry) classify(kind, address string) {
 // remoteKind reports whether kind, the "type" of an entry, is that of a server without a command.
 func remoteKind(kind string) bool {
 	switch strings.ToLower(kind) {
-	case "http", "sse", "streamable-http", "streamablehttp", "streamable_http", "ws", "websocket":
+	case "http", "sse", "streamable-http", "streamablehttp", "streamable_http", "remote", "ws", "websocket":
 		return true
 	}
 	return false
@@ -206,7 +209,7 @@ func remoteKind(kind string) bool {
 
 // isSecret reports whether key is that of an object whose values can be secrets.
 func isSecret(key string) bool {
-	return key == "env" || key == "headers" || key == tomlHeaders
+	return key == "env" || key == "environment" || key == "headers" || key == tomlHeaders
 }
 
 // isAddress reports whether key is that of a server's URL.

@@ -110,9 +110,12 @@ func (d *Document) descend(v hujson.Value, path section, project string) {
 	if !ok {
 		return
 	}
-	if len(path) == 0 {
+	if len(path) == 0 || path[0] == typed {
 		for i := range object.Members {
 			e := jsonEntry(&object.Members[i], project)
+			if len(path) > 0 && (e.remote == nil || !e.remote.kind.exists()) {
+				continue
+			}
 			if i > 0 {
 				e.previous = object.Members[i-1].Value.EndOffset
 			}
@@ -262,6 +265,11 @@ func (e *Entry) jsonCommand(object *hujson.Object, key string) {
 // jsonCommandValue reads the member m with the program.
 func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 	v := m.Value
+	if array, ok := v.Value.(*hujson.Array); ok && nameOf(m) == "command" && len(array.Elements) > 0 {
+		e.jsonArgs(v)
+		e.command, e.args.items, e.listed = e.args.items[0], e.args.items[1:], true
+		return
+	}
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != '"' {
 		e.Odd = "its command is not a text"

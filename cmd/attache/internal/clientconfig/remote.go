@@ -88,7 +88,7 @@ func readRemote(object *hujson.Object) *remoteForm {
 			set(&f.headers, m)
 			f.checkEscapes(m.Name)
 			f.readHeaders(m.Value)
-		case name == "env":
+		case name == "env" || name == "environment":
 			set(&f.env, m)
 			if inner, ok := m.Value.Value.(*hujson.Object); ok {
 				for _, v := range inner.Members {
@@ -250,18 +250,21 @@ func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
 	f := e.remote
 	note := f.entryNote()
 	items := append(quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"})), d.raw(f.address.value.span))
-	command := quote(l.Command) + `, "args": [` + strings.Join(items, ", ") + `]`
+	command, kind, env := quote(l.Command)+`, "args": [`+strings.Join(items, ", ")+`]`, `"stdio"`, `"env"`
+	if e.inList() {
+		command, kind, env = "["+strings.Join(append([]string{quote(l.Command)}, items...), ", ")+"]", `"local"`, `"environment"`
+	}
 	if note != "" && !f.headers.exists() {
-		command += `, "env": {` + note + `}`
+		command += ", " + env + ": {" + note + "}"
 	}
 	edits := []splice{{f.address.key.span, `"command"`}, {f.address.value.span, command}}
 	if f.kind.exists() {
-		edits = append(edits, splice{f.kind.value.span, `"stdio"`})
+		edits = append(edits, splice{f.kind.value.span, kind})
 	}
 	if !f.headers.exists() {
 		return edits
 	}
-	edits = append(edits, splice{f.headers.key.span, `"env"`})
+	edits = append(edits, splice{f.headers.key.span, env})
 	for i, h := range f.headerNames {
 		name := quote(HeaderPrefix + headerVariable(h.value))
 		if i == 0 && note != "" {
@@ -283,7 +286,7 @@ const noHeaders = "headers"
 // and the usual type.
 func (f *remoteForm) entryNote() string {
 	kind := f.kind.value.value
-	if f.address.key.value == "url" && (!f.kind.exists() || kind == "http") {
+	if f.address.key.value == "url" && (!f.kind.exists() || kind == "http" || kind == "remote") {
 		return ""
 	}
 	note := f.address.key.value + " " + cmp.Or(kind, "http")
@@ -306,6 +309,9 @@ func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 		return nil, "it has headers, and variables that would be headers again: join them by hand"
 	}
 	key, kind := "url", "http"
+	if e.listed {
+		kind = "remote"
+	}
 	note := slices.IndexFunc(f.variables, func(v member) bool { return v.key.value == EntryVariable })
 	if note >= 0 {
 		words := strings.Fields(f.variables[note].value.value)

@@ -66,12 +66,24 @@ func (d *Document) addTeams(p *Plan, file File, l Launch) {
 		if first[e.Project] != e || isTeams(e) {
 			continue
 		}
-		text := quote(TeamsServer) + ": " + `{"command": ` + quote(l.Command) + `, "args": [` + strings.Join(quoteAll(l.teams()), ", ") + "]}," + d.gapBefore(e)
+		text := quote(TeamsServer) + ": " + d.teamsEntry(e, l) + "," + d.gapBefore(e)
 		d.extend(p, splice{span{e.offset, e.offset}, text}, e)
 	}
 }
 
 func (l Launch) teams() []string { return slices.Concat(l.Args, []string{teamsCommand}, l.Flags) }
+
+// teamsEntry returns the entry of attache's own server in a JSON file, in the form of its neighbour near.
+func (d *Document) teamsEntry(near *Entry, l Launch) string {
+	args := "[" + strings.Join(quoteAll(l.teams()), ", ") + "]"
+	switch {
+	case near.inList():
+		return `{"type": "local", "command": [` + quote(l.Command) + ", " + args[1:] + "}"
+	case d.client == nil && near.remote != nil && near.remote.kind.exists():
+		return `{"type": "stdio", "command": ` + quote(l.Command) + `, "args": ` + args + "}"
+	}
+	return `{"command": ` + quote(l.Command) + `, "args": ` + args + "}"
+}
 
 // gapBefore returns the white space before an entry in a JSON file, or a space if there is none.
 func (d *Document) gapBefore(e *Entry) string {

@@ -147,6 +147,8 @@ func (d *Document) wrapProblem(e *Entry, l Launch) string {
 		return e.Odd
 	case e.Remote:
 		return cmp.Or(e.remote.problem(d.client), e.toml.problem())
+	case e.listed && d.client != nil && d.client.Name != "opencode" && d.client.Name != "kilo":
+		return "its command is not a text"
 	case isHTTP(e.Command):
 		return "its command is an address: write it as url if the server is remote"
 	case strings.HasPrefix(e.Command, "~"):
@@ -208,6 +210,9 @@ func (e *Entry) Broken(l Launch) bool {
 // wrap returns the edits that put attache in front of the command of e.
 func (d *Document) wrap(e *Entry, l Launch) []splice {
 	items := quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"}))
+	if e.listed {
+		return []splice{insert(e.command.from, e.args.lead, append([]string{quote(l.Command)}, items...))}
+	}
 	items = append(items, d.raw(e.command.span))
 	return []splice{{e.command.span, quote(l.Command)}, d.prepend(e, items)}
 }
@@ -240,14 +245,27 @@ func (d *Document) prepend(e *Entry, items []string) splice {
 		at := e.args.from + 1
 		return splice{span{at, at}, strings.Join(items, ", ")}
 	}
-	gap := cmp.Or(e.args.lead, " ")
-	at := e.args.items[0].from
+	return insert(e.args.items[0].from, e.args.lead, items)
+}
+
+// insert returns the edit that inserts items before another one. lead is that of the list.
+func insert(at int, lead string, items []string) splice {
+	gap := cmp.Or(lead, " ")
 	return splice{span{at, at}, strings.Join(items, ","+gap) + "," + gap}
+}
+
+// inList reports whether the client of e has commands with their arguments in one list, as opencode.
+func (e *Entry) inList() bool {
+	return e.listed || e.remote != nil && e.remote.kind.value.value == "remote"
 }
 
 // unwrap returns the edits that remove attache from e. dashes is the index of the argument "--".
 func (d *Document) unwrap(e *Entry, dashes int) []splice {
 	command := e.args.items[dashes+1]
+	if e.listed {
+		at := span{e.command.from, command.from}
+		return []splice{{at, comments(d.data, at, append([]literal{e.command}, e.args.items[:dashes+1]...))}}
+	}
 	edits := []splice{{e.command.span, d.raw(command.span)}}
 	removed := e.args.items[:dashes+2]
 	if added, ok := d.added(e); ok && len(removed) == len(e.args.items) {

@@ -260,6 +260,15 @@ func withoutCommands(v any) any {
 // withoutAddress removes from a server the members that wrapping a remote server changes, and
 // restores the names of its headers.
 func withoutAddress(server map[string]any) {
+	if list, ok := server["command"].([]any); ok && len(list) > 0 && server["args"] == nil {
+		if program, ok := list[0].(string); ok {
+			server["command"], server["args"] = program, list[1:]
+		}
+		if variables, ok := server["environment"]; ok {
+			server["env"] = variables
+			delete(server, "environment")
+		}
+	}
 	if _, there := server["bearer_token_env_var"]; there || server["http_headers"] != nil || server["env_http_headers"] != nil || server["env_vars"] != nil {
 		withoutTOMLAddress(server)
 		return

@@ -36,7 +36,7 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 	default:
 		fmt.Fprint(&j.report, "  no servers are in it")
 		if f.Client == nil && !j.Unwrap {
-			fmt.Fprint(&j.report, " under mcpServers, servers, context_servers or mcp_servers: if they are elsewhere, put \"attache --\" in front of their commands yourself")
+			fmt.Fprint(&j.report, " under mcpServers, servers, mcp, context_servers or mcp_servers: if they are elsewhere, put \"attache --\" in front of their commands yourself")
 		}
 		fmt.Fprintln(&j.report)
 	}

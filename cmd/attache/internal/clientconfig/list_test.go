@@ -1,0 +1,95 @@
+package clientconfig
+
+import (
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// opencode has the program and its arguments in one list, and calls the variables "environment".
+func TestWrapCommandList(t *testing.T) {
+	for from, want := range map[string]string{
+		`{"type": "local", "command": ["node"], "environment": {"K": "SECRET"}}`://
+		`{"type": "local", "command": ["attache", "--", "node"], "environment": {"K": "SECRET"}}`,
+		`{"type": "local", "command": [/* a */ "node", "--key", "SECRET",]}`://
+		`{"type": "local", "command": [/* a */ "attache", "--", "node", "--key", "SECRET",]}`,
+		`{"type": "remote", "url": "https://x", "headers": {"Authorization": "SECRET"}, "enabled": true}`://
+		`{"type": "local", "command": ["attache", "--", "https://x"], "environment": {"ATTACHE_HEADER_Authorization": "SECRET"}, "enabled": true}`,
+		`{"url": "https://x", "type": "remote"}`://
+		`{"command": ["attache", "--", "https://x"], "type": "local"}`,
+	} {
+		inMCP := func(entry string) []byte { return []byte(`{"mcp": {"off": {"enabled": false}, "s": ` + entry + `}}`) }
+		for _, section := range []func(string) []byte{inMCP, func(entry string) []byte { return []byte(inJSON(entry)) }} {
+			plan := mustRead(t, File{Path: "x.json"}, section(from)).Wrap(Launch{Command: "attache"}, all)
+			if diff := gocmp.Diff(string(section(want)), string(plan.Content)); diff != "" || len(plan.Steps) != 1 {
+				t.Errorf("%s: %+v\n%s", from, plan.Steps, diff)
+			}
+			for _, line := range plan.Diff(nil) {
+				if strings.Contains(line.Text, "SECRET") {
+					t.Errorf("%s: the diff has a secret: %s", from, line.Text)
+				}
+			}
+			back := mustRead(t, File{Path: "x.json"}, plan.Content).Unwrap(Launch{Command: "attache"}, all)
+			if diff := gocmp.Diff(string(section(from)), string(back.Content)); diff != "" {
+				t.Errorf("%s: not restored\n%s", from, diff)
+			}
+		}
+	}
+}
+
+// Other clients do not read such a list.
+func TestWrapSkipsCommandListOfOtherClients(t *testing.T) {
+	clients := Clients()
+	d := mustRead(t, File{Client: &clients[0], Path: "x.json"}, []byte(inJSON(`{"command": ["npx", "-y", "x"]}`)))
+	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || step.Text != "its command is not a text" {
+		t.Errorf("%s: %+v", clients[0].Name, step)
+	}
+}
+
+func TestRepairCommandList(t *testing.T) {
+	const content = `{"mcp": {"s": {"type": "local", "command": ["npx", "-y", "attache-mcp", "--trust", "direct", "--", "node"]}}}`
+	plan := mustRead(t, File{Path: "x.json"}, []byte(content)).Repair(Launch{Command: "/bin/attache"}, all)
+	if want := `["/bin/attache", "--trust", "direct", "--", "node"]`; !strings.Contains(string(plan.Content), want) {
+		t.Errorf("%s", plan.Content)
+	}
+}
+
+func TestWrapSkipsCommandList(t *testing.T) {
+	for from, want := range map[string]string{
+		`{"type": "local", "command": ["a"], "args": []}`:                 "its command is a list and it has args too",
+		`{"args": ["b"], "type": "local", "command": ["a"]}`:              "its command is a list and it has args too",
+		`{"type": "local", "command": []}`:                                "its command is not a text",
+		`{"type": "local", "command": [""]}`:                              "its command is empty",
+		`{"type": "remote"}`:                                              "it is remote and has no address",
+		`{"type": "remote", "url": "https://x", "oauth": {"scope": "a"}}`: "it is remote, and the client logs in to it",
+	} {
+		d := mustRead(t, File{Path: "x.json"}, []byte(inJSON(from)))
+		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) {
+			t.Errorf("%s: %+v", from, step)
+		}
+	}
+}
+
+// Settings of other programs are not servers: VS Code has an object "servers" in "mcp".
+func TestMCPSectionWithoutServers(t *testing.T) {
+	d := mustRead(t, File{Path: "settings.json"}, []byte(`{"mcp": {"inputs": [], "timeout": 5, "servers": {"git": {"command": "uvx"}}}}`))
+	if len(d.Entries) != 1 || d.Entries[0].Name != "git" {
+		t.Errorf("%d entries: %+v", len(d.Entries), d.Entries[0])
+	}
+}
+
+func TestAddTeamsToCommandLists(t *testing.T) {
+	for content, want := range map[string]string{
+		`{"mcp": {"s": {"type": "remote", "url": "https://x"}}}`: `"attache-teams": {"type": "local", "command": ["attache", "teams"]}, "s": `,
+		`{"mcp": {"s": {"type": "stdio", "command": "x"}}}`:      `"attache-teams": {"type": "stdio", "command": "attache", "args": ["teams"]}, "s": `,
+	} {
+		file := File{Path: "x.json"}
+		d := mustRead(t, file, []byte(content))
+		plan := d.Wrap(Launch{Command: "attache"}, all)
+		d.AddTeams(plan, file, Launch{Command: "attache"})
+		if !strings.Contains(string(plan.Content), want) {
+			t.Errorf("%s", plan.Content)
+		}
+	}
+}
