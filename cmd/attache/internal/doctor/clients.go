@@ -99,7 +99,9 @@ func (d *Doctor) skipped(f clientconfig.File, step clientconfig.Step) {
 // variables. It does not repeat problems of doctor's own settings.
 func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l clientconfig.Launch) {
 	process := d.Process
-	process.Env = slices.DeleteFunc(slices.Concat(e.Env(), process.Env), func(entry string) bool { return strings.Contains(entry, "=${") })
+	process.Env = slices.DeleteFunc(slices.Concat(e.Env(), process.Env), func(entry string) bool {
+		return strings.Contains(entry, "=${") || strings.Contains(entry, "={env:") // opencode
+	})
 	s, err := config.LoadEntry(process, e.Own(l), e.Behind(l))
 	if err == nil {
 		err = filecheck.All(process, s)
