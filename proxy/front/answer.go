@@ -161,9 +161,12 @@ func (w *writer) comment() error {
 	return w.write([]byte(":\n\n"), true)
 }
 
-func (w *writer) write(b []byte, flush bool) error {
-	w.x.allowWrite()
-	_, err := w.x.w.Write(b)
+func (w *writer) write(b []byte, flush bool) (err error) {
+	for n := 0; len(b) > 0 && err == nil; b = b[n:] {
+		n = min(len(b), maxWrite)
+		w.x.allowWrite()
+		_, err = w.x.w.Write(b[:n])
+	}
 	if err == nil && flush {
 		err = w.x.rc.Flush()
 	}
@@ -184,8 +187,7 @@ func (w *writer) item(i item) error {
 	begins := !w.open
 	w.open = i.part == middle
 	if w.mode == asJSON {
-		_, err := w.x.w.Write(i.data)
-		return err
+		return w.write(i.data, false)
 	}
 	return w.event(i.data, begins, !w.open)
 }

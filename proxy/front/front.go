@@ -155,8 +155,9 @@ const (
 	// aliveTime is how long a stream is silent before a comment is due. The comment is written
 	// within 15 s of the last write.
 	aliveTime = 15*time.Second - pulse.BeatTime
-	// writeTime is how long one write to a client may take.
+	// writeTime is how long a client may take to read maxWrite bytes.
 	writeTime = 30 * time.Second
+	maxWrite  = 128 << 10
 	// endTime is how long Drain waits for clients to read the ends of their streams.
 	endTime = 2 * time.Second
 	// bodyTime is how long a client may take to send a body.

@@ -1,11 +1,14 @@
 package front
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
@@ -134,5 +137,41 @@ func TestWriterBuffer(t *testing.T) {
 	}
 	if want := strings.Repeat("event: message"+strings.Repeat("\ndata: ", 1<<20+1)+"\n\n", 2); got.Body.String() != want {
 		t.Errorf("got %d bytes, want %d", got.Body.Len(), len(want))
+	}
+}
+
+// A slowClient reads rate bytes in a second.
+type slowClient struct {
+	http.ResponseWriter
+	rate     int
+	deadline time.Time
+}
+
+func (c *slowClient) Flush() {}
+
+func (c *slowClient) SetWriteDeadline(t time.Time) error { c.deadline = t; return nil }
+
+func (c *slowClient) Write(b []byte) (int, error) {
+	time.Sleep(time.Duration(len(b)) * time.Second / time.Duration(c.rate))
+	if time.Now().After(c.deadline) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// A long reply may take longer than writeTime, if the client reads all the time.
+func TestSlowClient(t *testing.T) {
+	for name, mode := range map[string]mode{"JSON": asJSON, "events": asEvents} {
+		for rate, want := range map[int]error{8 << 10: nil, 1 << 10: os.ErrDeadlineExceeded} {
+			synctest.Test(t, func(t *testing.T) {
+				got := &slowClient{ResponseWriter: httptest.NewRecorder(), rate: rate}
+				w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: mode}
+				began := time.Now()
+				err := w.items([]item{{data: make([]byte, 4<<20), final: true}}, true)
+				if took := time.Since(began); !errors.Is(err, want) || want == nil && took < 10*writeTime || want != nil && took > 5*writeTime {
+					t.Errorf("%s at %d bytes a second: after %v %v, want %v", name, rate, took, err, want)
+				}
+			})
+		}
 	}
 }
