@@ -170,6 +170,9 @@ func (d *Doctor) eras(legacy, modern era) {
 		do := "start it by hand to see what it wants: it may need arguments, variables or a network"
 		if config.IsURL(d.Server) {
 			do = "check its address and what it asks for: a login (attache login) or a credential (--bearer-env, server.headers)"
+			if text := why(&legacy); strings.Contains(text, "cannot be reached") || strings.HasPrefix(text, "the host ") {
+				do = "check its address, the network, the proxy (HTTPS_PROXY, NO_PROXY) and the certificate"
+			}
 			if u, err := url.Parse(d.Server[0]); err == nil && path.Base(u.Path) == "sse" {
 				do = "use its address for Streamable HTTP, often /mcp: /sse is usually that of the older HTTP+SSE, which attache does not speak"
 			}
