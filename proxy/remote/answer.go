@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -168,6 +169,9 @@ func (x *exchange) refused(r *refusal) {
 	}
 	if r.after != "" {
 		text += "; try again after " + elided(r.after)
+		if _, err := strconv.ParseUint(r.after, 10, 31); err == nil {
+			text += " s"
+		}
 	}
 	if said := elided(string(r.text)); said != "" {
 		text += ": " + said

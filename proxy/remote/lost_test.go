@@ -117,7 +117,7 @@ func TestServerIsDown(t *testing.T) {
 		{"down for 3 s", 3 * time.Second, nil, call, answer, 4 * time.Second, 1},
 		{"down for too long", 20 * time.Second, nil, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at 127.0.0.1:80 cannot be reached: …`, wait + time.Second, 0},
 		{"503", 0, []refusal{{503, "", "", ""}}, call, refused, 0, 1},
-		{"503 with Retry-After", 0, []refusal{{503, "1", "", ""}}, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 1"…`, 0, 1},
+		{"503 with Retry-After", 0, []refusal{{503, "1", "", ""}}, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 1 s"…`, 0, 1},
 		{"503 with Retry-After for a list", 0, []refusal{{503, "2", "", ""}, {503, "1", "", "wait"}}, list, answer, 3 * time.Second, 3},
 		{"503 with a date in Retry-After", 0, []refusal{{503, "Sat, 01 Jan 2000 00:00:02 GMT", "", ""}}, list, answer, 2 * time.Second, 2},
 		{"503 with a late date in Retry-After", 0, []refusal{{503, "Sat, 01 Jan 2000 00:01:00 GMT", "", ""}}, list, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after Sat…`, 0, 1},
@@ -128,7 +128,7 @@ func TestServerIsDown(t *testing.T) {
 		{"503 from a front", 0, []refusal{{503, "2", "Attache-Executed: nothing", replied}, {503, "1", "Attache-Executed: nothing", ""}}, call, answer, 3 * time.Second, 3},
 		{"503 from a front that names another one", 0, []refusal{{503, "1", "Attache-Front: 10.0.0.2:8333", replied}}, call, answer, time.Second, 2},
 		{"503 from a front without Retry-After", 0, []refusal{{503, "", "Attache-Executed: nothing", ""}}, call, refused, 0, 1},
-		{"503 with a long Retry-After", 0, []refusal{{503, "60", "Attache-Executed: nothing", ""}}, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 60…`, 0, 1},
+		{"503 with a long Retry-After", 0, []refusal{{503, "60", "Attache-Executed: nothing", ""}}, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 60 s…`, 0, 1},
 		{"502", 0, []refusal{{502, "1", "", ""}}, list, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 502 Bad Gateway…`, 0, 1},
 		{"504", 0, []refusal{{504, "", "", ""}}, list, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 504 Gateway Timeout…`, 0, 1},
 	} {

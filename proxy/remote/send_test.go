@@ -101,7 +101,7 @@ func TestU13RetryAfter(t *testing.T) {
 		}
 		c := l.open(t, func(o *remote.Options) { o.Wait = patience })
 		c.send(call)
-		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP %d %s; try again after 1: slow down"…`, status, http.StatusText(status)))
+		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP %d %s; try again after 1 s: slow down"…`, status, http.StatusText(status)))
 		c.close()
 		if n := len(l.seen("tools/call")); n != 1 {
 			t.Errorf("%d: %d requests", status, n)
