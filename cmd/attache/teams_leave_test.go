@@ -1,9 +1,32 @@
 package main
 
 import (
+	"database/sql"
+	"path/filepath"
 	"testing"
 	"time"
 )
+
+// A session that others have ended or forgotten, because its machine was suspended for more than a day or
+// the database was restored, is registered again with its first call.
+func TestForgottenSession(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, "0s").join("forgotten", "proj", "direct")
+	m.me()
+	db, err := sql.Open("sqlite", filepath.Join(m.dir, "state", "attache", "teams.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, change := range []string{`UPDATE sessions SET ended = 1`, `DELETE FROM sessions`} {
+		if _, err := db.Exec(`DELETE FROM attachments; ` + change); err != nil {
+			t.Fatal(err)
+		}
+		if row := m.sessions(object{})[m.me()]; row["is_active"] != true {
+			t.Errorf("after %s the session is %v", change, row)
+		}
+	}
+}
 
 // A client that leaves while read_messages waits gets an answer, and attache ends at once: it takes no
 // message for a client that no longer reads, also if the client gave two calls the same id.

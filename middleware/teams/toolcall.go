@@ -129,10 +129,19 @@ func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, e
 		return nil, nil, err
 	}
 	now, err := db.Session(ctx, me.Ref)
-	if store.IsGone(err) || err == nil && now.State == store.Ended {
+	if isOver(now, err) { // others have ended it, as after a long sleep of the machine
+		shared.attach(ctx, c.s)
+		now, err = db.Session(ctx, c.s.me.Load().Ref)
+	}
+	if isOver(now, err) {
 		return nil, nil, store.ErrNoContext
 	}
 	return db, now, err
+}
+
+// isOver reports whether a session was ended or forgotten.
+func isOver(s *store.Session, err error) bool {
+	return store.IsGone(err) || err == nil && s.State == store.Ended
 }
 
 // View returns the context of the session that made the call.
