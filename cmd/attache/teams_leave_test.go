@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -13,7 +14,7 @@ func TestForgottenSession(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, "0s").join("forgotten", "proj", "direct")
 	m.me()
-	db, err := sql.Open("sqlite", filepath.Join(m.dir, "state", "attache", "teams.db"))
+	db, err := sql.Open("sqlite", filepath.Join(m.dir, "state", "attache", "teams.db")+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,5 +48,35 @@ func TestReaderLeaves(t *testing.T) {
 		if err := m.cmd.Wait(); err != nil || !late.Stop() {
 			t.Errorf("%d calls: attache did not end: %v", calls, err)
 		}
+	}
+}
+
+// A read whose receipts cannot be fetched returns the messages that it has taken. An error would lose them,
+// because they count as delivered once an answer is written.
+func TestReadWithoutReceipts(t *testing.T) {
+	t.Parallel()
+	tm := newTeam(t, "0s")
+	me, peer := tm.join("me", "proj", "direct"), tm.join("peer", "proj", "direct")
+	from := me.me()
+	me.do("send_message", object{"session_id": peer.me(), "message": "to the peer"})
+	peer.messages(1)
+	db, err := sql.Open("sqlite", filepath.Join(tm.dir, "state", "attache", "teams.db")+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE TRIGGER broken BEFORE UPDATE OF reported ON messages BEGIN SELECT RAISE(ABORT, 'broken'); END;
+		UPDATE messages SET state = 'seen', seen = 1 WHERE reported = 'queued'`); err != nil {
+		t.Fatal(err)
+	}
+	peer.do("send_message", object{"session_id": from, "message": "to me"})
+	if text, _, isError := me.callOnce("read_messages", object{"wait_seconds": 20}); isError || !strings.Contains(text, `"to me"`) {
+		t.Fatalf("read %s", text)
+	}
+	if _, err := db.Exec(`DROP TRIGGER broken`); err != nil {
+		t.Fatal(err)
+	}
+	if got := me.do("read_messages", object{})["receipts"].([]any); len(got) != 1 {
+		t.Errorf("later the receipts are %v", got)
 	}
 }
