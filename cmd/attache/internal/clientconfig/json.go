@@ -199,7 +199,7 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 	}
 	e.jsonCommand(command, key)
 	e.remote = readRemote(object)
-	e.remote.login = e.remote.login || slices.ContainsFunc(outer.Members, func(m hujson.ObjectMember) bool { return isLogin(nameOf(m)) })
+	e.remote.login = e.remote.login || slices.ContainsFunc(outer.Members, isLogin)
 	if key := e.remote.otherAddress(); key != "" && e.Odd == "" && e.command.to == 0 {
 		e.Odd = fmt.Sprintf(`its address is in %q, which wrap does not change: write it as "url" if the client reads that`, key)
 	}
@@ -224,10 +224,7 @@ func besideTransport(object *hujson.Object) string {
 	return ""
 }
 
-func isNull(v hujson.Value) bool {
-	l, ok := v.Value.(hujson.Literal)
-	return ok && l.Kind() == 'n'
-}
+func isNull(v hujson.Value) bool { return v.Value.Kind() == 'n' }
 
 // memberNamed returns the first member of object with the given name, or nil.
 func memberNamed(object *hujson.Object, name string) *hujson.ObjectMember {

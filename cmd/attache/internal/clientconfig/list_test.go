@@ -1,6 +1,7 @@
 package clientconfig
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,29 @@ func TestWrapSkipsCommandListOfOtherClients(t *testing.T) {
 	d := mustRead(t, File{Client: &clients[0], Path: "x.json"}, []byte(inJSON(`{"command": ["npx", "-y", "x"]}`)))
 	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || step.Text != "its command is not a text" {
 		t.Errorf("%s: %+v", clients[0].Name, step)
+	}
+}
+
+// The form is that of the client, whatever the type of the entry: Cursor connects to a url of any type, and
+// opencode refuses the whole file if an entry has another form.
+func TestCommandListOfKnownClients(t *testing.T) {
+	for _, c := range []struct{ client, section, entry, want, teams string }{
+		{"cursor", "mcpServers", `{"type": "remote", "url": "https://x"}`, `"command": "attache", "args": [`, `{"command": "attache", "args": ["teams"]}`},
+		{"kilo", "mcp", `{"type": "http", "url": "https://x"}`, `"command": ["attache", "--", "https://x"]`, `{"type": "local", "command": ["attache", "teams"]}`},
+		{"opencode", "mcp", `{"type": "local", "command": []}`, `"command": []`, `{"type": "local", "command": ["attache", "teams"]}`},
+	} {
+		clients := Clients()
+		file := File{Client: &clients[slices.IndexFunc(clients, func(o Client) bool { return o.Name == c.client })], Path: "x.json"}
+		content := `{"` + c.section + `": {"s": ` + c.entry + `}}`
+		d := mustRead(t, file, []byte(content))
+		plan := d.Wrap(Launch{Command: "attache"}, all)
+		d.AddTeams(plan, file, Launch{Command: "attache"})
+		if got := string(plan.Content); !strings.Contains(got, c.want) || !strings.Contains(got, `"attache-teams": `+c.teams) {
+			t.Errorf("%s: %s", c.client, got)
+		}
+		if got := string(Bare(file, plan.Content, Launch{Command: "attache"})); got != content {
+			t.Errorf("%s: not restored: %s", c.client, got)
+		}
 	}
 }
 

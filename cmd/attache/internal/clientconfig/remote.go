@@ -99,15 +99,16 @@ func readRemote(object *hujson.Object) *remoteForm {
 			set(&f.command, m)
 		case name == "args":
 			set(&f.args, m)
-		case isLogin(name):
+		case isLogin(m):
 			f.login = true
 		}
 	}
 	return f
 }
 
-// isLogin reports whether key says that the client logs in to the server or has a token for it.
-func isLogin(key string) bool {
+// isLogin reports whether m says that the client logs in to the server or has a token for it.
+func isLogin(m hujson.ObjectMember) bool {
+	key := nameOf(m)
 	return strings.HasPrefix(key, "oauth") || strings.HasPrefix(key, "auth") || strings.HasPrefix(key, "bearer") || key == "headersHelper"
 }
 
@@ -119,9 +120,7 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 	}
 	for _, h := range inner.Members {
 		m := memberOf(h)
-		if l, ok := h.Value.Value.(hujson.Literal); !ok || l.Kind() != '"' {
-			f.oddHeaders = true
-		}
+		f.oddHeaders = f.oddHeaders || h.Value.Value.Kind() != '"'
 		f.variable = f.variable || strings.Contains(m.value.value, "${")
 		f.headerNames = append(f.headerNames, m.key)
 		f.checkEscapes(h.Name)
@@ -248,11 +247,10 @@ func hasSecret(address string) bool {
 // and keys change, so that unwrapRemote can restore the original bytes.
 func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
 	f := e.remote
-	note := f.entryNote()
 	items := append(quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"})), d.raw(f.address.value.span))
-	command, kind, env := quote(l.Command)+`, "args": [`+strings.Join(items, ", ")+`]`, `"stdio"`, `"env"`
-	if e.inList() {
-		command, kind, env = "["+strings.Join(append([]string{quote(l.Command)}, items...), ", ")+"]", `"local"`, `"environment"`
+	command, kind, env, note := quote(l.Command)+`, "args": [`+strings.Join(items, ", ")+`]`, `"stdio"`, `"env"`, f.entryNote("http")
+	if d.inList(e) {
+		command, kind, env, note = "["+strings.Join(append([]string{quote(l.Command)}, items...), ", ")+"]", `"local"`, `"environment"`, f.entryNote("remote")
 	}
 	if note != "" && !f.headers.exists() {
 		command += ", " + env + ": {" + note + "}"
@@ -283,13 +281,13 @@ func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
 const noHeaders = "headers"
 
 // entryNote returns EntryVariable as a member, or "" if the entry has the usual key for its address
-// and the usual type.
-func (f *remoteForm) entryNote() string {
-	kind := f.kind.value.value
-	if f.address.key.value == "url" && (!f.kind.exists() || kind == "http" || kind == "remote") {
+// and no type or the usual one.
+func (f *remoteForm) entryNote(usual string) string {
+	kind := cmp.Or(f.kind.value.value, usual)
+	if f.address.key.value == "url" && kind == usual {
 		return ""
 	}
-	note := f.address.key.value + " " + cmp.Or(kind, "http")
+	note := f.address.key.value + " " + kind
 	if f.headers.exists() && len(f.headerNames) == 0 {
 		note += " " + noHeaders
 	}

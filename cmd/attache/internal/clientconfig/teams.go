@@ -77,7 +77,7 @@ func (l Launch) teams() []string { return slices.Concat(l.Args, []string{teamsCo
 func (d *Document) teamsEntry(near *Entry, l Launch) string {
 	args := "[" + strings.Join(quoteAll(l.teams()), ", ") + "]"
 	switch {
-	case near.inList():
+	case d.inList(near):
 		return `{"type": "local", "command": [` + quote(l.Command) + ", " + args[1:] + "}"
 	case d.client == nil && near.remote != nil && near.remote.kind.exists():
 		return `{"type": "stdio", "command": ` + quote(l.Command) + `, "args": ` + args + "}"

@@ -147,7 +147,7 @@ func (d *Document) wrapProblem(e *Entry, l Launch) string {
 		return e.Odd
 	case e.Remote:
 		return cmp.Or(e.remote.problem(d.client), e.toml.problem())
-	case e.listed && d.client != nil && d.client.Name != "opencode" && d.client.Name != "kilo":
+	case e.listed && !d.inList(e):
 		return "its command is not a text"
 	case isHTTP(e.Command):
 		return "its command is an address: write it as url if the server is remote"
@@ -255,7 +255,10 @@ func insert(at int, lead string, items []string) splice {
 }
 
 // inList reports whether the client of e has commands with their arguments in one list, as opencode.
-func (e *Entry) inList() bool {
+func (d *Document) inList(e *Entry) bool {
+	if d.client != nil {
+		return d.client.Name == "opencode" || d.client.Name == "kilo"
+	}
 	return e.listed || e.remote != nil && e.remote.kind.value.value == "remote"
 }
 
