@@ -17,6 +17,8 @@ func TestWrapCommandList(t *testing.T) {
 		`{"type": "local", "command": [/* a */ "attache", "--", "node", "--key", "SECRET",]}`,
 		`{"type": "remote", "url": "https://x", "headers": {"Authorization": "SECRET"}, "enabled": true}`://
 		`{"type": "local", "command": ["attache", "--", "https://x"], "environment": {"ATTACHE_HEADER_Authorization": "SECRET"}, "enabled": true}`,
+		`{"type": "remote", "url": "https://x", "oauth": false}`://
+		`{"type": "local", "command": ["attache", "--", "https://x"], "oauth": false}`,
 		`{"url": "https://x", "type": "remote"}`://
 		`{"command": ["attache", "--", "https://x"], "type": "local"}`,
 	} {

@@ -106,10 +106,11 @@ func readRemote(object *hujson.Object) *remoteForm {
 	return f
 }
 
-// isLogin reports whether m says that the client logs in to the server or has a token for it.
+// isLogin reports whether m says that the client logs in to the server or has a token for it. The value false
+// says that it does not.
 func isLogin(m hujson.ObjectMember) bool {
-	key := nameOf(m)
-	return strings.HasPrefix(key, "oauth") || strings.HasPrefix(key, "auth") || strings.HasPrefix(key, "bearer") || key == "headersHelper"
+	key, no := nameOf(m), m.Value.Value.Kind() == 'f'
+	return !no && (strings.HasPrefix(key, "oauth") || strings.HasPrefix(key, "auth") || strings.HasPrefix(key, "bearer") || key == "headersHelper")
 }
 
 func (f *remoteForm) readHeaders(v hujson.Value) {
