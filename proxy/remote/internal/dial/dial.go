@@ -44,7 +44,25 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if len(addresses) == 1 {
 		return d.dial(ctx, network, join(addresses[0], port))
 	}
-	return d.race(ctx, network, addresses, port)
+	return d.race(ctx, network, interleave(addresses), port)
+}
+
+// interleave returns the addresses so that the families alternate, beginning with that of the first (RFC 8305,
+// section 4): a network that drops IPv6 drops it for all addresses.
+func interleave(addresses []netip.Addr) (all []netip.Addr) {
+	families := map[bool][]netip.Addr{}
+	for _, a := range addresses {
+		same := a.Unmap().Is4() == addresses[0].Unmap().Is4()
+		families[same] = append(families[same], a)
+	}
+	for i := range addresses {
+		for _, same := range []bool{true, false} {
+			if family := families[same]; i < len(family) {
+				all = append(all, family[i])
+			}
+		}
+	}
+	return all
 }
 
 func join(a netip.Addr, port string) string { return net.JoinHostPort(a.Unmap().String(), port) }

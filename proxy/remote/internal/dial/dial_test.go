@@ -39,6 +39,7 @@ func TestDial(t *testing.T) {
 		{"the first of two", "a:80", "10.0.0.1 10.0.0.2", network{"10.0.0.1": "open after 200ms"}, "10.0.0.1:80", 200 * time.Millisecond},
 		{"the first is silent", "a:80", "10.0.0.1 10.0.0.2", network{"10.0.0.1": "silent", "10.0.0.2": "open"}, "10.0.0.2:80", delay},
 		{"two are silent", "a:80", "10.0.0.1 fd00::1 10.0.0.2", network{"10.0.0.1": "silent", "fd00::1": "silent", "10.0.0.2": "open"}, "10.0.0.2:80", 2 * delay},
+		{"IPv6 is silent", "a:80", "fd00::1 fd00::2 fd00::3 10.0.0.1", network{"fd00::1": "silent", "fd00::2": "silent", "fd00::3": "silent", "10.0.0.1": "open"}, "10.0.0.1:80", delay},
 		{"the first refuses", "a:80", "10.0.0.1 10.0.0.2", network{"10.0.0.1": "refused", "10.0.0.2": "open"}, "10.0.0.2:80", 0},
 		{"the first is slow", "a:80", "10.0.0.1 10.0.0.2", network{"10.0.0.1": "open after 1s", "10.0.0.2": "open after 2s"}, "10.0.0.1:80", time.Second},
 		{"all refuse", "a:80", "10.0.0.1 10.0.0.2", network{"10.0.0.1": "refused", "10.0.0.2": "no route"}, "refused", 0},
