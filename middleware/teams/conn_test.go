@@ -52,7 +52,9 @@ func connect(t *testing.T, db *store.Store, key, name string, answers map[string
 
 func connectWith(t *testing.T, db *store.Store, key, name string, answers map[string]string, o teams.Options) *client {
 	t.Helper()
-	o.Open = func() (*store.Store, error) { return db, nil }
+	if o.Open == nil {
+		o.Open = func() (*store.Store, error) { return db, nil }
+	}
 	o.Server = "server of " + key
 	o.Workspace = func(*sessionstate.Context) string { return "w" }
 	o.ClientProcess = func() string { return "" }

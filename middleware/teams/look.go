@@ -36,6 +36,7 @@ func (s *Shared) look() {
 		db, err := s.open()
 		if err != nil {
 			s.warn(err)
+			s.disturbed = now
 			continue
 		}
 		v, err := db.Version(ctx, askEvery)

@@ -1,6 +1,7 @@
 package teams_test
 
 import (
+	"io"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,14 @@ import (
 	"github.com/attache-mcp/attache/middleware/teams"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
+
+// child creates a session of parent whose first run has the lease of its creation.
+func child(t *testing.T, db *store.Store, parent *store.Session, key string) store.RunRef {
+	t.Helper()
+	s, _, err := db.Create(t.Context(), parent.Ref, store.Child{Title: "c", Agent: "a", Message: "m", Key: key}, store.Limits{MaxChildren: 2, MaxSpawned: 2, MaxDepth: 1, MaxSessions: 2})
+	check(t, err)
+	return store.RunRef{Ref: s.Ref, Run: 1}
+}
 
 // While the machine sleeps, all leases end. A run whose supervisor then renews its lease continues, and
 // another one is lost.
@@ -21,12 +30,7 @@ func TestMachineSleeps(t *testing.T) {
 		check(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		parent := person(t, db, "me")
-		child := func(key string) store.RunRef {
-			s, _, err := db.Create(t.Context(), parent.Ref, store.Child{Title: "c", Agent: "a", Message: "m", Key: key}, store.Limits{MaxChildren: 2, MaxSpawned: 2, MaxDepth: 1, MaxSessions: 2})
-			check(t, err)
-			return store.RunRef{Ref: s.Ref, Run: 1}
-		}
-		alive, dead := child("alive"), child("dead")
+		alive, dead := child(t, db, parent, "alive"), child(t, db, parent, "dead")
 		connectWith(t, db, "me", "unknown", nil, teams.Options{Now: now}).call("f")
 		time.Sleep(time.Minute + 10*time.Second)
 		if _, err := db.RenewRun(t.Context(), alive); err != nil {
@@ -41,6 +45,26 @@ func TestMachineSleeps(t *testing.T) {
 		}
 		if v, err := db.RenewRun(t.Context(), dead); err != nil || !v.Over {
 			t.Errorf("the run without a supervisor: over is %v, %v", v.Over, err)
+		}
+	})
+}
+
+// While the disk is full, no process opens the registry or renews a lease. A run whose supervisor then renews
+// its lease continues.
+func TestRegistryOpensLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		alive := child(t, db, person(t, db, "me"), "alive")
+		full := time.Now().Add(store.Lease + 10*time.Second)
+		connectWith(t, db, "me", "unknown", nil, teams.Options{Open: func() (*store.Store, error) {
+			if time.Now().Before(full) {
+				return nil, io.EOF
+			}
+			return db, nil
+		}}).call("f")
+		time.Sleep(time.Until(full) + 20*time.Second)
+		if v, err := db.RenewRun(t.Context(), alive); err != nil || v.Over {
+			t.Errorf("the run of a supervisor that is alive: over is %v, %v", v.Over, err)
 		}
 	})
 }
