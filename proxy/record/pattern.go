@@ -35,7 +35,7 @@ var patterns = sync.OnceValue(func() []pattern {
 		{nameToken, []string{"glpat-", "aiza", "npm_", "hf_", "sk_", "rk_", "lin_api_", "ntn_", "dckr_pat_", "pypi-", "sg."}, true, // GitLab to SendGrid
 			regexp.MustCompile(`^(?:glpat-[A-Za-z0-9_.-]{20,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|hf_[A-Za-z0-9]{30,}|` +
 				`[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,}|` +
-				`dckr_pat_[A-Za-z0-9_-]{20,}|pypi-[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})`),
+				`dckr_pat_[A-Za-z0-9_-]{20,}|pypi-AgE[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})`),
 			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameToken, []string{"bearer", "basic"}, true, bearer(), keepAround},
 		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`), keepAround},
