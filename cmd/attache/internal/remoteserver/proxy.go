@@ -21,7 +21,8 @@ func proxy(p cli.Process) func(*http.Request) (*url.URL, error) {
 	}
 }
 
-// invalidProxy returns the name of the variable that names the proxy for a scheme, if its value is not a URL.
+// invalidProxy returns the name of the variable that names the proxy for a scheme, if its value is not a URL, or is
+// another one than was meant.
 func invalidProxy(p cli.Process, scheme string) string {
 	upper := strings.ToUpper(scheme) + "_PROXY"
 	for _, name := range []string{upper, strings.ToLower(upper)} {
@@ -32,7 +33,8 @@ func invalidProxy(p cli.Process, scheme string) string {
 		if !strings.Contains(value, "://") {
 			value = "http://" + value // as package http does
 		}
-		if _, err := url.Parse(value); err != nil {
+		u, err := url.Parse(value)
+		if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // the host is a part of the user or password
 			return name
 		}
 		return ""

@@ -16,6 +16,10 @@ func TestInvalidProxy(t *testing.T) {
 		{"HTTPS_PROXY=socks5://127.0.0.1:1080", "https", ""},
 		{"HTTPS_PROXY=http://ada:p#ss@proxy:8080", "https", "HTTPS_PROXY"},
 		{"HTTPS_PROXY=http://ada:p#ss@proxy:8080", "http", ""},
+		{"HTTPS_PROXY=http://ada:1#ss@proxy:8080", "https", "HTTPS_PROXY"},
+		{"HTTPS_PROXY=http://ada:p@s/s@proxy:8080", "https", "HTTPS_PROXY"},
+		{"HTTPS_PROXY=ada:1?s@proxy:8080", "https", "HTTPS_PROXY"},
+		{"HTTPS_PROXY=http://ada:p%ss@proxy:8080/", "https", "HTTPS_PROXY"},
 		{"https_proxy=http://ada:p/ss@proxy:8080", "https", "https_proxy"},
 		{"http_proxy=ada:p ss@proxy:8080", "http", "http_proxy"},
 	} {
