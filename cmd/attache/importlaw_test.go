@@ -152,7 +152,7 @@ func importLaw() []law {
 		{rooms + "telemetry", []string{"middleware/trace", "middleware/trace/otlp", rooms + "cli"}, "it exports any spans and metrics"},
 		{rooms + "login", []string{"internal/loopback", "proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "term"}, "tokens do not depend on settings or messages"},
 		{rooms + "login/logintest", nil, "an authorization server knows nothing of its clients"},
-		{rooms + "remoteserver", []string{"proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "config", rooms + "login"}, "a remote server is reached the same way by every command"},
+		{rooms + "remoteserver", []string{"internal/loopback", "proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "config", rooms + "login"}, "a remote server is reached the same way by every command"},
 		{rooms + "assembly", []string{library, rooms + "auditheads", rooms + "cli", rooms + "config", "cmd/internal/fronts", rooms + "setting", rooms + "filecheck", rooms + "clientprocess", rooms + "logging", rooms + "status", rooms + "trust"}, "it makes layers of settings, and neither runs nor prints them"},
 		{rooms + "wake", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly"}, "it wakes a session for any message"},
 		{rooms + "stores", []string{library, rooms + "assembly", rooms + "cli", rooms + "config"}, "it manages the tables of all parts, and reads none"},

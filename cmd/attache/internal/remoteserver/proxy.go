@@ -7,15 +7,18 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/internal/loopback"
 )
 
 // proxy returns the proxy for requests that the environment names. If the variable is not a URL, the result of
-// http.ProxyFromEnvironment is a host called "http", so proxy returns an error instead.
+// http.ProxyFromEnvironment is a host called "http", or no proxy, so proxy returns an error instead. It returns none
+// if NO_PROXY, of which only http.ProxyFromEnvironment knows the rules, may be the reason for no proxy.
 func proxy(p cli.Process) func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
 		u, err := http.ProxyFromEnvironment(r)
-		if name := invalidProxy(p, r.URL.Scheme); u != nil && name != "" {
-			return nil, fmt.Errorf(`%s is not a URL: percent-encode special characters in its user and password ("#" is %%23, a space is %%20)`, name)
+		used := u != nil || p.Getenv("NO_PROXY")+p.Getenv("no_proxy") == "" && !loopback.Is(r.URL.Hostname())
+		if name := invalidProxy(p, r.URL.Scheme); used && name != "" {
+			return nil, fmt.Errorf(`%s is not a URL: percent-encode special characters in its user and password ("%%" is %%25, "#" is %%23, a space is %%20)`, name)
 		}
 		return u, err
 	}
