@@ -133,13 +133,11 @@ func Compile(o Options) *Shared {
 	}
 	return &Shared{
 		o: o, instance: rand.Text(), done: make(chan struct{}), sessions: map[string]*session{},
-		registry: registry{o: o},
 	}
 }
 
-// A registry opens the registry of sessions.
+// A registry is the registry of sessions, and the result of the last attempt to open it.
 type registry struct {
-	o      Options
 	opened atomic.Pointer[store.Store]
 
 	mu    sync.Mutex
@@ -158,11 +156,11 @@ func (s *Shared) open() (*store.Store, error) {
 	if db := r.opened.Load(); db != nil {
 		return db, nil
 	}
-	if r.err != nil && r.o.Now().Sub(r.tried) < retryAfter {
+	if r.err != nil && s.o.Now().Sub(r.tried) < retryAfter {
 		return nil, r.err
 	}
-	db, err := r.o.Open()
-	r.err, r.tried = err, r.o.Now()
+	db, err := s.o.Open()
+	r.err, r.tried = err, s.o.Now()
 	if err == nil {
 		r.opened.Store(db)
 	}
