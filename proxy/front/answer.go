@@ -94,7 +94,6 @@ func (w *writer) items(items []item, closed bool) error {
 			return err
 		}
 	}
-	w.x.allowWrite()
 	for _, i := range items {
 		if err := w.item(i); err != nil {
 			return err
