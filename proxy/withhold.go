@@ -12,22 +12,18 @@ const tooLongToRead = "the server's reply is longer than the proxy may hold, and
 
 // mustHold reports whether a long line of the server may be a reply that must not be streamed.
 // env has read the part that is held. If the id comes after that part, the line may be the reply
-// to any call, even a cancelled one. A line that is not JSON, or that has a method, answers no
-// call. An array is not streamed while calls that came in an array wait: attache would not know
-// which of them it answers, and would answer each of them again at the end.
+// to any call, even a cancelled one, or to a request of attache's own, whose reply the client must
+// not see. A line that is not JSON, or that has a method, answers no call. An array is not streamed
+// while calls that came in an array wait: attache would not know which of them it answers, and
+// would answer each of them again at the end.
 func (s *session) mustHold(env *wire.Envelope) bool {
 	m := wire.Oversize(wire.Server, env)
-	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
-		return false
-	}
-	if !env.CanBeMessage() {
-		return false
-	}
-	if s.calls.holdsReply(m.ID()) {
-		return true
-	}
 	id := m.ID()
 	switch {
+	case m.Kind() == wire.Request, m.Kind() == wire.Notification, !env.CanBeMessage():
+		return false
+	case s.calls.holdsReply(id), s.asks.MayAnswer(id):
+		return true
 	case id == nil && s.link.Load().Unread.Any():
 		return true
 	case id == nil:
@@ -55,7 +51,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 	if s.over.Load() {
 		return
 	}
-	s.log.Warn("a line of the server's over the hold limit was dropped, as it was or may have been a reply that rules must read; raise limits.hold", "limit_bytes", s.o.Hold)
+	s.log.Warn("a line of the server's over the hold limit was dropped, as it was or may have been a reply that rules or attache itself must read; raise limits.hold", "limit_bytes", s.o.Hold)
 	switch {
 	case !env.Complete():
 	case m.Kind() == wire.Batch:

@@ -124,6 +124,22 @@ func (t *Table) Take(id string) *Ask {
 // Owns reports whether a raw id is, or could be, that of a request of the table.
 func (t *Table) Owns(id []byte) bool { return t.own(id) != "" }
 
+// MayAnswer reports whether a reply of the server with the raw id may be one to a request of the
+// table. With a nil id it reports whether a request to the server waits.
+func (t *Table) MayAnswer(id []byte) bool {
+	if id != nil {
+		return t.Owns(id)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.pending {
+		if a.To == wire.Server {
+			return true
+		}
+	}
+	return false
+}
+
 // own returns a raw id as the table writes it, "" if it cannot be that of a request of the table.
 func (t *Table) own(id []byte) string {
 	if len(id) > 0 && id[0] == '"' && bytes.IndexByte(id, '\\') >= 0 {
