@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -51,7 +52,7 @@ func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) team
 		return inbox(p)
 	}
 	matches, err := glob.Match([]string{w.Client}, h.Client)
-	if err != nil || !matches || h.Session == "" && slices.Contains(w.Command, config.HostPlaceholder) {
+	if err != nil || !matches || !isArgument(h.Session) && slices.Contains(w.Command, config.HostPlaceholder) {
 		return nil
 	}
 	withheld := assembly.OwnVariables(s)
@@ -64,6 +65,12 @@ func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) team
 			config.NoticePlaceholder: notice, config.HostPlaceholder: h.Session, config.WorkspacePlaceholder: h.Workspace,
 		})})
 	}
+}
+
+// isArgument reports whether a client's id of a session, which is text from its messages, may be an
+// argument of a command: a program would read an id that begins with a dash as an option.
+func isArgument(id string) bool {
+	return id != "" && id[0] != '-' && !strings.ContainsFunc(id, unicode.IsControl)
 }
 
 // run runs a command to its end.

@@ -68,6 +68,8 @@ func TestCommand(t *testing.T) {
 	}{
 		{teams.Host{Client: "codex-mcp-client", Session: "a; b", Workspace: "/w"}, "a; b\n2 messages wait\nkey=\n"},
 		{teams.Host{Client: "codex-mcp-client", Workspace: "/w 1"}, "2 messages wait\n/w 1\nkey=\n"},
+		{teams.Host{Client: "codex-mcp-client", Session: "--yolo", Workspace: "/w"}, "2 messages wait\n/w\nkey=\n"},
+		{teams.Host{Client: "codex-mcp-client", Session: "a\nb", Workspace: "/w"}, "2 messages wait\n/w\nkey=\n"},
 	} {
 		if err := For(p, s)(test.host)(t.Context(), "2 messages wait"); err != nil {
 			t.Fatal(err)
