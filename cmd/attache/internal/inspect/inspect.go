@@ -105,17 +105,22 @@ func (v Visit) call(ctx context.Context, began time.Time, question func(*Client)
 
 // A Client asks a server about itself and its tools.
 type Client struct {
-	in  io.Writer
-	out *bufio.Reader
-	n   int
+	in   io.Writer
+	out  *bufio.Reader
+	left *io.LimitedReader // under out
+	n    int
 
 	Noise int    // the number of lines that are not JSON
 	First []byte // the first of these lines
 }
 
+// maxOutput bounds the bytes that a client reads, because a server may write without end.
+const maxOutput = 64 << 20
+
 // NewClient returns a client that writes to in and reads from out.
 func NewClient(in io.Writer, out io.Reader) *Client {
-	return &Client{in: in, out: bufio.NewReader(out)}
+	left := &io.LimitedReader{R: out, N: maxOutput}
+	return &Client{in: in, out: bufio.NewReader(left), left: left}
 }
 
 // List performs the handshake, if the server supports it, and returns the tools as a JSON array.
@@ -195,7 +200,10 @@ func (l *Client) Exchange(method, frame, id string) (wire.Value, error) {
 	}
 	for {
 		line, err := l.out.ReadBytes('\n')
-		if err != nil {
+		switch {
+		case err != nil && l.left.N <= 0:
+			return wire.Value{}, fmt.Errorf("it wrote more than 64 MiB and no answer to %s", method)
+		case err != nil:
 			return wire.Value{}, ended
 		}
 		reply := wire.Value{Raw: bytes.TrimSpace(line)}

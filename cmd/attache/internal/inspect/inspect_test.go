@@ -33,3 +33,22 @@ func TestNumericIDs(t *testing.T) {
 		t.Errorf("List returned %s, %v; want %s", tools, err, want)
 	}
 }
+
+// zeros is a server that writes without end, and no line.
+type zeros struct{ written int }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	z.written += len(b)
+	return len(b), nil
+}
+
+func TestEndlessAnswer(t *testing.T) {
+	z := &zeros{}
+	_, err := NewClient(io.Discard, z).List()
+	if err == nil || err.Error() != "it wrote more than 64 MiB and no answer to initialize" {
+		t.Errorf("List returned %v", err)
+	}
+	if z.written > maxOutput {
+		t.Errorf("%d bytes were read", z.written)
+	}
+}
