@@ -177,7 +177,7 @@ func (v *mirror) set(tool string, found []parameter) {
 func annotated(schema wire.Value) ([]parameter, bool) {
 	var w annotations
 	w.ok = true
-	w.walk(schema, nil, true)
+	w.walk(schema, nil, true, 0)
 	return w.found, w.ok
 }
 
@@ -187,11 +187,18 @@ type annotations struct {
 	ok    bool
 }
 
+// maxNesting is how deep annotations are looked for. Each level reads the text of those inside again,
+// so a schema that a malicious server nests without limit would take forever.
+const maxNesting = 100
+
 // walk reads a part of a schema. reachable says that only properties lead to it from the root.
-func (w *annotations) walk(schema wire.Value, path []string, reachable bool) {
+func (w *annotations) walk(schema wire.Value, path []string, reachable bool, depth int) {
+	if depth++; depth > maxNesting {
+		return
+	}
 	if schema.IsArray() {
 		for e := range schema.Elements() {
-			w.walk(e, path, false)
+			w.walk(e, path, false, depth)
 		}
 	}
 	for member := range schema.Members() {
@@ -200,11 +207,11 @@ func (w *annotations) walk(schema wire.Value, path []string, reachable bool) {
 			w.add(schema, member.Value, path, reachable)
 		case "properties":
 			for p := range member.Value.Members() {
-				w.walk(p.Value, append(slices.Clone(path), p.Key.Text()), reachable)
+				w.walk(p.Value, append(slices.Clone(path), p.Key.Text()), reachable, depth)
 			}
 		case "default", "const", "enum", "examples": // values, not schemas
 		default:
-			w.walk(member.Value, path, false)
+			w.walk(member.Value, path, false, depth)
 		}
 	}
 }

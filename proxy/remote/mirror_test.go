@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -137,6 +138,30 @@ func TestU20Annotations(t *testing.T) {
 			if !strings.Contains(c.log.String(), "tools of the remote server are not shown") {
 				t.Errorf("logged %s", c.log)
 			}
+		})
+	}
+}
+
+// A schema that a malicious server nests deeply passes without delay.
+func TestDeepSchemas(t *testing.T) {
+	for name, nested := range map[string][3]string{
+		"objects": {`{"a":`, `1`, `}`},
+		"arrays":  {`[`, ``, `]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const depth = 200_000
+			deep := strings.Repeat(nested[0], depth) + nested[1] + strings.Repeat(nested[2], depth)
+			s := &modern{tools: `{"tools":[{"name":"deep","inputSchema":{"properties":{"a":` + deep + `}}}]}`}
+			c := connect(t, s.ServeHTTP)
+			began := time.Now()
+			c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
+			if got := c.receive(); !strings.Contains(got, deep) {
+				t.Errorf("got %d bytes", len(got))
+			}
+			if took := time.Since(began); took > 10*time.Second { // without a limit: a minute
+				t.Errorf("it took %v", took)
+			}
+			c.close()
 		})
 	}
 }
