@@ -22,6 +22,7 @@ func (c *call) Ask(to wire.Peer, method string, params []byte, limit time.Durati
 		go done(nil)
 		return
 	}
+	s.asks.Hold(id)
 	s.send(to, wire.NewRequest(otherPeer(to), []byte(id), method, params))
 }
 

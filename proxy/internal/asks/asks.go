@@ -36,6 +36,7 @@ type Ask struct {
 	To    wire.Peer
 	done  func(*wire.Message)
 	timer *time.Timer
+	hold  bool // see Table.Hold
 }
 
 // Done ends the request with a reply, nil if there is none.
@@ -92,7 +93,7 @@ func (t *Table) Add(to wire.Peer, limit time.Duration, done func(*wire.Message),
 		return ""
 	}
 	id := t.nextLocked()
-	t.pending[id] = &Ask{to, done, time.AfterFunc(limit, func() { expired(id) })}
+	t.pending[id] = &Ask{To: to, done: done, timer: time.AfterFunc(limit, func() { expired(id) })}
 	return id
 }
 
@@ -124,8 +125,18 @@ func (t *Table) Take(id string) *Ask {
 // Owns reports whether a raw id is, or could be, that of a request of the table.
 func (t *Table) Owns(id []byte) bool { return t.own(id) != "" }
 
-// MayAnswer reports whether a reply of the server with the raw id may be one to a request of the
-// table. With a nil id it reports whether a request to the server waits.
+// Hold says that no long reply of the server may be streamed to the client while it could be the reply
+// to the request with the raw id. A reply to a ping is short, so it needs no Hold.
+func (t *Table) Hold(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.pending[id]; a != nil && a.To == wire.Server {
+		a.hold = true
+	}
+}
+
+// MayAnswer reports whether a long reply of the server with the raw id may be one to a request of the
+// table. With a nil id, which is not known yet, it reports whether a request waits that is on Hold.
 func (t *Table) MayAnswer(id []byte) bool {
 	if id != nil {
 		return t.Owns(id)
@@ -133,7 +144,7 @@ func (t *Table) MayAnswer(id []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.pending {
-		if a.To == wire.Server {
+		if a.hold {
 			return true
 		}
 	}

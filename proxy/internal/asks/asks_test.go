@@ -49,6 +49,25 @@ func TestRepliesWithStringIDs(t *testing.T) {
 	}
 }
 
+// A long reply whose id is not known yet may be the reply to a request on Hold.
+func TestMayAnswer(t *testing.T) {
+	table := New("")
+	defer table.Close()
+	ping, _ := add(table)
+	if table.MayAnswer(nil) || !table.MayAnswer([]byte(ping)) || table.MayAnswer([]byte("1")) {
+		t.Error("a long reply without an id yet is taken for that to a ping, or its id is not recognized")
+	}
+	list, _ := add(table)
+	table.Hold(list)
+	table.Hold("1")
+	if !table.MayAnswer(nil) {
+		t.Error("a long reply may be streamed that could be the reply to a request on Hold")
+	}
+	if table.Take(list); table.MayAnswer(nil) {
+		t.Error("long replies are held though the request has its reply")
+	}
+}
+
 // Numbers that a client counts, and times, are not attache's own ids.
 func TestOthersIDs(t *testing.T) {
 	table := New("41702983")

@@ -84,6 +84,9 @@ func (v *Supervisor) ask(ctx context.Context, method string, params []byte, send
 		return nil // the session is over
 	}
 	defer v.forget(id)
+	if method != "ping" {
+		v.o.Asks.Hold(id)
+	}
 	if send(wire.NewRequest(wire.Client, []byte(id), method, params)) != nil {
 		return nil
 	}
