@@ -83,12 +83,25 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(to.out, f)
+		screen, ok := to.out.(*os.File)
+		err = printOutput(to.out, f, ok && term.IsTerminal(screen))
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// printOutput writes the output of an agent. The agent may have been told to write control characters,
+// which a terminal does not get; a file or a pipe gets every byte.
+func printOutput(to io.Writer, from io.Reader, terminal bool) error {
+	if !terminal {
+		_, err := io.Copy(to, from)
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(from, maxOutput))
+	_, writing := io.WriteString(to, term.PrintableLines(string(text)))
+	return errors.Join(err, writing)
 }
 
 // Stop ends an agent and the agents that it started.
