@@ -108,7 +108,8 @@ func (g *guard) admits(u *url.URL) (known bool, err error) {
 }
 
 func isPublic(ip netip.Addr) bool {
-	for _, special := range []string{"100.64.0.0/10", "64:ff9b::/96", "2002::/16"} { // shared address space, and IPv4 in IPv6
+	// Shared address space, benchmarks, reserved, IPv4 in IPv6, and site-local (IANA's registries of special addresses).
+	for _, special := range []string{"100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10"} {
 		if netip.MustParsePrefix(special).Contains(ip.Unmap()) {
 			return false
 		}
