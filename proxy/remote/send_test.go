@@ -296,7 +296,9 @@ func TestU29Proxy(t *testing.T) {
 
 // If a proxy does not connect to the server, the error says that it was the proxy.
 func TestProxyRefuses(t *testing.T) {
-	for _, status := range []int{http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusServiceUnavailable} {
+	for status, more := range map[int]string{
+		http.StatusForbidden: "", http.StatusProxyAuthRequired: ": put its user and password into the URL of the proxy", http.StatusServiceUnavailable: "",
+	} {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodConnect || r.Host != "mcp.example.invalid:443" {
 				t.Errorf("the proxy got %s %s", r.Method, r.Host)
@@ -314,8 +316,8 @@ func TestProxyRefuses(t *testing.T) {
 			o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
 		})
 		c.send(call)
-		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at mcp.example.invalid cannot be reached: the proxy at %s answered HTTP %d %s"…`,
-			address.Host, status, http.StatusText(status)))
+		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at mcp.example.invalid cannot be reached: the proxy at %s answered HTTP %d %s%s"…`,
+			address.Host, status, http.StatusText(status), more))
 		c.close()
 	}
 }

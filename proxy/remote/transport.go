@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -69,5 +70,9 @@ func checkProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	return fmt.Errorf("the proxy at %s answered %s", proxy.Host, statusText(resp.StatusCode))
+	text := fmt.Sprintf("the proxy at %s answered %s", proxy.Host, statusText(resp.StatusCode))
+	if resp.StatusCode == http.StatusProxyAuthRequired {
+		text += ": put its user and password into the URL of the proxy"
+	}
+	return errors.New(text)
 }
