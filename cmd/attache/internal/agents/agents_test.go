@@ -122,10 +122,10 @@ func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.S
 
 // A terminal does not get the control characters in the output of an agent.
 func TestPrintOutput(t *testing.T) {
-	const output = "one\ttwo\n\x1b]52;c;cHduZWQ=\a\x1b[2J\u009bA\u202e\x1b[0mend\n"
+	const output = "one\ttwo\r\nover\r\x1b]52;c;cHduZWQ=\a\x1b[2J\u009bA\u202e\x1b[0mend\n"
 	for terminal, want := range map[bool]string{
 		false: output,
-		true:  "one\ttwo\n\ufffd]52;c;cHduZWQ=\ufffd\ufffd[2J\ufffdA\ufffd\x1b[0mend\n",
+		true:  "one\ttwo\nover\ufffd\ufffd]52;c;cHduZWQ=\ufffd\ufffd[2J\ufffdA\ufffd\x1b[0mend\n",
 	} {
 		var b strings.Builder
 		if err := printOutput(&b, strings.NewReader(output), terminal); err != nil || b.String() != want {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -92,15 +93,15 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 	return nil
 }
 
-// printOutput writes the output of an agent. The agent may have been told to write control characters,
-// which a terminal does not get; a file or a pipe gets every byte.
+// printOutput writes the output of an agent. A terminal does not get the control characters in it, which
+// may come from text that the agent read; a file or a pipe gets every byte.
 func printOutput(to io.Writer, from io.Reader, terminal bool) error {
 	if !terminal {
 		_, err := io.Copy(to, from)
 		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(from, maxOutput))
-	_, writing := io.WriteString(to, term.PrintableLines(string(text)))
+	_, writing := io.WriteString(to, term.PrintableLines(strings.ReplaceAll(string(text), "\r\n", "\n")))
 	return errors.Join(err, writing)
 }
 
