@@ -51,7 +51,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 	if s.over.Load() {
 		return
 	}
-	s.log.Warn("a line of the server's over the hold limit was dropped, as it was or may have been a reply that rules or attache itself must read; raise limits.hold", "limit_bytes", s.o.Hold)
+	s.log.Warn("a line of the server over the hold limit was dropped, because it may be a reply that rules or attache itself must read; raise limits.hold", "limit_bytes", s.o.Hold)
 	switch {
 	case !env.Complete():
 	case m.Kind() == wire.Batch:
