@@ -125,8 +125,9 @@ func (t *Table) Take(id string) *Ask {
 // Owns reports whether a raw id is, or could be, that of a request of the table.
 func (t *Table) Owns(id []byte) bool { return t.own(id) != "" }
 
-// Hold says that no long reply of the server may be streamed to the client while it could be the reply
-// to the request with the raw id. A reply to a ping is short, so it needs no Hold.
+// Hold stops long replies of the server from being streamed to the client while they could be the reply
+// to the request with the raw id. A request during which the client's own calls run should have no Hold:
+// their long replies, with the id last, would be answered with errors.
 func (t *Table) Hold(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

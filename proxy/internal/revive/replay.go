@@ -84,7 +84,7 @@ func (v *Supervisor) ask(ctx context.Context, method string, params []byte, send
 		return nil // the session is over
 	}
 	defer v.forget(id)
-	if method != "ping" {
+	if method == "initialize" { // the client's calls wait for it
 		v.o.Asks.Hold(id)
 	}
 	if send(wire.NewRequest(wire.Client, []byte(id), method, params)) != nil {
