@@ -42,15 +42,21 @@ func (o *Options) Client() *http.Client {
 	if u, err := url.Parse(o.URL); err == nil {
 		g.local = loopback.Is(u.Hostname())
 	}
-	dialer := &net.Dialer{Timeout: stepTime, Control: func(_, address string, _ syscall.RawConn) error {
-		host, _, _ := net.SplitHostPort(address)
-		if ip, err := netip.ParseAddr(host); err != nil || !isPublic(ip) {
-			return fmt.Errorf("%w: %s", errPrivate, host)
-		}
-		return nil
-	}}
+	dialer := &net.Dialer{Timeout: stepTime, Control: func(_, address string, _ syscall.RawConn) error { return checkResolved(address) }}
 	g.public.DialContext = dialer.DialContext
 	return &http.Client{Transport: g, Timeout: stepTime, CheckRedirect: checkRedirect}
+}
+
+// fakeAddresses are the addresses that local proxies, such as Clash and sing-box, return for all names.
+var fakeAddresses = netip.MustParsePrefix("198.18.0.0/15")
+
+// checkResolved returns an error for the address of a name that is not public.
+func checkResolved(address string) error {
+	host, _, _ := net.SplitHostPort(address)
+	if ip, err := netip.ParseAddr(host); err != nil || !isPublic(ip) && !fakeAddresses.Contains(ip) {
+		return fmt.Errorf("%w: %s", errPrivate, host)
+	}
+	return nil
 }
 
 // errPrivate is returned for a private address that a public server chose.

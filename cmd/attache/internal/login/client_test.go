@@ -1,0 +1,15 @@
+package login
+
+import "testing"
+
+// A name may resolve to an address of a local proxy, and not to a private one.
+func TestU27ResolvedAddresses(t *testing.T) {
+	for address, want := range map[string]bool{
+		"93.184.215.14:443": true, "198.18.0.7:443": true, "[2606:2800::1]:443": true,
+		"10.0.0.1:443": false, "100.64.0.1:443": false, "240.0.0.1:443": false, "[::ffff:10.0.0.1]:443": false, "x": false,
+	} {
+		if err := checkResolved(address); (err == nil) != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
