@@ -113,9 +113,16 @@ func (g *guard) admits(u *url.URL) (known bool, err error) {
 	return false, nil
 }
 
+// mappedIPv4 has the IPv4 addresses that networks with IPv6 only (DNS64) return for names without an IPv6
+// address. The last four bytes are the IPv4 address.
+var mappedIPv4 = netip.MustParsePrefix("64:ff9b::/96")
+
 func isPublic(ip netip.Addr) bool {
+	if all := ip.As16(); mappedIPv4.Contains(ip) {
+		ip = netip.AddrFrom4([4]byte(all[12:]))
+	}
 	// Shared address space, benchmarks, reserved, IPv4 in IPv6, and site-local (IANA's registries of special addresses).
-	for _, special := range []string{"100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10"} {
+	for _, special := range []string{"100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b:1::/48", "2002::/16", "fec0::/10"} {
 		if netip.MustParsePrefix(special).Contains(ip.Unmap()) {
 			return false
 		}
