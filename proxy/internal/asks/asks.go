@@ -137,13 +137,15 @@ func (t *Table) Hold(id string) {
 }
 
 // MayAnswer reports whether a long reply of the server with the raw id may be one to a request of the
-// table. With a nil id, which is not known yet, it reports whether a request waits that is on Hold.
+// table, also to one that has expired. With a nil id, which is not known yet, it reports whether a request
+// waits that is on Hold.
 func (t *Table) MayAnswer(id []byte) bool {
-	if id != nil {
-		return t.Owns(id)
-	}
+	owns := t.Owns(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if id != nil {
+		return owns && t.n > 0
+	}
 	for _, a := range t.pending {
 		if a.hold {
 			return true
