@@ -2,6 +2,7 @@ package front
 
 import (
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -102,7 +103,7 @@ func (o *output) endLong(l *longLine) {
 		return
 	}
 	if m.Kind().IsReply() {
-		delete(s.abandoned, callKey(m.ID()))
+		delete(s.abandoned, callid.Kept(callKey(m.ID())))
 	}
 	if l.dropped {
 		s.log.Warn("a message of the server's over the hold limit was dropped: no stream takes it")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/httpstatus"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -70,7 +71,7 @@ func (x *exchange) postModern(p *message) {
 
 // key returns the key of the session that a message belongs to.
 func (f *Front) key(who Principal, p *message) string {
-	return strconv.Quote(who.ID) + f.o.Conversation(&p.m)
+	return callid.Kept(strconv.Quote(who.ID) + f.o.Conversation(&p.m))
 }
 
 // join adds c to a session of that key in which no other request has the id of c, and returns the
@@ -120,7 +121,7 @@ func (s *session) enter(c *call) bool {
 func (s *session) stale(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, stale := s.abandoned[c.id]
+	_, stale := s.abandoned[callid.Kept(c.id)]
 	return stale
 }
 
@@ -167,7 +168,7 @@ func (s *session) abandonLocked(id string) {
 	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
 		s.abandoned = map[string]struct{}{}
 	}
-	s.abandoned[id] = struct{}{}
+	s.abandoned[callid.Kept(id)] = struct{}{}
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a

@@ -43,7 +43,7 @@ type session struct {
 	dropped      bool             // a message was dropped, which is logged once
 	version      string           // the revision that initialize negotiated
 	closed       bool
-	abandoned    map[string]struct{} // ids of cancelled calls that may still get a reply
+	abandoned    map[string]struct{} // callid.Kept of ids of cancelled calls that may still get a reply
 	number       uint64              // of the latest call
 	users        int                 // HTTP requests in flight
 	lastUsed     time.Time           // when the last of them ended

@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A session that has ended has no running timer, which would keep its memory.
@@ -68,4 +70,38 @@ func TestDeleteWhileResuming(t *testing.T) {
 			t.Errorf("the session was known: %v, and goes on: %v", known, s != nil)
 		}
 	})
+}
+
+// Clients choose the ids of requests and the keys of conversations, and both are kept after the request.
+func TestLongTextsAreNotKept(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	f := New(Options{Conversation: func(m *wire.Message) string { return m.Get("params", "_meta", "threadId").Text() }})
+	key := func(conversation string) string {
+		p := &message{}
+		p.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"threadId":"`+conversation+`"}}}`))
+		return f.key(Principal{ID: "key a"}, p)
+	}
+	if k := key(long + "1"); len(k) > 1000 || k == key(long+"2") || key("1") == key("2") {
+		t.Errorf("the key of a session has %d bytes, or is not of its conversation", len(k))
+	}
+	s := &session{f: f, log: f.log, key: key("1")}
+	s.abandonLocked(callKey([]byte(`"` + long + `1"`)))
+	s.abandonLocked(callKey([]byte(`7`)))
+	for id := range s.abandoned {
+		if len(id) > 1000 {
+			t.Errorf("%d bytes are kept of the id of a cancelled call", len(id))
+		}
+	}
+	for id, want := range map[string]bool{`"` + long + `1"`: true, `"` + long + `2"`: false, `7`: true, `8`: false} {
+		if got := s.stale(&call{id: callKey([]byte(id))}); got != want {
+			t.Errorf("%.20s…: stale is %v", id, got)
+		}
+	}
+	o := output{s: s}
+	for _, id := range []string{`"` + long + `1"`, `7`} {
+		o.line([]byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}` + "\n"))
+	}
+	if len(s.abandoned) > 0 {
+		t.Errorf("%d ids are kept after their replies", len(s.abandoned))
+	}
 }

@@ -15,20 +15,26 @@ type Recent struct {
 
 const mostRecent = 64
 
-// maxRecentID is the length in bytes of the longest id that is kept. For a longer id, the digest is.
-const maxRecentID = 256
+// maxKept is the length in bytes of the longest text that Kept returns unchanged.
+const maxKept = 256
+
+// Kept returns a text that a peer chose, in the form in which it may be kept for long: if it is longer
+// than 256 bytes, its digest, which cannot be mistaken for an id or a quoted text.
+func Kept(text string) string {
+	if len(text) <= maxKept {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + string(sum[:])
+}
 
 // recentID returns an id in the form in which it is kept.
 func recentID(raw []byte) string {
 	k, long := Of(raw)
-	switch {
-	case long == "":
+	if long == "" {
 		return string(k.b[:k.n])
-	case len(long) > maxRecentID:
-		sum := sha256.Sum256([]byte(long))
-		return string(sum[:])
 	}
-	return long
+	return Kept(long)
 }
 
 // Add adds an id, in place of the oldest if there are 64.
