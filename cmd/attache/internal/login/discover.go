@@ -110,6 +110,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 		}
 		issuer = o.chooseIssuer(prm.AuthorizationServers, issuer)
 	}
+	a.scopes = union(a.scopes)
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
 	}
@@ -315,8 +316,15 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
+// maxScopes is how many scopes are used at most. A server chooses them, and they are kept and requested.
+const maxScopes = 500
+
+// union returns the scopes in the lists, each once, at most maxScopes.
 func union(lists ...[]string) (all []string) {
 	for _, scope := range slices.Concat(lists...) {
+		if len(all) >= maxScopes {
+			break
+		}
 		if !slices.Contains(all, scope) {
 			all = append(all, scope)
 		}

@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -237,6 +238,52 @@ func TestScopesWithoutError(t *testing.T) {
 	s.SetRefuses(true)
 	if status, err := call(t, s, credentials(o), "?scope=write"); status != http.StatusForbidden || err != nil {
 		t.Errorf("status %d, error %v", status, err)
+	}
+}
+
+// A server that names very many scopes costs no time, and the login stays.
+func TestVeryManyScopes(t *testing.T) {
+	round := 0
+	s, o := start(t, logintest.Config{Scopes: []string{"read"}, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") },
+		Edit: func(_ string, response *httptest.ResponseRecorder) {
+			text := response.Header().Get("WWW-Authenticate")
+			if !strings.Contains(text, "insufficient_scope") {
+				return
+			}
+			round++
+			var many strings.Builder
+			for i := range 200_000 {
+				fmt.Fprintf(&many, " s%d.%d", round, i)
+			}
+			response.Header().Set("WWW-Authenticate", strings.Replace(text, `scope="write`, `scope="write`+many.String(), 1))
+		}})
+	logIn(t, o)
+	c, began := credentials(o), time.Now()
+	for range 3 {
+		_, err := call(t, s, c, "?scope=write")
+		requireError(t, err, "more rights for this (write")
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	requireServed(t, s, credentials(o), "?scope=read")
+}
+
+// A grant that the store could not read again is not saved.
+func TestTooLargeGrant(t *testing.T) {
+	_, o := start(t, logintest.Config{})
+	logIn(t, o)
+	g, err := o.Store.Load(o.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := g.Access
+	g.Access = strings.Repeat("x", 300<<10)
+	if err := o.Store.Save(g); err == nil {
+		t.Error("it was saved")
+	}
+	if g, err = o.Store.Load(o.URL); err != nil || g.Access != before {
+		t.Errorf("the login before is lost: %v", err)
 	}
 }
 

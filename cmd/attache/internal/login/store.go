@@ -113,6 +113,8 @@ var (
 	ErrNoKey = errors.New("the key ring has no key of attache yet")
 	// ErrNoGrant is returned for a server that the user is not logged in to.
 	ErrNoGrant = errors.New("nobody is logged in")
+	// errTooLarge is returned for a grant that is not saved because it could not be read again.
+	errTooLarge = errors.New("its tokens and scopes are too large")
 	// errSealed is returned for a grant that cannot be decrypted with the key ring.
 	errSealed = errors.New("the login cannot be read, because the system's key ring does not give its key: unlock the key ring, or set server.oauth.store to file")
 )
@@ -214,6 +216,9 @@ func (s Store) Save(g *Grant) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
+	}
+	if len(data) >= maxGrant {
+		return errTooLarge
 	}
 	return textfile.Replace(s.path(g.URL, ".json"), append(data, '\n'))
 }
