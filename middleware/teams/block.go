@@ -83,21 +83,29 @@ func ago(d time.Duration) string {
 }
 
 // Clean returns text without characters that are not displayed as they are: controls, escape
-// sequences, and characters that change the direction of text or have no width. Every character
+// sequences, and characters that change the direction of text, have no width or no look. Every character
 // that programs read as the end of a line is replaced by a newline.
 func Clean(text string) string {
 	text = escapeSequence().ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
+	last := rune(0)
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
-			return r
 		case strings.ContainsRune("\r\v\f\u0085\u2028\u2029", r):
-			return '\n'
-		case unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co), 0xe0000 <= r && r <= 0xe0fff:
+			r = '\n'
+		case unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co, unicode.Other_Default_Ignorable_Code_Point), 0xe0000 <= r && r <= 0xe0fff,
+			unicode.Is(unicode.Variation_Selector, r) && !(r == 0xfe0f && isEmoji(last)):
 			return -1
 		}
+		last = r
 		return r
 	}, strings.ToValidUTF8(text, ""))
+}
+
+// isEmoji reports whether r may need the selector that makes an emoji of it. Other selectors, and several
+// in a row, can hide text.
+func isEmoji(r rune) bool {
+	return unicode.In(r, unicode.So, unicode.Sm) || strings.ContainsRune("0123456789#*‼⁉ℹ〰", r)
 }
 
 // escapeSequence matches a control sequence of terminals (ECMA-48), or the beginning of one.

@@ -62,3 +62,20 @@ func FuzzBlock(f *testing.F) {
 		}
 	})
 }
+
+// A peer cannot hide text in characters that have no look: a model reads them, a person does not.
+func TestCleanInvisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\ufe00\ufe01\ufe0eb":             "ab", // selectors can hold four bits each
+		"a\U000e0101\U000e0061b":           "ab",
+		"a\u3164\u115f\u1160\uffa0b":       "ab", // Hangul fillers
+		"a\u034f\u17b4\u2065\u2800\u180eb": "a\u2800b",
+		"❤\ufe0f 1\ufe0f\u20e3":            "❤\ufe0f 1\ufe0f\u20e3",
+		"❤\ufe0f\ufe0f\ufe0fx\ufe0f":       "❤\ufe0fx",
+		"한글 नमस्ते ສະບາຍ é e\u0301":        "한글 नमस्ते ສະບາຍ é e\u0301",
+	} {
+		if got := Clean(text); got != want {
+			t.Errorf("%+q: %+q, want %+q", text, got, want)
+		}
+	}
+}

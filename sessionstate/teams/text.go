@@ -17,13 +17,14 @@ const (
 )
 
 // CheckTitle checks the title of a session, which is shown to other models: it allows letters and
-// digits of any script, space, "_" and "-".
+// digits of any script, space, "_" and "-", but none that cannot be seen.
 func CheckTitle(title string) error {
 	if n := utf8.RuneCountInString(title); n == 0 || n > MaxTitle {
 		return Refusal("Session title must be 1-200 characters")
 	}
 	for _, r := range title {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != ' ' && r != '_' && r != '-' {
+		hidden := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+		if hidden || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != ' ' && r != '_' && r != '-' {
 			return Refusal("Session title contains invalid characters")
 		}
 	}

@@ -23,6 +23,8 @@ func TestChecks(t *testing.T) {
 		{title, `a"b`, "Session title contains invalid characters"},
 		{title, "a\nb", "Session title contains invalid characters"},
 		{title, "a\u202eb", "Session title contains invalid characters"},
+		{title, "a\u3164b", "Session title contains invalid characters"},
+		{title, "a\ufe01b", "Session title contains invalid characters"},
 		{title, "a\u200bb", "Session title contains invalid characters"},
 		{title, "a\xffb", "Session title contains invalid characters"},
 		{CheckName, "python-specialist_2", ""},
