@@ -17,7 +17,7 @@ import (
 // while it reads loses answers. It returns the body with a line end, and without a byte order mark. ok
 // is false if the request was refused.
 func (x *exchange) readBody() (line []byte, ok bool) {
-	x.body.Limits = x.f.o.Limits
+	x.body.Limits, x.body.Principal = x.f.o.Limits, x.who.ID
 	data, err := x.body.Read(x.r.Body, x.r.ContentLength)
 	switch {
 	case errors.Is(err, body.ErrTooLarge):

@@ -23,12 +23,13 @@ const smallBody = 16 << 10
 // Large is the size in bytes above which a body is read into memory from package room.
 const Large = 64 << 10
 
-// A Buffer holds a body that is being read. Set Limits before the first Read.
+// A Buffer holds a body of a principal that is being read. Set Limits and Principal before the first Read.
 type Buffer struct {
-	Limits *limit.Limits
-	data   []byte
-	lent   *room.Room // the memory of data; nil if it was allocated
-	taken  int64      // counted against the bytes of Limits
+	Limits    *limit.Limits
+	Principal string
+	data      []byte
+	lent      *room.Room // the memory of data; nil if it was allocated
+	taken     int64      // counted against the bytes of Limits
 }
 
 // Read reads a body of length bytes, or of unknown length if that is -1. It returns the body, after
@@ -70,7 +71,7 @@ func (b *Buffer) Read(from io.Reader, length int64) ([]byte, error) {
 func (b *Buffer) grow(size int64) error {
 	if size > smallBody {
 		more := size - b.taken
-		if !b.Limits.TakeBytes(more) {
+		if !b.Limits.TakeBytes(b.Principal, more) {
 			return ErrFull
 		}
 		b.taken += more
@@ -104,7 +105,7 @@ func (b *Buffer) GiveBack() {
 // Release drops the body and no longer counts its bytes.
 func (b *Buffer) Release() {
 	if b.taken > 0 {
-		b.Limits.GiveBytes(b.taken)
+		b.Limits.GiveBytes(b.Principal, b.taken)
 	}
 	b.taken, b.data = 0, nil
 }

@@ -21,6 +21,7 @@ type Limits struct {
 	sessions int
 	of       map[string]int
 	bytes    int64
+	bytesOf  map[string]int64
 }
 
 // Default returns the default limits.
@@ -83,22 +84,34 @@ func (l *Limits) Begin() bool {
 // Finish ends the request of a Begin that returned true.
 func (l *Limits) Finish() { l.inFlight.Add(-1) }
 
-// TakeBytes counts n bytes of a large body and returns true, unless that exceeds the limit.
-func (l *Limits) TakeBytes(n int64) bool {
+// TakeBytes counts n bytes of a large body of a principal and returns true, unless that exceeds the limit. One
+// known principal may have half of the bytes, but at least one body.
+func (l *Limits) TakeBytes(principal string, n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.bytes+n > l.Bodies {
+	own := l.bytesOf[principal] + n
+	if l.bytes+n > l.Bodies || principal != "" && own > max(l.Bodies/2, l.Body+bodyMargin) {
 		return false
 	}
+	if l.bytesOf == nil {
+		l.bytesOf = map[string]int64{}
+	}
+	l.bytesOf[principal] = own
 	l.bytes += n
 	return true
 }
 
+// bodyMargin is how many bytes of memory a body may take besides its own.
+const bodyMargin = 2
+
 // GiveBytes returns n bytes of TakeBytes.
-func (l *Limits) GiveBytes(n int64) {
+func (l *Limits) GiveBytes(principal string, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes -= n
+	if l.bytesOf[principal] -= n; l.bytesOf[principal] == 0 {
+		delete(l.bytesOf, principal)
+	}
 }
 
 // Counts returns the numbers of open sessions and of requests being served.
