@@ -139,21 +139,21 @@ func integer(v wire.Value) (int64, bool) {
 // valid, as a client of the transport must.
 func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	list := m.Get("result", "tools")
-	var bad []string
+	bad := map[string]bool{}
 	for tool := range list.Elements() {
 		name := tool.Get("name").Text()
 		found, ok := annotated(tool.Get("inputSchema"))
 		if !ok {
-			bad = append(bad, name)
+			bad[name] = true
 			continue
 		}
 		v.set(name, found)
 	}
-	if bad == nil {
+	if len(bad) == 0 {
 		return
 	}
-	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid", "tools", elided(strings.Join(bad, " ")))
-	drop := func(tool wire.Value) bool { return slices.Contains(bad, tool.Get("name").Text()) }
+	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid", "tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
+	drop := func(tool wire.Value) bool { return bad[tool.Get("name").Text()] }
 	_ = m.Apply(wire.RemoveElements(list, drop)...) // after an error the list is unchanged
 }
 
@@ -216,7 +216,14 @@ func (w *annotations) walk(schema wire.Value, path []string, reachable bool, dep
 	}
 }
 
+// maxAnnotations is how many arguments of a tool may be mirrored. Each is a header of every call.
+const maxAnnotations = 100
+
 func (w *annotations) add(schema, name wire.Value, path []string, reachable bool) {
+	if len(w.found) >= maxAnnotations {
+		w.ok = false
+		return
+	}
 	header := http.CanonicalHeaderKey(paramPrefix + name.Text())
 	kind := schema.Get("type").Text()
 	twice := slices.ContainsFunc(w.found, func(p parameter) bool { return p.header == header })

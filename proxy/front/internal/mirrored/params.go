@@ -14,7 +14,7 @@ import (
 const (
 	annotation    = "x-mcp-header"
 	paramPrefix   = "Mcp-Param-"
-	maxAnnotated  = 10_000 // tools of a session whose annotations are kept
+	maxAnnotated  = 10_000 // annotated arguments of a session that are kept
 	maxAnnotation = 16     // how deep the properties of a schema may nest
 )
 
@@ -29,6 +29,7 @@ type param struct {
 type Params struct {
 	mu   sync.Mutex
 	tool map[string][]param
+	n    int // arguments in tool
 }
 
 // Learn records the annotated arguments in a reply to tools/list. A front must check their headers
@@ -42,16 +43,16 @@ func (p *Params) Learn(frame wire.Value) {
 	for tool := range frame.Get("result", "tools").Elements() {
 		name := tool.Get("name").Text()
 		found := annotations(tool.Get("inputSchema"), nil)
-		if len(found) == 0 {
-			delete(p.tool, name)
+		p.n -= len(p.tool[name])
+		delete(p.tool, name)
+		if len(found) == 0 || p.n+len(found) > maxAnnotated {
 			continue
 		}
 		if p.tool == nil {
 			p.tool = map[string][]param{}
 		}
-		if len(p.tool) < maxAnnotated {
-			p.tool[name] = found
-		}
+		p.tool[name] = found
+		p.n += len(found)
 	}
 }
 

@@ -1,0 +1,32 @@
+package remote
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A malicious server cannot make attache compare very many annotations, or names of tools, with each other.
+func TestManyAnnotations(t *testing.T) {
+	var properties, tools strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&properties, `,"p%d":{"type":"string","x-mcp-header":"h%d"}`, i, i)
+		fmt.Fprintf(&tools, `,{"name":"t%d","inputSchema":{"x-mcp-header":1}}`, i)
+	}
+	many := `{"name":"many","inputSchema":{"properties":{` + properties.String()[1:] + `}}}`
+	var m wire.Message
+	m.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+many+tools.String()+`,{"name":"good","inputSchema":{}}]}}`+"\n"))
+	m.LookEnvelope()
+	began := time.Now()
+	new(mirror).learn(&m, slog.New(slog.DiscardHandler))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if got := string(m.Get("result", "tools").Raw); got != `[{"name":"good","inputSchema":{}}]` {
+		t.Errorf("%d bytes of tools are left", len(got))
+	}
+}
