@@ -83,8 +83,8 @@ func ago(d time.Duration) string {
 }
 
 // Clean returns text without characters that are not displayed as they are: controls, escape
-// sequences, and characters that change the direction of text, have no width or no look. Every character
-// that programs read as the end of a line is replaced by a newline.
+// sequences, and characters that change the direction of text or are not visible. Every character that
+// programs read as the end of a line is replaced by a newline.
 func Clean(text string) string {
 	text = escapeSequence().ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
 	last := rune(0)
@@ -102,8 +102,8 @@ func Clean(text string) string {
 	}, strings.ToValidUTF8(text, ""))
 }
 
-// isEmoji reports whether r may need the selector that makes an emoji of it. Other selectors, and several
-// in a row, can hide text.
+// isEmoji reports whether U+FE0F may follow r, to make an emoji of it. Other selectors, and several in a row,
+// can hide text.
 func isEmoji(r rune) bool {
 	return unicode.In(r, unicode.So, unicode.Sm) || strings.ContainsRune("0123456789#*‼⁉ℹ〰", r)
 }
