@@ -13,7 +13,7 @@ import (
 // A malicious server cannot make attache compare very many annotations, or names of tools, with each other.
 func TestManyAnnotations(t *testing.T) {
 	var properties, tools strings.Builder
-	for i := range 100_000 {
+	for i := range 200_000 {
 		fmt.Fprintf(&properties, `,"p%d":{"type":"string","x-mcp-header":"h%d"}`, i, i)
 		fmt.Fprintf(&tools, `,{"name":"t%d","inputSchema":{"x-mcp-header":1}}`, i)
 	}
@@ -23,7 +23,7 @@ func TestManyAnnotations(t *testing.T) {
 	m.LookEnvelope()
 	began := time.Now()
 	new(mirror).learn(&m, slog.New(slog.DiscardHandler))
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 30*time.Second { // without the bounds: more than a minute; with them: 0.4 s
 		t.Errorf("it took %v", took)
 	}
 	if got := string(m.Get("result", "tools").Raw); got != `[{"name":"good","inputSchema":{}}]` {

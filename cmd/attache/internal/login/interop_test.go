@@ -263,7 +263,7 @@ func TestVeryManyScopes(t *testing.T) {
 		_, err := call(t, s, c, "?scope=write")
 		requireError(t, err, "more rights for this (write")
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute { // without the bound: much longer; with it: 1 s
 		t.Errorf("it took %v", took)
 	}
 	requireServed(t, s, credentials(o), "?scope=read")
