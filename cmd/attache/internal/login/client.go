@@ -118,6 +118,7 @@ func (g *guard) admits(u *url.URL) (known bool, err error) {
 var mappedIPv4 = netip.MustParsePrefix("64:ff9b::/96")
 
 func isPublic(ip netip.Addr) bool {
+	ip = ip.WithZone("") // no prefix contains an address with a zone
 	if all := ip.As16(); mappedIPv4.Contains(ip) {
 		ip = netip.AddrFrom4([4]byte(all[12:]))
 	}
