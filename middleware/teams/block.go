@@ -105,7 +105,7 @@ func Clean(text string) string {
 // isEmoji reports whether U+FE0F may follow r, to make an emoji of it. Other selectors, and several in a row,
 // can hide text.
 func isEmoji(r rune) bool {
-	return unicode.In(r, unicode.So, unicode.Sm) || strings.ContainsRune("0123456789#*‼⁉ℹ〰", r)
+	return unicode.In(r, unicode.So, unicode.Sm) || strings.ContainsRune("0123456789#*‼⁉ℹ〰〽", r)
 }
 
 // escapeSequence matches a control sequence of terminals (ECMA-48), or the beginning of one.

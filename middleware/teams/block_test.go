@@ -71,6 +71,7 @@ func TestCleanInvisible(t *testing.T) {
 		"a\u3164\u115f\u1160\uffa0b":       "ab", // Hangul fillers
 		"a\u034f\u17b4\u2065\u2800\u180eb": "a\u2800b",
 		"❤\ufe0f 1\ufe0f\u20e3":            "❤\ufe0f 1\ufe0f\u20e3",
+		"〽\ufe0f ㊗\ufe0f ‼\ufe0f":          "〽\ufe0f ㊗\ufe0f ‼\ufe0f",
 		"❤\ufe0f\ufe0f\ufe0fx\ufe0f":       "❤\ufe0fx",
 		"한글 नमस्ते ສະບາຍ é e\u0301":        "한글 नमस्ते ສະບາຍ é e\u0301",
 	} {
