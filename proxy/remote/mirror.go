@@ -152,7 +152,7 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	if len(bad) == 0 {
 		return
 	}
-	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid", "tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
+	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid, or more than 100", "tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
 	drop := func(tool wire.Value) bool { return bad[tool.Get("name").Text()] }
 	_ = m.Apply(wire.RemoveElements(list, drop)...) // after an error the list is unchanged
 }
