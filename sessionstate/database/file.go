@@ -55,7 +55,7 @@ func OpenFile(ctx context.Context, o FileOptions) (*DB, error) {
 	}
 	switch {
 	case damaged(err):
-		return nil, fmt.Errorf("%s cannot be used: %w: end all attaches and move it away, and attache makes a new one", o.Path, err)
+		return nil, fmt.Errorf("%s cannot be used: %w: end all attaches and move the file away; attache makes a new one", o.Path, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s cannot be used: %w", o.Path, err)
 	}

@@ -45,7 +45,7 @@ func TestDamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)})
-	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away") {
+	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // proxy returns the proxy for requests that the environment names. If the variable is not a URL, the result of
-// http.ProxyFromEnvironment is a host called "http", or no proxy, so proxy returns an error instead. It returns none
-// if NO_PROXY, of which only http.ProxyFromEnvironment knows the rules, may be the reason for no proxy.
+// http.ProxyFromEnvironment is a host called "http", or no proxy, so proxy returns an error instead. It returns no
+// error if NO_PROXY, whose rules only http.ProxyFromEnvironment knows, may be the reason for no proxy.
 func proxy(p cli.Process) func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
 		u, err := http.ProxyFromEnvironment(r)
@@ -25,7 +25,7 @@ func proxy(p cli.Process) func(*http.Request) (*url.URL, error) {
 }
 
 // invalidProxy returns the name of the variable that names the proxy for a scheme, if its value is not a URL, or is
-// another one than was meant.
+// one whose host is a part of the user or password.
 func invalidProxy(p cli.Process, scheme string) string {
 	upper := strings.ToUpper(scheme) + "_PROXY"
 	for _, name := range []string{upper, strings.ToLower(upper)} {
