@@ -63,7 +63,7 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// A peer cannot hide text in characters that have no look: a model reads them, a person does not.
+// A peer cannot hide text in characters that are not visible: a model reads them, a person does not.
 func TestCleanInvisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\ufe00\ufe01\ufe0eb":             "ab", // selectors can hold four bits each

@@ -136,7 +136,7 @@ func Compile(o Options) *Shared {
 	}
 }
 
-// A registry is the registry of sessions, and the result of the last attempt to open it.
+// A registry has the registry of sessions when it is open, or why it could not be opened.
 type registry struct {
 	opened atomic.Pointer[store.Store]
 

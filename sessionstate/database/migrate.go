@@ -55,7 +55,7 @@ func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Versio
 	return before, t.Commit()
 }
 
-// migrationError adds to err what to do, if other transactions used the tables for too long.
+// migrationError adds advice to err if other transactions used the tables for too long.
 func migrationError(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "55P03" {
 		return fmt.Errorf("%w: other transactions have used the tables for %s: end long transactions, and run it again", err, migrationWait)

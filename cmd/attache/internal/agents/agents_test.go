@@ -120,7 +120,7 @@ func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.S
 	return parent, agent
 }
 
-// A terminal does not get the control characters in the output of an agent.
+// Control characters in the output of an agent are not written to a terminal.
 func TestPrintOutput(t *testing.T) {
 	const output = "one\ttwo\r\nover\r\x1b]52;c;cHduZWQ=\a\x1b[2J\u009bA\u202e\x1b[0mend\n"
 	for terminal, want := range map[bool]string{

@@ -93,8 +93,8 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 	return nil
 }
 
-// printOutput writes the output of an agent. A terminal does not get the control characters in it, which
-// may come from text that the agent read; a file or a pipe gets every byte.
+// printOutput writes the output of an agent. To a terminal it does not write control characters, which may
+// come from text that the agent read. To a file or a pipe it writes every byte.
 func printOutput(to io.Writer, from io.Reader, terminal bool) error {
 	if !terminal {
 		_, err := io.Copy(to, from)

@@ -241,7 +241,7 @@ func TestScopesWithoutError(t *testing.T) {
 	}
 }
 
-// A server that names very many scopes costs no time, and the login stays.
+// A server that names very many scopes does not cost much time, and the login stays.
 func TestVeryManyScopes(t *testing.T) {
 	round := 0
 	s, o := start(t, logintest.Config{Scopes: []string{"read"}, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") },

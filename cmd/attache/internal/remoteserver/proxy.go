@@ -10,9 +10,9 @@ import (
 	"github.com/attache-mcp/attache/internal/loopback"
 )
 
-// proxy returns the proxy for requests that the environment names. If the variable is not a URL, the result of
-// http.ProxyFromEnvironment is a host called "http", or no proxy, so proxy returns an error instead. It returns no
-// error if NO_PROXY, whose rules only http.ProxyFromEnvironment knows, may be the reason for no proxy.
+// proxy returns a function like http.ProxyFromEnvironment. If the variable is not a URL, that function returns a host
+// called "http", or no proxy; this one returns an error. If there is no proxy and NO_PROXY is set, it returns no error:
+// NO_PROXY may be the reason, and only http.ProxyFromEnvironment knows its rules.
 func proxy(p cli.Process) func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
 		u, err := http.ProxyFromEnvironment(r)

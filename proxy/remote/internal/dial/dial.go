@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// delay is how long an address may take before the next one is tried at the same time.
+// delay is how long an address may take before the next one is tried too.
 const delay = 250 * time.Millisecond
 
 // A Dialer connects to hosts. Make one with New.
