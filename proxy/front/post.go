@@ -26,12 +26,12 @@ func (x *exchange) post() {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
 		return
 	}
-	if !x.f.o.Limits.Begin() {
+	if !x.f.o.Limits.Begin(x.who.ID) {
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("as many requests are being served as serve.limits.in_flight allows"))
 		x.busy(nil, "too many requests are being served: try again")
 		return
 	}
-	defer x.f.o.Limits.Finish()
+	defer x.f.o.Limits.Finish(x.who.ID)
 	defer x.body.GiveBack()
 	line, ok := x.readBody()
 	defer x.body.Release()

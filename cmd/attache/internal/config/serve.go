@@ -58,7 +58,7 @@ func serveOptions(s *Settings) []setting.Option {
 		{Key: "serve.limits.sessions", Help: "how many sessions there may be at once", Value: setting.Count(&l.Sessions, 1, most)},
 		{Key: "serve.limits.per_principal", Help: "how many of them one principal may have", Value: setting.Count(&l.PerPrincipal, 1, most)},
 		{Key: "serve.limits.children", Help: "how many processes may run at once", Value: setting.Count(&l.Children, 1, most)},
-		{Key: "serve.limits.in_flight", Help: "how many requests may be served at once", Value: setting.Count(&l.InFlight, 1, most)},
+		{Key: "serve.limits.in_flight", Help: "how many requests may be served at once, at most half of them of one key or user", Value: setting.Count(&l.InFlight, 1, most)},
 		{Key: "serve.limits.body", Help: "how large a message of a client may be", Value: setting.Size(&l.Body, 1<<10, 1<<30)},
 	}
 }

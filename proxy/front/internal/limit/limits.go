@@ -11,17 +11,18 @@ import (
 type Limits struct {
 	Sessions     int   // open sessions; more are refused with 503
 	PerPrincipal int   // open sessions of one known principal; more are refused with 429
-	InFlight     int   // requests being served, except GETs; more are refused with 503
+	InFlight     int   // requests being served, except GETs, half of them of one known principal; more are refused with 503
 	Body         int64 // bytes of one body; more are refused with 413
 	Bodies       int64 // bytes of all large bodies that are being read; more are refused with 503
 
 	inFlight atomic.Int64
 
-	mu       sync.Mutex
-	sessions int
-	of       map[string]int
-	bytes    int64
-	bytesOf  map[string]int64
+	mu         sync.Mutex
+	sessions   int
+	of         map[string]int
+	requestsOf map[string]int // requests of known principals
+	bytes      int64
+	bytesOf    map[string]int64
 }
 
 // Default returns the default limits.
@@ -72,17 +73,41 @@ func (l *Limits) Close(principal string) {
 	}
 }
 
-// Begin counts a request and returns true, unless that exceeds the limit.
-func (l *Limits) Begin() bool {
-	if l.inFlight.Add(1) <= int64(l.InFlight) {
+// Begin counts a request of a principal and returns true, unless that exceeds the limit. One known
+// principal may have half of the requests, so that others are served too, but at least those of one session.
+func (l *Limits) Begin(principal string) bool {
+	if l.inFlight.Add(1) > int64(l.InFlight) {
+		l.inFlight.Add(-1)
+		return false
+	}
+	if principal == "" {
 		return true
 	}
-	l.Finish()
-	return false
+	l.mu.Lock()
+	if l.requestsOf == nil {
+		l.requestsOf = map[string]int{}
+	}
+	l.requestsOf[principal]++
+	ok := l.requestsOf[principal] <= max(l.InFlight/2, l.PerSession())
+	l.mu.Unlock()
+	if !ok {
+		l.Finish(principal)
+	}
+	return ok
 }
 
 // Finish ends the request of a Begin that returned true.
-func (l *Limits) Finish() { l.inFlight.Add(-1) }
+func (l *Limits) Finish(principal string) {
+	l.inFlight.Add(-1)
+	if principal == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requestsOf[principal]--; l.requestsOf[principal] == 0 {
+		delete(l.requestsOf, principal)
+	}
+}
 
 // TakeBytes counts n bytes of a large body of a principal and returns true, unless that exceeds the limit. One
 // known principal may have half of the bytes, but at least one body.

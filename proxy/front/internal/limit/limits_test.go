@@ -37,3 +37,34 @@ func TestBodiesOfOnePrincipal(t *testing.T) {
 		t.Error("a body at the limit is refused")
 	}
 }
+
+// One principal with many sessions must not keep others from being served.
+func TestRequestsOfOnePrincipal(t *testing.T) {
+	l := &Limits{InFlight: 1000}
+	begun := func(principal string) (n int) {
+		for l.Begin(principal) {
+			n++
+		}
+		return n
+	}
+	if a, b, unknown := begun("a"), begun("b"), begun(""); a != 500 || b != 500 || unknown != 0 {
+		t.Errorf("%d requests of a, %d of b and %d of nobody were begun", a, b, unknown)
+	}
+	l.Finish("a")
+	if begun("") != 1 {
+		t.Error("a request that is finished still counts")
+	}
+	for range 499 {
+		l.Finish("a")
+	}
+	for range 500 {
+		l.Finish("b")
+	}
+	l.Finish("")
+	if _, n := l.Counts(); n != 0 || len(l.requestsOf) != 0 {
+		t.Errorf("%d requests are left, of %d principals", n, len(l.requestsOf))
+	}
+	if small := (&Limits{InFlight: 1}); !small.Begin("a") || small.Begin("a") {
+		t.Error("a limit of 1 does not allow just one request")
+	}
+}
