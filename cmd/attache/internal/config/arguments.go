@@ -34,11 +34,11 @@ func ruleOptions(r *arguments.Rule) []setting.Option {
 	return []setting.Option{
 		{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
 		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: dottedPath{&r.Argument}},
-		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", Value: argumentValue{&r.Value}},
+		{Key: "value", Help: "where the value comes from, such as session.workspace.path", Value: argumentValue{&r.Value}},
 		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", Value: setting.Choice((*string)(&r.Mode), string(arguments.Fill), string(arguments.Pin), string(arguments.Forbid))},
-		{Key: "schema", Help: "how the model sees the argument in the schema", Value: setting.Choice((*string)(&r.Schema), string(arguments.Keep), string(arguments.Optional), string(arguments.Hide))},
-		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either", Value: setting.OptionalBool(&r.Required)},
+		{Key: "schema", Help: "how the model sees the argument in the schema; default: optional with fill, else hide", Value: setting.Choice((*string)(&r.Schema), string(arguments.Keep), string(arguments.Optional), string(arguments.Hide))},
+		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either; default: if the tool's schema requires it", Value: setting.OptionalBool(&r.Required)},
 	}
 }
 

@@ -100,7 +100,11 @@ func entryRows(o setting.Option) string {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		property := properties[name].(map[string]any)
 		help, _ := property["description"].(string)
-		fmt.Fprintf(&b, "| %s | | | %s |\n", code(o.Key+each+name), cell(help)+choices(property, help))
+		value := ""
+		if d := property["default"]; d != nil && d != false {
+			value = code(fmt.Sprint(d)) + " "
+		}
+		fmt.Fprintf(&b, "| %s | | %s| %s |\n", code(o.Key+each+name), value, cell(help)+choices(property, help))
 	}
 	return b.String()
 }

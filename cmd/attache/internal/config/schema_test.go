@@ -3,9 +3,11 @@ package config
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	diff "github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
@@ -78,4 +80,47 @@ func TestSchemaDescribesEveryKey(t *testing.T) {
 		}
 	}
 	walk("", Schema())
+}
+
+func TestSchemaNamesDefaults(t *testing.T) {
+	for path, want := range map[string]any{
+		"access.default":                    "allow",
+		"access.rates[].burst":              nil, // the limit
+		"access.hide":                       true,
+		"agents.*.allow.trust":              []any{"direct", "sandboxed"},
+		"agents.*.on_parent_end":            "finish",
+		"agents.*.time_limit":               "30m",
+		"agents.*.trust":                    nil,
+		"arguments[].mode":                  "fill",
+		"arguments[].required":              nil,
+		"limits.hold":                       "8MiB",
+		"limits.in_flight":                  100000.0,
+		"session.env_prefixes":              []any{"ATTACHE"},
+		"session.id":                        nil,
+		"servers.*.briefing.wait":           nil, // that of the configuration
+		"servers.*.arguments[].mode":        "fill",
+		"servers.*.server.timeouts.connect": nil,
+	} {
+		text, err := json.Marshal(Schema())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var at map[string]any
+		if err := json.Unmarshal(text, &at); err != nil {
+			t.Fatal(err)
+		}
+		for name := range strings.SplitSeq(strings.ReplaceAll(path, "[]", ".[]"), ".") {
+			switch name {
+			case "*":
+				at = at["additionalProperties"].(map[string]any)
+			case "[]":
+				at = at["items"].(map[string]any)
+			default:
+				at = at["properties"].(map[string]any)[name].(map[string]any)
+			}
+		}
+		if d := diff.Diff(want, at["default"]); d != "" {
+			t.Errorf("default of %s: %s", path, d)
+		}
+	}
 }

@@ -138,10 +138,21 @@ func patterns(to *[]string) setting.Words {
 // serverSchema returns the JSON Schema of the section servers.
 func serverSchema() map[string]any {
 	entry := setting.Section("settings for one server", serverOptions(DefaultSettings(""))...)
+	removeDefaults(entry)
 	entry["properties"].(map[string]any)["match"] = setting.Section("how the server is recognised; without it, by its name", matchOptions(&Match{})...)
 	return map[string]any{
 		"description":          "settings for single servers; the rest of the file is for all servers",
 		"type":                 []string{"object", "null"},
 		"additionalProperties": entry,
+	}
+}
+
+// removeDefaults removes the defaults of the keys of s, which are the values for all servers. Those
+// of the entries of a list stay.
+func removeDefaults(s map[string]any) {
+	delete(s, "default")
+	properties, _ := s["properties"].(map[string]any)
+	for _, property := range properties {
+		removeDefaults(property.(map[string]any))
 	}
 }

@@ -79,7 +79,7 @@ func agentValue(a *Agent) setting.Value {
 		{Key: "time_limit", Help: "how long a run may take", Value: setting.Duration(&a.TimeLimit, time.Second)},
 		{Key: "on_parent_end", Help: "what happens to a run when the session that started it ends: finish (the run completes and is not resumed), stop or keep", Value: setting.Choice(&a.OnParentEnd, "finish", "stop", "keep")},
 		{Key: "key", Help: "inherit passes the session's API key to the agent's servers", Value: setting.Choice(&a.Key, "none", "inherit")},
-		{Key: "allow", Help: "who may start it", Value: setting.Object{Example: `{trust: [direct]}`, Options: []setting.Option{
+		{Key: "allow", Help: "who may start it: {trust: [direct]} is for sessions with a person; default: all", Value: setting.Object{Example: `{trust: [direct]}`, Options: []setting.Option{
 			{Key: "trust", Help: "sessions with these levels of trust", Value: setting.Words{To: &a.AllowTrust, Known: TrustLevels(), Empty: "name a level"}},
 		}}},
 	}}

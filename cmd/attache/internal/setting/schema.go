@@ -1,6 +1,9 @@
 package setting
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Section returns the JSON Schema of a section with these options and no others. A dot in a key
 // makes a nested section.
@@ -37,13 +40,40 @@ func subsection(at map[string]any, name string) map[string]any {
 	return properties[name].(map[string]any)
 }
 
-// described returns the schema of o with its help.
+// described returns the schema of o with its help and its default.
 func described(o Option) map[string]any {
 	s := o.Value.Schema()
+	if value := defaultOf(o.Value, s); value != nil {
+		s["default"] = value
+	}
 	help := o.Help
 	if more, ok := s["description"].(string); ok {
 		help += "; " + more
 	}
 	s["description"] = help
 	return s
+}
+
+// defaultOf returns the default of v, which has that schema, if it is a text, number, boolean or
+// list of texts. Otherwise, and if there is none, it returns nil.
+func defaultOf(v Value, schema map[string]any) any {
+	if words, ok := v.(Words); ok && len(*words.To) > 0 {
+		return *words.To
+	}
+	text := v.String()
+	if _, ok := v.(Scalar); !ok || text == "" {
+		return nil
+	}
+	switch schema["type"] {
+	case "boolean":
+		return text == "true"
+	case "integer":
+		n, err := strconv.Atoi(text)
+		if least, _ := schema["minimum"].(int); err != nil || n < least {
+			return nil
+		}
+		return n
+	default:
+		return text
+	}
 }
