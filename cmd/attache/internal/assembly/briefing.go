@@ -44,10 +44,8 @@ func (s *Shared) compileBriefing() error {
 	case s.UserTurns && b.OncePer != "server":
 		o.UserTurns, o.AskAgain = s.userTurns, s.Database != nil
 	}
-	if !s.settings.Origin("briefing.channels").Default() {
-		o.Response = slices.Contains(b.Channels, "response")
-		o.Instructions = slices.Contains(b.Channels, "instructions")
-	}
+	o.Response = slices.Contains(b.Channels, "response")
+	o.Instructions = slices.Contains(b.Channels, "instructions")
 	useTrusted(&o, trusted)
 	if before := s.current; before != nil && (s.settings.DryRun || !before.settings.DryRun) {
 		o.Before = before.briefing

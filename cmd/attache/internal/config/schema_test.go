@@ -93,6 +93,7 @@ func TestSchemaNamesDefaults(t *testing.T) {
 		"agents.*.trust":                    nil,
 		"arguments[].mode":                  "fill",
 		"arguments[].required":              nil,
+		"briefing.channels":                 nil, // what the client shows
 		"limits.hold":                       "8MiB",
 		"limits.in_flight":                  100000.0,
 		"session.env_prefixes":              []any{"ATTACHE"},

@@ -120,7 +120,7 @@ type PolicySettings struct {
 
 // BriefingSettings configure how the policies reach the model.
 type BriefingSettings struct {
-	Channels   []string // of "response" and "instructions"
+	Channels   []string // of "response" and "instructions"; nil: what the client shows
 	OncePer    string   // "session" or "server"
 	Structured string   // "auto", "member", "text-only" or "defer"
 	Wait       time.Duration
@@ -158,7 +158,6 @@ func DefaultSettings(dir string) *Settings {
 		Identity: IdentitySettings{Cache: time.Minute, KeyPrefix: "atk", JWT: defaultJWT()},
 		Policy:   PolicySettings{Timeout: 2 * time.Second},
 		Briefing: BriefingSettings{
-			Channels:   []string{"response"},
 			OncePer:    "session",
 			Structured: "auto",
 			Wait:       2 * time.Second,

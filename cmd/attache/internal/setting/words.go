@@ -18,6 +18,8 @@ type Words struct {
 	Empty string
 	// Single allows one text in place of a list with one element.
 	Single bool
+	// Unset describes the default if that is no list.
+	Unset string
 }
 
 // EmptyAdvice returns what to do about a key without a value.
@@ -69,6 +71,14 @@ func (v Words) checkWord(s string) error {
 }
 
 func (v Words) String() string { return "[" + strings.Join(*v.To, ", ") + "]" }
+
+// Shown returns the list, or the description of a default that is no list.
+func (v Words) Shown() string {
+	if *v.To == nil && v.Unset != "" {
+		return v.Unset
+	}
+	return v.String()
+}
 
 // Schema returns the schema of a list, or of one text if that is allowed.
 func (v Words) Schema() map[string]any {
