@@ -40,7 +40,7 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 			return cli.Usagef("teams are off: write \"teams: {enabled: true}\" into %s", cmp.Or(s.File, filepath.Join(c.ConfigDir, "attache", "config.yaml")))
 		}
 		if s.DryRun {
-			return cli.Usagef("attache teams cannot be rehearsed: its tools start agents and send messages. Leave out --dry-run (%v)", s.Origin("dry_run"))
+			return cli.Usagef("attache teams has no dry run, because its tools start agents and send messages: leave out dry_run, which comes from %v", s.Origin("dry_run"))
 		}
 		executable, err := os.Executable()
 		if err != nil {
