@@ -107,8 +107,8 @@ func parseURL(text string) (*url.URL, error) {
 }
 
 var (
-	errElsewhere = errors.New("it redirects to another host: correct policy.url")
-	errRedirects = errors.New("it redirects too often: correct policy.url")
+	errElsewhere = errors.New("it redirects to another host")
+	errRedirects = errors.New("it redirects too often")
 )
 
 // sameHost allows a redirect only to the host of the first request.

@@ -248,6 +248,8 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("got %v, %v; want %q", got, err, test.says)
 			case err != nil && strings.Contains(err.Error(), secret):
 				t.Errorf("the error contains part of the answer: %v", err)
+			case err != nil && strings.Count(err.Error(), "policy.url") != 1:
+				t.Errorf("the error does not say once what to do: %v", err)
 			}
 		})
 	}
