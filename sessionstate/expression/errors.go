@@ -131,7 +131,7 @@ var (
 	// values, or have a number out of range.
 	ErrArguments = errors.New("the JSON of the call cannot be read by an expression")
 	// ErrUnidentified is returned by [Program.Identified].
-	ErrUnidentified = errors.New("the caller's identity could not be looked up")
+	ErrUnidentified = errors.New("the caller's credential was refused or could not be looked up")
 	// ErrEvaluation is any other error, such as a division by zero.
 	ErrEvaluation = errors.New("the expression cannot be evaluated")
 )
