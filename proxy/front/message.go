@@ -35,6 +35,7 @@ type message struct {
 	id       []byte       // raw; nil unless it is one request
 	request  *http.Request
 	revision string // in _meta of a request of revision 2026-07-28 or later
+	doubt    wire.Ambiguity
 }
 
 // scanners has scanners for reuse, because they are large.
@@ -56,7 +57,7 @@ func parse(body []byte, names [][]string) (p *message, code int, text string) {
 		scanner.Look(&p.m)
 	}
 	scanners.Put(scanner)
-	p.m.Fixed = true
+	p.m.Fixed, p.doubt = true, p.m.Ambiguity() // LookEnvelope forgets it
 	switch {
 	case p.m.Plain() && p.m.Kind() != wire.Batch:
 	case !json.Valid(p.m.Frame()):

@@ -28,7 +28,7 @@ func (x *exchange) postModern(p *message) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidParams, "_meta lacks "+protocolKey+", which the header MCP-Protocol-Version announces")
 		return
 	}
-	if why := mirrored.Mismatch(x.r.Header, &p.m, p.revision); why != "" {
+	if why := mirrored.Mismatch(x.r.Header, &p.m, p.revision, p.doubt); why != "" {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}

@@ -12,8 +12,13 @@ import (
 )
 
 // Mismatch describes the first header that differs from the body, "" if there is none. revision is
-// the protocol version in the body.
-func Mismatch(h http.Header, m *wire.Message, revision string) string {
+// the protocol version in the body, and doubt what the scanner found in it: if the server may read
+// another name than this package, no header can be compared with it.
+func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambiguity) string {
+	switch doubt {
+	case wire.NotUTF8, wire.EqualKeys, wire.TwinName, wire.Inherited:
+		return "the headers cannot be compared with the body: " + doubt.String()
+	}
 	if why := compare(h, "Mcp-Protocol-Version", revision); why != "" {
 		return why
 	}
