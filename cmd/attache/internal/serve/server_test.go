@@ -149,6 +149,8 @@ serve: {public_url: "https://mcp.example.com/mcp"}
 		{metadataPath, 200, want},
 		{"/.well-known/oauth-authorization-server", 404, "{}"},
 		{"/elsewhere", 404, "{}"},
+		{"/m%63p", 404, "{}"}, // a gateway may forbid /mcp by its letters
+		{"/health%7A", 404, "{}"},
 		{"/healthz", 200, "ok\n"},
 		{"/readyz", 200, "ok\n"},
 	} {
