@@ -31,7 +31,7 @@ func Example_layer() {
 	}
 
 	// Unordered output:
-	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"format_disk is not for agents; ask the user to do it"}],"isError":true}}
+	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"format_disk is not for agents; ask the user to do it"}],"isError":true,"resultType":"complete"}}
 	// {"jsonrpc":"2.0","id":1,"result":{"content":[],"_meta":{"example.com/careful":true}}}
 }
 
@@ -43,7 +43,7 @@ func careful(next middleware.Handler) middleware.Handler {
 		}
 		call := middleware.CallFrom(ctx)
 		if m.Name().Equals("format_disk") {
-			return call.Answer(ctx, wire.ToolErrorReply(m.ID(), "format_disk is not for agents; ask the user to do it", false))
+			return call.Answer(ctx, wire.ToolErrorReply(m.ID(), "format_disk is not for agents; ask the user to do it", true))
 		}
 		call.OnReply(func(_ context.Context, reply *wire.Message) error {
 			if reply.Kind() != wire.Result {

@@ -64,7 +64,7 @@ func Example() {
 
 	// Output:
 	// 200 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"memory","version":"1"}}}
-	// 200 {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"hello ada"}]}}
+	// 200 {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"hello ada"}],"resultType":"complete"}}
 }
 
 // greet returns a middleware that answers the tool hello for a user.
@@ -75,7 +75,7 @@ func greet(user string) middleware.Middleware {
 				return next(ctx, m)
 			}
 			text := wire.Quote("hello " + user)
-			result := fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, text)
+			result := fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}],"resultType":"complete"}`, text)
 			return middleware.CallFrom(ctx).Answer(ctx, wire.ResultReply(m.ID(), result))
 		}
 	}

@@ -9,20 +9,21 @@
 //
 // # Sessions
 //
-// Up to revision 2025-11-25, an initialize without a session id opens a session. The session
-// has an id of 128 random bits, a relay and so an upstream of its own. It belongs to
-// the principal that opened it; to anybody else it does not exist. In revision
-// 2026-07-28, a key in the _meta of a request ([Options.Conversation]) and its principal say
-// which session it belongs to. The requests of such a session share a relay,
-// unless two with the same id are in flight: ids are never rewritten, so the second request
-// gets another relay. With a [sessions.Store], sessions of the first kind continue in another
-// process: after a restart, or in another front when this one has ended.
+// Up to revision 2025-11-25, an initialize without a session id opens a session. The session has an
+// id of 128 random bits, a relay and so an upstream of its own. It belongs to the principal that
+// opened it; to anybody else it does not exist. In revision 2026-07-28, a key in the _meta of a
+// request ([Options.Conversation]) and its principal say which session it belongs to. The requests
+// of such a session share a relay, unless two with the same id are in flight: ids are never
+// rewritten, so the second request gets another relay. With a [sessions.Store], sessions of the
+// first kind continue in another process: after a restart, or in another front after this one.
 //
 // # Answers
 //
 // A request is answered with JSON if its reply is the first message for it and comes within five
 // seconds, and with a stream of events otherwise. A stream always ends with the reply to its
-// request, because some clients wait until their timeout for a reply that is missing.
+// request, because some clients wait until their timeout for a reply that is missing. So no
+// middleware in front of a Front may end or buffer a request, as http.TimeoutHandler does. The
+// timeouts of http.Server do no harm.
 //
 // # What it does not do
 //
@@ -139,8 +140,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Limits bound what the fronts of a process hold at once. Get a value from DefaultLimits and
-// change its fields before use.
+// Limits bound what the fronts of a process hold at once. Change those of DefaultLimits before use: the ints
+// Sessions, PerPrincipal (its sessions) and InFlight (requests), the int64s Body and Bodies (bytes of one, of all).
 type Limits = limit.Limits
 
 // DefaultLimits returns the default limits.

@@ -36,6 +36,7 @@ const (
 )
 
 // A Transport is an http.Transport that needs less memory for streams that stay open for hours.
+// CloseIdleConnections closes its unused connections.
 type Transport = ownconn.Transport
 
 // NewTransport returns a Transport. Many servers may share it, and then share connections.

@@ -15,9 +15,8 @@ const (
 	CodeHeaderMismatch = -32020
 )
 
-// ErrorReply returns an error that attache makes for the request with that raw
-// id; a nil id becomes null, as JSON-RPC demands of an unreadable one. Its
-// data.source says that no server made it.
+// ErrorReply returns an error that attache makes for the request with that raw id; a nil id
+// becomes null, as JSON-RPC demands of an unreadable one. Its data.source is "attache".
 func ErrorReply(id []byte, code int, text string) *Message {
 	return ErrorReplyWith(id, code, text, []byte(`{"source":"attache"}`))
 }
@@ -33,16 +32,17 @@ func ErrorReplyWith(id []byte, code int, text string, data []byte) *Message {
 	return NewMessage(Server, append(b, "}}"...))
 }
 
-// ResultReply returns a result that attache makes for the request with that raw
-// id. It copies id and result.
+// ResultReply returns a result that attache makes for the request with that raw id. It copies id and
+// result. Revision 2026-07-28 demands a member resultType, such as "complete", of every result, and
+// clients refuse a result without it. Clients of earlier revisions ignore it.
 func ResultReply(id, result []byte) *Message {
 	b := append(replyHead(id, "result"), result...)
 	return NewMessage(Server, append(b, '}'))
 }
 
-// ToolErrorReply returns a tools/call result with isError, whose text is for
-// the model: what is wrong, and how to put it right (SEP-1303). modern adds the
-// resultType that revision 2026-07-28 demands of every result.
+// ToolErrorReply returns a tools/call result with isError, whose text is for the model: what is wrong,
+// and how to put it right (SEP-1303). modern adds the resultType of [ResultReply]; a layer that does
+// not know the revision passes true.
 func ToolErrorReply(id []byte, text string, modern bool) *Message {
 	result := append([]byte(`{"content":[{"type":"text","text":`), Quote(text)...)
 	result = append(result, `}],"isError":true`...)
