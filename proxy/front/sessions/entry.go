@@ -32,7 +32,7 @@ func (k *Keeper) New(key Key) *Entry { return &Entry{Key: key, k: k} }
 func (s *Entry) Restore(from Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Record.Restore(revive.State(from))
+	s.Record.Restore(from)
 	s.saved = true
 }
 
@@ -59,7 +59,7 @@ func (s *Entry) Save() {
 func (s *Entry) saveLocked() {
 	if state, ok := s.State(); ok && !s.over {
 		s.saved = true
-		s.unsaved.Store(!s.k.save(s.Key, Session(state)))
+		s.unsaved.Store(!s.k.save(s.Key, state))
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+
+	"github.com/attache-mcp/attache/proxy/internal/revive"
 )
 
 // NewID returns an id that nobody can guess.
@@ -30,15 +32,8 @@ func NewKey(id, principal string) Key {
 	return Key{ID: hex.EncodeToString(sum[:]), Principal: principal}
 }
 
-// A Session is the state of a session that another server needs to continue it. Its texts
-// are JSON.
-type Session struct {
-	Initialize    string   // the params of initialize
-	Version       string   // the protocol version of the server
-	Capabilities  string   // of the server
-	Level         string   // params of the last logging/setLevel; "" for none
-	Subscriptions []string // params of the active resources/subscribe requests
-}
+// A Session is the state of a session that another server needs to continue it.
+type Session = revive.State
 
 var (
 	// ErrNone is returned for a session that is not stored: it has ended, belongs to another

@@ -30,10 +30,13 @@ type Record struct {
 
 type subscription struct{ uri, params []byte }
 
-// A State is a Record in a form that can be stored: see sessions.Session.
+// A State is a Record in a form that can be stored. Its texts are JSON.
 type State struct {
-	Initialize, Version, Capabilities, Level string
-	Subscriptions                            []string
+	Initialize    string   // the params of initialize
+	Version       string   // the protocol version of the server
+	Capabilities  string   // of the server
+	Level         string   // params of the last logging/setLevel; "" for none
+	Subscriptions []string // params of the active resources/subscribe requests
 }
 
 // State returns the state of a session of the legacy era. It reports false before the server
