@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -185,7 +186,7 @@ func (s *session) initialized() bool {
 // refuseFull refuses a request because no session can be opened, for the reason err.
 func (x *exchange) refuseFull(id []byte, err error) {
 	switch {
-	case errors.Is(err, errPrincipalFull):
+	case errors.Is(err, limit.ErrPrincipalFull):
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, fmt.Errorf("%w: %s", err, x.who.ID))
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
 	case errors.Is(err, errDraining): // also for a call of a session that another front will continue

@@ -10,27 +10,18 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 )
 
-var (
-	// errPrincipalFull is returned for a principal that has too many sessions.
-	errPrincipalFull = errors.New("one principal has as many sessions as serve.limits.per_principal allows")
-	// errDraining is returned for a new session while the front drains.
-	errDraining = errors.New("the proxy is shutting down")
-)
+// errDraining is returned for a new session while the front drains.
+var errDraining = errors.New("the proxy is shutting down")
 
 // find returns the legacy session of that id. It returns nil if the session belongs to another
 // principal.
 func (f *Front) find(id string, who Principal) *session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.findLocked(id, who)
-}
-
-func (f *Front) findLocked(id string, who Principal) *session {
-	s := f.byID[id]
-	if s == nil || s.who.ID != who.ID {
-		return nil
+	if s := f.byID[id]; s != nil && s.who.ID == who.ID {
+		return s
 	}
-	return s
+	return nil
 }
 
 // create opens a legacy session. Its id begins with route.
@@ -55,16 +46,16 @@ func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
-	v := f.o.Limits.Open(o.Who.ID)
-	evicted := v != limit.Admitted && f.evictLocked(o.Who)
+	err := f.o.Limits.Open(o.Who.ID)
+	evicted := err != nil && f.evictLocked(o.Who)
 	if evicted {
-		v = f.o.Limits.Open(o.Who.ID)
+		err = f.o.Limits.Open(o.Who.ID)
 	}
-	switch v {
-	case limit.TooManyOfPrincipal:
-		return nil, errPrincipalFull
-	case limit.TooManyInAll:
-		return nil, fmt.Errorf("%w: as many sessions are open as serve.limits.sessions allows", ErrBusy)
+	if errors.Is(err, limit.ErrFull) {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	s, err := f.open(id, o)
 	if errors.Is(err, ErrBusy) && !evicted {

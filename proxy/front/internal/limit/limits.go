@@ -2,6 +2,7 @@
 package limit
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -34,36 +35,33 @@ func Default() *Limits {
 // uses up InFlight.
 func (l *Limits) PerSession() int { return max(l.InFlight/10, min(l.InFlight, 64)) }
 
-// A Verdict is the result of Open.
-type Verdict uint8
-
-// The verdicts.
-const (
-	Admitted Verdict = iota
-	TooManyOfPrincipal
-	TooManyInAll
+var (
+	// ErrPrincipalFull is returned by Open for a principal that has too many sessions.
+	ErrPrincipalFull = errors.New("one principal has as many sessions as serve.limits.per_principal allows")
+	// ErrFull is returned by Open if there are too many sessions in all.
+	ErrFull = errors.New("as many sessions are open as serve.limits.sessions allows")
 )
 
 // Open counts a session of the principal, unless that exceeds a limit. An empty principal is
 // unknown.
-func (l *Limits) Open(principal string) Verdict {
+func (l *Limits) Open(principal string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case principal != "" && l.of[principal] >= l.PerPrincipal:
-		return TooManyOfPrincipal
+		return ErrPrincipalFull
 	case l.sessions >= l.Sessions:
-		return TooManyInAll
+		return ErrFull
 	}
 	if l.of == nil {
 		l.of = map[string]int{}
 	}
 	l.of[principal]++
 	l.sessions++
-	return Admitted
+	return nil
 }
 
-// Close ends the session of an Open that returned Admitted.
+// Close ends the session of an Open that returned nil.
 func (l *Limits) Close(principal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
