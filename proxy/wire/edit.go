@@ -186,27 +186,20 @@ func (m *Message) Set(raw []byte, keys ...string) error {
 	if err := m.editable(); err != nil {
 		return err
 	}
-	s, err := m.setSplice(trimSpace(raw), keys)
-	if err != nil {
-		return err
-	}
-	return m.Apply(s)
-}
-
-func (m *Message) setSplice(raw []byte, keys []string) (Splice, error) {
+	raw = trimSpace(raw)
 	for n := len(keys); n > 0; n-- {
 		switch v := m.Get(keys[:n]...); {
 		case !v.Exists():
 			continue
 		case n == len(keys):
-			return Splice{v.Off, len(v.Raw), raw}, nil
+			return m.Apply(Splice{v.Off, len(v.Raw), raw})
 		case v.IsObject():
 			raw = Nest(raw, keys[n+1:])
-			return addMember(m.makeRoom(memberLen(keys[n], raw)), v, keys[n], raw), nil
+			return m.Apply(addMember(m.makeRoom(memberLen(keys[n], raw)), v, keys[n], raw))
 		}
 		break
 	}
-	return Splice{}, ErrShape
+	return ErrShape
 }
 
 // Nest wraps raw in objects with one member each, outermost first.
@@ -252,9 +245,6 @@ func Tail(obj Value) (off int, follows bool) {
 // Delete removes the member at the path keys from the root, with one comma. It is not
 // an error if there is none.
 func (m *Message) Delete(keys ...string) error {
-	if err := m.editable(); err != nil {
-		return err
-	}
 	if len(keys) == 0 {
 		return ErrShape
 	}

@@ -124,9 +124,9 @@ func (m *Message) locateParams() {
 // topSlotQuoted returns the slot of a top-level member with that quoted name.
 func topSlotQuoted(quoted []byte) slot {
 	in := quoted[1 : len(quoted)-1]
-	found := topSlot(in)
+	found := slotAmong(in, slotVersion, slotError)
 	if found != slotNone || len(quoted) > captureName || bytes.IndexByte(in, '\\') < 0 {
 		return found
 	}
-	return topSlot(jsonstring.AppendUnescaped(make([]byte, 0, captureName), in))
+	return slotAmong(jsonstring.AppendUnescaped(make([]byte, 0, captureName), in), slotVersion, slotError)
 }

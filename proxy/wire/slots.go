@@ -24,9 +24,6 @@ func (s *Scanner) setSlotAmong(c *container, name []byte, first, last slot) {
 	}
 }
 
-// topSlot returns the slot of a top-level member.
-func topSlot(name []byte) slot { return slotAmong(name, slotVersion, slotError) }
-
 // slotAmong returns the slot from first to last that has that name, slotNone if there is
 // none. It is a switch because it is called for every member of an envelope.
 func slotAmong(name []byte, first, last slot) slot {

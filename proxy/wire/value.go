@@ -89,7 +89,7 @@ func (v Value) Members() iter.Seq[Member] {
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for i := v.open('['); ; {
-			e, next, ok := v.nextElement(i)
+			e, next, ok := v.valueAt(skipSeparator(v.Raw, i))
 			if !ok || !yield(e) {
 				return
 			}
@@ -147,12 +147,6 @@ func (v Value) nextMember(i int) (key, val Value, next int, ok bool) {
 	}
 	val, next, ok = v.valueAt(skipSpace(v.Raw, i+1))
 	return key, val, next, ok
-}
-
-// nextElement reads the next element from offset i, which is after the opening bracket
-// or after an element.
-func (v Value) nextElement(i int) (e Value, next int, ok bool) {
-	return v.valueAt(skipSeparator(v.Raw, i))
 }
 
 // valueAt reads the value that begins at offset i.
