@@ -138,8 +138,10 @@ func memory(ctx context.Context, _ plan, s subject, rows []row) (sample, error) 
 }
 
 // onOneCPU measures small calls with the subject, its server and the client on one CPU.
-// The client is this program, started again.
-func onOneCPU(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
-	v, err := job{Plan: p, Subject: s, Frame: rows[0].frame}.start(ctx)
-	return sample{rows[0].name: v}, err
+func onOneCPU(ctx context.Context, p plan, s subject, rows []row) (v sample, err error) {
+	err = machine.OnOneCPU(func() (err error) {
+		v, err = sequential(ctx, p, s, rows)
+		return err
+	})
+	return v, err
 }

@@ -13,7 +13,6 @@ const (
 	modeServer = "bench:server"
 	modeLine   = "bench:line"
 	modeCopy   = "bench:copy"
-	modeOneCPU = "bench:one-cpu"
 
 	modeHTTP      = "bench:http"
 	modeBridge    = "bench:bridge"
@@ -36,8 +35,6 @@ func runMode(args []string) (status int, ok bool) {
 		err = relay(rest, copyLines)
 	case modeCopy:
 		err = relay(rest, copyBytes)
-	case modeOneCPU:
-		err = runJob(os.Stdin, os.Stdout)
 	case modeHTTP:
 		err = serveHTTP(rest)
 	case modeBridge:

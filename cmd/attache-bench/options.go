@@ -59,8 +59,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// A plan has the amounts to measure. Its fields are exported because it is sent as JSON
-// to the process that measures on one CPU.
+// A plan has the amounts to measure.
 type plan struct {
 	Rounds    int
 	Processes int           // most new processes of a subject in a round

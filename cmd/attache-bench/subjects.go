@@ -27,8 +27,7 @@ const (
 	floor     = "floor"
 )
 
-// A subject is a command to measure. Its fields are exported because it is sent as JSON
-// to the process that measures on one CPU.
+// A subject is a command to measure.
 type subject struct {
 	Name string
 	What string // for -list

@@ -52,13 +52,11 @@ func CPUTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// StartOnOneCPU starts the command so that it and its children run on the first CPU
-// that this process may use. They inherit the affinity of the thread that forks.
-func StartOnOneCPU(cmd *exec.Cmd) error {
-	runtime.LockOSThread()
+// OnOneCPU calls f while this process and those that it starts run only on the first CPU that
+// this process may use.
+func OnOneCPU(f func() error) error {
 	var ours, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &ours); err != nil {
-		runtime.UnlockOSThread()
 		return fmt.Errorf("sched_getaffinity: %w", err)
 	}
 	for cpu := range len(ours) * 64 {
@@ -67,16 +65,31 @@ func StartOnOneCPU(cmd *exec.Cmd) error {
 			break
 		}
 	}
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("sched_setaffinity: %w", err)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	err := restrict(&one)
+	if err == nil {
+		err = f()
 	}
-	err := cmd.Start()
-	if rerr := unix.SchedSetaffinity(0, &ours); rerr != nil {
-		return errors.Join(err, rerr) // leave the thread locked, so that it ends with this goroutine
+	return errors.Join(err, restrict(&ours))
+}
+
+// restrict makes all threads of this process run on some CPUs. A new thread and a new process inherit
+// that from the thread that starts them. So the second pass finds what one of the others has started
+// during the first.
+func restrict(to *unix.CPUSet) error {
+	for range 2 {
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			id, _ := strconv.Atoi(thread.Name())
+			if err := unix.SchedSetaffinity(id, to); err != nil && err != unix.ESRCH { // the thread has ended
+				return fmt.Errorf("sched_setaffinity: %w", err)
+			}
+		}
 	}
-	runtime.UnlockOSThread()
-	return err
+	return nil
 }
 
 // OwnGroup makes the command the leader of a process group, which its context kills as a whole.

@@ -23,8 +23,8 @@ func Resident(int) (float64, error) { return 0, errLinux }
 // CPUTime needs Linux.
 func CPUTime(int) (time.Duration, error) { return 0, errLinux }
 
-// StartOnOneCPU needs Linux.
-func StartOnOneCPU(*exec.Cmd) error { return errLinux }
+// OnOneCPU needs Linux.
+func OnOneCPU(func() error) error { return errLinux }
 
 // OwnGroup needs Linux.
 func OwnGroup(*exec.Cmd) {}
