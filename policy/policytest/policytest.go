@@ -12,10 +12,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/attache-mcp/attache/policy"
 )
@@ -36,8 +38,8 @@ func Run(t *testing.T, newSource NewSource) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !same(got, a.want) {
-					t.Errorf("got\n%s\nwant\n%s", print(got), print(a.want))
+				if d := diff(a.want, got); d != "" {
+					t.Errorf("got other policies (-want +got):\n%s", d)
 				}
 			})
 		}
@@ -50,7 +52,7 @@ func Run(t *testing.T, newSource NewSource) {
 					t.Errorf("got the error %v", err)
 				}
 				if !got.Empty() {
-					t.Errorf("got %s with an error", print(got))
+					t.Errorf("got %+v with an error", got)
 				}
 				if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
 					t.Errorf("the error contains the credential: %v", err)
@@ -98,7 +100,7 @@ func contextOver(t *testing.T, s policy.Source) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got, err := ask(ctx, s, "acme"); !errors.Is(err, context.Canceled) || !got.Empty() {
-		t.Errorf("got %s and %v, want context.Canceled", print(got), err)
+		t.Errorf("got %+v and %v, want context.Canceled", got, err)
 	}
 	if _, err := ask(t.Context(), s, "acme"); err != nil {
 		t.Errorf("the next query fails too: %v", err)
@@ -117,8 +119,8 @@ func ownAnswers(t *testing.T, s policy.Source) {
 		first.Objectives[i] = "changed"
 	}
 	second, err := ask(t.Context(), s, "acme/platform")
-	if err != nil || !same(second, exampleEffective()) {
-		t.Errorf("got %s and %v after an earlier answer was changed", print(second), err)
+	if d := diff(exampleEffective(), second); err != nil || d != "" {
+		t.Errorf("got %v after an earlier answer was changed, and other policies (-want +got):\n%s", err, d)
 	}
 }
 
@@ -126,8 +128,8 @@ func manyAsk(t *testing.T, s policy.Source) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if got, err := ask(t.Context(), s, "acme/platform"); err != nil || !same(got, exampleEffective()) {
-				t.Errorf("got %s and %v", print(got), err)
+			if got, err := ask(t.Context(), s, "acme/platform"); err != nil || diff(exampleEffective(), got) != "" {
+				t.Errorf("got %+v and %v", got, err)
 			}
 			if _, err := ask(t.Context(), s, "nobody"); !errors.Is(err, policy.ErrUnknownScope) {
 				t.Errorf("got %v, want ErrUnknownScope", err)
@@ -137,24 +139,5 @@ func manyAsk(t *testing.T, s policy.Source) {
 	wg.Wait()
 }
 
-// same reports whether a and b are equal. A nil list equals an empty one.
-func same(a, b policy.Effective) bool {
-	return len(a.Policies) == len(b.Policies) && len(a.Objectives) == len(b.Objectives) &&
-		(len(a.Policies) == 0 || reflect.DeepEqual(a.Policies, b.Policies)) &&
-		(len(a.Objectives) == 0 || reflect.DeepEqual(a.Objectives, b.Objectives))
-}
-
-// print formats an Effective, one item per line.
-func print(e policy.Effective) string {
-	var b strings.Builder
-	for _, p := range e.Policies {
-		fmt.Fprintf(&b, "  %s %q inherited=%v: %q\n", p.Position, p.Name, p.Inherited, p.Text)
-	}
-	for _, o := range e.Objectives {
-		fmt.Fprintf(&b, "  objective %q\n", o)
-	}
-	if e.Empty() {
-		b.WriteString("  nothing\n")
-	}
-	return b.String()
-}
+// diff returns how got differs from want. A nil list equals an empty one.
+func diff(want, got policy.Effective) string { return cmp.Diff(want, got, cmpopts.EquateEmpty()) }
