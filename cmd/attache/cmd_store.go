@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/cmd/attache/internal/stores"
@@ -13,10 +12,10 @@ import (
 
 // storeCommand manages the database that several machines share.
 func (c *program) storeCommand() *cobra.Command {
-	sub := func(name, short, long string, do func(context.Context, cli.Process, *config.Settings) error) *cobra.Command {
+	sub := func(name, short, long string, do stores.Command) *cobra.Command {
 		cmd := &cobra.Command{Use: name + " [flags]", Short: short, Long: long, Example: "  attache store " + name, Args: noArguments}
 		return c.withSettings(cmd, setting.NewFlags(cmd), func(ctx context.Context, s *config.Settings, _ []string) error {
-			return do(ctx, c.Process, s)
+			return stores.Run(ctx, c.Process, s, do)
 		})
 	}
 	return group(&cobra.Command{
