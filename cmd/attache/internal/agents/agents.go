@@ -13,13 +13,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -95,12 +96,7 @@ type Secrets struct{ Key, Token string }
 
 // NewSecrets returns random secrets. The key is a UUID, because programs require that for the id of
 // a session.
-func NewSecrets() Secrets {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return Secrets{Key: fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), Token: rand.Text()}
-}
+func NewSecrets() Secrets { return Secrets{Key: uuid.NewString(), Token: rand.Text()} }
 
 // OwnSession returns the session id that attache passes to an agent's program, or "" if the program
 // chooses its own.
