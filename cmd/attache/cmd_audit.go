@@ -140,7 +140,7 @@ of the configuration. It checks nothing: see "attache audit verify".`,
 		},
 	}
 	flags := setting.NewFlags(cmd)
-	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print")
+	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print: the last `N`")
 	follow := cmd.Flags().BoolP("follow", "f", false, "print new records until interrupted")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		if len(files) == 0 {

@@ -38,7 +38,7 @@ servers of one attache serve.`,
 			return c.restart(slices.DeleteFunc(running, func(r status.Report) bool { return !may(r) }), name)
 		},
 	}
-	cmd.Flags().StringVar(&name, "server", "", "the `name` of the server, as attache status shows it")
+	cmd.Flags().StringVar(&name, "server", "", "the `NAME` of the server, as attache status shows it")
 	return cmd
 }
 
