@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/robustio"
@@ -34,6 +35,10 @@ type Rules struct {
 	Owned bool
 }
 
+// openFlags open a named pipe, which may replace a file after it was checked, without waiting for a
+// writer.
+const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
+
 // Read returns the content of the file at path, and its FileInfo from before it was read. An
 // error is an [*fs.PathError] of the system or a broken rule. The latter does not contain the
 // path, so that it can follow the path: "is a symbolic link: ...".
@@ -42,7 +47,7 @@ func Read(path string, r Rules) ([]byte, fs.FileInfo, error) {
 	if r.NoLink {
 		stat = os.Lstat
 	}
-	return r.read(path, stat, os.Open)
+	return r.read(path, stat, func(path string) (*os.File, error) { return os.OpenFile(path, openFlags, 0) })
 }
 
 // ReadIn is [Read] for a file in a directory. It does not follow links out of the directory.
@@ -51,12 +56,11 @@ func ReadIn(dir *os.Root, name string, r Rules) ([]byte, fs.FileInfo, error) {
 	if r.NoLink {
 		stat = dir.Lstat
 	}
-	return r.read(name, stat, dir.Open)
+	return r.read(name, stat, func(name string) (*os.File, error) { return dir.OpenFile(name, openFlags, 0) })
 }
 
 func (r Rules) read(path string, stat func(string) (fs.FileInfo, error), open func(string) (*os.File, error)) ([]byte, fs.FileInfo, error) {
-	// Opening a named pipe waits for a writer, so check the file before opening it, and again
-	// after that.
+	// Opening a device may have effects, so check the file before opening it, and again after that.
 	before, err := stat(path)
 	if err != nil {
 		return nil, nil, err
