@@ -15,7 +15,6 @@ import (
 // collide. A collision, once in 2^64/n² frames, makes a plain frame ambiguous.
 type nameSet struct {
 	open  []uint64
-	seed  maphash.Seed
 	plain []byte // scratch for unescaped names
 }
 
@@ -44,23 +43,19 @@ func shortName(b []byte, i int) (hash uint64, end int) {
 	return w | uint64(n+1)<<56, i + n
 }
 
-// hash returns the hash of an unescaped name. It is never 0.
-func (n *nameSet) hash(name []byte) uint64 {
+// seed is the seed of the hashes of long names.
+var seed = maphash.MakeSeed()
+
+// hashName returns the hash of an unescaped name. It is never 0.
+func hashName(name []byte) uint64 {
 	if len(name) >= 8 {
-		return maphash.Bytes(n.secret(), name) | 1<<63
+		return maphash.Bytes(seed, name) | 1<<63
 	}
 	var w uint64
 	for i, c := range name {
 		w |= uint64(c) << (8 * i)
 	}
 	return w | uint64(len(name)+1)<<56
-}
-
-func (n *nameSet) secret() maphash.Seed {
-	if n.seed == (maphash.Seed{}) {
-		n.seed = maphash.MakeSeed()
-	}
-	return n.seed
 }
 
 // unescape returns the unescaped name. It is valid until the next call.

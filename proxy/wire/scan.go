@@ -223,7 +223,7 @@ func (s *Scanner) name(i int, c *container) int {
 		if long = b[i:end]; escaped {
 			long = s.names.unescape(long)
 		}
-		hash = s.names.hash(long)
+		hash = hashName(long)
 	}
 	if bit := filterBit(hash); c.filter&bit == 0 {
 		c.filter |= bit

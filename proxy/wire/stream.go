@@ -166,25 +166,21 @@ func (e *Envelope) inString(b []byte, i int) int {
 		i++
 	}
 	switch {
-	case e.state == envString:
-		e.keep(b[start:i], done)
-		if done {
-			e.state = envNext
-		}
-	default:
+	case e.state == envInName:
 		e.name.add(b[start:i], captureName)
-		if done {
-			e.endName()
+		if !done {
+			break
 		}
+		if e.state, e.slot = envColon, slotNone; !e.name.lost {
+			e.slot = topSlotQuoted(e.name.text)
+		}
+	case done:
+		e.keep(b[start:i], true)
+		e.state = envNext
+	default:
+		e.keep(b[start:i], false)
 	}
 	return i
-}
-
-func (e *Envelope) endName() {
-	e.state, e.slot = envColon, slotNone
-	if !e.name.lost {
-		e.slot = topSlotQuoted(e.name.text)
-	}
 }
 
 // inScalar continues a number or literal and returns the offset after what it read.
