@@ -145,25 +145,22 @@ func (s *session) ensureAnswered(c *call, err error) {
 
 // failRequests answers the requests in a line that will not be handled, with an error.
 func (s *session) failRequests(m *wire.Message, why error) {
-	if m.Kind() != wire.Batch {
-		if reply := turnedDown(m, why); reply != nil {
-			s.queue(reply, nil)
-		}
-		return
-	}
 	if array.Crowded(m) {
 		return
 	}
-	if replies := array.Replies(m, func(member *wire.Message) *wire.Message { return turnedDown(member, why) }); len(replies) > 0 {
+	var replies []*wire.Message
+	for one := range m.Messages() {
+		if id := callid.Clean(one.ID()); id != nil && one.Kind() == wire.Request {
+			replies = append(replies, wire.ErrorReply(id, wire.CodeInternalError, failureText(why)))
+		}
+	}
+	switch {
+	case len(replies) == 0:
+	case m.Kind() == wire.Batch:
 		s.queue(array.JoinReplies(replies), nil)
+	default:
+		s.queue(replies[0], nil)
 	}
-}
-
-func turnedDown(m *wire.Message, why error) *wire.Message {
-	if m.Kind() != wire.Request || callid.Clean(m.ID()) == nil {
-		return nil
-	}
-	return wire.ErrorReply(m.ID(), wire.CodeInternalError, failureText(why))
 }
 
 // refuse answers a frame that must not reach the upstream. For a refused reply the upstream gets

@@ -109,9 +109,6 @@ func (s *session) failUnread(r *wire.Reader, why error) {
 			return
 		}
 		s.watch(ClientIn, line)
-		var m wire.Message
-		m.Reset(wire.Client, line)
-		m.LookEnvelope()
-		s.failRequests(&m, why)
+		s.failRequests(wire.Parse(wire.Client, line), why)
 	}
 }

@@ -251,14 +251,12 @@ func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 	if m.TooLarge() {
 		x.ids = x.ids[:0] // its content was not read; assume that it has all the answers
 	}
-	for e := range m.Root().Elements() {
-		var member wire.Message
-		member.Reset(wire.Server, e.Raw)
-		if member.LookEnvelope(); !member.Kind().IsReply() || member.ID() == nil {
+	for member := range m.Messages() {
+		if !member.Kind().IsReply() || member.ID() == nil {
 			continue
 		}
 		if i := x.awaits(member.ID()); i >= 0 {
-			x.ids = append(x.ids[:i], x.ids[i+1:]...)
+			x.answered(i)
 		}
 	}
 	if len(x.ids) == 0 {

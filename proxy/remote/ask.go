@@ -14,9 +14,7 @@ import (
 // ask sends a message that attache made, and returns the reply, nil for a notification. Messages that
 // come before the reply go to the client.
 func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Message, http.Header, error) {
-	var m wire.Message
-	m.Reset(wire.Client, line)
-	m.LookEnvelope()
+	m := wire.Parse(wire.Client, line)
 	h["Accept"], h["Content-Type"] = acceptsBoth, isJSON
 	resp, err := s.send(ctx, http.MethodPost, h, &body{line: line})
 	if err != nil {

@@ -56,10 +56,7 @@ func (s *Server) sendLine(line []byte) {
 		return
 	}
 	line = bytes.Clone(line)
-	var m wire.Message
-	m.Reset(wire.Client, line)
-	m.LookEnvelope()
-	s.sendMessage(&m, line, nil)
+	s.sendMessage(wire.Parse(wire.Client, line), line, nil)
 }
 
 // sendMessage sends a message. It keeps line, and releases the lease when the line was sent.
@@ -111,11 +108,8 @@ func (x *exchange) markSettled() {
 // describe records what m is and which requests it has.
 func (x *exchange) describe(m *wire.Message) {
 	if m.Kind() == wire.Batch {
-		for e := range m.Root().Elements() {
-			var member wire.Message
-			member.Reset(wire.Client, e.Raw)
-			member.LookEnvelope()
-			x.await(&member)
+		for member := range m.Messages() {
+			x.await(member)
 		}
 		return
 	}

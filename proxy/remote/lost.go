@@ -124,10 +124,7 @@ func (x *exchange) isRepeatable() bool {
 	if x.reply || x.method == "initialize" || strings.HasPrefix(x.method, "notifications/") {
 		return true // nobody waits for the id of a second reply
 	}
-	var m wire.Message
-	m.Reset(wire.Client, line)
-	m.LookEnvelope()
-	return revive.Repeatable(&m, nil)
+	return revive.Repeatable(wire.Parse(wire.Client, line), nil)
 }
 
 // awaitServer waits before a message is sent again that the server has not received, or has refused

@@ -272,9 +272,6 @@ func (v *mirror) learnAgain(x *exchange) bool {
 			break
 		}
 	}
-	var m wire.Message
-	m.Reset(wire.Client, x.body.bytes())
-	m.LookEnvelope()
-	x.mirrorMessage(&m)
+	x.mirrorMessage(wire.Parse(wire.Client, x.body.bytes()))
 	return x.body.bytes() != nil && !maps.EqualFunc(before, x.headers, slices.Equal[[]string])
 }

@@ -3,9 +3,36 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
+
+// Parse returns the message on line, with the results of [Message.LookEnvelope]. It keeps line.
+func Parse(from Peer, line []byte) *Message {
+	m := &Message{}
+	m.Reset(from, line)
+	m.LookEnvelope()
+	return m
+}
+
+// Messages yields the members of m, with the results of LookEnvelope, or m itself if it is
+// not an array. Each member is valid until the next one.
+func (m *Message) Messages() iter.Seq[*Message] {
+	return func(yield func(*Message) bool) {
+		if m.kind != Batch {
+			yield(m)
+			return
+		}
+		var member Message
+		for e := range m.Root().Elements() {
+			member.Reset(m.From, e.Raw)
+			if member.LookEnvelope(); !yield(&member) {
+				return
+			}
+		}
+	}
+}
 
 // LookEnvelope finds the top-level members of a frame and sets the kind. It skips
 // values at memory speed, so it is for frames that are not judged by their content.

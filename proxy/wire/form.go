@@ -39,10 +39,8 @@ func (m *Message) HasForm() bool {
 
 // hasMessage reports whether a member of the array is a message, or a reply.
 func (m *Message) hasMessage() bool {
-	var member Message
-	for e := range m.Root().Elements() {
-		member.Reset(m.From, e.Raw)
-		if e.IsObject() && member.LookEnvelope() && (member.HasForm() || member.kind.IsReply() && member.at(slotID).Exists()) {
+	for member := range m.Messages() {
+		if member.kind != Batch && (member.HasForm() || member.kind.IsReply() && member.at(slotID).Exists()) {
 			return true
 		}
 	}

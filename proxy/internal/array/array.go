@@ -83,16 +83,3 @@ func JoinReplies(replies []*wire.Message) *wire.Message {
 	m.Reset(wire.Server, Join(frames, []byte{'\n'}))
 	return &m
 }
-
-// Replies returns what reply returns for the members of m, without nils.
-func Replies(m *wire.Message, reply func(member *wire.Message) *wire.Message) (replies []*wire.Message) {
-	for e := range m.Root().Elements() {
-		var member wire.Message
-		member.Reset(wire.Client, e.Raw)
-		member.LookEnvelope()
-		if r := reply(&member); r != nil {
-			replies = append(replies, r)
-		}
-	}
-	return replies
-}

@@ -29,13 +29,8 @@ func Fault(m *wire.Message) wire.Ambiguity {
 // RepliesOnly reports whether m is a reply, or an array with nothing but replies. A frame that
 // is held back may be waiting for one.
 func RepliesOnly(m *wire.Message) bool {
-	if m.Kind() != wire.Batch {
-		return m.Kind().IsReply()
-	}
-	for e := range m.Root().Elements() {
-		var member wire.Message
-		member.Reset(wire.Client, e.Raw)
-		if member.LookEnvelope(); !member.Kind().IsReply() {
+	for one := range m.Messages() {
+		if !one.Kind().IsReply() {
 			return false
 		}
 	}

@@ -95,25 +95,13 @@ func Unsent(b []byte, n int) []byte {
 // Requests calls yield with the requests in a line, which may be an array, and returns the
 // kind of the line.
 func Requests(line []byte, yield func(m *wire.Message)) (kind wire.Kind) {
-	var m wire.Message
-	m.Reset(wire.Client, line)
-	m.LookEnvelope()
-	request := func(m *wire.Message) {
-		if m.Kind() == wire.Request && m.ID() != nil {
-			yield(m)
+	m := wire.Parse(wire.Client, line)
+	for one := range m.Messages() {
+		if one.Kind() == wire.Request && one.ID() != nil {
+			yield(one)
 		}
 	}
-	if m.Kind() != wire.Batch {
-		request(&m)
-		return m.Kind()
-	}
-	for e := range m.Root().Elements() {
-		var member wire.Message
-		member.Reset(wire.Client, e.Raw)
-		member.LookEnvelope()
-		request(&member)
-	}
-	return wire.Batch
+	return m.Kind()
 }
 
 // Wanted reports whether a line has no request, or a request for whose id wants returns

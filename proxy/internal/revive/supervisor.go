@@ -350,17 +350,15 @@ func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
 // (R14). Subscriptions are requested again each time (R6). Relay.Replace calls it for each
 // call in flight whose line was kept.
 func (v *Supervisor) Repeats(id, line []byte, again bool) bool {
-	var m wire.Message
-	m.Reset(wire.Client, line)
-	m.LookEnvelope()
-	often := v.repeated.add(&m)
+	m := wire.Parse(wire.Client, line)
+	often := v.repeated.add(m)
 	switch {
 	case v.listens.Again(id):
 		return true
 	case again || often:
 		return false
 	}
-	v.repeated.mute(&m)
+	v.repeated.mute(m)
 	return true
 }
 
