@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 )
 
 // An eventSink receives what an eventParser reads.
@@ -133,13 +135,7 @@ func (p *eventParser) isData() bool { return string(p.field) == "data" }
 
 // readValue reads the value of a field, up to the end of the line.
 func (p *eventParser) readValue(b []byte) []byte {
-	end := bytes.IndexByte(b, '\n')
-	if end < 0 {
-		end = len(b)
-	}
-	if cr := bytes.IndexByte(b[:end], '\r'); cr >= 0 {
-		end = cr
-	}
+	end := outbox.LineBreak(b)
 	switch part := b[:end]; {
 	case len(part) == 0:
 	case p.isData():

@@ -15,23 +15,21 @@ const maxSessionID = 16 << 10
 // A session is what client and server have negotiated in a legacy revision. The zero value is the
 // state before initialize.
 type session struct {
-	mu sync.Mutex
+	mu  sync.Mutex
+	now ticket
+}
 
+// A ticket is the state of the session for one request.
+type ticket struct {
 	id         string // "" if the server has not set one
 	version    string // "" before it is negotiated
 	generation int    // how often the client has opened a session
 }
 
-// A ticket is the state of the session for one request.
-type ticket struct {
-	id, version string
-	generation  int
-}
-
 func (s *session) ticket() ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return ticket{s.id, s.version, s.generation}
+	return s.now
 }
 
 // headers sets the headers of a legacy request.
@@ -50,9 +48,8 @@ func (t ticket) headers(h http.Header) {
 func (s *session) begin() (before ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before = ticket{s.id, s.version, s.generation}
-	s.id, s.version = "", ""
-	s.generation++
+	before = s.now
+	s.now = ticket{generation: before.generation + 1}
 	return before
 }
 
@@ -64,8 +61,8 @@ func (s *session) adopt(h http.Header, generation int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.id == "" && generation > 0 && s.generation == generation {
-		s.id = id
+	if s.now.id == "" && generation > 0 && s.now.generation == generation {
+		s.now.id = id
 	}
 }
 
@@ -82,7 +79,7 @@ func (s *session) agree(result wire.Value, generation int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.generation == generation { // else the client has opened another session
-		s.version = version
+	if s.now.generation == generation { // else the client has opened another session
+		s.now.version = version
 	}
 }

@@ -34,13 +34,7 @@ type Frame struct {
 // Add adds a part of a message whose tokens may be on several lines.
 func (f *Frame) Add(b []byte) {
 	for len(b) > 0 {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 {
-			i = len(b)
-		}
-		if cr := bytes.IndexByte(b[:i], '\r'); cr >= 0 {
-			i = cr
-		}
+		i := LineBreak(b)
 		if i > 0 {
 			f.addPart(b[:i])
 		}
@@ -50,6 +44,18 @@ func (f *Frame) Add(b []byte) {
 		f.breaks++
 		b = b[i+1:]
 	}
+}
+
+// LineBreak returns the offset of the first line break in b, which is LF or CR, len(b) for none.
+func LineBreak(b []byte) int {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		i = len(b)
+	}
+	if cr := bytes.IndexByte(b[:i], '\r'); cr >= 0 {
+		return cr
+	}
+	return i
 }
 
 // addPart adds a part without line breaks. A line break between two parts becomes a space.
@@ -102,12 +108,7 @@ func (f *Frame) ReadBody(body io.Reader, size int64) (kept bool, err error) {
 func (f *Frame) read(b []byte) {
 	i := 0
 	if f.breaks == 0 {
-		if i = bytes.IndexByte(b, '\n'); i < 0 {
-			i = len(b)
-		}
-		if cr := bytes.IndexByte(b[:i], '\r'); cr >= 0 {
-			i = cr
-		}
+		i = LineBreak(b)
 		f.room.Bytes = f.room.Bytes[:len(f.room.Bytes)+i]
 		f.size += i
 	}
