@@ -180,13 +180,21 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
 	}
 	e.s.reports.Changed()
-	owner, _ := s.Who.Value.(*sessionstate.Principal)
-	l := &lastCredential{credential: s.Credential, owner: owner}
+	var last atomic.Pointer[lastCredential]
+	seen := func(who front.Principal, credential string) {
+		owner, _ := who.Value.(*sessionstate.Principal)
+		last.Store(&lastCredential{credential, owner})
+	}
+	seen(s.Who, s.Credential)
+	latest := func() (string, *sessionstate.Principal) {
+		l := last.Load()
+		return l.text, l.owner
+	}
 	log := e.logOf(s)
 	conn := e.shared.Connect(assembly.ConnOptions{
 		Control: control,
 		Log:     log,
-		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: e.spanOf(s.Request)},
+		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: latest, Span: e.spanOf(s.Request)},
 	})
 	o := conn.Relay()
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // the same at every start
@@ -197,7 +205,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	}
 	return front.Relay{
 		Options: o,
-		Seen:    l.set,
+		Seen:    seen,
 		Closed: func() {
 			conn.Close()
 			e.s.reports.Changed()
@@ -208,25 +216,10 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	}, nil
 }
 
-// A lastCredential holds the last credential of a session, and its owner.
+// A lastCredential is the last credential of a session, and its owner.
 type lastCredential struct {
-	mu         sync.Mutex
-	credential string
-	owner      *sessionstate.Principal
-}
-
-func (l *lastCredential) get() (credential string, owner *sessionstate.Principal) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.credential, l.owner
-}
-
-// set stores a credential and its owner.
-func (l *lastCredential) set(who front.Principal, credential string) {
-	owner, _ := who.Value.(*sessionstate.Principal)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.credential, l.owner = credential, owner
+	text  string
+	owner *sessionstate.Principal
 }
 
 // namespace returns the prefix that separates the session keys of a principal from those of
