@@ -52,7 +52,6 @@ func accessRuleList(to *[]access.Rule) setting.Value {
 		},
 		Required:   []string{"tools"},
 		Example:    `{tools: ["get_*"], require: [records:read]}`,
-		Terse:      true,
 		Check:      (*access.Rule).Check,
 		CheckOrder: access.CheckOrder,
 	}
@@ -72,7 +71,6 @@ func accessRateList(to *[]access.Rate) setting.Value {
 		},
 		Required: []string{"tools", "per", "limit"},
 		Example:  `{tools: ["*"], per: tenant, limit: 60/minute, burst: 10}`,
-		Terse:    true,
 		Check:    (*access.Rate).Check,
 	}
 }

@@ -17,7 +17,6 @@ type Entries[T any] struct {
 	Required []string       // keys that every entry has
 	Example  string         // an entry as the configuration writes it
 	Unset    string         // the text shown for a list that is not set
-	Terse    bool           // String leaves out default values
 	Check    func(*T) error // returns what is wrong with an entry; nil accepts all
 	// CheckOrder returns an error if entry i conflicts with the others, which Check has
 	// accepted; nil accepts any order.
@@ -84,7 +83,7 @@ func (v Entries[T]) String() string {
 	}
 	var all []string
 	for i := range *v.To {
-		all = append(all, v.text(i, v.Terse))
+		all = append(all, v.text(i))
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }
@@ -105,19 +104,15 @@ func (v Entries[T]) names() (all []string) {
 // entryText returns the text of the entry of that name, "" if there is none.
 func (v Entries[T]) entryText(name string) string {
 	if i := slices.Index(v.names(), name); i >= 0 {
-		return v.text(i, true)
+		return v.text(i)
 	}
 	return ""
 }
 
-// text returns entry i as the configuration writes it. terse leaves out default values.
-func (v Entries[T]) text(i int, terse bool) string {
-	var defaults []Option
-	if terse {
-		fresh := v.Default
-		defaults = v.Options(&fresh)
-	}
-	return text(v.Options(&(*v.To)[i]), defaults)
+// text returns entry i as the configuration writes it, without default values.
+func (v Entries[T]) text(i int) string {
+	fresh := v.Default
+	return text(v.Options(&(*v.To)[i]), v.Options(&fresh))
 }
 
 // Schema returns the schema of the list.
