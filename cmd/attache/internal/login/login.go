@@ -176,24 +176,23 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	if err != nil {
 		return nil, err
 	}
-	return g, o.exchange(ctx, c, a, cfg, g, code, tokenParams...)
+	err = exchange(ctx, c, cfg, g, code, tokenParams...)
+	if o.changeStyle(a, g, err) {
+		err = exchange(ctx, c, cfg, g, code, tokenParams...)
+	}
+	return g, err
 }
 
 // exchange exchanges the code for the token of g.
-func (o *Options) exchange(ctx context.Context, c *http.Client, a *authority, cfg *oauth2.Config, g *Grant, code string, params ...oauth2.AuthCodeOption) error {
+func exchange(ctx context.Context, c *http.Client, cfg *oauth2.Config, g *Grant, code string, params ...oauth2.AuthCodeOption) error {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, c), stepTime)
 	defer cancel()
-	for first := true; ; first = false {
-		cfg.Endpoint.AuthStyle = g.Style
-		token, err := cfg.Exchange(ctx, code, params...)
-		if err == nil {
-			return g.setToken(token, time.Now())
-		}
-		err = tokenError(err)
-		if !first || !o.changeStyle(a, g, err) {
-			return err
-		}
+	cfg.Endpoint.AuthStyle = g.Style
+	token, err := cfg.Exchange(ctx, code, params...)
+	if err != nil {
+		return tokenError(err)
 	}
+	return g.setToken(token, time.Now())
 }
 
 // checkAnswer returns the code in the answer. It refuses an answer of another issuer (RFC 9207), and
