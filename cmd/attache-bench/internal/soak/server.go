@@ -32,9 +32,6 @@ type message struct {
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
 		Message string `json:"message"`
-		Data    struct {
-			Reason string `json:"reason"`
-		} `json:"data"`
 	} `json:"error"`
 }
 
