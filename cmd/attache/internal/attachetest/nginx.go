@@ -35,7 +35,7 @@ func Packaged(t *testing.T, name string, replace ...string) string {
 func Nginx(t *testing.T, listen string, fronts ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
-	writePair(t, dir)
+	WriteCertificate(t, dir, 1)
 	site := Packaged(t, "nginx.conf",
 		"listen 443 ", "listen "+listen+" ",
 		"server 127.0.0.1:8333 ", "server "+strings.Join(fronts, " fail_timeout=1s;\n    server ")+" ",
@@ -55,14 +55,14 @@ http {
 	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", dir + "/nginx.conf"}
 }
 
-// writePair writes a self-signed certificate and its key to dir.
-func writePair(t *testing.T, dir string) {
+// WriteCertificate writes a self-signed certificate and its key to cert.pem and key.pem in dir.
+func WriteCertificate(t *testing.T, dir string, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"mcp.example.com"}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"mcp.example.com"}}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)

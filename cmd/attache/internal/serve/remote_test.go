@@ -102,8 +102,7 @@ func TestF29F30PolledServer(t *testing.T) {
 			fmt.Fprintf(w, "id: second\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"after\":%q}}\n\n", r.Header.Get("Last-Event-Id"))
 		},
 	})
-	resp, _ := r.post(t, http.DefaultClient, initialize)
-	_, body := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, "Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"))
+	_, body := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, "Mcp-Session-Id", r.open(t))
 	if body != `{"jsonrpc":"2.0","id":1,"result":{"after":"first"}}` {
 		t.Error(body)
 	}
@@ -186,8 +185,7 @@ func startRefusing(t *testing.T, refusals map[string]refusal, configuration ...s
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, id)
 		},
 	}, configuration...)
-	resp, _ := r.post(t, http.DefaultClient, initialize)
-	session := resp.Header.Get("Mcp-Session-Id")
+	session := r.open(t)
 	return func(id string, headers ...string) (*http.Response, string) {
 		headers = append(headers, "Mcp-Session-Id", session)
 		return r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"x","arguments":{}}}`, headers...)
@@ -216,8 +214,7 @@ func TestRelayedStatusOfArray(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":`+object+`}`)
 	}})
-	resp, _ := r.post(t, http.DefaultClient, initialize)
-	session := resp.Header.Get("Mcp-Session-Id")
+	session := r.open(t)
 	resp, got := r.post(t, http.DefaultClient, fmt.Sprintf("["+request+"]", 1), "Mcp-Session-Id", session)
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "7" || got != fmt.Sprintf(failure, 1) {
 		t.Errorf("%s %v %q", resp.Status, resp.Header, got)
@@ -231,14 +228,14 @@ func TestRelayedStatusOfArray(t *testing.T) {
 // A session ends for the client even if the server does not accept DELETE.
 func TestF15DeleteNotAccepted(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{})
-	resp, _ := r.post(t, http.DefaultClient, initialize)
-	session := resp.Header.Get("Mcp-Session-Id")
+	session := r.open(t)
 	q, err := http.NewRequest(http.MethodDelete, r.url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q.Header.Set("Mcp-Session-Id", session)
-	if resp, err = http.DefaultClient.Do(q); err != nil {
+	resp, err := http.DefaultClient.Do(q)
+	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
@@ -319,8 +316,7 @@ func TestF25LogOfACall(t *testing.T) {
 			}})
 			headers, call := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "x"}, modernCall
 			if legacy {
-				resp, _ := r.post(t, http.DefaultClient, initialize)
-				headers, call = []string{"Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id")}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+				headers, call = []string{"Mcp-Session-Id", r.open(t)}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
 			}
 			var wg sync.WaitGroup
 			wg.Go(func() { r.post(t, http.DefaultClient, strings.Replace(call, `"id":1`, `"id":2`, 1), headers...) })

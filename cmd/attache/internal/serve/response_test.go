@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // A logHandler sends the attributes of log records about requests with one method on a channel.
@@ -34,9 +36,9 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		config := ""
 		if encrypted {
-			cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
-			writeCertificate(t, cert, key, 1)
-			config = "serve: {tls: {cert: " + cert + ", key: " + key + "}}\n"
+			dir := t.TempDir()
+			attachetest.WriteCertificate(t, dir, 1)
+			config = "serve: {tls: {cert: " + dir + "/cert.pem, key: " + dir + "/key.pem}}\n"
 		}
 		r := start(t, config)
 		logged := make(chan map[string]slog.Value, 1)

@@ -4,17 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -132,6 +127,13 @@ func (r *runningService) post(t *testing.T, c *http.Client, body string, headers
 	return resp, string(b)
 }
 
+// open opens a session and returns its id.
+func (r *runningService) open(t *testing.T, headers ...string) string {
+	t.Helper()
+	resp, _ := r.post(t, http.DefaultClient, initialize, headers...)
+	return resp.Header.Get("Mcp-Session-Id")
+}
+
 // TestF57Metadata requests the documents that name the issuer, and other paths.
 func TestF57Metadata(t *testing.T) {
 	r := start(t, `
@@ -209,8 +211,7 @@ func TestKeys(t *testing.T) {
 		keys, last = append(keys, key), entry
 	}
 	r := start(t, "identity: {keys_file: "+file+"}\n")
-	resp, _ := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+keys[1])
-	session := resp.Header.Get("Mcp-Session-Id")
+	session := r.open(t, "Authorization", "Bearer "+keys[1])
 	call := func(key string) int {
 		resp, _ := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer "+key, "Mcp-Session-Id", session)
 		return resp.StatusCode
@@ -354,8 +355,7 @@ func TestLogNamesClients(t *testing.T) {
 	for _, user := range []string{"bob", "ada"} {
 		key, _ := attachetest.CreateKey(t, file, identity.Attributes{User: user})
 		r.endpoints[0].reloader.Reload()
-		resp, _ := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+key)
-		session := resp.Header.Get("Mcp-Session-Id")
+		session := r.open(t, "Authorization", "Bearer "+key)
 		r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami"}}`, "Authorization", "Bearer "+key, "Mcp-Session-Id", session)
 		want := regexp.MustCompile(`a call was refused.* client=` + session[:8] + ` user=` + user + ` tool=whoami`)
 		got, err := os.ReadFile(log.Name())
@@ -389,9 +389,8 @@ func TestLogNamesServers(t *testing.T) {
 	git.post(t, http.DefaultClient, initialize, "Authorization", bob)
 	git.post(t, http.DefaultClient, initialize, "Authorization", ada)
 	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
-	resp, _ := git.post(t, http.DefaultClient, initialize, "Authorization", ada)
 	git.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"first-of-two-secrets"}}`,
-		"Authorization", ada, "Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"))
+		"Authorization", ada, "Mcp-Session-Id", git.open(t, "Authorization", ada))
 	(&runningService{s, web.URL + "/shop"}).post(t, http.DefaultClient, initialize, "Authorization", ada)
 	web.Close()
 	s.close()
@@ -479,9 +478,9 @@ func TestServerRestarts(t *testing.T) {
 		last.Store(server)
 		return server, nil
 	}
-	resp, _ := r.post(t, http.DefaultClient, initialize)
+	session := r.open(t)
 	send := func(body string) string {
-		_, reply := r.post(t, http.DefaultClient, body, "Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"))
+		_, reply := r.post(t, http.DefaultClient, body, "Mcp-Session-Id", session)
 		return reply
 	}
 	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -649,8 +648,7 @@ access: {rules: [{tools: [whoami], require: [write]}]}
 // A reload applies to existing sessions.
 func TestReload(t *testing.T) {
 	r := start(t, "access: {rules: []}\n")
-	resp, _ := r.post(t, http.DefaultClient, initialize)
-	session := resp.Header.Get("Mcp-Session-Id")
+	session := r.open(t)
 	call := func() string {
 		_, body := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`, "Mcp-Session-Id", session)
 		return body
@@ -672,11 +670,7 @@ func TestReloadBesideDeafServer(t *testing.T) {
 	r.signals = session.Signals{Ending: make(chan os.Signal), Reload: make(chan os.Signal)}
 	ended := make(chan int, 1)
 	go func() { ended <- r.await(t.Context(), nil) }()
-	open := func() (id string) {
-		resp, _ := r.post(t, http.DefaultClient, initialize)
-		return resp.Header.Get("Mcp-Session-Id")
-	}
-	good := open()
+	good := r.open(t)
 	echo := r.endpoints[0].start
 	deaf := mempipe.NewServer(1 << 10)
 	r.endpoints[0].start = func(front.Opening, func() []string) (proxy.Upstream, error) { return deaf, nil }
@@ -686,7 +680,7 @@ func TestReloadBesideDeafServer(t *testing.T) {
 		<-deaf.Stopping()
 		deaf.Exit(nil)
 	}()
-	stuck := open()
+	stuck := r.open(t)
 	r.endpoints[0].start = echo
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","method":"x","params":{"p":"`+strings.Repeat("x", 8<<10)+`"}}`, "Mcp-Session-Id", stuck)
 	deaf.In.AwaitStuck()
@@ -816,8 +810,7 @@ func TestF55LargeHeaders(t *testing.T) {
 func TestF53ManyPosts(t *testing.T) {
 	t.Parallel()
 	r := start(t, "{}\n")
-	resp, _ := r.post(t, http.DefaultClient, initialize)
-	session := resp.Header.Get("Mcp-Session-Id")
+	session := r.open(t)
 	var clients sync.WaitGroup
 	for n := range 10 {
 		clients.Go(func() {
@@ -841,7 +834,7 @@ func TestF53ManyPosts(t *testing.T) {
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	writeCertificate(t, cert, key, 1)
+	attachetest.WriteCertificate(t, dir, 1)
 	r := start(t, "serve: {tls: {cert: "+cert+", key: "+key+"}}\n")
 	serial := func() (n int64, protocol string) {
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
@@ -856,7 +849,7 @@ func TestTLS(t *testing.T) {
 	if _, err := c.get(); err != nil {
 		t.Fatal(err)
 	}
-	writeCertificate(t, cert, key, 2)
+	attachetest.WriteCertificate(t, dir, 2)
 	later := time.Now().Add(time.Hour)
 	if err := os.Chtimes(cert, later, later); err != nil {
 		t.Fatal(err)
@@ -884,35 +877,16 @@ func TestTLS(t *testing.T) {
 
 // A certificate that is missing at the start is logged as an error, and used as soon as it exists.
 func TestTLSLater(t *testing.T) {
-	cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	var log bytes.Buffer
 	c := newCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
 	if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, cert) {
 		t.Errorf("the log has %q", got)
 	}
-	writeCertificate(t, cert, key, 1)
+	attachetest.WriteCertificate(t, dir, 1)
 	if _, err := c.get(); err != nil {
 		t.Error(err)
-	}
-}
-
-func writeCertificate(t *testing.T, cert, key string, serial int64) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
-		attachetest.WriteFile(t, path, string(pem.EncodeToMemory(block)))
 	}
 }
 
@@ -931,17 +905,17 @@ func TestAdmin(t *testing.T) {
 		"/healthz":                       "ok\n",
 		"/debug/pprof/goroutine?debug=1": "goroutine profile",
 	} {
-		w := &responseRecorder{header: http.Header{}}
+		w := httptest.NewRecorder()
 		q, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://127.0.0.1"+path, nil)
 		r.adminHandler().ServeHTTP(w, q)
-		if !strings.Contains(w.String(), want) {
-			t.Errorf("%s: %s", path, w.String())
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %s", path, w.Body)
 		}
-		w = &responseRecorder{header: http.Header{}}
+		w = httptest.NewRecorder()
 		q.Host = "evil.example" // a page whose host name resolves to the loopback address
 		r.adminHandler().ServeHTTP(w, q)
-		if !strings.Contains(w.String(), "serve.admin is for this machine") {
-			t.Errorf("%s for another host: %s", path, w.String())
+		if !strings.Contains(w.Body.String(), "serve.admin is for this machine") {
+			t.Errorf("%s for another host: %s", path, w.Body)
 		}
 	}
 }
@@ -1003,15 +977,6 @@ func TestResources(t *testing.T) {
 		}
 	}
 }
-
-// A responseRecorder records the body of a response.
-type responseRecorder struct {
-	strings.Builder
-	header http.Header
-}
-
-func (w *responseRecorder) Header() http.Header { return w.header }
-func (w *responseRecorder) WriteHeader(int)     {}
 
 // If a profile cannot be written, no error is sent, which net/http would log as a superfluous header.
 func TestProfileToClosedConnection(t *testing.T) {

@@ -53,8 +53,7 @@ func TestSpans(t *testing.T) {
 	web := httptest.NewServer(s.handler())
 	r := &runningService{s, web.URL + "/mcp"}
 	const outer, inner = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1bf7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01"
-	resp, _ := r.post(t, http.DefaultClient, initialize)
-	session := resp.Header.Get("Mcp-Session-Id")
+	session := r.open(t)
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"carried"}}`, "Mcp-Session-Id", session, "Traceparent", outer)
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"linked","_meta":{"traceparent":"`+inner+`"}}}`, "Mcp-Session-Id", session, "Traceparent", outer)
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", "unknown", "Traceparent", outer)
