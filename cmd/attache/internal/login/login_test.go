@@ -269,9 +269,8 @@ func origin(address string) string {
 func TestLoginNotRequired(t *testing.T) {
 	s, o := start(t, logintest.Config{PRM: "none", Layout: "none"})
 	o.URL = s.URL + "/other" // 404 for everything
-	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.Contains(err.Error(), "asks for no login") {
-		t.Errorf("error %v", err)
-	}
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "asks for no login")
 }
 
 // Without a login a call fails with an error that says what to do, and nobody is asked to log in.
@@ -453,9 +452,7 @@ func TestRenewalHangs(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 5 {
 				calls.Go(func() {
-					if err := c.Set(t.Context(), http.Header{}); err == nil || !strings.Contains(err.Error(), "no answer") {
-						t.Errorf("error %v", err)
-					}
+					requireError(t, c.Set(t.Context(), http.Header{}), "no answer")
 				})
 			}
 			if calls.Wait(); tries != want+1 {
@@ -470,13 +467,10 @@ func TestU23StepUp(t *testing.T) {
 	s, o := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
 	c := credentials(o)
 	logIn(t, o)
-	if status, err := call(t, s, c, "?scope=read"); status != 200 || err != nil {
-		t.Fatalf("status %d, error %v", status, err)
-	}
+	requireServed(t, s, c, "?scope=read")
 	for _, scope := range []string{"write", "admin"} {
-		if _, err := call(t, s, c, "?scope="+scope); err == nil || !strings.Contains(err.Error(), "more rights for this ("+scope+")") {
-			t.Errorf("error %v", err)
-		}
+		_, err := call(t, s, c, "?scope="+scope)
+		requireError(t, err, "more rights for this ("+scope+")")
 	}
 	g := logIn(t, o)
 	if want := "read offline_access write admin"; strings.Join(g.Scopes, " ") != want {
@@ -509,9 +503,7 @@ func TestUnknownScope(t *testing.T) {
 	if _, err := login.Logout(t.Context(), o); err != nil {
 		t.Error(err)
 	}
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Error(err)
-	}
+	logIn(t, o)
 }
 
 // A machine needs no login, and requests more scopes by itself, but not repeatedly.
@@ -529,16 +521,13 @@ func TestMachine(t *testing.T) {
 		t.Errorf("%d tokens", n)
 	}
 	s.Revoke(true)
-	if status, err := call(t, s, c, "?scope=admin"); status != 200 || err != nil {
-		t.Errorf("after a revocation: status %d, error %v", status, err)
-	}
+	requireServed(t, s, c, "?scope=admin")
 	if _, err := os.Stat(o.Store.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the store was made for nothing")
 	}
 	o.ClientSecret = func() (string, error) { return "other", nil }
-	if _, err := call(t, s, credentials(o), ""); err == nil || !strings.Contains(err.Error(), "invalid_client") {
-		t.Errorf("error %v", err)
-	}
+	_, err := call(t, s, credentials(o), "")
+	requireError(t, err, "invalid_client")
 }
 
 // Logins at the same time do not affect each other: each has its own port, state and verifier.
@@ -560,9 +549,8 @@ func TestConcurrentLogins(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	s, o := start(t, logintest.Config{})
 	o.Redirect = s.URL + "/callback"
-	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.Contains(err.Error(), "server.oauth.redirect") {
-		t.Errorf("error %v", err)
-	}
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "server.oauth.redirect")
 	if s.Count("register") != 0 {
 		t.Error("registered for nothing")
 	}
@@ -717,12 +705,9 @@ func TestStoreBroken(t *testing.T) {
 	}
 	os.Chmod(files[0], 0o600)
 	os.WriteFile(files[0], []byte("{"), 0o600)
-	if _, err := call(t, s, credentials(o), ""); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
-		t.Error(err)
-	}
+	_, err := call(t, s, credentials(o), "")
+	requireError(t, err, "cannot be read")
+	logIn(t, o)
 }
 
 // A public server cannot make attache connect to a private address.
