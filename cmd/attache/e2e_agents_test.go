@@ -81,28 +81,22 @@ func serverCalls(repo string) []toolCall {
 
 // testAgents runs coding agents with a scripted model, and counts how often the model gets the briefing.
 func (l *lab) testAgents(t *testing.T) {
-	for _, version := range []string{"2.1.197", "2.1.330"} {
-		t.Run("claude-"+version, func(t *testing.T) {
+	for _, agent := range []struct {
+		name, program string
+		test          func(t *testing.T, program string)
+	}{
+		{"claude-2.1.197", "claude-2.1.197/claude", l.claude},
+		{"claude-2.1.330", "claude-2.1.330/claude", l.claude},
+		{"codex", "codex/vendor/x86_64-unknown-linux-musl/bin/codex", l.codex},
+		{"copilot", "copilot/copilot", l.copilot},
+		{"gemini", "@google/gemini-cli/bundle/gemini.js", l.gemini},
+		{"qwen", "@qwen-code/qwen-code/cli.js", l.qwen},
+	} {
+		t.Run(agent.name, func(t *testing.T) {
 			t.Parallel()
-			l.claude(t, l.agentProgram(t, "claude-"+version+"/claude"))
+			agent.test(t, l.agentProgram(t, agent.program))
 		})
 	}
-	t.Run("codex", func(t *testing.T) {
-		t.Parallel()
-		l.codex(t, l.agentProgram(t, "codex/vendor/x86_64-unknown-linux-musl/bin/codex"))
-	})
-	t.Run("copilot", func(t *testing.T) {
-		t.Parallel()
-		l.copilot(t, l.agentProgram(t, "copilot/copilot"))
-	})
-	t.Run("gemini", func(t *testing.T) {
-		t.Parallel()
-		l.gemini(t, l.agentProgram(t, "@google/gemini-cli/bundle/gemini.js"))
-	})
-	t.Run("qwen", func(t *testing.T) {
-		t.Parallel()
-		l.qwen(t, l.agentProgram(t, "@qwen-code/qwen-code/cli.js"))
-	})
 }
 
 // agentProgram returns the path of an agent's program.
