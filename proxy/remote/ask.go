@@ -36,7 +36,12 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	t.f.Out, t.f.Ours = s.out, true
 	defer t.f.Reset()
 	if isEvents(resp.Header) {
-		err = each(&t.f, &untilReply{from, t}, newEventParser(t).feed)
+		p := newEventParser(t)
+		err = each(&t.f, from, func(b []byte) {
+			if p.feed(b); t.reply != nil {
+				resp.Body.Close() // the next read fails, and nothing more is needed
+			}
+		})
 	} else {
 		err = each(&t.f, from, t.f.Add)
 		t.event(nil)
@@ -75,19 +80,3 @@ func (t *replyReader) event(name []byte) {
 		t.f.Deliver()
 	}
 }
-
-// An untilReply reads a stream until the reply has come.
-type untilReply struct {
-	from interface{ Read([]byte) (int, error) }
-	t    *replyReader
-}
-
-func (u *untilReply) Read(b []byte) (int, error) {
-	if u.t.reply != nil {
-		return 0, errAnswered
-	}
-	return u.from.Read(b)
-}
-
-// errAnswered is returned by untilReply.Read after the reply.
-var errAnswered = errors.New("the reply has come")

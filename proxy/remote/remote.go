@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"strconv"
 	"sync"
@@ -84,7 +85,7 @@ type Server struct {
 	url      *url.URL
 	log      *slog.Logger
 	template *http.Request
-	jar      http.CookieJar // for balancers that keep a session on one machine
+	jar      *cookiejar.Jar // for balancers that keep a session on one machine
 	cookies  atomic.Bool    // the jar is not empty
 	in       *mempipe.Pipe  // messages that may have to wait for others
 	queued   atomic.Int64   // bytes of in that were not handled yet
@@ -176,13 +177,13 @@ func Start(o Options) (*Server, error) {
 		o: o, url: u, log: o.Log,
 		in:       mempipe.New(pipeSize),
 		out:      outbox.New(o.Hold),
-		jar:      newJar(),
 		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		slots:    make(chan struct{}, maxRequests),
 		open:     callid.NewIndex[exchange](),
 		done:     make(chan struct{}),
 		lost:     make(chan struct{}),
 	}
+	s.jar, _ = cookiejar.New(nil) // never fails
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.ledger.init(s.ctx, o.Hold)
 	s.mirror.all = o.Forward != nil

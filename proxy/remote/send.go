@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"regexp"
 	"strings"
@@ -140,12 +139,6 @@ func port(u *url.URL) string {
 		return "443"
 	}
 	return "80"
-}
-
-// newJar returns a jar for the cookies of one session.
-func newJar() http.CookieJar {
-	jar, _ := cookiejar.New(nil) // never fails
-	return jar
 }
 
 // hint says what to do about an error that does not say it.
