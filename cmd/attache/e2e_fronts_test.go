@@ -40,6 +40,7 @@ func TestE2EFronts(t *testing.T) {
 	t.Run("rolling restart", testRollingRestart)
 	t.Run("a front is killed", testFrontKilled)
 	t.Run("a front is unreachable", testFrontUnreachable)
+	t.Run("a remote server answers 503", testRemoteUnavailable)
 }
 
 // testFrontUnreachable makes a front name another one that cannot be reached, or that receives the message and
@@ -66,6 +67,7 @@ func testFrontUnreachable(t *testing.T) {
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				requests.Add(1)
 				w.Header().Set("Attache-Front", other.Listener.Addr().String())
+				w.Header().Set("Attache-Executed", "nothing")
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}))
 			defer front.Close()
@@ -74,6 +76,35 @@ func testFrontUnreachable(t *testing.T) {
 			_, text, status := f.post(strings.Repeat("0", 32)+".x", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 			if status != row.status || int(requests.Load()) != row.requests {
 				t.Errorf("status %d, and the front got %d requests: %s", status, requests.Load(), text)
+			}
+		})
+	}
+}
+
+// testRemoteUnavailable makes a front answer 503 because a remote server did, which may have executed the
+// call: nginx may not send it to a front again.
+func testRemoteUnavailable(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		refuses int // how many requests the front refuses itself
+	}{{"at once", 0}, {"in the second front", 1}} {
+		t.Run(row.name, func(t *testing.T) {
+			var requests, executed atomic.Int64
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if int(requests.Add(1)) <= row.refuses {
+					w.Header().Set("Attache-Executed", "nothing")
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				executed.Add(1)
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}))
+			defer front.Close()
+			f := &farm{T: t, addresses: []string{front.Listener.Addr().String()}}
+			f.startNginx()
+			_, text, status := f.post(strings.Repeat("0", 32)+".x", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+			if status != http.StatusServiceUnavailable || executed.Load() != 1 || !strings.Contains(text, "may have executed") {
+				t.Errorf("status %d, executed %d times: %s", status, executed.Load(), text)
 			}
 		})
 	}
