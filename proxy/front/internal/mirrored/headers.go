@@ -15,8 +15,12 @@ import (
 // the protocol version in the body, and doubt what the scanner found in it: if the server may read
 // another name than this package, no header can be compared with it.
 func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambiguity) string {
+	if doubt == wire.TwinName {
+		doubt = doubtOf(m)
+	}
 	switch doubt {
-	case wire.NotUTF8, wire.EqualKeys, wire.TwinName, wire.Inherited:
+	case 0, wire.BadEnvelope, wire.BadCall: // the server refuses the last two
+	default:
 		return "the headers cannot be compared with the body: " + doubt.String()
 	}
 	if why := compare(h, "Mcp-Protocol-Version", revision); why != "" {
@@ -34,6 +38,15 @@ func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambigu
 		return ""
 	}
 	return compare(h, "Mcp-Name", name.Text())
+}
+
+// doubtOf scans m without the names of arguments that rules read, which need not be in a header.
+func doubtOf(m *wire.Message) wire.Ambiguity {
+	var scanner wire.Scanner
+	var again wire.Message
+	again.Reset(wire.Client, m.Line())
+	scanner.Look(&again)
+	return again.Ambiguity()
 }
 
 // namedBy returns the member of params that the header Mcp-Name repeats, or "" if it repeats none.
