@@ -105,16 +105,13 @@ func (s *session) enter(c *call) bool {
 	if !s.use() {
 		return false
 	}
-	if s.stale(c) {
-		s.release()
-		return false
+	if !s.stale(c) {
+		if added, err := s.add([]*call{c}); added && err == nil {
+			return true
+		}
 	}
-	added, err := s.add([]*call{c})
-	if !added || err != nil {
-		s.release()
-		return false
-	}
-	return true
+	s.release()
+	return false
 }
 
 // stale reports whether an abandoned request with the id of c may still get a reply.
@@ -141,9 +138,8 @@ func (s *session) withdraw(calls ...*call) {
 // maxAbandoned is how many ids of abandoned requests a session remembers.
 const maxAbandoned = 10_000
 
-// abandon cancels a call whose client has closed the connection, as revision 2026-07-28 demands.
-// ctx is the context of the call's request and is done, so abandon does not wait for a relay that
-// does not read.
+// abandon cancels a call whose client has closed the connection, as revision 2026-07-28 demands. ctx is
+// the context of the call's request and is done, so abandon does not wait for a relay that does not read.
 func (s *session) abandon(ctx context.Context, c *call) {
 	s.mu.Lock()
 	if s.calls[c.id] != c {
@@ -152,6 +148,7 @@ func (s *session) abandon(ctx context.Context, c *call) {
 	}
 	s.dropLocked(c)
 	s.abandonLocked(c.id)
+	s.left.Add(c.raw)
 	s.mu.Unlock()
 	b := append([]byte(`{"requestId":`), c.raw...)
 	b = append(b, `,"reason":"the client closed the connection"}`...)
@@ -172,17 +169,19 @@ func (s *session) abandonLocked(id string) {
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a
-// request that was sent with another credential, or one of several with that id: they may be another
-// client's. A client of these revisions can cancel by closing the stream.
+// request that was sent with another credential, one of several with that id, or one whose stream was
+// closed: a request with that id may be another client's. go-sdk closes the stream and cancels.
 func (x *exchange) notifyModern(p *message) {
 	key := x.f.key(x.who, p)
 	cancelled := p.cancels()
 	x.f.mu.Lock()
-	to := slices.DeleteFunc(slices.Clone(x.f.byKey[key]), func(s *session) bool {
+	all := x.f.byKey[key]
+	to := slices.DeleteFunc(slices.Clone(all), func(s *session) bool {
 		return cancelled != "" && !s.has(cancelled, x.header("Authorization"))
 	})
+	closed := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.left.Take(p.m.Get("params", "requestId").Raw) })
 	x.f.mu.Unlock()
-	if len(to) > 0 && (cancelled == "" || len(to) == 1) && to[0].use() {
+	if len(to) > 0 && (cancelled == "" || len(to) == 1 && !closed) && to[0].use() {
 		defer to[0].release()
 		_ = x.hand(to[0], p)
 		to[0].cancelled(cancelled)

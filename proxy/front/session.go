@@ -44,6 +44,7 @@ type session struct {
 	version      string           // the revision that initialize negotiated
 	closed       bool
 	abandoned    map[string]struct{} // callid.Kept of ids of cancelled calls that may still get a reply
+	left         callid.Recent       // ids of calls whose clients closed the connection
 	number       uint64              // of the latest call
 	users        int                 // HTTP requests in flight
 	lastUsed     time.Time           // when the last of them ended
