@@ -11,6 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
+const doubtful = "the headers cannot be compared with the body: "
+
 // Mismatch describes the first header that differs from the body, "" if there is none. revision is
 // the protocol version in the body, and doubt what the scanner found in it: if the server may read
 // another name than this package, no header can be compared with it.
@@ -21,7 +23,7 @@ func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambigu
 	switch doubt {
 	case 0, wire.BadEnvelope, wire.BadCall: // the server refuses the last two
 	default:
-		return "the headers cannot be compared with the body: " + doubt.String()
+		return doubtful + doubt.String()
 	}
 	if why := compare(h, "Mcp-Protocol-Version", revision); why != "" {
 		return why
@@ -32,6 +34,11 @@ func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambigu
 	member, required := namedBy(m.Method())
 	if member == "" {
 		return ""
+	}
+	for other := range m.Params().Members() { // the scanner compares only with name
+		if !other.Key.Equals(member) && wire.SameName([]byte(other.Key.Text()), member) {
+			return doubtful + wire.TwinName.String()
+		}
 	}
 	name := m.Get("params", member)
 	if !name.IsString() || !required && len(h.Values("Mcp-Name")) == 0 {
