@@ -27,8 +27,8 @@ func (x *exchange) post() {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
 		return
 	}
-	if !x.f.o.Limits.Begin(x.who.ID) {
-		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("as many requests are being served as serve.limits.in_flight allows"))
+	if err := x.f.o.Limits.Begin(x.who.ID); err != nil {
+		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, err)
 		x.busy(nil, "too many requests are being served: try again")
 		return
 	}

@@ -3,6 +3,7 @@ package limit
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 )
@@ -40,6 +41,9 @@ var (
 	ErrPrincipalFull = errors.New("one principal has as many sessions as serve.limits.per_principal allows")
 	// ErrFull is returned by Open if there are too many sessions in all.
 	ErrFull = errors.New("as many sessions are open as serve.limits.sessions allows")
+
+	errRequests = errors.New("as many requests are being served as serve.limits.in_flight allows")
+	errHalf     = errors.New("one principal has half of the requests that serve.limits.in_flight allows")
 )
 
 // Open counts a session of the principal, unless that exceeds a limit. An empty principal is
@@ -71,30 +75,31 @@ func (l *Limits) Close(principal string) {
 	}
 }
 
-// Begin counts a request of a principal and returns true, unless that exceeds the limit. One known
-// principal may have half of the requests, so that others are served too, but at least those of one session.
-func (l *Limits) Begin(principal string) bool {
+// Begin counts a request of a principal, unless that exceeds a limit. One known principal may have
+// half of the requests, so that others are served too, but at least those of one session.
+func (l *Limits) Begin(principal string) error {
 	if l.inFlight.Add(1) > int64(l.InFlight) {
 		l.inFlight.Add(-1)
-		return false
+		return errRequests
 	}
 	if principal == "" {
-		return true
+		return nil
 	}
 	l.mu.Lock()
 	if l.requestsOf == nil {
 		l.requestsOf = map[string]int{}
 	}
 	l.requestsOf[principal]++
-	ok := l.requestsOf[principal] <= max(l.InFlight/2, l.PerSession())
+	full := l.requestsOf[principal] > max(l.InFlight/2, l.PerSession())
 	l.mu.Unlock()
-	if !ok {
+	if full {
 		l.Finish(principal)
+		return fmt.Errorf("%w: %s", errHalf, principal)
 	}
-	return ok
+	return nil
 }
 
-// Finish ends the request of a Begin that returned true.
+// Finish ends the request of a Begin that returned nil.
 func (l *Limits) Finish(principal string) {
 	l.inFlight.Add(-1)
 	if principal == "" {

@@ -1,6 +1,9 @@
 package limit
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // One principal that sends large bodies slowly must not keep others from sending theirs.
 func TestBodiesOfOnePrincipal(t *testing.T) {
@@ -42,10 +45,16 @@ func TestBodiesOfOnePrincipal(t *testing.T) {
 func TestRequestsOfOnePrincipal(t *testing.T) {
 	l := &Limits{InFlight: 1000}
 	begun := func(principal string) (n int) {
-		for l.Begin(principal) {
+		for l.Begin(principal) == nil {
 			n++
 		}
 		return n
+	}
+	if a := begun("a"); a != 500 || !errors.Is(l.Begin("a"), errHalf) { // the log must not blame all clients
+		t.Errorf("%d requests of a were begun, then: %v", a, l.Begin("a"))
+	}
+	for range 500 {
+		l.Finish("a")
 	}
 	if a, b, unknown := begun("a"), begun("b"), begun(""); a != 500 || b != 500 || unknown != 0 {
 		t.Errorf("%d requests of a, %d of b and %d of nobody were begun", a, b, unknown)
@@ -64,7 +73,7 @@ func TestRequestsOfOnePrincipal(t *testing.T) {
 	if _, n := l.Counts(); n != 0 || len(l.requestsOf) != 0 {
 		t.Errorf("%d requests are left, of %d principals", n, len(l.requestsOf))
 	}
-	if small := (&Limits{InFlight: 1}); !small.Begin("a") || small.Begin("a") {
+	if small := (&Limits{InFlight: 1}); small.Begin("a") != nil || small.Begin("a") == nil {
 		t.Error("a limit of 1 does not allow just one request")
 	}
 }
