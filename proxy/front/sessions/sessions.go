@@ -32,7 +32,10 @@ func NewKey(id, principal string) Key {
 	return Key{ID: hex.EncodeToString(sum[:]), Principal: principal}
 }
 
-// A Session is the state of a session that another server needs to continue it.
+// A Session is the state of a session that another server needs to continue it. Its fields are texts in
+// JSON: Initialize (the params of initialize), Version and Capabilities (those of the server), Level
+// (the params of the last logging/setLevel, "" for none) and the list Subscriptions (the params of the
+// active resources/subscribe requests).
 type Session = revive.State
 
 var (
