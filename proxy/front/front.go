@@ -140,8 +140,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Limits bound what the fronts of a process hold at once. Change those of DefaultLimits before use: the ints
-// Sessions, PerPrincipal (its sessions) and InFlight (requests), the int64s Body and Bodies (bytes of one, of all).
+// Limits bound what the fronts of a process hold at once. Get a value from DefaultLimits and change its
+// fields before use: the ints Sessions, PerPrincipal (sessions of one principal) and InFlight (requests),
+// the int64s Body (bytes of one message) and Bodies (bytes of all large messages).
 type Limits = limit.Limits
 
 // DefaultLimits returns the default limits.
