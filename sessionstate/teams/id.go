@@ -3,6 +3,7 @@ package teams
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"strings"
 )
@@ -28,6 +29,22 @@ func newHandle(prefix string) string {
 func IsHandle(s string) bool {
 	rest, ok := strings.CutPrefix(s, "ses_")
 	return ok && len(rest) == handleLength && strings.Trim(rest, crockford) == ""
+}
+
+// NewToken returns a random secret that authenticates a session of a tenant. It names the tenant,
+// because the agent of the session may have no credential.
+func NewToken(tenant string) string {
+	return rand.Text() + "." + base64.RawURLEncoding.EncodeToString([]byte(tenant))
+}
+
+// tokenTenant returns the tenant that a token names, "" if it names none.
+func tokenTenant(token string) string {
+	_, encoded, _ := strings.Cut(token, ".")
+	tenant, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil {
+		return ""
+	}
+	return string(tenant)
 }
 
 // digest returns the hash of a string of which the database needs only equality.

@@ -97,6 +97,7 @@ func scan(row interface{ Scan(...any) error }, now int64, more ...any) (*Session
 
 // A Claim is the statement of a process about its session.
 type Claim struct {
+	// Tenant is the tenant of the process's credential. Without one, Token may name the tenant.
 	Tenant string
 	// Key is the session key. Conversation means that it comes from the request's _meta, which
 	// only the host can write and no environment variable of an agent. Then the key may also be
@@ -111,6 +112,8 @@ type Claim struct {
 	// Trust, Owner and Title describe a session that is not registered yet. Later claims can
 	// only lower the trust.
 	Trust, Owner, Title string
+
+	proved bool // Tenant comes from Token, so the session must be the one that Token authenticates
 }
 
 // An Attachment is a process that serves a session.
@@ -129,6 +132,10 @@ func (s *Store) Attach(ctx context.Context, c Claim, a Attachment) (*Session, er
 	wakes := 0
 	if a.Wakes {
 		wakes = 1
+	}
+	if c.Tenant == "" {
+		c.Tenant = tokenTenant(c.Token)
+		c.proved = c.Tenant != ""
 	}
 	err := s.in(ctx, c.Tenant, func(t *tx) error {
 		ref, err := t.claim(c)
@@ -160,11 +167,13 @@ func (t *tx) claim(c Claim) (Ref, error) {
 		WHERE tenant = ?1 AND (key = ?2 OR agent_session = ?3 AND ?3 <> '') ORDER BY token DESC LIMIT 1`, c.Tenant, key, alias).
 		Scan(&ref.ID, &token, &found, &ended)
 	switch {
+	case errors.Is(err, sql.ErrNoRows) && c.proved:
+		return ref, ErrUnproved
 	case errors.Is(err, sql.ErrNoRows):
 		return t.register(c, key)
 	case err != nil:
 		return ref, err
-	case token != "" && found == key && digest(c.Token) != token:
+	case (token != "" && found == key || c.proved) && digest(c.Token) != token:
 		return ref, ErrUnproved
 	case token != "" && ended:
 		return ref, ErrNoContext

@@ -10,7 +10,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -94,9 +93,11 @@ func hasResume(agent config.Agent, s *teams.Session) bool {
 // Secrets identify a run of a session: Key is its session key, and Token proves that the run owns it.
 type Secrets struct{ Key, Token string }
 
-// NewSecrets returns random secrets. The key is a UUID, because programs require that for the id of
-// a session.
-func NewSecrets() Secrets { return Secrets{Key: uuid.NewString(), Token: rand.Text()} }
+// NewSecrets returns random secrets for a session of a tenant. The key is a UUID, because programs require
+// that for the id of a session.
+func NewSecrets(tenant string) Secrets {
+	return Secrets{Key: uuid.NewString(), Token: teams.NewToken(tenant)}
+}
 
 // OwnSession returns the session id that attache passes to an agent's program, or "" if the program
 // chooses its own.
@@ -185,7 +186,7 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 	if !l.CanResume(s) || !l.hasRun(s) || l.Settings().Agents[s.Agent].Key == "inherit" && s.Owner != user.Value {
 		return
 	}
-	secrets := NewSecrets()
+	secrets := NewSecrets(s.Tenant)
 	run, err := db.BeginRun(ctx, s.Ref, l.Settings().Teams.Limits, secrets.Key, secrets.Token)
 	if err == nil && run > 0 {
 		_ = l.Start(ctx, db, s, run, secrets, view) // reports an error to the parent itself

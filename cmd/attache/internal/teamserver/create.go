@@ -52,7 +52,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets := agents.NewSecrets()
+	secrets := agents.NewSecrets(c.me.Tenant)
 	limits := c.Settings().Teams.Limits
 	child, created, err := c.db.Create(ctx, c.me.Ref, store.Child{
 		Title: in.Title, Agent: in.Agent, Trust: cmp.Or(agent.Trust, c.me.Trust), SpawnKey: in.Key, Message: message,

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newTenants makes a team whose sessions have tenants, with a key of ada of acme and one of bob of beta.
+func newTenants(t *testing.T) (tm *team, ada, bob string) {
+	t.Helper()
+	tm = newTeam(t, "0s")
+	config, err := os.OpenFile(filepath.Join(tm.dir, "config", "attache", "config.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = config.WriteString("identity: {keys_file: '" + filepath.Join(tm.dir, "keys.yaml") + "', meta_api_key: true}\n")
+		_ = config.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(user, tenant string) string {
+		return strings.TrimSpace(tm.attache("key", "create", "--user", user, "--tenant", tenant, "--trust", "direct"))
+	}
+	return tm, key("ada", "acme"), key("bob", "beta")
+}
+
+// An agent without a credential is the session that its parent created, in the parent's tenant.
+func TestAgentOfATenant(t *testing.T) {
+	t.Parallel()
+	tm, ada, _ := newTenants(t)
+	m := startMember(tm, tm.env("ATTACHE_API_KEY="+ada), "teams", "--session", "parent", "--workspace", filepath.Join(tm.dir, "proj"))
+	m.create("agent", `do call list_workspace_sessions {}`, `do call send_message {"session_id":"{parent}","message":"hello"}`)
+	if got := m.messages(1); got[0] != "hello" {
+		t.Fatalf("the agent's session is another: %q", got)
+	}
+	if got := m.messages(1); !strings.Contains(got[0], `"parent_session_id": "`+m.me()+`"`) {
+		t.Errorf("the agent's session is another: %q", got)
+	}
+	// The proof names the tenant, but only a session that it proves.
+	other := startMember(tm, tm.env("ATTACHE_SESSION_ID=parent", "ATTACHE_SESSION_PROOF=guessed.YWNtZQ"), "teams", "--workspace", filepath.Join(tm.dir, "proj"))
+	other.refused("Session context not available", "list_workspace_sessions", object{})
+}
