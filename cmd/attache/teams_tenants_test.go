@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,4 +41,27 @@ func TestAgentOfATenant(t *testing.T) {
 	// The proof names the tenant, but only a session that it proves.
 	other := startMember(tm, tm.env("ATTACHE_SESSION_ID=parent", "ATTACHE_SESSION_PROOF=guessed.YWNtZQ"), "teams", "--workspace", filepath.Join(tm.dir, "proj"))
 	other.refused("Session context not available", "list_workspace_sessions", object{})
+}
+
+// Calls of one process with credentials of two tenants belong to two sessions.
+func TestTenantsOfOneProcess(t *testing.T) {
+	t.Parallel()
+	tm, ada, bob := newTenants(t)
+	m := tm.join("same", "proj", "direct")
+	list := func(key string) (you string, all string) {
+		t.Helper()
+		meta, _ := json.Marshal(map[string]any{"name": "list_workspace_sessions", "arguments": object{}, "_meta": object{"io.github.attache-mcp/apiKey": key}})
+		reply := m.request("tools/call", string(meta))
+		_, after, _ := strings.Cut(reply, `\"you\": \"`)
+		you, _, _ = strings.Cut(after, `\"`)
+		return you, reply
+	}
+	first, _ := list(ada)
+	second, seen := list(bob)
+	if first == "" || second == "" || first == second || strings.Contains(seen, first) {
+		t.Errorf("ada's session is %q, bob's %q: %s", first, second, seen)
+	}
+	if again, _ := list(ada); again != first {
+		t.Errorf("ada's session is %q, and then %q", first, again)
+	}
 }

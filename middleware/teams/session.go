@@ -13,6 +13,10 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
+// A sessionID identifies a session of a process. It includes the tenant because a client chooses the
+// keys, and its requests may have credentials of several tenants.
+type sessionID struct{ tenant, key string }
+
 // A session is the state that this process keeps for a session.
 type session struct {
 	key  string
@@ -90,8 +94,12 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 	if key == "" {
 		return nil
 	}
+	id := sessionID{key: key}
+	if p := view.Principal; p != nil {
+		id.tenant = p.Tenant
+	}
 	s.mu.Lock()
-	m := s.sessions[key]
+	m := s.sessions[id]
 	if m == nil {
 		if len(s.sessions) >= maxSessions || s.closed {
 			s.mu.Unlock()
@@ -99,7 +107,7 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 		}
 		m = &session{key: key}
 		m.last.Store(s.o.Now().UnixNano())
-		s.sessions[key] = m
+		s.sessions[id] = m
 		if !s.looking {
 			s.looking = true
 			s.work.Go(s.look)

@@ -111,8 +111,8 @@ type Shared struct {
 	disturbed time.Time // when leases could not be renewed for the last time
 
 	mu       sync.Mutex
-	sessions map[string]*session // by session key
-	looking  bool                // whether look is running
+	sessions map[sessionID]*session
+	looking  bool // whether look is running
 	closed   bool
 }
 
@@ -132,7 +132,7 @@ func Compile(o Options) *Shared {
 		o.Waker = func(Host) Wake { return nil }
 	}
 	return &Shared{
-		o: o, instance: rand.Text(), done: make(chan struct{}), sessions: map[string]*session{},
+		o: o, instance: rand.Text(), done: make(chan struct{}), sessions: map[sessionID]*session{},
 	}
 }
 
