@@ -52,8 +52,8 @@
 //
 // A rate has one token bucket for each session, user, tenant or tool. Only allowed
 // calls take a token. The client may choose
-// the session's key in _meta, so per session is for fairness only; per user and
-// per tenant cannot be evaded. Calls without a user or tenant share one bucket.
+// the session's key in _meta, so per session is for fairness only, within a tenant; per
+// user and per tenant cannot be evaded. Calls without a user or tenant share one bucket.
 //
 // The buckets are in the memory of this process, or several processes share them
 // through a [sessionstate.Lender]: each process borrows some tokens and spends them

@@ -212,7 +212,7 @@ func TestRatesPer(t *testing.T) {
 		PerUser:    {3, 3, 0},
 		PerTenant:  {0, 3, 0},
 		PerTool:    {0, 0, 3},
-		PerSession: {0, 0, 0},
+		PerSession: {0, 3, 0},
 	} {
 		r := newCounters(Rate{Tools: []string{"*"}, Per: per, Limit: 3, Window: time.Hour})
 		if n := makeCalls(r, 5, ada, "x", start); n != 3 {

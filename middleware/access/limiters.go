@@ -158,15 +158,15 @@ func seconds(d time.Duration) string {
 
 // key returns the key of the bucket that counts a call.
 func (b *buckets) key(view *sessionstate.Context, tool string) bucketKey {
-	switch b.Per {
-	case PerTool:
+	if b.Per == PerTool {
 		return bucketKey{name: tool}
-	case PerSession:
-		session, _ := view.Lookup("session.id")
-		return bucketKey{name: session.Value}
 	}
 	tenant, _ := view.Lookup("principal.tenant")
-	if b.Per == PerTenant {
+	switch b.Per {
+	case PerSession:
+		session, _ := view.Lookup("session.id")
+		return bucketKey{tenant.Value, session.Value}
+	case PerTenant:
 		return bucketKey{tenant: tenant.Value}
 	}
 	user, _ := view.Lookup("principal.user")
