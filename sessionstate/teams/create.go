@@ -66,6 +66,16 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 		child, err = t.session(ref)
 		return err
 	})
+	if r, refused := errors.AsType[Refusal](err); refused && r != ErrUnavailable && c.SpawnKey != "" {
+		// Another call with the key may have created the child while this one waited for the parent's row.
+		again := s.in(ctx, parent.Tenant, func(t *tx) (err error) {
+			child, err = t.spawned(parent, c.SpawnKey)
+			return err
+		})
+		if again == nil && child != nil {
+			return child, false, nil
+		}
+	}
 	return child, made && err == nil, err
 }
 

@@ -116,6 +116,27 @@ func sendKey(b *bench) {
 	b.same([]any{again.ID, b.session(to).Queued}, []any{first.ID, 1})
 }
 
+// The same calls at once, with a key, have one result.
+func keysAtOnce(b *bench) {
+	for range 5 {
+		from, to, c := b.person("w", "direct"), b.person("w", "direct"), b.newChild("direct")
+		c.SpawnKey = "k"
+		var wait sync.WaitGroup
+		for range 6 {
+			wait.Go(func() {
+				if _, err := b.Send(b.Context(), from, teams.Draft{To: to.ID, Body: "hello", SendKey: "k"}); err != nil {
+					b.Error(err)
+				}
+				if _, _, err := b.Create(b.Context(), from, c, teams.DefaultLimits()); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		b.same([]any{b.session(to).Queued, b.session(from).Children}, []any{1, 1})
+	}
+}
+
 // Ten senders to one target.
 func sendersAtOnce(b *bench) {
 	to := b.person("w", "direct")

@@ -32,6 +32,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"WhoMayWrite", whoMayWrite},
 		{"SendLimits", sendLimits},
 		{"SendKey", sendKey},
+		{"KeysAtOnce", keysAtOnce},
 		{"SendersAtOnce", sendersAtOnce},
 		{"TakeInOrder", takeInOrder},
 		{"TakeWhatFits", takeWhatFits},
