@@ -97,13 +97,13 @@ func (r Rules) read(path string, stat func(string) (fs.FileInfo, error), open fu
 	return data, info, nil
 }
 
-// maxPause bounds the pauses while another process replaces the file.
+// maxPause bounds the pauses while another process replaces the file or has a lease on it.
 const maxPause = 100 * time.Millisecond
 
-// busy reports whether err may mean that another process is replacing the file. On Unix this
-// does not happen.
+// busy reports whether err may mean that another process is replacing the file, which does not happen
+// on Unix, or has a lease on it, as file servers have, and is about to give that up.
 func busy(err error) bool {
-	return robustio.IsEphemeralError(err) && !errors.Is(err, fs.ErrNotExist)
+	return robustio.IsEphemeralError(err) && !errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EAGAIN)
 }
 
 // check returns an error unless the file is regular and as private as the rules require.
