@@ -64,4 +64,8 @@ func TestTenantsOfOneProcess(t *testing.T) {
 	if again, _ := list(ada); again != first {
 		t.Errorf("ada's session is %q, and then %q", first, again)
 	}
+	// The handshake, which has no credential, has left no session of nobody.
+	if all := tm.join("nobody", "proj", "direct").sessions(object{"active_only": false}); len(all) != 1 {
+		t.Errorf("without a credential there are %v", all)
+	}
 }

@@ -68,7 +68,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	}
 	switch m.Kind() {
 	case wire.Notification:
-		if c.o.ToolCalls != nil && m.MethodIs("notifications/initialized") {
+		if c.o.ToolCalls != nil && m.MethodIs("notifications/initialized") && (view.Principal != nil || !c.shared.o.LateCredentials) {
 			c.shared.session(view, c.o.Results) // so that others see the session before its first call
 		}
 		return

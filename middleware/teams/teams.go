@@ -64,6 +64,9 @@ type Options struct {
 	PID          int
 	// Token authenticates a session that attache started; "" for other sessions.
 	Token string
+	// LateCredentials means that credentials come with requests, so that the tenant may not be known
+	// before the first one.
+	LateCredentials bool
 	// Workspace returns the id of the workspace of a session, "" if it has none.
 	Workspace func(*sessionstate.Context) string
 	// ClientProcess returns a name of the process that started this one, "" if it is unknown.

@@ -53,6 +53,8 @@ func (s *Shared) compileTeams() error {
 			Waker:         o.Waker,
 			Resume:        o.Resume,
 			Log:           s.log,
+
+			LateCredentials: s.settings.Identity.MetaAPIKey || s.settings.Identity.MetaToken,
 		})
 	}
 	s.teams = p.teams
