@@ -284,3 +284,32 @@ func notStarted(b *bench) {
 	b.check(err)
 	b.same(len(open), 0)
 }
+
+// The token of a session names its tenant, for a process without a credential. It opens only that session.
+func proofInTenant(b *bench) {
+	parent := b.claim(teams.Claim{Tenant: "acme", Key: "parent", Workspace: "w", Trust: "direct"})
+	c := b.newChild("direct")
+	c.Token = teams.NewToken("acme")
+	child, _, err := b.Create(b.Context(), parent.Ref, c, teams.DefaultLimits())
+	b.check(err)
+	b.same(b.claim(teams.Claim{Key: c.Key, Token: c.Token, Workspace: "w", Trust: "direct"}).Ref, child.Ref)
+	b.check(b.MarkRunning(b.Context(), teams.RunRef{Ref: child.Ref, Run: 1}, "thread-1"))
+	b.same(b.claim(teams.Claim{Key: "thread-1", Conversation: true, Token: c.Token, Trust: "direct"}).Ref, child.Ref)
+	for name, claim := range map[string]teams.Claim{
+		"the session of a person": {Key: "parent", Token: c.Token},
+		"no session":              {Key: "unknown", Token: c.Token},
+		"another token":           {Key: c.Key, Token: teams.NewToken("acme")},
+		"another's conversation":  {Key: "thread-1", Conversation: true, Token: teams.NewToken("acme")},
+		"another tenant":          {Key: c.Key, Token: teams.NewToken("beta")},
+	} {
+		claim.Workspace, claim.Trust = "w", "direct"
+		if got, err := b.Attach(b.Context(), claim, attachment); !errors.Is(err, teams.ErrUnproved) {
+			b.Errorf("%s: claimed %+v, %v", name, got, err)
+		}
+	}
+	// A token without a tenant, as of an earlier version, names none. So does one of no tenant.
+	for _, token := range []string{"ABC", "ABC.", "ABC.%", teams.NewToken("")} {
+		got := b.claim(teams.Claim{Key: "key " + token, Token: token, Workspace: "w", Trust: "direct"})
+		b.same([]any{got.Tenant, got.CreatedBy}, []any{"", "user"})
+	}
+}

@@ -18,6 +18,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 	}{
 		{"Attach", attach},
 		{"Proof", proof},
+		{"ProofInTenant", proofInTenant},
 		{"States", states},
 		{"CreateInherits", createInherits},
 		{"CreateLimits", createLimits},
