@@ -193,7 +193,21 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 			s.note(r.Method, r.URL.Path, r.RemoteAddr, began, seen.status, seen.bytes)
 		}()
 		next.ServeHTTP(seen, r)
+		if r.Close && seen.hijacked == nil {
+			readRest(seen, r)
+		}
 	})
+}
+
+// restTime bounds how long readRest reads. net/http waits as long for other requests.
+const restTime = 500 * time.Millisecond
+
+// readRest reads the rest of the body of a refused request that has Connection: close, as from nginx.
+// net/http closes such a connection with the rest unread. A proxy that is still writing then gets a reset
+// before it reads the answer: it answers 502, and sends no requests to this front for a while.
+func readRest(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(restTime))
+	_, _ = io.Copy(io.Discard, r.Body)
 }
 
 // note counts and logs a request.

@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
@@ -89,4 +93,31 @@ func (r *runningService) request(t *testing.T, c *http.Client, method, session s
 		t.Fatal(err)
 	}
 	return resp
+}
+
+// A client that sends Connection: close and a large body gets the answer that refuses it, although
+// nothing of the body is needed for that.
+func TestRefusalOfLargeBody(t *testing.T) {
+	r := start(t, "{}")
+	at := strings.TrimPrefix(r.url, "http://")
+	host, path, _ := strings.Cut(at, "/")
+	for range 5 {
+		c, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		const size = 5 << 20
+		fmt.Fprintf(c, "POST /%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", path, host, size)
+		for range size / 4096 {
+			if _, err := c.Write(make([]byte, 4096)); err != nil {
+				t.Fatal("the connection was closed: ", err)
+			}
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusUnsupportedMediaType {
+			t.Fatal(resp, err)
+		}
+	}
 }
