@@ -199,8 +199,8 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 	})
 }
 
-// restTime bounds how long readRest reads. net/http waits as long for other requests.
-const restTime = 500 * time.Millisecond
+// restTime bounds how long readRest reads.
+const restTime = 5 * time.Second
 
 // readRest reads the rest of the body of a refused request that has Connection: close, as from nginx.
 // net/http closes such a connection with the rest unread. A proxy that is still writing then gets a reset
