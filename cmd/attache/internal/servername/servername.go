@@ -129,6 +129,7 @@ type runner struct {
 const (
 	npmForm   = `^((?:@[\w.~-]+/)?[A-Za-z0-9][\w.~-]*)(?:@[\w.^~*-]+)?$`
 	pypiForm  = `^([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?(?:(?:@|[=<>~!]=|[<>])[\w.*]+)?$`
+	denoForm  = `^(?:npm|jsr):/?((?:@[\w.~-]+/)?[A-Za-z0-9][\w.~-]*)(?:@[\w.^~*-]+)?(?:/[\w./-]*)?$`
 	imageForm = `^((?:[\w.-]+(?::\d+)?/)?[\w./-]+)(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?$`
 )
 
@@ -152,9 +153,15 @@ func runners() []runner {
 		others: true,
 		form:   imageForm,
 	}
+	deno := runner{
+		values: []string{"-c", "--config", "--import-map", "--cert"},
+		bare: []string{"-A", "--allow-all", "-N", "--allow-net", "-R", "--allow-read", "-W", "--allow-write", "-E", "--allow-env",
+			"-S", "--allow-sys", "--allow-run", "--allow-ffi", "-q", "--quiet", "-r", "--reload", "--no-prompt", "--no-lock", "--no-check", "--node-modules-dir"},
+		form: denoForm,
+	}
 	module := runner{from: []string{"-m"}, bare: []string{"-u", "-I", "-E", "-s", "-B", "-O"}, form: pypiForm, flagged: true}
 	return []runner{
-		node.as("npx bunx pnpx", ""), node.as("npm", "exec"), node.as("npm", "x"), node.as("pnpm yarn", "dlx"), node.as("bun", "x"),
+		node.as("npx bunx pnpx", ""), node.as("npm", "exec"), node.as("npm", "x"), node.as("pnpm yarn", "dlx"), node.as("bun", "x"), deno.as("deno", "run"),
 		python.as("uvx", ""), python.as("uv", "tool run"), python.as("pipx", "run"),
 		container.as("docker podman nerdctl", "run"), container.as("docker podman", "container run"),
 		module.as("python python3 py", ""),
