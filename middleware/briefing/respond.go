@@ -31,7 +31,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 		return nil
 	}
 	if why := r.Unfit(c.o.Catalog, reply); why != "" {
-		if why != toolresult.IsError {
+		if why != toolresult.IsError && !c.shared.sessions.isDone(s) {
 			c.miss(view.Session.Value, why, true)
 		}
 		skip(call, why)

@@ -203,6 +203,14 @@ func (t *sessions) finish(s *session) {
 	s.done = true
 }
 
+// isDone reports whether s has had its briefing, perhaps in the result of a call that was in flight
+// at the same time.
+func (t *sessions) isDone(s *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.done
+}
+
 // count records how many results carried the text of s in a place that the client may not show.
 func (t *sessions) count(s *session, unseen int) {
 	t.mu.Lock()
