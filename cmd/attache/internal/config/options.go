@@ -53,7 +53,7 @@ func sessionOptions(s *Settings) []setting.Option {
 	o := &s.Session
 	trust := setting.Choice(&o.Trust, TrustLevels()...)
 	return []setting.Option{
-		{Key: "server.name", Help: "what rules and audit call the server; default: the package or image that its command runs, else the command's base name; of a URL its host without the port", Value: setting.Text(&s.Server.Name)},
+		{Key: "server.name", Help: "what rules and audit call the server; default: the package or image that its command runs, else the command's base name; of a URL, also of mcp-remote's, the host without the port", Value: setting.Text(&s.Server.Name)},
 		{Key: "server.env", Help: "environment variables for the server; attache overwrites none of them", Value: variables(&s.Server.Env)},
 		{Key: "server.pass_messaging", Help: "pass CLAUDE_CODE_MESSAGING_SOCKET and _TOKEN to the server, which can then write to the model as the user", Value: setting.Bool(&s.Server.PassMessaging)},
 		{Key: "session.workspace", Flag: "workspace", Hint: "PATH", Injected: "WORKSPACE_PATH",

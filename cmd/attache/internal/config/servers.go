@@ -27,14 +27,14 @@ type Server struct {
 type Match struct {
 	Package []string // the npm or PyPI package, or the image, that the command runs
 	Command []string // the program: its name, or its path if the glob has a slash
-	URL     []string // the address of a remote server
+	URL     []string // the address of a remote server, also if mcp-remote connects to it
 }
 
 func matchOptions(m *Match) []setting.Option {
 	return []setting.Option{
 		{Key: "package", Help: "globs of the package or image that the command runs", Value: patterns(&m.Package)},
 		{Key: "command", Help: "globs of the program's name, or of its path if they have a slash", Value: patterns(&m.Command)},
-		{Key: "url", Help: "globs of the server's address", Value: patterns(&m.URL)},
+		{Key: "url", Help: "globs of the server's address, also if mcp-remote connects to it", Value: patterns(&m.URL)},
 	}
 }
 
@@ -112,7 +112,7 @@ func (e *Server) is(command []string, name string) bool {
 	}
 	program, bare := command[0], servername.Program(command[0])
 	return matches(m.Package, servername.Package(command)) ||
-		matches(m.URL, program) && strings.Contains(program, "://") ||
+		matches(m.URL, servername.Address(command)) ||
 		slices.ContainsFunc(m.Command, func(pattern string) bool {
 			return matches([]string{pattern}, bare) || strings.ContainsAny(pattern, `/\`) && matches([]string{pattern}, program)
 		})

@@ -52,6 +52,8 @@ func TestServers(t *testing.T) {
 		{"/opt/x/files --root /", "files", ""},
 		{"files", "files", ""},
 		{"https://files.example/mcp", "files", ""},
+		{"npx -y mcp-remote https://files.example/mcp", "files", ""},
+		{"npx -y mcp-remote https://other.example/mcp", "other.example", ""},
 		{"./plain", "plain", ""},
 	}
 	for _, test := range tests {

@@ -9,19 +9,43 @@ import (
 	"strings"
 )
 
-// Of returns the name of a server, for rules and the audit, if no name is configured. It is the base
-// name of the command or, if the command downloads and runs a package or image, the name of the
-// package without its version. It depends only on the command, so that a rule means the same at each
+// Of returns the name of a server, for rules and the audit, if no name is configured. It is the host of
+// a remote server or, if the command downloads and runs a package or image, the name of the
+// package without its version, else the base name of the command. It depends only on the command, so that a rule means the same at each
 // start. If it is not certain which argument is the package, the name is that of the command,
 // because the argument may be a secret.
 func Of(command []string) string {
 	if len(command) == 0 {
 		return ""
 	}
-	if strings.Contains(command[0], "://") {
-		return hostName(command[0])
+	if address := Address(command); address != "" {
+		return hostName(address)
 	}
 	return cmp.Or(Package(command), Program(underCmd(command)[0]))
+}
+
+// bridge is the npm package that connects most of the clients that start servers to remote ones.
+const bridge = "mcp-remote"
+
+// Address returns the address of the remote server that a command names, which is an address itself or
+// runs mcp-remote; "" if it names none.
+func Address(command []string) string {
+	if strings.Contains(command[0], "://") {
+		return command[0]
+	}
+	if command = underCmd(command); Package(command) != bridge && Program(command[0]) != bridge {
+		return ""
+	}
+	at := slices.IndexFunc(command, func(arg string) bool {
+		name, _, _ := strings.Cut(Program(arg), "@")
+		return name == bridge || installedPackage(arg) == bridge
+	})
+	for _, arg := range command[at+1:] {
+		if strings.HasPrefix(arg, "https://") || strings.HasPrefix(arg, "http://") {
+			return arg
+		}
+	}
+	return ""
 }
 
 // hostName returns the host of a remote server's address.

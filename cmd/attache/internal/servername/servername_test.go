@@ -13,6 +13,17 @@ func TestServerName(t *testing.T) {
 		"node build/index.js": "node",
 		"sh -c npx":           "sh",
 
+		"https://mcp.example.com/mcp":                                            "mcp.example.com",
+		"npx -y mcp-remote@latest https://mcp.example.com/mcp 3334":              "mcp.example.com",
+		"npx --registry https://r.example/ mcp-remote https://mcp.example.com:8": "mcp.example.com",
+		"cmd /c npx mcp-remote --debug http://127.0.0.1:8333/git":                "127.0.0.1",
+		"node /opt/node_modules/mcp-remote/dist/proxy.js https://a.example":      "a.example",
+		"mcp-remote https://a.example --header X:https://b.example":              "a.example",
+		"npx -p mcp-remote mcp-remote-client https://a.example/sse":              "a.example",
+		"npx -y mcp-remote":                           "mcp-remote",
+		"npx -y @scope/mcp-remote https://a.example":  "@scope/mcp-remote",
+		"npx -y server-x --url https://a.example/mcp": "server-x",
+
 		"npx -y @cyanheads/git-mcp-server":                         "@cyanheads/git-mcp-server",
 		"/opt/node/bin/npx @scope/server-x@1.2.3 --root /src":      "@scope/server-x",
 		"npx.cmd --yes server-x@latest":                            "server-x",
