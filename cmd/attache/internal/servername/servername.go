@@ -10,10 +10,10 @@ import (
 )
 
 // Of returns the name of a server, for rules and the audit, if no name is configured. It is the host of
-// a remote server or, if the command downloads and runs a package or image, the name of the
-// package without its version, else the base name of the command. It depends only on the command, so that a rule means the same at each
-// start. If it is not certain which argument is the package, the name is that of the command,
-// because the argument may be a secret.
+// a remote server, or else the name, without the version, of the package or image that the command
+// downloads and runs, or else the base name of the command. It depends only on the command, so that a
+// rule means the same at each start. If it is not certain which argument is the package, the name is
+// that of the command, because the argument may be a secret.
 func Of(command []string) string {
 	if len(command) == 0 {
 		return ""
@@ -24,7 +24,7 @@ func Of(command []string) string {
 	return cmp.Or(Package(command), Program(underCmd(command)[0]))
 }
 
-// bridge is the npm package that connects most of the clients that start servers to remote ones.
+// bridge is the npm package by which clients that only start servers use remote ones.
 const bridge = "mcp-remote"
 
 // Address returns the address of the remote server that a command names, which is an address itself or
