@@ -19,9 +19,9 @@ import (
 // metadataPath begins the paths of protected resource metadata (RFC 9728).
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// disguise matches an escaped letter, digit or other character that clients never escape (RFC 3986,
+// needlessEscape matches an escaped letter, digit or other character that clients never escape (RFC 3986,
 // section 2.3). A gateway that compares paths without decoding them would not recognise the server.
-var disguise = regexp.MustCompile(`%(?i:[46][1-9a-f]|[57][0-9a]|2[de]|3\d|5f|7e)`)
+var needlessEscape = regexp.MustCompile(`%(?i:[46][1-9a-f]|[57][0-9a]|2[de]|3\d|5f|7e)`)
 
 // handler returns the handler of client requests.
 func (s *service) handler() http.Handler {
@@ -38,7 +38,7 @@ func (s *service) handler() http.Handler {
 	}
 	missing := limitTime(noServer)
 	return s.logRequests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if handler := paths[r.URL.Path]; handler != nil && !disguise.MatchString(r.URL.RawPath) {
+		if handler := paths[r.URL.Path]; handler != nil && !needlessEscape.MatchString(r.URL.RawPath) {
 			handler.ServeHTTP(w, r)
 			return
 		}
