@@ -40,12 +40,15 @@ func TestMismatchOfTwins(t *testing.T) {
 	for method, params := range map[string]string{
 		"resources/read": `"URI":"drop","uri":"safe"`,
 		"tasks/get":      `"taskId":"safe","taskid":"drop"`,
+		"prompts/get":    `"name":"safe","Name":"drop"`,
 	} {
 		var m wire.Message
 		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+"}}\n"))
+		new(wire.Scanner).Look(&m)
+		doubt := m.Ambiguity()
 		m.LookEnvelope()
 		h := http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {method}, "Mcp-Name": {"safe"}}
-		if got := Mismatch(h, &m, "2026-07-28", 0); !strings.Contains(got, "letter case") {
+		if got := Mismatch(h, &m, "2026-07-28", doubt); !strings.Contains(got, "letter case") {
 			t.Errorf("%s: got %q", params, got)
 		}
 	}
