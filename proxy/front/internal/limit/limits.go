@@ -75,8 +75,9 @@ func (l *Limits) Close(principal string) {
 	}
 }
 
-// Begin counts a request of a principal, unless that exceeds a limit. One known principal may have
-// half of the requests, so that others are served too, but at least those of one session.
+// Begin counts a request of a principal. It returns an error, and counts nothing, if that would exceed a
+// limit. One known principal may have half of the requests, so that others are served too, but at least
+// those of one session.
 func (l *Limits) Begin(principal string) error {
 	if l.inFlight.Add(1) > int64(l.InFlight) {
 		l.inFlight.Add(-1)
@@ -86,16 +87,15 @@ func (l *Limits) Begin(principal string) error {
 		return nil
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requestsOf[principal] >= max(l.InFlight/2, l.PerSession()) {
+		l.inFlight.Add(-1)
+		return fmt.Errorf("%w: %s", errHalf, principal)
+	}
 	if l.requestsOf == nil {
 		l.requestsOf = map[string]int{}
 	}
 	l.requestsOf[principal]++
-	full := l.requestsOf[principal] > max(l.InFlight/2, l.PerSession())
-	l.mu.Unlock()
-	if full {
-		l.Finish(principal)
-		return fmt.Errorf("%w: %s", errHalf, principal)
-	}
 	return nil
 }
 
@@ -112,8 +112,8 @@ func (l *Limits) Finish(principal string) {
 	}
 }
 
-// TakeBytes counts n bytes of a large body of a principal and returns true, unless that exceeds the limit. One
-// known principal may have half of the bytes, but at least one body.
+// TakeBytes counts n bytes of a large body of a principal. It returns false, and counts nothing, if that
+// would exceed the limit. One known principal may have half of the bytes, but at least one body.
 func (l *Limits) TakeBytes(principal string, n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
