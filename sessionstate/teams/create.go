@@ -66,17 +66,28 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 		child, err = t.session(ref)
 		return err
 	})
-	if r, refused := errors.AsType[Refusal](err); refused && r != ErrUnavailable && c.SpawnKey != "" {
-		// Another call with the key may have created the child while this one waited for the parent's row.
-		again := s.in(ctx, parent.Tenant, func(t *tx) (err error) {
-			child, err = t.spawned(parent, c.SpawnKey)
-			return err
-		})
-		if again == nil && child != nil {
-			return child, false, nil
-		}
+	first := firstResult(ctx, s, parent.Tenant, c.SpawnKey, err, func(t *tx) (*Session, error) { return t.spawned(parent, c.SpawnKey) })
+	if first != nil {
+		return first, false, nil
 	}
 	return child, made && err == nil, err
+}
+
+// firstResult returns the result of the first of two calls that were made with the same key at the same
+// time, nil if there is none. The second one waited for a row that the first had locked, and err is its
+// refusal; look finds the result by the key.
+func firstResult[T any](ctx context.Context, s *Store, tenant, key string, err error, look func(*tx) (*T, error)) (result *T) {
+	if r, refused := errors.AsType[Refusal](err); key == "" || !refused || r == ErrUnavailable {
+		return nil
+	}
+	err = s.in(ctx, tenant, func(t *tx) (err error) {
+		result, err = look(t)
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return result
 }
 
 // spawned returns the child that parent has created with key, nil if there is none.

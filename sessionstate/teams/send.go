@@ -72,15 +72,8 @@ func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *SentMessage,
 		}
 		return err
 	})
-	if r, refused := errors.AsType[Refusal](err); refused && r != ErrUnavailable && d.SendKey != "" {
-		// Another call with the key may have sent the message while this one waited for the mailbox.
-		again := s.in(ctx, from.Tenant, func(t *tx) (err error) {
-			sent, err = t.sentBefore(from, d)
-			return err
-		})
-		if again == nil && sent != nil {
-			return sent, nil
-		}
+	if first := firstResult(ctx, s, from.Tenant, d.SendKey, err, func(t *tx) (*SentMessage, error) { return t.sentBefore(from, d) }); first != nil {
+		return first, nil
 	}
 	return sent, err
 }
