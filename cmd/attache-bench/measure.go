@@ -138,8 +138,9 @@ func memory(ctx context.Context, _ plan, s subject, rows []row) (sample, error) 
 }
 
 // onOneCPU measures small calls with the subject, its server and the client on one CPU.
-func onOneCPU(ctx context.Context, p plan, s subject, rows []row) (v sample, err error) {
-	err = machine.OnOneCPU(func() (err error) {
+func onOneCPU(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
+	var v sample
+	err := machine.OnOneCPU(func() (err error) {
 		v, err = sequential(ctx, p, s, rows)
 		return err
 	})

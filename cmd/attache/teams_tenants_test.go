@@ -43,7 +43,7 @@ func TestAgentOfATenant(t *testing.T) {
 	other.refused("Session context not available", "list_workspace_sessions", object{})
 }
 
-// Calls of one process with credentials of two tenants belong to two sessions.
+// Calls that pass through one process with the credentials of two tenants belong to two sessions.
 func TestTenantsOfOneProcess(t *testing.T) {
 	t.Parallel()
 	tm, ada, bob := newTenants(t)

@@ -15,8 +15,8 @@ const (
 	CodeHeaderMismatch = -32020
 )
 
-// ErrorReply returns an error that attache makes for the request with that raw id; a nil id
-// becomes null, as JSON-RPC demands of an unreadable one. Its data.source is "attache".
+// ErrorReply returns an error reply of attache's own. id is the raw id of the request; nil becomes null, as
+// JSON-RPC requires if the id cannot be read. The reply's data.source is "attache".
 func ErrorReply(id []byte, code int, text string) *Message {
 	return ErrorReplyWith(id, code, text, []byte(`{"source":"attache"}`))
 }

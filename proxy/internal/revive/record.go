@@ -30,7 +30,7 @@ type Record struct {
 
 type subscription struct{ uri, params []byte }
 
-// A State is a Record in a form that can be stored. Its texts are JSON.
+// A State is a Record in a form that can be stored. Each field is JSON text.
 type State struct {
 	Initialize    string   // the params of initialize
 	Version       string   // the protocol version of the server

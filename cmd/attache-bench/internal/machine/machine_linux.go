@@ -73,9 +73,9 @@ func OnOneCPU(f func() error) error {
 	return errors.Join(err, restrict(&ours))
 }
 
-// restrict makes all threads of this process run on some CPUs. A new thread and a new process inherit
-// that from the thread that starts them. So the second pass finds what one of the others has started
-// during the first.
+// restrict makes all threads of this process run only on the given CPUs. New threads and processes inherit
+// this from the thread that starts them. During the first pass, a thread that is not restricted yet may
+// start another one, which the second pass restricts.
 func restrict(to *unix.CPUSet) error {
 	for range 2 {
 		threads, err := os.ReadDir("/proc/self/task")

@@ -93,8 +93,8 @@ func hasResume(agent config.Agent, s *teams.Session) bool {
 // Secrets identify a run of a session: Key is its session key, and Token proves that the run owns it.
 type Secrets struct{ Key, Token string }
 
-// NewSecrets returns random secrets for a session of a tenant. The key is a UUID, because programs require
-// that for the id of a session.
+// NewSecrets returns random secrets for a session of a tenant. The key is a UUID, because agents' programs
+// accept only a UUID as the id of a session.
 func NewSecrets(tenant string) Secrets {
 	return Secrets{Key: uuid.NewString(), Token: teams.NewToken(tenant)}
 }

@@ -24,7 +24,7 @@ func Of(command []string) string {
 	return cmp.Or(Package(command), Program(underCmd(command)[0]))
 }
 
-// bridge is the npm package by which clients that only start servers use remote ones.
+// bridge is the npm package through which clients that can only start servers use remote servers.
 const bridge = "mcp-remote"
 
 // Address returns the address of the remote server that a command names, which is an address itself or
