@@ -92,6 +92,16 @@ func (c *Conn) handle(ctx context.Context, m *wire.Message, next middleware.Hand
 	return err
 }
 
+// Identified notes who made a call, for a record without a reply. Layer does so for each call, but
+// too early for one that waits before its context is attached.
+func (c *Conn) Identified(call *middleware.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.inFlight {
+		e.setView(call, sessionstate.ContextOf(call))
+	}
+}
+
 // recordReply is the hook that records a call with its reply.
 func (e *entry) recordReply(ctx context.Context, reply *wire.Message) error {
 	call := middleware.CallFrom(ctx)

@@ -169,6 +169,10 @@ type ConnOptions struct {
 	// of several messages it is for.
 	Known func(m *wire.Message) (p *sessionstate.Principal, err error, ok bool)
 
+	// Waited, if not nil, is called after the context was attached to a call that has waited for its
+	// look-up. The handlers of the layers outside have returned before.
+	Waited func(call *middleware.Call)
+
 	// Changed, if not nil, is called when the principal of a session or its permissions have
 	// changed, because the lists that the client sees may have changed too. It runs in a
 	// goroutine of its own.
@@ -189,6 +193,7 @@ type Conn struct {
 	resolve   func(context.Context, Credential) (*sessionstate.Principal, error) // nil if sessions are not identified
 	owner     func(*wire.Message) (*sessionstate.Principal, error, bool)         // see ConnOptions.Known; may be nil
 	sessions  *sessionstate.Sessions
+	waited    func(*middleware.Call)
 	changed   func()
 	log       *slog.Logger
 
@@ -208,12 +213,15 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	c := &Conn{
 		Shared: s, base: cmp.Or(o.Base, &sessionstate.Context{}), name: o.connection(), host: o.HostSession, namespace: o.Namespace,
 		who:     identities{fallback: &identity{}, bySession: map[string]digest{}},
-		resolve: o.Identify, owner: o.Known, sessions: o.Sessions, changed: o.Changed,
+		resolve: o.Identify, owner: o.Known, sessions: o.Sessions, waited: o.Waited, changed: o.Changed,
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 	}
 	c.initial, c.named, c.key = c.base, c.base.Session, connectionKey(c.name, 0)
 	if c.resolve == nil {
 		c.resolve = s.o.Identify
+	}
+	if c.waited == nil {
+		c.waited = func(*middleware.Call) {}
 	}
 	if c.sessions == nil {
 		c.sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{})
@@ -248,6 +256,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 		copied := f.clone()
 		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
 			c.attach(ctx, s, id, c.await(id, pending), &copied)
+			c.waited(middleware.CallFrom(ctx))
 			return next(ctx, m)
 		})
 		return nil

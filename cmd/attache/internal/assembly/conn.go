@@ -68,7 +68,12 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		Base:     s.baseContext(o.Client),
 		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.settings.Session.TTL}),
 		Changed:  func() { c.notify(c.shared.Load().lists) },
-		Log:      c.Log,
+		Waited: func(call *middleware.Call) {
+			if c.audit != nil {
+				c.audit.Identified(call)
+			}
+		},
+		Log: c.Log,
 	}
 	if o.Client != nil {
 		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
