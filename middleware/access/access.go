@@ -118,7 +118,11 @@ func Compile(o Options) (*Shared, error) {
 		conditions = append(conditions, middleware.Layer{ArgumentNames: r.When.ArgumentNames()})
 		s.all.rules = append(s.all.rules, i)
 		s.readsAnnotations = s.readsAnnotations || r.When.UsesAnnotations()
-		if o.Hide && !r.When.UsesArguments() {
+		switch {
+		case !o.Hide:
+		case r.When.UsesArguments(): // hides nothing, but may show a tool that the next rules hide
+			s.private = s.private || r.usesPrincipal()
+		default:
 			s.filters = s.filters || r.mayRefuse()
 			s.private = s.private || r.usesSession()
 		}

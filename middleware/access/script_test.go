@@ -132,10 +132,13 @@ func options(t testing.TB) map[string]access.Options {
 	}
 	destructive := []access.Rule{{Tools: []string{"*"}, Deny: true, When: when(t, `tool.annotations.destructiveHint && !("admin" in principal.roles)`)}}
 	return map[string]access.Options{
-		"records":     {Rules: records},
-		"hidden":      {Rules: records, Hide: true},
-		"allowlist":   {Rules: paths, Default: access.Deny},
-		"hidepaths":   {Rules: paths, Default: access.Deny, Hide: true},
+		"records":   {Rules: records},
+		"hidden":    {Rules: records, Hide: true},
+		"allowlist": {Rules: paths, Default: access.Deny},
+		"hidepaths": {Rules: paths, Default: access.Deny, Hide: true},
+		"needspath": {Rules: []access.Rule{
+			{Tools: []string{"write_*"}, Require: []string{"records:write"}, When: when(t, "has(arguments.path)")},
+		}, Default: access.Deny, Hide: true},
 		"destructive": {Rules: destructive, Hide: true},
 		"lookup":      {Rules: records, Hide: true},
 		"rates": {Rates: []access.Rate{
