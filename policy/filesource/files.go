@@ -2,12 +2,12 @@ package filesource
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,10 +48,15 @@ func readFiles(ctx context.Context, dir string, paths []string) (files []file, p
 	return files, problems, nil
 }
 
-// A state is a summary of a directory's policy files, to detect changes.
+// A state describes a directory's policy files, to detect changes.
 type state struct {
-	digest  [sha256.Size]byte // of the names, sizes and times
-	settled bool              // all files are older than settleTime
+	files   []fileState
+	settled bool // all files are older than settleTime
+}
+
+type fileState struct {
+	path string
+	info fs.FileInfo
 }
 
 // settleTime is the age of a file after which a later edit changes its modification time on
@@ -61,21 +66,24 @@ const settleTime = 2 * time.Second
 // stateOf returns the state of the files at paths.
 func stateOf(paths []string) state {
 	now := time.Now()
-	s, digest := state{settled: true}, sha256.New()
+	s := state{settled: true}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
 			return state{}
 		}
-		fmt.Fprintf(digest, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		s.files = append(s.files, fileState{path, info})
 		s.settled = s.settled && info.ModTime().Add(settleTime).Before(now)
 	}
-	digest.Sum(s.digest[:0])
 	return s
 }
 
 // same reports whether the files are unchanged since before.
-func (s state) same(before state) bool { return before.settled && s.digest == before.digest }
+func (s state) same(before state) bool {
+	return before.settled && slices.EqualFunc(s.files, before.files, func(a, b fileState) bool {
+		return a.path == b.path && os.SameFile(a.info, b.info) && a.info.Size() == b.info.Size() && a.info.ModTime().Equal(b.info.ModTime())
+	})
+}
 
 // findFiles returns the paths of the policy files below dir, in lexical order.
 func findFiles(ctx context.Context, dir string) (paths []string, problems []Problem, err error) {

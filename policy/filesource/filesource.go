@@ -55,7 +55,7 @@ func New(dir string) *Source { return &Source{dir: dir} }
 // Keeping is like New, for programs that run while people edit the files. If the directory was valid
 // and now has problems or cannot be read, the source returns the last valid policies. It calls report
 // once for each set of problems, and with nil when the directory is valid again. It reads files again
-// only if a size or a time has changed.
+// only if one was replaced, or its size or time has changed.
 func Keeping(dir string, report func(error)) *Source { return &Source{dir: dir, report: report} }
 
 // Effective implements [policy.Source]. A directory that cannot be read is

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -258,7 +259,7 @@ func TestKeepingReadsWhatChanged(t *testing.T) {
 		want      string
 	}{
 		{"one", past, "one"},
-		{"two", past, "one"}, // not detected: no accidental edit keeps the time
+		{"two", past, "one"}, // not detected: no accidental edit of a file keeps its time
 		{"two", past.Add(time.Second), "two"},
 		{"three", past.Add(time.Second), "three"},
 		{"four4", now, "four4"},
@@ -272,6 +273,28 @@ func TestKeepingReadsWhatChanged(t *testing.T) {
 		got, err := s.Effective(t.Context(), policy.Query{Scope: "acme"})
 		if err != nil || len(got.Objectives) != 1 || got.Objectives[0] != step.want {
 			t.Errorf("%s, changed at %v: got %v, %v; want %s", step.objective, step.at, got.Objectives, err, step.want)
+		}
+	}
+}
+
+// All files of some stores, such as that of Nix, have the same time. An edit there is another file,
+// often of the same size.
+func TestKeepingReadsAnotherFile(t *testing.T) {
+	store, dir := t.TempDir(), t.TempDir()
+	link := filepath.Join(dir, "a.yaml")
+	s := filesource.Keeping(dir, func(err error) { t.Error(err) })
+	for _, objective := range []string{"old", "new"} {
+		file := filepath.Join(store, objective)
+		write(t, file, "scope: a\nobjectives: ["+objective+"]\n")
+		if err := os.Chtimes(file, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(link)
+		if err := os.Symlink(file, link); err != nil {
+			t.Skip(err)
+		}
+		if got, err := s.Effective(t.Context(), policy.Query{Scope: "a"}); err != nil || !slices.Equal(got.Objectives, []string{objective}) {
+			t.Errorf("got %v, %v, want %s", got.Objectives, err, objective)
 		}
 	}
 }
