@@ -45,6 +45,9 @@ type UpdateResult struct {
 // errChanged is returned by replace if the file is no longer the one that was read.
 var errChanged = errors.New("it changed while it was being edited: try again, with the client closed")
 
+// errOwner is returned for a file of another user, to whom only root can give a new file.
+var errOwner = errors.New("it belongs to another user, which its replacement would not: edit it as its owner")
+
 // Load reads a client's file and resolves links. It returns the content and the path of the file
 // itself. The error is [fs.ErrNotExist] if there is no such file.
 func Load(path string) (content []byte, target string, err error) {
@@ -158,7 +161,10 @@ func writeBackup(dir, target string, old []byte, info fs.FileInfo, now time.Time
 		if err != nil {
 			return "", fmt.Errorf("no backup can be written to %s: %w: let this user write there", dir, cli.Reason(err))
 		}
-		if err := fill(f, old, info); err != nil {
+		switch err := fill(f, old, info); {
+		case errors.Is(err, errOwner):
+			return "", errors.Join(err, remove(path))
+		case err != nil:
 			return "", errors.Join(fmt.Errorf("no backup can be written: %w: make room for one", cli.Reason(err)), remove(path))
 		}
 		return path, nil
@@ -252,7 +258,8 @@ func exchangeFor(temporary, target string, old, content []byte, swap func(a, b s
 // fill writes content to f, gives f the mode and owner in info, and syncs and closes it.
 func fill(f *os.File, content []byte, info fs.FileInfo) error {
 	_, err := f.Write(content)
-	return errors.Join(err, keepOwner(f, info), f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
+	mode, owned := keepOwner(f, info)
+	return errors.Join(err, owned, f.Chmod(mode), f.Sync(), f.Close())
 }
 
 // remove deletes a file that this package created.

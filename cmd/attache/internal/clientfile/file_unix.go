@@ -3,26 +3,36 @@
 package clientfile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
 )
 
 // keepOwner gives f the owner and group in info if they differ from those of this process, as they
-// do with sudo.
-func keepOwner(f *os.File, info fs.FileInfo) error {
+// do with sudo. It returns the permissions for f. Only root may give f a group that this user is not in,
+// such as the one that "sudo chown" leaves: f then keeps its own group, which gets no more rights than others.
+func keepOwner(f *os.File, info fs.FileInfo) (fs.FileMode, error) {
+	mode := info.Mode().Perm()
 	want, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return nil
+		return mode, nil
 	}
 	created, err := f.Stat()
 	if err != nil {
-		return err
+		return mode, err
 	}
-	if got, ok := created.Sys().(*syscall.Stat_t); ok && got.Uid == want.Uid && got.Gid == want.Gid {
-		return nil
+	got, ok := created.Sys().(*syscall.Stat_t)
+	if ok && got.Uid == want.Uid && got.Gid == want.Gid {
+		return mode, nil
 	}
-	return f.Chown(int(want.Uid), int(want.Gid))
+	switch err := f.Chown(int(want.Uid), int(want.Gid)); {
+	case !errors.Is(err, fs.ErrPermission) || !ok:
+		return mode, err
+	case got.Uid != want.Uid:
+		return mode, errOwner
+	}
+	return mode & (0o707 | mode<<3), nil
 }
 
 // links returns the number of hard links to the file.
