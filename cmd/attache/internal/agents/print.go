@@ -84,8 +84,7 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 		if err != nil {
 			return err
 		}
-		screen, ok := to.out.(*os.File)
-		err = printOutput(to.out, f, ok && term.IsTerminal(screen))
+		err = printOutput(to.out, f, term.IsTerminal(to.out))
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}

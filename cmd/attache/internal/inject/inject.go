@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"unicode"
@@ -131,7 +130,7 @@ func Log(log *slog.Logger, done clientconfig.InjectResult, session *sessionstate
 func Read(p cli.Process, args []string) (data []byte, name string, err error) {
 	if len(args) == 0 || args[0] == "-" {
 		name = "stdin"
-		if f, ok := p.Stdin.(*os.File); ok && term.IsTerminal(f) {
+		if term.IsTerminal(p.Stdin) {
 			fmt.Fprintln(p.Stderr, "attache: reading the configuration from the terminal: give a FILE instead, or end it with an end of file")
 		}
 		data, err = io.ReadAll(io.LimitReader(p.Stdin, clientfile.MaxFile+1))

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
@@ -14,8 +13,8 @@ import (
 func TerminalUI(p cli.Process) UI {
 	ui := UI{Say: func(text string) { fmt.Fprintln(p.Stderr, "attache:", text) }}
 	hint := ""
-	if f, ok := p.Stdin.(*os.File); ok && term.IsTerminal(f) {
-		ui.Lines = lines(f)
+	if term.IsTerminal(p.Stdin) {
+		ui.Lines = lines(p.Stdin)
 		hint = "; if the browser is on another machine, paste the address that it ends at"
 	}
 	ui.Show = func(address string) {
