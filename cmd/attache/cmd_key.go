@@ -90,17 +90,7 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 	if a.User == "" && a.Tenant == "" && a.Email == "" && a.Scope == "" && len(a.Roles)+len(a.Permissions) == 0 {
 		return cli.Usagef("a key that says nothing of its owner is of no use, since no rule or policy can go by it: give --user, --tenant, --scope, --role or --permission")
 	}
-	key, e, err := place.Create(ctx, a, s.Identity.KeyPrefix, expiry, now)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(c.Stdout, key); err != nil {
-		_ = place.Revoke(ctx, e.ID, now)
-		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
-	}
-	fmt.Fprintf(c.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file, and to a client of attache serve as its bearer token\n",
-		e.ID, keys.Validity(e), place, config.APIKeyVariable)
-	return nil
+	return keys.Create(ctx, c.Process, place, a, s.Identity.KeyPrefix, expiry, now)
 }
 
 // keyPlace returns the settings and the place of their keys.

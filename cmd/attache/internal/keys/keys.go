@@ -3,18 +3,39 @@
 package keys
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// Validity describes until when a key is valid.
-func Validity(e identity.Entry) string {
+// Create creates a key in a place and prints it to stdout. A key that cannot be printed is revoked.
+func Create(ctx context.Context, p cli.Process, place Place, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) error {
+	signal.Ignore(syscall.SIGPIPE) // if nobody reads stdout, this process must still revoke the key
+	key, e, err := place.Create(ctx, a, prefix, expiry, now)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(p.Stdout, key); err != nil {
+		_ = place.Revoke(ctx, e.ID, now)
+		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
+	}
+	fmt.Fprintf(p.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file, and to a client of attache serve as its bearer token\n",
+		e.ID, validity(e), place, config.APIKeyVariable)
+	return nil
+}
+
+// validity describes until when a key is valid.
+func validity(e identity.Entry) string {
 	if e.Expires.IsZero() {
 		return "valid until it is revoked"
 	}
