@@ -184,3 +184,14 @@ func TestNames(t *testing.T) {
 		t.Error("a report is about other servers than those it names")
 	}
 }
+
+// A relative path in XDG_RUNTIME_DIR is ignored, as its specification demands: the directory would be in
+// the workspace.
+func TestDir(t *testing.T) {
+	state := t.TempDir()
+	for dir, want := range map[string]string{"": filepath.Join(state, "attache", "run"), "run": filepath.Join(state, "attache", "run"), state: filepath.Join(state, "attache")} {
+		if got := Dir(cli.Process{Env: []string{"XDG_RUNTIME_DIR=" + dir}, StateDir: state}); got != want {
+			t.Errorf("XDG_RUNTIME_DIR=%s: got %s, want %s", dir, got, want)
+		}
+	}
+}
