@@ -291,10 +291,30 @@ func TestFilesAreDistinguished(t *testing.T) {
 	}
 }
 
+// A record that a process writes and whose end it stores while the file is verified is not missing.
+func TestVerifyBesideAWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "heads.db")
+	s := &scene{t: t, store: open(t, path, nil), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
+	s.write(3, 0)
+	var once sync.Once
+	beside := open(t, path, func(string) { once.Do(func() { s.write(2, 0) }) })
+	var out strings.Builder
+	err := auditlog.Verify(t.Context(), &out, &chain.Verifier{}, beside, s.path)
+	if want := "all are there, the last is record 6"; err != nil || !strings.Contains(out.String(), want) {
+		t.Errorf("%v\n%s\nwant %s", err, &out, want)
+	}
+}
+
 // empty returns an empty store.
 func empty(t *testing.T) *auditheads.Store {
 	t.Helper()
-	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: filepath.Join(t.TempDir(), "heads.db"), Wait: time.Minute, Schema: auditheads.Schema()})
+	return open(t, filepath.Join(t.TempDir(), "heads.db"), nil)
+}
+
+// open returns the store in a file. trace is called before each of its statements.
+func open(t *testing.T, path string, trace func(string)) *auditheads.Store {
+	t.Helper()
+	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: time.Minute, Schema: auditheads.Schema(), Trace: trace})
 	if err != nil {
 		t.Fatal(err)
 	}

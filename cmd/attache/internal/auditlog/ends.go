@@ -17,20 +17,24 @@ import (
 type ends struct {
 	all   []auditheads.Entry
 	known map[auditheads.Entry]bool
-	files map[chain.Digest]string // the verified files, by their first lines
 	lines map[uint64]chain.Digest // the digests of their lines with the numbers in all
 }
 
 // readEnds reads the ends of the files. If one file is given, which stands for itself and its older
-// files, it also reads those of every file that was written at the same place.
-func readEnds(ctx context.Context, store *auditheads.Store, s *chain.Snapshot, files []string) (*ends, error) {
-	e := &ends{known: map[auditheads.Entry]bool{}, files: map[chain.Digest]string{}, lines: map[uint64]chain.Digest{}}
+// files, it also reads those of every file that was written at the same place. The files to compare must
+// be opened after it returns, or they could lack a record whose end was stored in the meantime.
+func readEnds(ctx context.Context, store *auditheads.Store, files []string) (*ends, error) {
+	e := &ends{known: map[auditheads.Entry]bool{}, lines: map[uint64]chain.Digest{}}
+	s, err := open(io.Discard, files...)
+	if err != nil {
+		s = &chain.Snapshot{} // the caller reports the error
+	}
+	defer s.Close()
 	places := map[auditheads.Place]bool{}
 	if len(files) == 1 {
 		places[auditheads.PlaceOf(files[0])] = true
 	}
 	for _, f := range s.Files {
-		e.files[f.Beginning()] = f.Name
 		entries, err := store.OfFile(ctx, f.Beginning())
 		if err != nil {
 			return e, err
@@ -71,12 +75,16 @@ func (e *ends) line(seq uint64, digest chain.Digest) {
 }
 
 // check prints which ends are missing, one for each file, and returns an error if any is. v has read
-// the files and found no fault.
-func (e *ends) check(out io.Writer, v *chain.Verifier) error {
+// the files of s and found no fault.
+func (e *ends) check(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
+	files := map[chain.Digest]string{} // by their first lines
+	for _, f := range s.Files {
+		files[f.Beginning()] = f.Name
+	}
 	var last auditheads.Entry
 	found, missing := 0, map[chain.Digest]string{}
 	for _, n := range e.all {
-		name, present := e.files[n.File]
+		name, present := files[n.File]
 		when := n.At.Format(time.RFC3339)
 		switch {
 		case e.lines[n.Seq] == n.Digest:

@@ -18,6 +18,11 @@ import (
 // a fault in the chain, and if an end of a file that is in the database is missing. A single file
 // stands for itself and its older files. heads is nil without a database.
 func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *auditheads.Store, files ...string) error {
+	var known *ends
+	var readErr error
+	if heads != nil {
+		known, readErr = readEnds(ctx, heads, files)
+	}
 	s, missing := open(out, files...)
 	if missing != nil && (heads == nil || !errors.Is(missing, fs.ErrNotExist)) {
 		return missing
@@ -29,7 +34,6 @@ func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *audith
 	if heads == nil {
 		return verify(out, v, s)
 	}
-	known, readErr := readEnds(ctx, heads, s, files)
 	switch {
 	case missing != nil && len(known.all) == 0:
 		return errors.Join(missing, readErr)
@@ -42,7 +46,7 @@ func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *audith
 	if readErr != nil {
 		return NotCompared(readErr)
 	}
-	return known.check(out, v)
+	return known.check(out, v, s)
 }
 
 // NotCompared returns the error for files whose chain is intact but whose ends could not be read.
