@@ -121,6 +121,7 @@ func Connect(o ServerOptions) (*Server, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnectTimeout = o.Timeouts.Connect
 	config.RuntimeParams["application_name"] = "attache"
+	config.RuntimeParams["datestyle"] = "ISO" // pgx reads no other, and the database may have another
 	if o.BreakerNow == nil {
 		o.BreakerNow = time.Now
 	}

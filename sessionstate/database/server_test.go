@@ -137,6 +137,10 @@ func testVersions(t *testing.T, cluster *pgtest.Cluster) {
 	if problems, err := readOnly.Problems(t.Context(), []Schema{notes(3)}); err != nil || !strings.Contains(strings.Join(problems, "\n"), "default_transaction_read_only is on") {
 		t.Errorf("problems of a read-only role: %q, %v", problems, err)
 	}
+	german := connect(t, ServerOptions{URL: url + "&options=-c%20datestyle%3DGerman"})
+	if n := count(t, german.Open(notes(3)), Scope{Tenant: "a"}); n != 1 {
+		t.Errorf("with another DateStyle there are %d rows, want 1", n)
+	}
 	if _, err := s.Open(notes(3)).Exec(t.Context(), Scope{}, `REVOKE ALL ON attache_schema FROM CURRENT_USER`); err != nil {
 		t.Fatal(err)
 	}
