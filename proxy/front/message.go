@@ -108,6 +108,9 @@ func (p *message) calls(t *stream) (all []*call) {
 
 // call returns a call for one request.
 func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
+	if token.IsNull() { // as from clients that write every member
+		token = wire.Value{}
+	}
 	return &call{
 		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t, request: p.request,
 		initialize: method.Equals("initialize"),
