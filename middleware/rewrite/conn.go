@@ -21,6 +21,8 @@ type ConnOptions struct {
 	// Catalog holds the tools that tools/list returned; its layer is inside this one. Without
 	// it, the annotations of tools are unknown, and so is which of two tools the server has.
 	Catalog *middleware.Catalog
+	// Listed is kept across configuration reloads; nil means an empty one.
+	Listed *Listed
 	// Log receives problems with rules and lists; nil discards it.
 	Log *slog.Logger
 }
@@ -29,6 +31,7 @@ type ConnOptions struct {
 type Conn struct {
 	*Shared
 	catalog *middleware.Catalog
+	listed  *Listed
 	log     *slog.Logger
 
 	// For the client's direction only.
@@ -38,20 +41,18 @@ type Conn struct {
 
 	last atomic.Pointer[sessionstate.Context] // of the client's last frame
 
-	mu         sync.Mutex
-	logged     map[string]bool // the messages that once has returned true for
-	listed     map[string]bool // the URIs not in normal form that the server listed
-	listedSize int             // the bytes in listed
+	mu     sync.Mutex
+	logged map[string]bool // the messages that once has returned true for
 }
 
 // Connect returns the layer for a new client connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.Catalog = cmp.Or(o.Catalog, new(middleware.Catalog))
+	o.Catalog, o.Listed = cmp.Or(o.Catalog, new(middleware.Catalog)), cmp.Or(o.Listed, new(Listed))
 	return &Conn{
-		Shared: s, catalog: o.Catalog, log: o.Log,
+		Shared: s, catalog: o.Catalog, listed: o.Listed, log: o.Log,
 		matching: glob.Names[*ruleSet]{All: &s.all, Find: s.rulesFor},
-		logged:   map[string]bool{}, listed: map[string]bool{},
+		logged:   map[string]bool{},
 	}
 }
 

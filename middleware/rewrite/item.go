@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
@@ -199,7 +200,7 @@ func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, er
 // not in normal form, and what is wrong with the URI; none if the URI may pass.
 func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, why string) {
 	why = irregularity(uri)
-	if why == "" || c.wasListed(uri) {
+	if why == "" || c.listed.has(uri) {
 		return none, ""
 	}
 	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
@@ -208,25 +209,44 @@ func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, wh
 	return rule, why
 }
 
-// maxListed bounds the bytes of the URIs in Conn.listed.
+// Listed holds the URIs not in normal form that the server of a connection listed while a rule hid
+// resources. The zero value is empty.
+type Listed struct {
+	mu   sync.Mutex
+	uris map[string]bool
+	size int // the bytes in uris
+}
+
+// maxListed bounds the bytes of the URIs in a Listed.
 const maxListed = 1 << 20
+
+// add reports whether there was room for the URI.
+func (l *Listed) add(uri string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.uris[uri] {
+		return true
+	}
+	if l.size+len(uri) > maxListed {
+		return false
+	}
+	if l.uris == nil {
+		l.uris = map[string]bool{}
+	}
+	l.uris[strings.Clone(uri)] = true
+	l.size += len(uri)
+	return true
+}
+
+func (l *Listed) has(uri string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.uris[uri]
+}
 
 // addListed remembers a URI that the server listed and that is not in normal form.
 func (c *Conn) addListed(uri string) {
-	c.mu.Lock()
-	fits := c.listed[uri] || c.listedSize+len(uri) <= maxListed
-	if fits && !c.listed[uri] {
-		c.listed[strings.Clone(uri)] = true
-		c.listedSize += len(uri)
-	}
-	c.mu.Unlock()
-	if !fits && c.once("listed") {
+	if !c.listed.add(uri) && c.once("listed") {
 		c.log.Warn("the server lists too many URIs that are not in normal form; some will be refused, as rules hide resources", "uri", middleware.Clip(uri))
 	}
-}
-
-func (c *Conn) wasListed(uri string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.listed[uri]
 }

@@ -111,8 +111,8 @@ func TestListedIsBounded(t *testing.T) {
 	for i := range 3 {
 		c.addListed(strings.Repeat("x", maxListed/2+i))
 	}
-	if len(c.listed) != 1 || c.listedSize > maxListed {
-		t.Errorf("%d URIs, %d bytes", len(c.listed), c.listedSize)
+	if len(c.listed.uris) != 1 || c.listed.size > maxListed {
+		t.Errorf("%d URIs, %d bytes", len(c.listed.uris), c.listed.size)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy"
@@ -48,6 +49,7 @@ type Conn struct {
 	briefed  briefing.Memory
 	spans    trace.OpenSpans
 	results  toolresult.Memory
+	listed   rewrite.Listed
 	audit    *audit.Conn // nil without an audit
 	shared   atomic.Pointer[Shared]
 

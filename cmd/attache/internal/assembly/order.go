@@ -156,7 +156,7 @@ func (b *builder) rewrite() (middleware.Layer, bool) {
 	if b.shared.rewrite == nil {
 		return middleware.Layer{}, false
 	}
-	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Log: b.log}).Layer(), true
+	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Listed: &b.conn.listed, Log: b.log}).Layer(), true
 }
 
 // accessConn returns the access rules of the connection, nil if all calls are allowed. Two layers

@@ -463,3 +463,18 @@ func TestReloadKeepsRates(t *testing.T) {
 	r.Client.Expect(toolsChanged)
 	r.refused("Rate limit reached: try again in 3600 seconds")
 }
+
+// A reload keeps the URIs that the server listed, so that those not in normal form can still be read.
+func TestReloadKeepsListedResources(t *testing.T) {
+	const hide = "rewrite: [{tools: ['postgres://*/secrets/schema'], hide: true}]\n"
+	const read = `{"jsonrpc":"2.0","id":8,"method":"resources/read","params":{"uri":"postgres://ada@localhost/users/schema"}}`
+	r := begin(t, hide)
+	r.Client.Send(`{"jsonrpc":"2.0","id":7,"method":"resources/list"}`)
+	r.Server.Next()
+	r.Server.Send(`{"jsonrpc":"2.0","id":7,"result":{"resources":[{"uri":"postgres://ada@localhost/users/schema"}]}}`)
+	r.Client.Next()
+	r.change(hide+"access: {rules: [{tools: [other], deny: true}]}\n", `keys=access.rules`)
+	r.Client.Expect(toolsChanged)
+	r.Client.Send(read)
+	r.Server.Expect(read)
+}
