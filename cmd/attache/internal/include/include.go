@@ -89,7 +89,7 @@ func (f *Fetcher) Read(ctx context.Context, s Source) (content []byte, note stri
 		return nil, "", err
 	}
 	stored, age := f.copy(s)
-	if stored.content != nil && (s.Digest != "" || age < maxAge) {
+	if stored.content != nil && (s.Digest != "" || age.Abs() < maxAge) {
 		return stored.content, "", nil
 	}
 	fresh, err := f.fetch(ctx, s)
@@ -206,7 +206,8 @@ func (f *Fetcher) path(s Source) string {
 	return filepath.Join(f.Dir, hex.EncodeToString(sum[:16]))
 }
 
-// copy returns the stored copy of s and its age, or no content if there is no valid copy.
+// copy returns the stored copy of s and its age, which is negative if the clock was ahead when the copy was
+// written. It returns no content if there is no valid copy.
 func (f *Fetcher) copy(s Source) (file, time.Duration) {
 	if f.Dir == "" {
 		return file{}, 0

@@ -111,14 +111,17 @@ func TestKey(t *testing.T) {
 	expect("one", "") // the copy is young
 	now = now.Add(maxAge + time.Minute)
 	expect("two", "")
-	now = now.Add(maxAge + time.Minute)
+	now = time.Now().Add(-2 * maxAge) // the clock was ahead when the copy was written
+	publish("two again", 200)
+	expect("two again", "")
+	now = time.Now().Add(maxAge + time.Minute)
 	publish("one", 100)
-	expect("two", "older than that of the copy")
+	expect("two again", "older than that of the copy")
 	publish("three", 300)
 	web.files["/team.yaml"] = "evil"
-	expect("two", "not by the key configured")
+	expect("two again", "not by the key configured")
 	web.down = true
-	expect("two", "status 503")
+	expect("two again", "status 503")
 	f.Dir = t.TempDir()
 	if content, _, failure := read(t, f, s); content != "" || !strings.Contains(failure, "status 503") {
 		t.Errorf("without a copy: %q, %q", content, failure)
