@@ -52,7 +52,7 @@ func (c *program) serve(ctx context.Context, s *config.Settings, flags setting.F
 	if err != nil {
 		return err
 	}
-	sink := logging.NewSink(c.Stderr)
+	process, sink := logging.Share(process)
 	defer sink.Close()
 	log := logging.New(c.Process, s, sink)
 	o := serve.Options{Process: process, Settings: s, Servers: servers, Listeners: listeners, Version: ownVersion(), Log: log}

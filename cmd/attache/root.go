@@ -142,11 +142,11 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 		if len(server) == 0 {
 			return cli.Usagef("no server to wrap: give its command or its address after \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", cmd.CommandPath())
 		}
-		sink := logging.NewSink(c.Stderr)
+		p, sink := logging.Share(c.Process)
 		defer sink.Close()
 		log := logging.New(c.Process, s, sink)
 		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
-		return cli.ExitWith(session.Run(ctx, c.Process, s, load, ownVersion(), server, log))
+		return cli.ExitWith(session.Run(ctx, p, s, load, ownVersion(), server, log))
 	})
 }
 

@@ -245,11 +245,11 @@ func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Ups
 // stderr returns a writer for the stderr of a new process. If there are several servers, it writes the
 // name of the server before each line.
 func (e *endpoint) stderr() io.Writer {
-	w := &processStderr{to: &e.s.stderr}
+	name := ""
 	if len(e.s.Servers) > 1 {
-		w.name = e.Settings.Server.Name + ": "
+		name = e.Settings.Server.Name + ": "
 	}
-	return w
+	return logging.NewStderr(e.s.Process.Stderr).Beside(name)
 }
 
 // conversation returns the key of the session that a request belongs to, so that requests with

@@ -122,7 +122,6 @@ type service struct {
 	counts     map[string]*counts // by path
 	arrivals   arrivals
 	quiet      quietTimer
-	stderr     sharedStderr
 	accepting  sync.WaitGroup   // the goroutines that accept connections
 	database   *database.Server // nil without store.url
 	endpoints  []*endpoint
@@ -135,12 +134,13 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	for i := range o.Servers {
 		o.Servers[i].state = session.FileState(o.Servers[i].Settings)
 	}
+	o.Process.Stderr = logging.NewStderr(o.Process.Stderr)
 	set := &o.Settings.Serve
 	limits := front.DefaultLimits()
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
-	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker(), stderr: sharedStderr{to: o.Process.Stderr}, quiet: quietTimer{quiet: newMemoryReturner()}}
+	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker(), quiet: quietTimer{quiet: newMemoryReturner()}}
 	s.counts = map[string]*counts{otherPaths: {}}
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)

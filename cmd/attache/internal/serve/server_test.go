@@ -248,7 +248,7 @@ func TestKeysWarnings(t *testing.T) {
 		{"{}\n", "there are keys now, but clients need none until attache is started again"},
 	} {
 		var out bytes.Buffer
-		r := startLogging(t, slog.New(slog.NewTextHandler(locked(&out), nil)), test.config)
+		r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), test.config)
 		if e := r.endpoints[0]; test.config == "{}\n" {
 			if _, _, err := identity.Create(e.Settings.Identity.KeysFile, identity.Attributes{User: "ada"}, "", 0, time.Now()); err != nil {
 				t.Fatal(err)
@@ -266,7 +266,7 @@ func TestKeysWarnings(t *testing.T) {
 // not warn of the missing file.
 func TestTokensWithoutKeyFile(t *testing.T) {
 	var out bytes.Buffer
-	r := startLogging(t, slog.New(slog.NewTextHandler(locked(&out), nil)), `identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}`)
+	r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), `identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}`)
 	if resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer atk_a_b"); resp.StatusCode != 401 {
 		t.Error(resp.Status, body)
 	}
@@ -449,7 +449,7 @@ func TestInstructionsOfServers(t *testing.T) {
 // startServers returns a service for the named servers in a configuration file.
 func startServers(t *testing.T, out io.Writer, file string, names ...string) *service {
 	t.Helper()
-	stderr := locked(out)
+	stderr := logging.NewStderr(out)
 	p := cli.Process{Args: []string{"serve"}, Env: []string{"ATTACHE_CONFIG=" + file}, StateDir: t.TempDir(), Stderr: stderr}
 	settings := attachetest.Load(t, p)
 	o := Options{Process: p, Settings: settings, Log: logging.New(p, settings, stderr)}

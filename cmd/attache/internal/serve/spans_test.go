@@ -13,6 +13,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
@@ -44,7 +45,7 @@ func (s spanRecord) attribute(key string) any {
 // unless the call names its own parent: then the call links to the request.
 func TestSpans(t *testing.T) {
 	var out bytes.Buffer
-	p := cli.Process{Env: []string{"OTEL_TRACES_EXPORTER=console"}, Stderr: locked(&out)}
+	p := cli.Process{Env: []string{"OTEL_TRACES_EXPORTER=console"}, Stderr: logging.NewStderr(&out)}
 	s, err := tryTestService(p)
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +165,7 @@ func TestHeadersWithoutExporter(t *testing.T) {
 func TestF58AccessLog(t *testing.T) {
 	var out bytes.Buffer
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
-	s.Log = slog.New(slog.NewTextHandler(locked(&out), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s.Log = slog.New(slog.NewTextHandler(logging.NewStderr(&out), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	web := httptest.NewServer(s.handler())
 	r := &runningService{s, web.URL + "/mcp?access_token=secret"}
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer secret")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
@@ -91,7 +92,7 @@ func (w *relay) startServer() (*server, error) {
 		w.env = w.conn.Environment(w.p.Env)
 	}
 	// Not the context of the session, which would kill the server without a grace period.
-	p, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: w.env, Stderr: w.p.Stderr})
+	p, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: w.env, Stderr: logging.NewStderr(w.p.Stderr).Beside("")})
 	if err != nil {
 		return nil, err
 	}
