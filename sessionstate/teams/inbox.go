@@ -52,8 +52,8 @@ type Taking struct {
 	owner string
 }
 
-// Take takes the queued messages of a session, in order. It returns none if another taker holds
-// the inbox. The caller must settle the messages within [InboxLease], or another caller may take
+// Take takes the queued messages of a session, in order. While another taker holds the inbox it
+// takes none, and all of them remain. The caller must settle the messages within [InboxLease], or another caller may take
 // them again. Do not settle messages taken with Peek.
 func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking, err error) {
 	taking = &Taking{ref: ref, owner: newHandle("take_")}
@@ -63,6 +63,9 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 			n, err := t.Exec(`UPDATE sessions SET inbox_until = ?1 + ?5, inbox_owner = ?4
 				WHERE tenant = ?2 AND id = ?3 AND queued > 0 AND (inbox_until <= ?1 OR inbox_until > ?1 + 2 * ?5)`,
 				t.now, ref.Tenant, ref.ID, taking.owner, int64(InboxLease))
+			if err == nil && n == 0 {
+				err = t.Row(`SELECT coalesce(max(queued), 0) FROM sessions WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID).Scan(&taking.Remaining)
+			}
 			if err != nil || n == 0 {
 				return err
 			}
