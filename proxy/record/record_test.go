@@ -305,6 +305,22 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// The header of a pipe cannot be completed, which is no failure: the first one names all that may be scrubbed.
+func TestRecorderOnAPipe(t *testing.T) {
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	r := NewRecorder(to, Options{Failed: func(err error) { t.Error(err) }})
+	r.Watch(ClientIn, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
+	err = errors.Join(r.Close(), to.Close())
+	s, failed := Read(from)
+	if err != nil || failed != nil || len(s.Events) != 1 || !slices.Equal(s.Header.Scrubbed, allNames) {
+		t.Errorf("Close: %v, Read: %+v, %v", err, s, failed)
+	}
+}
+
 // A fullDisk fails after room writes. It counts all writes.
 type fullDisk struct{ room, tries int }
 

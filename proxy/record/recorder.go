@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -224,7 +225,7 @@ func (r *Recorder) completeHeader() {
 		return
 	}
 	if line := r.headerLine(r.scrub.Found()); len(line) == r.room {
-		if _, err := at.WriteAt(line, 0); err != nil {
+		if _, err := at.WriteAt(line, 0); err != nil && !errors.Is(err, syscall.ESPIPE) { // a pipe keeps the first header
 			r.stop(fmt.Errorf("the header could not be completed: %w", err))
 		}
 	}
