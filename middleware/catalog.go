@@ -275,6 +275,23 @@ func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	return l.ready
 }
 
+// AskFirst is like Ask, but returns nil if the server has listed tools before. It is for rules that
+// read annotations: a client that continues a session after a restart of attache does not list the
+// tools again, as it does when they have changed.
+func (c *Catalog) AskFirst(call *Call, m *wire.Message) (ready <-chan struct{}) {
+	c.mu.Lock()
+	listed := c.list > 0
+	c.mu.Unlock()
+	if listed {
+		return nil
+	}
+	return c.Ask(call, m)
+}
+
+// AskTime is how long a call waits for the channel of Ask at most. It is longer than the timeout of the
+// request, so that the request has ended when the call continues.
+const AskTime = StartTimeout + ListTimeout/4
+
 const versionKey = "io.modelcontextprotocol/protocolVersion"
 
 // listMeta copies the members of _meta that a modern request must have, without those of

@@ -58,7 +58,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 }
 
 // call judges a call, which waits for the Lender no longer than until. until is zero for a call
-// that has not waited.
+// that has not waited. A call that is refused by annotations waits until they are known.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, until time.Time) error {
 	call := middleware.CallFrom(ctx)
 	view := sessionstate.ContextOf(call)
@@ -67,6 +67,12 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 	if answered != nil {
 		c.suspend(call, m, next, answered, until)
 		return nil
+	}
+	if d.annotated {
+		if ready := c.catalog.AskFirst(call, m); ready != nil {
+			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, until) })
+			return nil
+		}
 	}
 	if call.Noted() {
 		c.noteDecision(call, &d, steps)

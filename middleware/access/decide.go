@@ -52,6 +52,7 @@ type decision struct {
 	err        error         // why the call could not be decided; contains no value of the call
 	retryAfter time.Duration // how long until the rate allows the call
 	text       string        // the text of the refusal, for the model
+	annotated  bool          // whether the rule that refused reads annotations
 }
 
 const none = -1 // no rate
@@ -113,7 +114,7 @@ func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 		case result.reason == errored:
 			return undecided(r.Name, result.err)
 		}
-		return decision{reason: result.reason, by: r.Name, rate: none, missing: result.missing, text: r.refusal(result.missing)}
+		return decision{reason: result.reason, by: r.Name, rate: none, missing: result.missing, text: r.refusal(result.missing), annotated: r.When.UsesAnnotations()}
 	}
 	d := decision{allowed: s.o.Default != Deny, reason: byDefault, by: byDefaultRule, rate: none}
 	if !d.allowed {

@@ -147,3 +147,25 @@ func options(t testing.TB) map[string]access.Options {
 		}},
 	}
 }
+
+// The first call waits for the annotations of its tool: a client that continues a session, as after a
+// restart of a front, does not list the tools again.
+func TestFirstCallWaitsForAnnotations(t *testing.T) {
+	shared, err := access.Compile(options(t)["destructive"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog := new(middleware.Catalog)
+	s := proxytest.Start(t, shared.Connect(access.ConnOptions{Catalog: catalog}).Layer(), catalog.Layer())
+	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	s.Client.Send(initialized)
+	s.Server.Expect(initialized)
+	const look = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look"}}`
+	s.Client.Send(look)
+	asked := wire.Value{Raw: s.Server.Next()}
+	if !asked.Get("method").Equals("tools/list") {
+		t.Fatalf("the server was not asked for its tools: %s", asked.Raw)
+	}
+	s.Server.Send(`{"jsonrpc":"2.0","id":` + string(asked.Get("id").Raw) + `,"result":{"tools":[{"name":"look","annotations":{"readOnlyHint":true}}]}}`)
+	s.Server.Expect(look)
+}

@@ -192,10 +192,6 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 // A waitState records what a call has waited for, so that it waits for each only once.
 type waitState struct{ list, workspace bool }
 
-// waitTime is the maximum time that a call waits. It is longer than the timeout of the request
-// to the server, so that the request has ended when the call continues.
-const waitTime = middleware.StartTimeout + middleware.ListTimeout/4
-
 // call handles a tools/call, which may be a notification.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {
 	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: waited != waitState{}}
@@ -218,7 +214,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 // suspend holds the call back until ready is closed, and then handles it again. It is a
 // separate function so that a call that does not wait does not allocate a closure.
 func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, waited waitState) {
-	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, waited) })
+	tc.call.Suspend(tc.m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, waited) })
 }
 
 // handle applies the rules. It returns a channel if the call must wait first, or the refusal of

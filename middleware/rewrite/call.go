@@ -23,10 +23,17 @@ type target struct {
 	other  string // the other tool that the client sees under the same name, if there is one
 }
 
+// call handles a call. One for a tool that is hidden by its annotations waits until they are known.
 func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	name := m.Name().View()
 	t := c.resolve(view, name)
+	if t.why != "" && t.rule != none && c.rules[t.rule].When.UsesAnnotations() {
+		if ready := c.catalog.AskFirst(call, m); ready != nil {
+			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, view, next) })
+			return nil
+		}
+	}
 	if t.why != "" {
 		return c.refuseName(ctx, m, t, name)
 	}

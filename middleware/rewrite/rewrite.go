@@ -52,8 +52,9 @@
 // tool stays as it is.
 //
 // Conditions may read tool.annotations as the server declared them in the last
-// tools/list. Before that they have the careful defaults of the specification. The server
-// itself declares them, so use them to hide a tool, never to show one.
+// tools/list, for which attache asks before it refuses a call. Without a list they have the
+// careful defaults of the specification. The server itself declares them, so use them to
+// hide a tool, never to show one.
 package rewrite
 
 import (

@@ -1,0 +1,30 @@
+package rewrite
+
+import (
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// The first call waits for the annotations of its tool: a client that continues a session, as after a
+// restart of a front, does not list the tools again.
+func TestFirstCallWaitsForAnnotations(t *testing.T) {
+	shared, err := Compile(Options{Rules: []Rule{{Tools: []string{"*"}, Hide: true, When: program(t, "tool.annotations.destructiveHint", expression.Bool)}}})
+	check(t, err)
+	catalog := new(middleware.Catalog)
+	s := proxytest.Start(t, shared.Connect(ConnOptions{Catalog: catalog}).Layer(), catalog.Layer())
+	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	s.Client.Send(initialized)
+	s.Server.Expect(initialized)
+	const look = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look"}}`
+	s.Client.Send(look)
+	asked := wire.Value{Raw: s.Server.Next()}
+	if !asked.Get("method").Equals("tools/list") {
+		t.Fatalf("the server was not asked for its tools: %s", asked.Raw)
+	}
+	s.Server.Send(`{"jsonrpc":"2.0","id":` + string(asked.Get("id").Raw) + `,"result":{"tools":[{"name":"look","annotations":{"readOnlyHint":true}}]}}`)
+	s.Server.Expect(look)
+}
