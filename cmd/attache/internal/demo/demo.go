@@ -6,8 +6,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
@@ -28,7 +30,11 @@ func Run(ctx context.Context, w io.Writer, colours bool) error {
 	p.Line(term.Plain, intro)
 	for _, act := range script() {
 		p.Title(act.title)
-		if err := p.act(ctx, act); err != nil {
+		err := p.act(ctx, act)
+		if _, ok := errors.AsType[*fs.PathError](err); ok {
+			return fmt.Errorf("the demo needs a directory for temporary files: %w: make room for it, or set TMPDIR", err)
+		}
+		if err != nil {
 			return fmt.Errorf("the demo failed, which is a bug in attache, please report it: %w", err)
 		}
 	}
