@@ -556,6 +556,22 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
+// Authorization servers often have redirect addresses of native programs without a path, such as http://localhost:8765.
+func TestRedirectWithoutPath(t *testing.T) {
+	_, o := start(t, logintest.Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	o.Redirect = "http://" + l.Addr().String()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := login.Login(ctx, o, browser(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 // Other requests to the port do not end a login, and the address may be pasted.
 func TestRedirect(t *testing.T) {
 	_, o := start(t, logintest.Config{})

@@ -57,7 +57,7 @@ func (r *redirect) close() {
 func (r *redirect) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	if q.Method != http.MethodGet || q.URL.Path != r.url.Path || !r.accept(q.URL.Query()) {
+	if q.Method != http.MethodGet || q.URL.Path != cmp.Or(r.url.Path, "/") || !r.accept(q.URL.Query()) {
 		w.WriteHeader(http.StatusBadRequest)
 		io.WriteString(w, "This is not the answer that attache waits for.\n")
 		return
