@@ -173,7 +173,7 @@ func (l *Client) Pages(meta string) ([]byte, error) {
 			all = append(all, entry.Raw)
 		}
 		next := reply.Get("result", "nextCursor")
-		if !next.IsString() {
+		if !next.IsString() || next.Equals("") {
 			break
 		}
 		cursor = `"cursor":` + string(next.Raw)

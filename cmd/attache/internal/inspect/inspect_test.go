@@ -8,7 +8,7 @@ import (
 )
 
 // TestNumericIDs lists the tools of a server that accepts only numbers as ids, as servers made with
-// Effect do, and whose requests have the same ids.
+// Effect do, and whose requests have the same ids. Clients take an empty cursor for the end.
 func TestNumericIDs(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -24,7 +24,7 @@ func TestNumericIDs(t *testing.T) {
 			}
 			if r.ID != nil {
 				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", *r.ID)
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"a"}]}}`+"\n", *r.ID)
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"a"}],"nextCursor":""}}`+"\n", *r.ID)
 			}
 		}
 	}()
