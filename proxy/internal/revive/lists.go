@@ -42,7 +42,7 @@ func (p *Pages) Page(method string, cursor []byte, reply *wire.Message) (next []
 		(*p)[method] = l
 	}
 	entries := reply.Get("result", member(method))
-	if v := reply.Get("result", "nextCursor"); v.IsString() {
+	if v := reply.Get("result", "nextCursor"); v.IsString() && !v.Equals("") {
 		next = bytes.Clone(v.Raw)
 	}
 	switch {
