@@ -185,11 +185,16 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A relative path in XDG_RUNTIME_DIR is ignored, as its specification demands: the directory would be in
-// the workspace.
+// The specification of XDG_RUNTIME_DIR demands an absolute path and a directory of this user. "su" without "-" and
+// "sudo -E" keep that of another user.
 func TestDir(t *testing.T) {
-	state := t.TempDir()
-	for dir, want := range map[string]string{"": filepath.Join(state, "attache", "run"), "run": filepath.Join(state, "attache", "run"), state: filepath.Join(state, "attache")} {
+	state, own := t.TempDir(), t.TempDir()
+	inState := filepath.Join(state, "attache", "run")
+	want := map[string]string{"": inState, "run": inState, own: filepath.Join(own, "attache")}
+	if other := t.TempDir(); os.Chown(other, 12345, 12345) == nil { // as root
+		want[other] = inState
+	}
+	for dir, want := range want {
 		if got := Dir(cli.Process{Env: []string{"XDG_RUNTIME_DIR=" + dir}, StateDir: state}); got != want {
 			t.Errorf("XDG_RUNTIME_DIR=%s: got %s, want %s", dir, got, want)
 		}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package status
+
+import (
+	"os"
+	"syscall"
+)
+
+// isOfOther reports whether a directory belongs to another user.
+func isOfOther(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int64(owner.Uid) != int64(os.Geteuid())
+}
