@@ -15,6 +15,7 @@ func openBrowser(p cli.Process, address string) bool {
 		argv = replaceAddress(argv, address)
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Env = p.Env
+		setApart(cmd)
 		if cmd.Start() == nil {
 			go cmd.Wait()
 			return true
