@@ -2,6 +2,8 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ type OAuthSettings struct {
 	ClientMetadata string // the address of a client id metadata document
 	Issuer         string
 	Resource       string // "-" for none
+	Params         map[string]string
 	Scopes         []string
 	Redirect       string
 	Store          string // "auto" or "file"
@@ -42,16 +45,17 @@ func oauthOptions(s *Settings) []setting.Option {
 		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used if the authorization server supports it", Value: setting.Text(&o.ClientMetadata, checkDocument)},
 		{Key: "server.oauth.issuer", Help: "the authorization server to use, as it names itself in its metadata; default: the first one that the server names", Value: setting.Text(&o.Issuer, checkIssuer)},
 		{Key: "server.oauth.resource", Help: "the resource to request tokens for; \"-\" for none; default: the server's own", Value: setting.Text(&o.Resource, checkResource)},
+		{Key: "server.oauth.params", Help: "parameters to add to the request for a login or, with client_credentials, for a token, such as {access_type: offline}", Value: params(&o.Params)},
 		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "server.oauth.redirect", Help: "the redirect URI that the browser opens after the login, such as http://127.0.0.1:8765/callback; default: one with a free port", Value: setting.Text(&o.Redirect, checkRedirect)},
 		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key in the system's key ring, if there is one; file: rely on the permissions of the file alone", Value: setting.Choice(&o.Store, "auto", StoreFile)},
 	}
 }
 
-// equal reports whether o and other have the same client, issuer, resource and scopes.
+// equal reports whether o and other have the same client, issuer, resource, parameters and scopes.
 func (o *OAuthSettings) equal(other *OAuthSettings) bool {
 	return o.ClientID == other.ClientID && o.ClientSecret == other.ClientSecret && o.ClientMetadata == other.ClientMetadata &&
-		o.Issuer == other.Issuer && o.Resource == other.Resource && slices.Equal(o.Scopes, other.Scopes)
+		o.Issuer == other.Issuer && o.Resource == other.Resource && maps.Equal(o.Params, other.Params) && slices.Equal(o.Scopes, other.Scopes)
 }
 
 // Secret returns a function that reads the client's secret, nil if none is configured.
@@ -83,6 +87,22 @@ func checkResource(s string) error {
 		return errors.New("is not the address of a resource: write one such as https://mcp.example.com or api://tools, or \"-\"")
 	}
 	return nil
+}
+
+// params returns a value that is a map of parameters.
+func params(to *map[string]string) setting.Value {
+	return setting.ByName[string]{To: to, Check: checkParam, Value: func(s *string) setting.Value { return setting.Text(s) }}
+}
+
+// checkParam returns an error if name is not the name of a parameter that may be set.
+func checkParam(name string) error {
+	switch name {
+	case "resource", "scope", "redirect_uri", "client_id", "client_secret":
+		return fmt.Errorf("%s has a key of its own in server.oauth: set that", name)
+	case "response_type", "response_mode", "state", "code_challenge", "code_challenge_method", "grant_type", "client_assertion", "client_assertion_type":
+		return fmt.Errorf("%s is set by attache: remove it", name)
+	}
+	return setting.NotEmpty(name)
 }
 
 func checkRedirect(s string) error {

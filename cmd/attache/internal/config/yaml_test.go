@@ -53,7 +53,7 @@ func fullSettings() *Settings {
 				BearerEnv: "EXAMPLE_TOKEN", Connect: 5 * time.Second, FirstByte: time.Minute,
 				OAuth: OAuthSettings{
 					Grant: GrantMachine, ClientID: "ours", ClientSecret: setting.Secret{Env: "SECRET"}, ClientMetadata: "https://attache.example/client.json",
-					Issuer: "https://login.example", Resource: "api://tools", Scopes: []string{"read", "mail:write"}, Redirect: "http://localhost:8765/callback", Store: StoreFile,
+					Issuer: "https://login.example", Resource: "api://tools", Params: map[string]string{"audience": "https://api.example", "access_type": "offline"}, Scopes: []string{"read", "mail:write"}, Redirect: "http://localhost:8765/callback", Store: StoreFile,
 				},
 			},
 			Restart: RestartSettings{On: "never", Hold: 5 * time.Second, Hang: 5 * time.Minute, Retry: []string{"get_*"}}},

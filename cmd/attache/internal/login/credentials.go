@@ -301,7 +301,11 @@ func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool)
 
 // machineToken gets a token for the grant g with the client's own secret, and then uses g.
 func (c *Credentials) machineToken(ctx context.Context, g Grant) error {
-	if err := c.request(ctx, &g, g.Scopes, url.Values{}); err != nil {
+	params := url.Values{}
+	for name, value := range c.Params {
+		params.Set(name, value)
+	}
+	if err := c.request(ctx, &g, g.Scopes, params); err != nil {
 		return fmt.Errorf("the client credentials give no token: %w", err)
 	}
 	c.grant = &g

@@ -41,6 +41,9 @@ type Options struct {
 	// Resource is the resource to name to the authorization server instead of the server's own; "-" for none.
 	Resource string
 
+	// Params are added to the request for a login or, with Machine, for a token.
+	Params map[string]string
+
 	// Scopes are requested instead of those that the server asks for.
 	Scopes []string
 

@@ -216,6 +216,24 @@ func TestOtherResource(t *testing.T) {
 	}
 }
 
+// Some authorization servers want parameters of their own. Google gives a refresh token only with access_type=offline,
+// and Auth0 gives no token for a server without audience, to machines neither.
+func TestParams(t *testing.T) {
+	s, o := start(t, logintest.Config{Param: "access_type=offline", Clients: map[string]string{"machine": "s"}, Lifetime: -1})
+	logIn(t, o)
+	_, err := call(t, s, credentials(o), "")
+	requireError(t, err, "gave nothing to renew it with")
+	o.Params = map[string]string{"access_type": "offline"}
+	logIn(t, o)
+	s.SetLifetime(time.Hour)
+	requireServed(t, s, credentials(o), "") // after a renewal
+	o.ClientID, o.ClientSecret, o.Issuer, o.Machine = "machine", func() (string, error) { return "s", nil }, s.Issuer(), true
+	requireServed(t, s, credentials(o), "")
+	o.Params = nil
+	_, err = call(t, s, credentials(o), "")
+	requireError(t, err, "invalid_request")
+}
+
 // Servers that use the MCP SDK for Go name the scopes that a request needs, but not the error insufficient_scope. If the
 // token has the scopes, the reason is another one, and the server's own answer says it.
 func TestScopesWithoutError(t *testing.T) {

@@ -159,6 +159,9 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		// Without it an OpenID provider ignores that scope (OpenID Connect Core, 11).
 		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
+	for name, value := range o.Params {
+		params = append(params, oauth2.SetAuthURLParam(name, value))
+	}
 	address := cfg.AuthCodeURL(state, params...)
 	u, err := url.Parse(address)
 	if err == nil {

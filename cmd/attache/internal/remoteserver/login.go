@@ -43,6 +43,7 @@ func loginOptions(p cli.Process, r *config.RemoteSettings, t *http.Transport, h 
 		Machine:        r.OAuth.Grant == config.GrantMachine,
 		Issuer:         r.OAuth.Issuer,
 		Resource:       r.OAuth.Resource,
+		Params:         r.OAuth.Params,
 		Scopes:         r.OAuth.Scopes,
 		Redirect:       r.OAuth.Redirect,
 		Store:          store,

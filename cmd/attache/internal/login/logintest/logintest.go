@@ -45,6 +45,7 @@ type Config struct {
 	Offline       bool          // only offline_access gives a refresh token, and only with a consent prompt (OpenID Connect Core, 11)
 	Lifetime      time.Duration // of access tokens; 0: not stated
 	Resource      string        // the only one with tokens, "-" for none; "" for the server
+	Param         string        // such as access_type=offline: without it, no refresh token and no token for a machine
 
 	Needs   func(*http.Request) string                             // the scope that a request needs, or ""
 	Refuses bool                                                   // every scope is insufficient
@@ -77,7 +78,7 @@ type family struct {
 	scope           string
 	client          string
 	expires         time.Time
-	revoked         bool
+	revoked, online bool // online: without a refresh token
 }
 
 // New starts the servers.
@@ -314,7 +315,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.events["code"]++
-		s.issue(w, &family{client: id, scope: q.Get("scope")})
+		s.issue(w, &family{client: id, scope: q.Get("scope"), online: !s.hasParam(q)})
 	case "refresh_token":
 		f := s.refresh[r.FormValue("refresh_token")]
 		switch {
@@ -333,16 +334,15 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse("invalid_target")
 			return
 		}
+		if !s.hasParam(r.Form) {
+			refuse("invalid_request")
+			return
+		}
 		s.events["client_credentials"]++
 		s.issue(w, &family{client: id, scope: r.FormValue("scope")})
 	default:
 		refuse("unsupported_grant_type")
 	}
-}
-
-func (s *Server) renews(f *family) bool {
-	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
-	return !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline)
 }
 
 func (s *Server) issue(w http.ResponseWriter, f *family) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,17 @@ func (s *Server) knows(params url.Values) bool {
 		return !params.Has("resource")
 	}
 	return resource == s.Resource
+}
+
+// hasParam reports whether the parameters have the one that the authorization server wants.
+func (s *Server) hasParam(params url.Values) bool {
+	name, value, _ := strings.Cut(s.Param, "=")
+	return s.Param == "" || params.Get(name) == value
+}
+
+func (s *Server) renews(f *family) bool {
+	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
+	return !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline) && !f.online
 }
 
 func reply(w http.ResponseWriter, status int, v any) {
