@@ -246,6 +246,8 @@ func (o *Options) identify(ctx context.Context, c *http.Client, a *authority, g 
 	case o.ClientMetadata != "" && a.ClientIDMetadataDocumentSupported:
 		g.ClientID, g.Style = o.ClientMetadata, oauth2.AuthStyleInParams
 		return nil
+	case a.RegistrationEndpoint == "" && a.ClientIDMetadataDocumentSupported:
+		return fmt.Errorf("the authorization server %s registers no clients by itself: publish a client id metadata document, and set server.oauth.client_metadata to its address; or register attache there, and set server.oauth.client_id and server.oauth.redirect", shown(a.Issuer))
 	case a.RegistrationEndpoint == "":
 		return fmt.Errorf("the authorization server %s registers no clients by itself: register attache there, with the redirect address http://127.0.0.1:8765/callback, and set server.oauth.client_id and server.oauth.redirect", shown(a.Issuer))
 	}

@@ -205,6 +205,7 @@ func TestU22Login(t *testing.T) {
 			options: func(o *login.Options) { o.ClientMetadata = "https://attache.example/client.json" },
 		},
 		{name: "no registration", server: logintest.Config{NoRegister: true}, wrong: "set server.oauth.client_id"},
+		{name: "no document", server: logintest.Config{NoRegister: true, Document: true}, wrong: "set server.oauth.client_metadata to its address"},
 		{
 			name: "secret for another issuer than the user has named", server: logintest.Config{Clients: map[string]string{"ours": "s3cret"}, IssuerHost: "localhost"},
 			options: func(o *login.Options) { o.ClientID, o.ClientSecret = "ours", secret }, wrong: "the client's secret is not sent to http://localhost:",
