@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// began returns the start time of a process, in ticks since the system booted, with the id of that boot.
+// began returns the start time of a process, in ticks since the system booted, with the id of that boot and
+// the PID namespace: processes of two containers may have the same id, and start in the same tick.
 func began(id int) (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -23,5 +24,6 @@ func began(id int) (string, error) {
 	if len(fields) < 20 {
 		return "", errors.New("/proc has an unknown format")
 	}
-	return fmt.Sprintf("%s %s", fields[19], bytes.TrimSpace(boot)), nil
+	namespace, _ := os.Readlink("/proc/self/ns/pid") // there is none if the kernel has no namespaces
+	return fmt.Sprintf("%s %s %s", fields[19], bytes.TrimSpace(boot), namespace), nil
 }
