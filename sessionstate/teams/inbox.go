@@ -209,7 +209,11 @@ func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
 	})
 }
 
-// Receipts returns the new states of the messages that a session has sent. It returns each
+// MaxReceipts is how many receipts [Store.Receipts] returns at once: clients cut or refuse a tool
+// result that is too long.
+const MaxReceipts = 100
+
+// Receipts returns the new states of the newest messages that a session has sent. It returns each
 // change once.
 func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error) {
 	read := func(row database.Rows) (r Receipt, err error) {
@@ -220,8 +224,9 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 	}
 	err = s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		all, err = database.Collect(t.Tx, read, `UPDATE messages SET reported = state
-			WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported
-			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID)
+			WHERE (tenant, id) IN (SELECT tenant, id FROM messages
+				WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported ORDER BY created DESC LIMIT ?3)
+			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID, MaxReceipts)
 		return err
 	})
 	slices.SortFunc(all, func(a, b Receipt) int { return a.At.Compare(b.At) })

@@ -277,6 +277,31 @@ func receipts(b *bench) {
 	b.same([]any{len(all), all[0].State, all[0].At}, []any{1, "undeliverable", ended})
 }
 
+// A sender that has not asked for long gets the newest receipts first, a bounded number at once.
+func manyReceipts(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	const more = 5
+	for i := range teams.MaxReceipts + more {
+		b.pass(time.Minute)
+		b.write(from, to, fmt.Sprint(i))
+		b.settle(b.take(to), teams.Arrived)
+	}
+	var times [][]time.Time
+	for range 3 {
+		all, err := b.Store.Receipts(b.Context(), from)
+		b.check(err)
+		var at []time.Time
+		for _, r := range all {
+			at = append(at, r.At)
+		}
+		times = append(times, at)
+	}
+	b.same([]any{len(times[0]), len(times[1]), len(times[2])}, []any{teams.MaxReceipts, more, 0})
+	if newest := times[0][0]; !times[1][more-1].Before(newest) {
+		b.Errorf("the older receipts, until %v, came before those from %v", times[1][more-1], newest)
+	}
+}
+
 // A sender gets a notice of a message that will not arrive.
 func expiry(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")

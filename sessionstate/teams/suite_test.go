@@ -40,6 +40,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"TakenAgain", takenAgain},
 		{"Unsure", unsure},
 		{"Receipts", receipts},
+		{"ManyReceipts", manyReceipts},
 		{"Expiry", expiry},
 		{"End", end},
 		{"ParentOver", parentOver},
