@@ -92,7 +92,7 @@ func (r *relay) Send(to wire.Peer, m *wire.Message) { (*session)(r).send(to, m) 
 // Awaits implements revive.Relay.
 func (r *relay) Awaits(id []byte) bool {
 	if id == nil {
-		return r.calls.any((*call).awaitsReply)
+		return r.calls.any(func(c *call) bool { return c.awaitsReply() && !c.listens.Load() })
 	}
 	return r.calls.awaits(id)
 }

@@ -59,7 +59,7 @@ type Relay interface {
 	// Send queues a message of attache's own.
 	Send(to wire.Peer, m *wire.Message)
 	// Awaits reports whether the call with the raw id has no answer; with nil, whether any
-	// call to the server has none.
+	// call to the server has none, except subscriptions, which may be silent.
 	Awaits(id []byte) bool
 }
 
