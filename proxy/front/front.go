@@ -302,9 +302,9 @@ func (x *exchange) finish(status int) {
 	x.w.WriteHeader(status)
 }
 
-// Drain ends the front. It refuses new sessions with 503, and closes each session when no call is in
-// flight, or when ctx is done. Until then a session that another front can continue still accepts
-// calls, because no other front can answer them yet; other sessions refuse calls with 503. Drain
+// Drain ends the front. It refuses new sessions with 503, and closes each session when no call but
+// subscriptions is in flight, or when ctx is done. Until then a session that another front can continue still
+// accepts calls, because no other front can answer them yet; other sessions refuse calls with 503. Drain
 // returns when all relays have returned. Call it before http.Server.Shutdown, which waits for streams.
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()

@@ -128,7 +128,7 @@ type closeReason uint8
 const (
 	reasonEnded    closeReason = iota // for good
 	reasonReleased                    // another process may take the session over
-	reasonIdle                        // like reasonReleased, but only while no call is in flight
+	reasonIdle                        // like reasonReleased, but only while the session is not busy
 	reasonTaken                       // another process has taken the session over
 )
 
@@ -167,14 +167,18 @@ func (s *session) handOver() {
 	}
 }
 
-// releaseIdle releases the session when no call is in flight, or when ctx is done.
+// busyLocked reports whether a call other than a subscription is in flight. The caller holds s.mu.
+func (s *session) busyLocked() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.calls)), func(c *call) bool { return !c.subscribes })
+}
+
+// releaseIdle releases the session when it is not busy, or when ctx is done.
 func (s *session) releaseIdle(ctx context.Context) {
-	for s.awaitCalls(ctx); ctx.Err() == nil; s.awaitCalls(ctx) {
-		if s.close("", reasonIdle) {
-			return
+	for why := reasonIdle; !s.close("the proxy is shutting down", why); {
+		if s.awaitCalls(ctx); ctx.Err() != nil {
+			why = reasonReleased
 		}
 	}
-	s.close("the proxy is shutting down", reasonReleased)
 }
 
 // forget ends a session because its client asks for it, and reports whether there was one.
