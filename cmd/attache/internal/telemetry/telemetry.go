@@ -103,7 +103,12 @@ func (t *Telemetry) Close() {
 	for _, stop := range t.stop {
 		wg.Go(func() { stop(ctx) }) // failed has logged the error
 	}
-	wg.Wait()
+	sent := make(chan struct{})
+	go func() { wg.Wait(); close(sent) }()
+	select {
+	case <-sent:
+	case <-ctx.Done(): // the console exporter ignores it while nobody reads stderr
+	}
 	t.abort()
 }
 
