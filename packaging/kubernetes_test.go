@@ -35,10 +35,13 @@ type container struct {
 		Escalation   *bool                   `yaml:"allowPrivilegeEscalation"`
 		Capabilities struct{ Drop []string } `yaml:"capabilities"`
 	} `yaml:"securityContext"`
+	Lifecycle struct {
+		PreStop struct{ Sleep struct{ Seconds int } } `yaml:"preStop"`
+	}
 }
 
-// A namespace of the level "restricted" (Pod Security Standards) accepts the pods. A pod that ends has the
-// time for serve.drain.
+// A namespace of the level "restricted" (Pod Security Standards) accepts the pods. A pod serves until the
+// Service has left it, and has the time for serve.drain then.
 func TestKubernetes(t *testing.T) {
 	var drain time.Duration
 	var pods int
@@ -70,8 +73,9 @@ func TestKubernetes(t *testing.T) {
 				t.Errorf("a container has securityContext %+v", *s)
 			}
 		}
-		if time.Duration(p.Grace)*time.Second <= drain {
-			t.Errorf("a pod has %d s for a drain of %s", p.Grace, drain)
+		stop := p.Containers[0].Lifecycle.PreStop.Sleep.Seconds
+		if left := p.Grace - stop; stop == 0 || time.Duration(left)*time.Second <= drain {
+			t.Errorf("preStop waits %d s, and leaves %d s for a drain of %s", stop, left, drain)
 		}
 	}
 	if pods != 1 || drain == 0 {
