@@ -48,7 +48,7 @@ func serveOptions(s *Settings) []setting.Option {
 		{Key: "serve.path", Help: "the path of the endpoint; with several servers, the path of each is its name", Value: setting.Text(&o.Path, urlPath)},
 		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", Value: setting.Text(&o.Admin, loopbackAddress)},
 		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
-		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: hostName}},
+		{Key: "serve.hosts", Help: "host names that requests may have, besides that of public_url; on loopback also loopback names, elsewhere every name if neither key is set", Value: setting.Words{To: &o.Hosts, Check: hostName}},
 		{Key: "serve.scopes", Help: "permissions, or OAuth scopes of a token, that a credential needs for any request, in addition to the permissions that rules require", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "serve.login_scopes", Help: "OAuth scopes that clients are told to ask the issuer for besides serve.scopes, such as openid; tokens need not have them", Value: setting.Words{To: &o.LoginScopes, Check: scope}},
 		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", Value: setting.Path(&o.Cert)},
