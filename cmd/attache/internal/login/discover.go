@@ -230,6 +230,9 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 			continue
 		case !found:
 			continue
+		case prm.Resource == nil && place != named: // an error, sent with status 200
+			unusable = fmt.Errorf("%s names no resource", place)
+			continue
 		case prm.Resource.of(o.URL) == "":
 			return nil, nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", place, shown(strings.Join(prm.Resource, ", ")))
 		case len(prm.AuthorizationServers) == 0:

@@ -95,6 +95,12 @@ func TestUnusableResourceMetadata(t *testing.T) {
 			r.Body.Truncate(5)
 			r.Header().Set("Content-Type", "application/json")
 		},
+		"names no resource": func(r *httptest.ResponseRecorder) { // as Casdoor
+			r.Code = 200
+			r.Body.Reset()
+			r.Body.WriteString(`{"status":"error","msg":"Unauthorized operation"}`)
+			r.Header().Set("Content-Type", "application/json")
+		},
 	}
 	for want, spoil := range spoil {
 		for _, layout := range []string{"", "none"} {
@@ -112,6 +118,22 @@ func TestUnusableResourceMetadata(t *testing.T) {
 			requireServed(t, s, credentials(o), "")
 		}
 	}
+}
+
+// Casdoor answers every unknown well-known path with an error that has status 200, and serves a ping without a
+// credential, so no challenge names the metadata.
+func TestMetadataAtRootOnly(t *testing.T) {
+	const place = "/.well-known/oauth-protected-resource"
+	s, o := start(t, logintest.Config{PRM: "root", NoHeader: true, IssuerPath: "/tenant", Edit: func(path string, response *httptest.ResponseRecorder) {
+		if path == place+"/mcp" {
+			response.Code = 200
+			response.Body.Reset()
+			response.Body.WriteString(`{"status":"error","msg":"Unauthorized operation"}`)
+			response.Header().Set("Content-Type", "application/json")
+		}
+	}})
+	logIn(t, o)
+	requireServed(t, s, credentials(o), "")
 }
 
 // RFC 9728 allows metadata without authorization_servers. The server may then be its own authorization
