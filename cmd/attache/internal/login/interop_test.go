@@ -34,6 +34,19 @@ func TestRegistrationResponse(t *testing.T) {
 	}
 }
 
+// Keycloak and Casdoor name a registration endpoint that refuses every client by default.
+func TestRegistrationRefused(t *testing.T) {
+	_, o := start(t, logintest.Config{Edit: func(path string, response *httptest.ResponseRecorder) {
+		if path == "/register" {
+			response.Code = http.StatusForbidden
+			response.Body.Reset()
+			response.Body.WriteString(`{"error":"insufficient_scope","error_description":"Policy 'Trusted Hosts' rejected request"}`)
+		}
+	}})
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "cannot register", "Trusted Hosts", "register it by hand, and set server.oauth.client_id")
+}
+
 // The content type of metadata and of tokens does not matter if they are JSON.
 func TestContentType(t *testing.T) {
 	for _, test := range []struct{ path, kind string }{

@@ -62,7 +62,7 @@ func registrationError(err error, a *authority) error {
 	var network *url.Error
 	switch {
 	case errors.As(err, &refused):
-		return fmt.Errorf("attache cannot register: %w", refused)
+		return fmt.Errorf("attache cannot register: %w; you can register it by hand, and set server.oauth.client_id and server.oauth.redirect", refused)
 	case errors.As(err, &network):
 		return fmt.Errorf("attache cannot register: %w", network.Err)
 	case a.assumed:
