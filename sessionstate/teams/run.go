@@ -231,25 +231,29 @@ func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err
 	return ended, err
 }
 
-func (t *tx) endTree(root Ref) ([]string, error) {
+// endTree ends a session and its descendants. Its first statement waits for children that are being created,
+// but does not see them: so it looks again until there are none.
+func (t *tx) endTree(root Ref) (all []string, err error) {
 	read := func(row database.Rows) (id string, err error) {
 		err = row.Scan(&id)
 		return id, err
 	}
-	ended, err := database.Collect(t.Tx, read, `WITH RECURSIVE down (id) AS (
-			SELECT id FROM sessions WHERE tenant = ?1 AND id = ?2
-			UNION SELECT s.id FROM sessions s JOIN down ON s.tenant = ?1 AND s.parent = down.id)
-		UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id IN (SELECT id FROM down) AND ended IS NULL RETURNING id`,
-		root.Tenant, root.ID, t.now)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ended {
-		if err := t.giveUpAll(Ref{root.Tenant, id}, math.MaxInt64, "its session was ended"); err != nil {
-			return nil, err
+	for {
+		ended, err := database.Collect(t.Tx, read, `WITH RECURSIVE down (id) AS (
+				SELECT id FROM sessions WHERE tenant = ?1 AND id = ?2
+				UNION SELECT s.id FROM sessions s JOIN down ON s.tenant = ?1 AND s.parent = down.id)
+			UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id IN (SELECT id FROM down) AND ended IS NULL RETURNING id`,
+			root.Tenant, root.ID, t.now)
+		if err != nil || len(ended) == 0 {
+			return all, err
+		}
+		all = append(all, ended...)
+		for _, id := range ended {
+			if err := t.giveUpAll(Ref{root.Tenant, id}, math.MaxInt64, "its session was ended"); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return ended, nil
 }
 
 // giveUpAll removes the messages that were sent until a time from a mailbox and notifies their senders.

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/teams"
@@ -119,6 +120,42 @@ func createAtOnce(b *bench) {
 	l.SpawnEvery = 0
 	two := b.person("w", "direct")
 	b.same(try(30, func(int) teams.Ref { return two }, l), 10)
+}
+
+// Ending a session also ends the children that it creates at the same time.
+func endWhileCreating(b *bench) {
+	l := teams.Limits{MaxChildren: 1000, MaxSpawned: 1000, MaxDepth: 2, MaxSessions: 1000}
+	for range 5 {
+		parent := b.person("w", "direct")
+		next, begun, children := make(chan teams.Child, 1000), make(chan bool, 1), make(chan teams.Ref, 1000)
+		for range cap(next) {
+			next <- b.newChild("direct")
+		}
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for {
+					child, _, err := b.Create(b.Context(), parent, <-next, l)
+					if err != nil {
+						return // the parent has ended
+					}
+					children <- child.Ref
+					select {
+					case begun <- true:
+					default:
+					}
+				}
+			})
+		}
+		<-begun
+		_, err := b.EndByOperator(b.Context(), parent)
+		b.check(err)
+		wait.Wait()
+		close(children)
+		for child := range children {
+			b.same(b.session(child).State, teams.Ended)
+		}
+	}
 }
 
 // Repeated calls with the same key create one child.

@@ -24,6 +24,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"CreateLimits", createLimits},
 		{"CreateRate", createRate},
 		{"CreateAtOnce", createAtOnce},
+		{"EndWhileCreating", endWhileCreating},
 		{"CreateKey", createKey},
 		{"SlotsComeBackOnce", slotsComeBackOnce},
 		{"ReportOfAnyBytes", reportOfAnyBytes},
