@@ -31,7 +31,7 @@ servers of one attache serve.`,
 			may := func(r status.Report) bool {
 				return r.Restart && (name == "" && r.Server != teamserver.Name || r.Names(name))
 			}
-			running, err := status.Await(status.Dir(c.Process), may)
+			running, err := status.Await(status.Dirs(c.Process), may)
 			if err != nil {
 				return fmt.Errorf("what runs cannot be read: %w", err)
 			}

@@ -46,7 +46,7 @@ type Login struct {
 
 // New returns the report for the user of p.
 func New(p cli.Process, now time.Time) (*Report, error) {
-	running, err := status.Running(status.Dir(p))
+	running, err := status.Running(status.Dirs(p)...)
 	if err != nil {
 		return nil, fmt.Errorf("what runs cannot be read: %w", err)
 	}

@@ -26,6 +26,12 @@ func Dir(p cli.Process) string {
 	return p.StatePath("run")
 }
 
+// Dirs returns the directories that may have reports of the user's processes. Many clients start their
+// servers without XDG_RUNTIME_DIR, which the user's shell has.
+func Dirs(p cli.Process) []string {
+	return slices.Compact([]string{Dir(p), p.StatePath("run")})
+}
+
 // Each process has two files: PID.json with its report, and PID.lock, which it locks. The system releases
 // the lock however the process ends, so readers recognise the report of a process that has ended, even if
 // its PID is used again.
@@ -138,37 +144,43 @@ func (p *publisher) removeDirectories() {
 	}
 }
 
-// Running returns the reports of the running processes, oldest first. It removes the files of processes
-// that have ended.
-func Running(dir string) ([]Report, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	running, err := removeDead(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var all []Report
-	for _, name := range running {
-		var report Report
-		if text, err := robustio.ReadFile(filepath.Join(dir, name+".json")); err == nil && json.Unmarshal(text, &report) == nil {
-			all = append(all, report)
+// Running returns the reports of the running processes in some directories, oldest first. It removes the
+// files of processes that have ended. Servers of a process in another PID namespace, such as a container
+// that shares the directory, cannot be restarted: its PID may be that of another process here.
+func Running(dirs ...string) (all []Report, err error) {
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		running, err := removeDead(dir)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		for _, name := range running {
+			var report Report
+			if text, err := robustio.ReadFile(filepath.Join(dir, name+".json")); err == nil && json.Unmarshal(text, &report) == nil {
+				report.Restart = report.Restart && (report.Namespace == "" || report.Namespace == pidNamespace())
+				all = append(all, report)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Report) int { return a.Started.Compare(b.Started) })
 	return all, nil
 }
 
+// pidNamespace returns the PID namespace of this process, or "" if the system has none.
+func pidNamespace() string {
+	name, _ := os.Readlink("/proc/self/ns/pid")
+	return name
+}
+
 // Await calls [Running] until chosen accepts one of the reports, or until a process that just started
 // would have written its first report. It returns the last result.
-func Await(dir string, chosen func(Report) bool) ([]Report, error) {
+func Await(dirs []string, chosen func(Report) bool) ([]Report, error) {
 	const pause = delay / 10
 	for end := time.Now().Add(delay + 2*pause); ; time.Sleep(pause) {
-		all, err := Running(dir)
-		if dir == "" || err != nil || slices.ContainsFunc(all, chosen) || time.Now().After(end) {
+		all, err := Running(dirs...)
+		if err != nil || slices.ContainsFunc(all, chosen) || time.Now().After(end) {
 			return all, err
 		}
 	}

@@ -30,6 +30,7 @@ const (
 // A Report describes what one attache has done since it started.
 type Report struct {
 	PID       int       `json:"pid"`
+	Namespace string    `json:"pid_namespace,omitempty"` // of the PID; "" if the system has none
 	Started   time.Time `json:"started"`
 	Server    string    `json:"server"`
 	Session   string    `json:"session,omitempty"`
@@ -78,7 +79,7 @@ type Recorder struct {
 // NewRecorder returns a Recorder for the process pid in front of server. describe, if not nil, adds facts
 // of the session to a report. It is not called on the path of a message.
 func NewRecorder(pid int, server string, describe func(*Report)) *Recorder {
-	return &Recorder{describe: describe, now: time.Now, report: Report{PID: pid, Started: time.Now(), Server: server}}
+	return &Recorder{describe: describe, now: time.Now, report: Report{PID: pid, Namespace: pidNamespace(), Started: time.Now(), Server: server}}
 }
 
 // Layer returns the layer that counts. It is outside the layers that decide, observes tool calls and the

@@ -110,15 +110,53 @@ func TestAwait(t *testing.T) {
 		begin := time.Now()
 		stop := NewRecorder(os.Getpid(), "git", nil).Publish(dir)
 		defer stop()
-		reports, err := Await(dir, func(r Report) bool { return r.Server == "git" })
+		reports, err := Await([]string{dir}, func(r Report) bool { return r.Server == "git" })
 		if err != nil || len(reports) != 1 || time.Since(begin) > delay+delay/5 {
 			t.Errorf("%+v, %v, after %v", reports, err, time.Since(begin))
 		}
-		reports, err = Await(dir, func(r Report) bool { return r.Server == "other" })
+		reports, err = Await([]string{dir}, func(r Report) bool { return r.Server == "other" })
 		if err != nil || len(reports) != 1 || time.Since(begin) > 3*delay {
 			t.Errorf("nobody to wait for: %+v, %v, after %v", reports, err, time.Since(begin))
 		}
 	})
+}
+
+// A shell has XDG_RUNTIME_DIR, and clients that start their servers with few variables do not pass it on:
+// the reports are in different directories.
+func TestDirs(t *testing.T) {
+	shell := cli.Process{StateDir: t.TempDir(), Env: []string{"XDG_RUNTIME_DIR=" + t.TempDir()}}
+	server := cli.Process{StateDir: shell.StateDir}
+	synctest.Test(t, func(t *testing.T) {
+		for name, p := range map[string]cli.Process{"git": shell, "files": server} {
+			defer NewRecorder(os.Getpid(), name, nil).Publish(Dir(p))()
+		}
+		time.Sleep(delay)
+		synctest.Wait()
+		if reports, err := Running(Dirs(shell)...); err != nil || len(reports) != 2 {
+			t.Errorf("%+v, %v", reports, err)
+		}
+		if reports, err := Running(Dirs(server)...); err != nil || len(reports) != 1 {
+			t.Errorf("without the variable: %+v, %v", reports, err)
+		}
+	})
+}
+
+// The PID of a process in another container may be that of any process here.
+func TestOtherNamespace(t *testing.T) {
+	if pidNamespace() == "" {
+		t.Skip("the system has no PID namespaces")
+	}
+	for namespace, want := range map[string]bool{pidNamespace(): true, "pid:[1]": false} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			defer NewRecorder(os.Getpid(), "git", func(r *Report) { r.Restart, r.Namespace = true, namespace }).Publish(dir)()
+			time.Sleep(delay)
+			synctest.Wait()
+			if reports, err := Running(dir); err != nil || len(reports) != 1 || reports[0].Restart != want {
+				t.Errorf("%s: %+v, %v", namespace, reports, err)
+			}
+		})
+	}
 }
 
 // Running removes the files of killed processes. Those here never held their lock.
