@@ -17,10 +17,10 @@ type longLine struct {
 }
 
 // longPart passes on a part of a long line. Most servers write the id before the result. If the id
-// comes after it and one call is in flight, the line goes to that call: as an event if the client
-// accepts events, because another message can follow if this one was not the reply. If several calls
-// are in flight, the line is dropped, because it cannot be held until the id is known. The call that
-// it answered then gets an error.
+// comes after it and one call but subscriptions is in flight, the line goes to that call: as an event if
+// the client accepts events, because another message can follow if this one was not the reply. If several
+// calls are in flight, the line is dropped, because it cannot be held until the id is known. The call
+// that it answered then gets an error.
 func (o *output) longPart(b []byte, end bool) {
 	if o.long == nil {
 		o.long = &longLine{}
@@ -61,10 +61,8 @@ func (o *output) chooseStream(l *longLine) {
 	l.guessed = m.ID() == nil || !m.Kind().IsReply()
 	if m.ID() != nil {
 		l.call = s.callLocked(m.ID())
-	} else if len(s.calls) == 1 {
-		for _, c := range s.calls {
-			l.call = c
-		}
+	} else if running := s.runningLocked(); len(running) == 1 {
+		l.call = running[0]
 	}
 	if l.call == nil {
 		l.dropped = true

@@ -128,7 +128,7 @@ type closeReason uint8
 const (
 	reasonEnded    closeReason = iota // for good
 	reasonReleased                    // another process may take the session over
-	reasonIdle                        // like reasonReleased, but only while the session is not busy
+	reasonIdle                        // like reasonReleased, but only while no call is running
 	reasonTaken                       // another process has taken the session over
 )
 
@@ -167,12 +167,12 @@ func (s *session) handOver() {
 	}
 }
 
-// busyLocked reports whether a call other than a subscription is in flight. The caller holds s.mu.
-func (s *session) busyLocked() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(s.calls)), func(c *call) bool { return !c.subscribes })
+// runningLocked returns the calls in flight other than subscriptions. The caller holds s.mu.
+func (s *session) runningLocked() []*call {
+	return slices.DeleteFunc(slices.Collect(maps.Values(s.calls)), func(c *call) bool { return c.subscribes })
 }
 
-// releaseIdle releases the session when it is not busy, or when ctx is done.
+// releaseIdle releases the session when no call is running, or when ctx is done.
 func (s *session) releaseIdle(ctx context.Context) {
 	for why := reasonIdle; !s.close("the proxy is shutting down", why); {
 		if s.awaitCalls(ctx); ctx.Err() != nil {

@@ -49,7 +49,7 @@ type session struct {
 	users        int                 // HTTP requests in flight
 	lastUsed     time.Time           // when the last of them ended
 	timer        *time.Timer         // ends the session when it is idle; once closed, stops a stalled relay
-	idle         chan struct{}       // closed when busyLocked is false; nil while nobody waits for that
+	idle         chan struct{}       // closed when no call is running; nil while nobody waits for that
 }
 
 // A call is a request of the client in flight.
@@ -208,10 +208,10 @@ func (s *session) close(text string, why closeReason) (closed bool) {
 }
 
 // closeLocked takes the session out of the tables, ends its relay and answers the calls in flight with
-// text. It reports false if why is reasonIdle and the session is busy. The caller holds f.mu.
+// text. It reports false if why is reasonIdle and a call is running. The caller holds f.mu.
 func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	s.mu.Lock()
-	if s.closed || why == reasonIdle && s.busyLocked() {
+	if s.closed || why == reasonIdle && len(s.runningLocked()) > 0 {
 		defer s.mu.Unlock()
 		return s.closed
 	}
@@ -259,10 +259,10 @@ func (s *session) answerLocked(c *call, text string) {
 	c.stream.force(item{data: reply, final: closes, failed: true}, closes)
 }
 
-// awaitCalls returns when the session is not busy, or ctx is done.
+// awaitCalls returns when no call is running, or ctx is done.
 func (s *session) awaitCalls(ctx context.Context) {
 	s.mu.Lock()
-	if !s.busyLocked() || s.closed {
+	if len(s.runningLocked()) == 0 || s.closed {
 		s.mu.Unlock()
 		return
 	}
@@ -279,7 +279,7 @@ func (s *session) awaitCalls(ctx context.Context) {
 
 // signalIdleLocked tells who waits in awaitCalls. The caller holds s.mu.
 func (s *session) signalIdleLocked() {
-	if s.idle != nil && !s.busyLocked() {
+	if s.idle != nil && len(s.runningLocked()) == 0 {
 		close(s.idle)
 		s.idle = nil
 	}
