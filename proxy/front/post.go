@@ -190,6 +190,7 @@ func (x *exchange) refuseFull(id []byte, err error) {
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, fmt.Errorf("%w: %s", err, x.who.ID))
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
 	case errors.Is(err, errDraining): // also for a call of a session that another front will continue
+		x.w.Header().Set("Connection", "close") // a balancer of connections chooses another front for the next one
 		x.busy(id, err.Error()+": try again later")
 	case errors.Is(err, ErrBusy):
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, err)

@@ -525,6 +525,9 @@ func (w *world) expectResponse(fields []string) error {
 		b, _ := io.ReadAll(x.body)
 		return fmt.Errorf("status %s: %s", got, b)
 	}
+	if x.resp.Close { // http.Transport removes the header
+		x.resp.Header.Set("Connection", "close")
+	}
 	for _, f := range fields[2:] {
 		key, want, _ := strings.Cut(f, "=")
 		if got := strings.Join(x.resp.Header.Values(key), ", "); got != unescape(want) {
