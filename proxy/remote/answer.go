@@ -19,7 +19,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// read reads the answer to a message and passes it on.
+// read reads the answer to a message and passes it on. A notification that is answered with a stream is
+// read too, because the server may send messages there, but only for lingerTime.
 func (x *exchange) read(resp *http.Response) {
 	defer resp.Body.Close()
 	body, err := decoded(resp)
@@ -30,6 +31,8 @@ func (x *exchange) read(resp *http.Response) {
 	switch {
 	case !x.mayBeAnswered() && !isEvents(resp.Header):
 		drain(resp)
+	// Without an error, the client would wait until its timeout. The body of a 202 may never end, so the error
+	// comes before it is read.
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
 		x.fail("the server took the request and does not answer it (" + statusText(resp.StatusCode) + ")")
 		drain(resp)
@@ -94,7 +97,7 @@ func each(f *outbox.Frame, body io.Reader, feed func([]byte)) error {
 		case err != nil:
 			return err
 		}
-		if n == len(into) && len(into) == len(first) {
+		if n == len(into) && len(into) == len(first) { // true once, because into is then longer
 			second := large.Get().(*[32 << 10]byte)
 			defer large.Put(second)
 			into = second[:]
@@ -102,7 +105,8 @@ func each(f *outbox.Frame, body io.Reader, feed func([]byte)) error {
 	}
 }
 
-// largeBody is the length in bytes above which readJSON allocates memory for the whole answer first.
+// largeBody is the length in bytes above which readJSON allocates memory for the whole answer first. The
+// answer is then read to its place, and not copied each time its memory would have to grow.
 const largeBody = 64 << 10
 
 // readJSON reads an answer that is one message, or an array of messages.
@@ -111,6 +115,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 	defer f.Reset()
 	var kept bool
 	var err error
+	// A Content-Length is that of the body only if it is not compressed.
 	if body == resp.Body && resp.ContentLength > largeBody {
 		kept, err = f.ReadBody(body, resp.ContentLength)
 	}
@@ -123,6 +128,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 		return
 	}
 	m, said := f.End(), ""
+	// Only if the answer may not be the reply, because making the text takes time.
 	if m == nil || !m.Kind().IsReply() || m.ID() == nil || len(x.ids) > 1 || x.awaits(m.ID()) < 0 {
 		said = elided(f.Beginning()) // before take, which may release the bytes
 	}
@@ -136,7 +142,8 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 	}
 }
 
-// refused handles an answer whose status is not a success.
+// refused handles an answer whose status is not a success. If its body is an error of JSON-RPC, the
+// client gets that error. The fail at the end answers only the requests that still have no answer.
 func (x *exchange) refused(r *refusal) {
 	x.beside = httpstatus.Beside(r.status, elided(r.after))
 	// The error of a refused notification is only logged: a client that gets an error with an unknown id
@@ -186,6 +193,7 @@ func (x *exchange) isAnswer(r *refusal) bool {
 
 // take handles a whole message of the server.
 func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
+	// A reply to a request whose id cannot be read cannot be recognised, so any reply counts as that.
 	if k := m.Kind(); k != wire.Request && k != wire.Notification {
 		x.unreadable = 0
 	}
@@ -208,11 +216,14 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 		f.Deliver()
 	default:
 		i := x.awaits(id)
+		// Some servers repeat on a resumed stream what they sent on others (server-everything).
 		if i < 0 && (x.resumed || x.first != nil && len(x.ids) == 0) {
 			x.s.log.Warn("an answer of the remote server to a request that another stream answers was dropped")
 			f.Reset()
 			return
 		}
+		// In this order: answered lets the next message go, which needs what learn sets, and the outbox
+		// demands that nothing waits for the caller when Deliver passes a line.
 		x.learn(m)
 		if i >= 0 {
 			x.answered(i)

@@ -14,15 +14,16 @@ import (
 )
 
 // A ledger bounds the memory of messages to the server: those not written yet, and those written that
-// may have to be sent again.
+// may have to be sent again. Each kind may take limit bytes. The first kind blocks the relay when there
+// is no room; of the second kind, messages are dropped, which then cannot be sent again.
 type ledger struct {
 	limit int
 
 	mu      sync.Mutex
 	room    sync.Cond
-	over    bool
-	sending int // bytes not written yet
-	kept    int // bytes written
+	over    bool // the session has ended, so nobody must block
+	sending int  // bytes not written yet
+	kept    int  // bytes written
 }
 
 func (l *ledger) init(ctx context.Context, limit int) {
@@ -53,6 +54,7 @@ func (l *ledger) hasRoom(n int) bool {
 	return l.hasRoomLocked(n)
 }
 
+// hasRoomLocked admits any message if no other one is being sent, so that none waits forever.
 func (l *ledger) hasRoomLocked(n int) bool {
 	return l.sending == 0 || l.sending+n <= l.limit || l.over
 }
@@ -99,6 +101,7 @@ type body struct {
 	written chan struct{} // closed when the body was written; nil until whenWritten
 }
 
+// A bodyState only grows: from unwritten to kept or dropped, and from kept to dropped.
 type bodyState uint8
 
 const (
@@ -178,7 +181,7 @@ func (b *body) open() (io.ReadCloser, error) {
 	switch {
 	case b.state == bodyDropped || b.long != nil && b.opened > 0:
 		return nil, errSentOnce
-	case b.long != nil:
+	case b.long != nil: // its bytes exist once, so it counts as sent from here on
 		b.opened++
 		b.begun.Store(true)
 		return b.long, nil

@@ -19,7 +19,7 @@ type eventSink interface {
 // An eventParser reads a body of type text/event-stream (WHATWG HTML, "Server-sent
 // events"). It keeps no data, so an event may have any size. If the data has several lines, it joins
 // them with a space and not with a line feed: in JSON both mean the same, and the message must stay on
-// one line.
+// one line. A comment is a field without a name, and unknown fields are ignored.
 type eventParser struct {
 	sink eventSink
 
@@ -44,7 +44,7 @@ const (
 	atLine  parserState = iota // at the start of a line
 	inField                    // in the name of a field
 	atValue                    // after the colon
-	inValue
+	inValue                    // an optional space was skipped
 )
 
 const (
@@ -181,7 +181,8 @@ func (p *eventParser) dispatch() {
 	p.name, p.hasID, p.hasData = p.name[:0], false, false
 }
 
-// restart prepares the parser for a stream that resumes this one.
+// restart prepares the parser for a stream that resumes this one. id and retry stay: the next stream is
+// resumed after that id, and not before that time.
 func (p *eventParser) restart() {
 	p.state, p.bom, p.skipLF = atLine, 0, false
 	p.name, p.nextID, p.hasID, p.hasData = p.name[:0], p.nextID[:0], false, false

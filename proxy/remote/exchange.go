@@ -16,7 +16,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An exchange is one message of the client, or an array of messages, and the server's answer.
+// An exchange is one message of the client, or an array of messages, and the server's answer. Its fields
+// belong to the goroutine that makes it, and from start on to that of run. Others then only cancel it
+// (cancelExchange) or wait for it (keepOrder, awaitSent).
 type exchange struct {
 	s      *Server
 	ctx    context.Context
@@ -79,6 +81,7 @@ func (s *Server) sendMessage(m *wire.Message, line []byte, lease wire.Lease) {
 	case m.MethodIs("initialize"):
 		s.beginSession()
 	}
+	// A reply delays nothing, and a cancellation that waits for its own request must not delay others.
 	if x.method == "initialize" || !x.mayBeAnswered() && !x.reply && x.cancels == nil {
 		x.delayNext()
 	}
@@ -163,7 +166,7 @@ func (x *exchange) keepOrder() {
 
 // run sends the message and passes on the answer.
 func (x *exchange) run() {
-	if x.first != nil {
+	if x.first != nil { // a reply needs no slot: requests in flight may wait for it
 		x.s.slots <- struct{}{}
 		defer func() { <-x.s.slots }()
 	}
@@ -173,11 +176,12 @@ func (x *exchange) run() {
 		return
 	}
 	resp, refusal, err := x.do()
+	// Not sent: it still waited, for its credential or for the server, when the session was lost.
 	unsent := err != nil && x.s.isLost() && !x.body.begun.Load()
 	if (unsent || errors.Is(err, errLost)) && x.giveBack() {
 		return
 	}
-	x.body.drop()
+	x.body.drop() // from here on it is not sent again
 	if x.whole != nil {
 		if err != nil {
 			x.body.long.Close() // the transport has not, if it was not opened
@@ -185,7 +189,7 @@ func (x *exchange) run() {
 		<-x.whole
 	}
 	if err == nil && refusal == nil && x.method == "notifications/initialized" && !x.modern {
-		x.s.listen.start(x.s, x.ticket)
+		x.s.listen.start(x.s, x.ticket) // before markSettled: the next message waits for the stream
 	}
 	if len(x.ids) == 0 {
 		x.markSettled()
@@ -222,6 +226,7 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 			return nil, nil, errLost
 		}
 		x.ticket = x.s.session.ticket()
+		// These have no session id and no negotiated version, so they cannot lose the session either.
 		if x.modern || x.method == "initialize" {
 			x.ticket = ticket{generation: x.ticket.generation}
 		}
@@ -235,7 +240,7 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		x.s.logReached()
+		x.s.logReached() // any answer shows that the server is there, also a refusal
 		if !x.modern {
 			x.s.session.adopt(resp.Header, x.ticket.generation)
 		}
@@ -275,7 +280,7 @@ func (x *exchange) recover(r *refusal) (again bool) {
 	switch {
 	case r.lostSession(x.ticket) && x.ticket.generation == x.s.session.ticket().generation:
 		x.s.lose(r)
-		return true
+		return true // do then returns errLost, with which run gives the message back
 	case r.lostSession(x.ticket) && !x.tried.session && !x.reply: // the client has opened another session
 		x.tried.session = true
 		return true

@@ -9,7 +9,8 @@ import (
 )
 
 // A listener reads the GET stream, on which a server of a legacy revision sends messages that belong
-// to no request. The zero value is ready to use.
+// to no request (2025-11-25, basic/transports, "Listening for Messages from the Server"). 2026-07-28 has
+// no such stream. The zero value is ready to use.
 type listener struct {
 	mu     sync.Mutex
 	cancel context.CancelFunc
@@ -26,8 +27,9 @@ const (
 )
 
 // start opens the stream for a session and closes that of the session before. It returns when the
-// server has answered, or openTime after the request was written. Servers drop what they send on a
-// stream that is not open yet, so a call that reached them earlier could wait forever.
+// server has answered, or openTime after the request was written, and if it cannot be written, after
+// settleTime. Servers drop what they send on a stream that is not open yet, so a call that reached them
+// earlier could wait forever.
 func (l *listener) start(s *Server, t ticket) {
 	answered := make(chan struct{})
 	l.mu.Lock()
@@ -56,7 +58,8 @@ func (l *listener) stop() {
 }
 
 // run keeps the stream open as long as the server offers it. It calls answered when start need not
-// wait any longer.
+// wait any longer. The exchange has no request, so every reply on the stream goes to the client, but for
+// those on a resumed stream, which other streams have too.
 func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()) {
 	defer answered()
 	x := &exchange{s: s, ctx: ctx, ticket: t}
@@ -104,6 +107,8 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventReader, p 
 		drain(resp)
 		return true
 	default:
+		// The first GET may get 404 or 400 from a server that has no stream, so only a later one shows that
+		// the session is lost.
 		if r := readRefusal(resp); *opened && r.lostSession(x.ticket) {
 			s.lose(r)
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 // sendLong sends a message over the hold limit while it arrives, and returns its length. chunk is its
-// first part. It cannot be sent again. Nothing is answered before its end, where the id may be.
+// first part. It cannot be sent again. Nothing is answered before its end, where the id may be. It is not
+// in the table of open requests, so it takes no slot and a cancellation does not find it.
 func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	from, to := io.Pipe()
 	x := s.newExchange()
@@ -43,7 +44,8 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 const maxPeek = 64 << 10
 
 // peek reads revision, method and name from the beginning of a long message, for the headers that
-// mirror them.
+// mirror them: the headers leave before the end has arrived. If _meta comes after the first maxPeek bytes,
+// the message is sent without them.
 func (x *exchange) peek(beginning []byte) {
 	d := json.NewDecoder(bytes.NewReader(beginning[:min(len(beginning), maxPeek)]))
 	var m struct{ method, name, uri, version string }

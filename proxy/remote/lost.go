@@ -50,7 +50,7 @@ func (s *Server) lose(r *refusal) {
 		s.err = lostError{statusText(r.status)}
 		s.mu.Unlock()
 		close(s.lost)
-		go s.Stop()
+		go s.Stop() // it waits for the exchange that has called lose
 	})
 }
 
@@ -73,7 +73,8 @@ func (s *Server) noteRefusal(why string) {
 }
 
 // Returned returns the lines that a lost session has not sent or that the server has not accepted. It
-// is called after the end of the output.
+// is called after the end of the output. The relay writes them to the session that it opens in place of
+// this one. A request among them was not executed.
 func (s *Server) Returned() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +123,7 @@ func (x *exchange) isRepeatable() bool {
 		return false
 	}
 	if x.reply || x.method == "initialize" || strings.HasPrefix(x.method, "notifications/") {
-		return true // nobody waits for the id of a second reply
+		return true // a second reply is ignored, a second session is not used, and a notification executes nothing
 	}
 	return revive.Repeatable(wire.Parse(wire.Client, line), nil)
 }
@@ -145,6 +146,7 @@ func (x *exchange) awaitServer(after string) bool {
 	} else if date, err := http.ParseTime(after); err == nil {
 		pause = max(pause, time.Until(date))
 	}
+	// A server that names a time beyond the wait is not waited for at all: the client learns it now.
 	if left <= 0 || after != "" && pause > left {
 		return false
 	}
@@ -152,7 +154,7 @@ func (x *exchange) awaitServer(after string) bool {
 	case <-time.After(min(pause, left)):
 		return true
 	case <-s.lost:
-		return true
+		return true // do then returns errLost
 	case <-x.ctx.Done():
 		return false
 	}

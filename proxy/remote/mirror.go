@@ -59,7 +59,7 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 	}
 	params := m.Params()
 	x.mirrorTexts(x.version, x.method, params.Get("name").Text(), params.Get("uri").Text())
-	if strings.HasPrefix(x.method, "tasks/") {
+	if strings.HasPrefix(x.method, "tasks/") { // SEP-2663
 		x.headers["Mcp-Name"] = []string{headertext.Encode(params.Get("taskId").Text())}
 	}
 	if x.method == "tools/call" {
@@ -98,8 +98,9 @@ func (x *exchange) mirrorTexts(version, method, name, uri string) {
 	}
 }
 
-// arguments sets the headers that mirror the arguments of a call. It returns the mirrored arguments of
-// the tool, nil if they are not known.
+// arguments sets the headers that mirror the arguments of a call. An argument that is absent or null must
+// have no header, and an array, an object or a fraction cannot have one. It returns the mirrored arguments
+// of the tool, nil if they are not known.
 func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) []parameter {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -135,8 +136,8 @@ func integer(v wire.Value) (int64, bool) {
 	return int64(f), true
 }
 
-// learn records the tools of a list. It removes from the list the tools whose annotations are not
-// valid, as a client of the transport must.
+// learn records the tools of a list, or of one page of it, so tools that are not on it stay. It removes
+// from the list the tools whose annotations are not valid, as a client of the transport must.
 func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	list := m.Get("result", "tools")
 	bad := map[string]bool{}
@@ -191,7 +192,8 @@ type annotations struct {
 // so a schema that a malicious server nests without limit would take forever.
 const maxNesting = 100
 
-// walk reads a part of a schema. reachable says that only properties lead to it from the root.
+// walk reads a part of a schema. reachable says that only properties lead to it from the root: an
+// annotation elsewhere, such as below items or oneOf, makes the tool invalid.
 func (w *annotations) walk(schema wire.Value, path []string, reachable bool, depth int) {
 	if depth++; depth > maxNesting {
 		return
@@ -248,8 +250,9 @@ const (
 	listTime = 10 * time.Second
 )
 
-// learnAgain requests the server's tools because the server has refused the headers of a call, and
-// computes the headers again. It reports whether they have changed.
+// learnAgain requests the server's tools because the server has refused the headers of a call (-32020),
+// and computes the headers again. It reports whether they have changed; else the server would refuse them
+// again. Its own requests have the _meta of the call, because every request of 2026-07-28 needs one.
 func (v *mirror) learnAgain(x *exchange) bool {
 	ctx, cancel := context.WithTimeout(x.ctx, listTime)
 	defer cancel()

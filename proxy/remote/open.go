@@ -7,7 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// enter adds the exchange to the table of open requests.
+// enter adds the exchange to the table of open requests. The stream of a subscription may stay
+// open until the client ends it, so finish does not wait for it.
 func (s *Server) enter(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +22,8 @@ func (s *Server) enter(x *exchange) {
 	}
 }
 
-// leave removes the exchange from the table.
+// leave removes the exchange from the table. ids no longer has the ids that were answered, so it
+// uses first and more.
 func (s *Server) leave(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,6 +36,7 @@ func (s *Server) leave(x *exchange) {
 	}
 }
 
+// leaveLocked removes one id, unless the client has meanwhile used it for another request.
 func (s *Server) leaveLocked(x *exchange, id []byte) {
 	k, long := callid.Of(id)
 	if s.open.Get(&k, long) == x {
@@ -41,7 +44,8 @@ func (s *Server) leaveLocked(x *exchange, id []byte) {
 	}
 }
 
-// lateTime is how long the stream of a cancelled request is still read.
+// lateTime is how long the stream of a cancelled request is still read. A server of a legacy revision
+// need not answer such a request, and then may never end its stream.
 const lateTime = 30 * time.Second
 
 // cancelExchange cancels the request with that id. x is the client's notification of it. In revision
@@ -57,6 +61,8 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 	k, long := callid.Of(id.Raw)
 	request := s.open.Get(&k, long)
 	if request == nil {
+		// The request is over, or there was none. Only a server of a legacy revision is told: 2026-07-28 has
+		// no such notification over HTTP.
 		return s.modern != "" && s.session.ticket().generation == 0
 	}
 	request.cancelled.Store(true)
@@ -70,6 +76,7 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 		if x.cancels = request; request.ended == nil {
 			request.ended = make(chan struct{})
 		}
+		// If the request leaves at this moment all the same, awaitSent sees it, and x is sent.
 		if !request.body.begun.Load() {
 			request.cancel(nil)
 			return false

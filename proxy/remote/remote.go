@@ -27,7 +27,9 @@ type Options struct {
 	// URL is the address of the server: http or https, without a user or a password.
 	URL string
 
-	// Header is sent with every request.
+	// Header is sent with every request, unless the request has a header of that name for another
+	// reason, such as Accept. Its names must be canonical (http.CanonicalHeaderKey). Nobody may change
+	// the map after Start, because all requests read it without a lock.
 	Header http.Header
 
 	// Credentials, if not nil, authenticate the requests.
@@ -38,11 +40,13 @@ type Options struct {
 	Transport http.RoundTripper
 
 	// Hold is the length in bytes up to which a message to the server is held whole, and the
-	// limit for the unfinished messages of the server together; 0 means 8 MiB.
+	// limit for the unfinished messages of the server together; 0 means 8 MiB. A longer message
+	// passes while it arrives, and cannot be sent again.
 	Hold int
 
 	// FirstByte is how long the server may take to begin its answer; 0 means forever. A server
-	// that answers with JSON begins when the tool has ended.
+	// that answers with JSON begins when the tool has ended. The time begins anew with each attempt.
+	// When it is over, the client gets an error, and the request is not sent again.
 	FirstByte time.Duration
 
 	// Forward, if not nil, returns the headers that the client sent with the request of that raw
@@ -62,7 +66,7 @@ type Options struct {
 // Credentials authenticate requests. Their methods are called from many goroutines.
 type Credentials interface {
 	// Set sets the headers of a request, such as Authorization. If it returns an error, the
-	// request is not sent and the client gets the error.
+	// request is not sent and the client gets the error. It is called for each attempt of a request.
 	Set(ctx context.Context, h http.Header) error
 
 	// Refused is called when the server answers 401 or 403. It reports whether Set now has
@@ -74,24 +78,28 @@ type Credentials interface {
 // A Refusal is the answer of a server that does not accept a credential.
 type Refusal struct {
 	Status    int         // 401 or 403
-	Sent      http.Header // the headers of the refused request
+	Sent      http.Header // the headers of the refused request; Set may give others by now
 	Challenge []string    // the values of WWW-Authenticate
 	Said      string      // the beginning of the text
 }
 
-// A Server is one session with a remote server. It is a proxy.Upstream.
+// A Server is one session with a remote server. It is a proxy.Upstream. After Start the caller calls
+// Push or Stdout, and then writes messages to Stdin. The methods Again and Returned are those that
+// proxy.Restart describes.
 type Server struct {
 	o        Options
 	url      *url.URL
 	log      *slog.Logger
-	template *http.Request
+	template *http.Request  // copied for each request: http.NewRequest would parse the URL each time
 	jar      *cookiejar.Jar // for balancers that keep a session on one machine
 	cookies  atomic.Bool    // the jar is not empty
 	in       *mempipe.Pipe  // messages that may have to wait for others
-	queued   atomic.Int64   // bytes of in that were not handled yet
-	out      *outbox.Outbox
-	ctx      context.Context
-	cancel   context.CancelFunc
+	// queued is how many bytes of in were not handled yet. The Write that raises it from 0 starts run,
+	// and run ends when it is 0 again. So at most one run exists, and none for an idle session.
+	queued atomic.Int64
+	out    *outbox.Outbox
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	serverRequests callid.Recent // ids of requests of the server
 	session        session
@@ -106,6 +114,7 @@ type Server struct {
 	lost           chan struct{} // closed when the server no longer knows the session
 	loseOnce       sync.Once
 
+	// mu guards open to returned. It is never held while the server or the relay is waited for.
 	mu         sync.Mutex
 	open       callid.Index[exchange] // requests without an answer, by id
 	modern     string                 // the version of the last request that named one
@@ -121,7 +130,7 @@ type Server struct {
 const (
 	// pipeSize is how many bytes may wait between the relay and a session.
 	pipeSize = 64 << 10
-	// maxRequests is how many requests may be in flight.
+	// maxRequests is how many requests may be in flight. Others wait in goroutines of their own.
 	maxRequests = 512
 	// grace is how long the server has for its last answers after Stop, and endTime how long it has
 	// to answer the DELETE. Clients kill their servers after two seconds.
@@ -129,7 +138,8 @@ const (
 	endTime = 300 * time.Millisecond
 )
 
-// CheckURL returns an error that says what is wrong with the URL of a server.
+// CheckURL returns an error that says what is wrong with the URL of a server. Its text has no
+// subject, such as "has no host: …": the caller writes what the URL belongs to in front of it.
 func CheckURL(address string) error {
 	_, err := parseURL(address)
 	return err
@@ -160,7 +170,8 @@ func isPort(number string) bool {
 	return err == nil && n > 0
 }
 
-// Start begins a session. Nothing is sent before the first message.
+// Start begins a session. Nothing is sent before the first message. The only error is that of
+// CheckURL.
 func Start(o Options) (*Server, error) {
 	u, err := parseURL(o.URL)
 	if err != nil {
@@ -196,7 +207,8 @@ func (s *Server) Stdin() io.WriteCloser { return stdin{s} }
 // A stdin receives the messages of the relay, from one goroutine at a time.
 type stdin struct{ s *Server }
 
-// Write implements io.Writer.
+// Write implements io.Writer. b is counted before it is in the pipe, so that run, which may be about
+// to end, sees that more comes.
 func (i stdin) Write(b []byte) (int, error) {
 	if n := int64(len(b)); i.s.queued.Add(n) == n && n > 0 {
 		go i.s.run()
@@ -205,7 +217,9 @@ func (i stdin) Write(b []byte) (int, error) {
 }
 
 // Take implements wire.MessageTaker: it sends a request that need not wait for other messages. Waking
-// the goroutine of run would take longer than sending the request.
+// the goroutine of run would take longer than sending the request. Take must not block, so it leaves to run
+// what would wait: initialize, a message over the hold limit, and one for which the ledger has no room.
+// While messages are queued it takes none, because a request must not overtake them.
 func (i stdin) Take(m *wire.Message) bool {
 	s, n := i.s, len(m.Line())
 	if !m.Plain() || m.Kind() != wire.Request || m.MethodIs("initialize") || len(m.LineEnd()) == 0 ||
@@ -226,7 +240,7 @@ func (i stdin) Close() error {
 // Push implements wire.Pusher. It is called before the first message.
 func (s *Server) Push(to wire.Sink) { s.out.Push(to) }
 
-// Stdout returns a reader of the server's lines, for callers that do not use Push.
+// Stdout returns a reader of the server's lines, for callers that do not use Push. It is called once.
 func (s *Server) Stdout() io.Reader {
 	p := mempipe.New(4 * pipeSize)
 	s.Push(pipeSink{p})
@@ -252,7 +266,7 @@ func (p pipeSink) Lines(begun []byte, from io.Reader) error {
 func (p pipeSink) End() { _ = p.CloseWrite() }
 
 // Stop ends the session and returns when it has ended. Requests in flight have 1.5 s to be answered;
-// then the server is told that the session ends.
+// then the server is told that the session ends. Stop may be called more than once, and at any time.
 func (s *Server) Stop() {
 	s.stopOnce.Do(func() {
 		s.closeInput()
@@ -271,7 +285,8 @@ func (s *Server) Again() {
 }
 
 // Wait returns when the session has ended. The error says why; it is nil if Stop or the relay has
-// ended the session.
+// ended the session. An error with a method SessionLost means that the server no longer knows the
+// session: another one can take its place.
 func (s *Server) Wait() error {
 	<-s.done
 	s.mu.Lock()
@@ -279,7 +294,9 @@ func (s *Server) Wait() error {
 	return s.err
 }
 
-// run sends the messages in the pipe until it is empty.
+// run sends the messages in the pipe until it is empty. A reader keeps no bytes beyond those that are
+// queued, so each run can have a reader of its own. A line that has only begun is queued, so run waits for
+// the rest.
 func (s *Server) run() {
 	r := wire.NewReader(s.in, s.o.Hold)
 	for {
@@ -301,7 +318,8 @@ func (s *Server) run() {
 	}
 }
 
-// closeInput records the end of the relay's messages.
+// closeInput records the end of the relay's messages. It sets closed before it reads queued, and run
+// does the reverse, so that at least one of the two calls finish.
 func (s *Server) closeInput() {
 	s.in.CloseWrite()
 	s.closed.Store(true)
@@ -320,7 +338,7 @@ func (s *Server) endInput() {
 // finish ends the session: it waits for the last answers, sends DELETE, and stops what still runs.
 func (s *Server) finish() {
 	s.mu.Lock()
-	s.ending = true
+	s.ending = true // from here on enter adds nothing to calls, which must not grow during Wait
 	s.mu.Unlock()
 	answered := make(chan struct{})
 	go func() {

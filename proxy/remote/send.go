@@ -24,7 +24,8 @@ const maxRedirects = 5
 
 // send sends one request, with the headers and credentials of the server, and returns the answer. It
 // follows redirects to the same origin. If the server refuses the credential and there is a new one,
-// it sends the request once more.
+// it sends the request once more. Every request goes through send, from any goroutine. An unreachedError
+// means that the server cannot have executed it.
 func (s *Server) send(ctx context.Context, method string, h http.Header, b *body) (*http.Response, error) {
 	to, refused, own := s.url, false, h
 	if s.o.Credentials != nil {
@@ -150,7 +151,8 @@ func hint(err error) string {
 }
 
 // explain turns an error of the transport into one for people. It leaves out the URL, which may
-// contain a token.
+// contain a token. It returns an unreachedError, after which the message may be sent again, only if no
+// connection was made or the header of the request was not written.
 func (s *Server) explain(err error, b *body) error {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -179,9 +181,9 @@ func drain(resp *http.Response) {
 // A refusal is an answer whose status is not a success.
 type refusal struct {
 	status     int
-	after      string // Retry-After
-	unexecuted bool   // the server says that it did not execute the request
-	text       []byte
+	after      string       // Retry-After
+	unexecuted bool         // the server says that it did not execute the request
+	text       []byte       // decompressed, without a byte order mark; at most maxRefusal bytes
 	msg        wire.Message // in text, if that is a message
 	code       int64        // of the JSON-RPC error in text, 0 if there is none
 }
@@ -227,7 +229,9 @@ func (r *refusal) again(resp *http.Response) *http.Response {
 // aboutSession matches the texts of servers that answer 400 where the specification demands 404.
 var aboutSession = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)session|not initialized`) })
 
-// lostSession reports whether the server no longer knows the session.
+// lostSession reports whether the server no longer knows the session. The specification says 404;
+// server-everything, and the servers copied from it, answer 400 with such a text. An error about the method
+// or its params shows that the server knows the session, whatever the status.
 func (r *refusal) lostSession(t ticket) bool {
 	return t.id != "" && r.code != wire.CodeMethodNotFound && r.code != wire.CodeInvalidParams && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest && aboutSession().Match(r.text))
 }

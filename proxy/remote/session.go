@@ -23,7 +23,7 @@ type session struct {
 type ticket struct {
 	id         string // "" if the server has not set one
 	version    string // "" before it is negotiated
-	generation int    // how often the client has opened a session
+	generation int    // how often the client has sent initialize; 0 in 2026-07-28, which has no sessions
 }
 
 func (s *session) ticket() ticket {
@@ -38,7 +38,7 @@ func (t ticket) headers(h http.Header) {
 	if t.id != "" {
 		h["Mcp-Session-Id"] = values[:1:1]
 	}
-	// Revision 2025-06-18 has introduced the header.
+	// Revision 2025-06-18 has introduced the header. Versions are dates, so they compare as texts.
 	if t.version >= "2025-06-18" {
 		h["Mcp-Protocol-Version"] = values[1:]
 	}
@@ -53,7 +53,8 @@ func (s *session) begin() (before ticket) {
 	return before
 }
 
-// adopt sets the session id from an answer of the server, unless it is set.
+// adopt sets the session id from an answer of the server, unless it is set: the first one is kept. It
+// ignores the answer to a request of an earlier session.
 func (s *session) adopt(h http.Header, generation int) {
 	id := h.Get("Mcp-Session-Id")
 	if id == "" || len(id) > maxSessionID || !visible(id) {
@@ -71,7 +72,8 @@ func visible(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < 0x21 || c > 0x7E })
 }
 
-// agree sets the negotiated version from the result of the initialize of that generation.
+// agree sets the negotiated version from the result of the initialize of that generation. A version that
+// no header can hold counts as none.
 func (s *session) agree(result wire.Value, generation int) {
 	version := result.Get("protocolVersion").Text()
 	if !visible(version) {

@@ -42,7 +42,8 @@ func (t *eventReader) event(name []byte) {
 const resumeTries = 5
 
 // readEvents reads an answer that is a stream. If the stream breaks and its events have ids, it is
-// resumed after the last event.
+// resumed after the last event. 2026-07-28 has no resumption: there the client sends the request again,
+// with another id.
 func (x *exchange) readEvents(body io.Reader) {
 	t := &eventReader{x: x}
 	t.f.Out = x.s.out
@@ -95,6 +96,7 @@ const defaultRetry = time.Second
 // streams in a row have ended without an event.
 func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
 	wait := p.retry
+	// A server that names a pause of 0 and ends each stream without an event would be asked all the time.
 	if wait < 0 || polls >= resumeTries {
 		wait = max(wait, defaultRetry)
 	}

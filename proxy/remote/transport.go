@@ -19,7 +19,8 @@ type TransportOptions struct {
 	// Proxy returns the proxy for a request, or nil to use none. If Proxy is nil, no proxy is used.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// TLS has the trusted authorities and the client certificate.
+	// TLS has the trusted authorities and the client certificate; nil means those of the system, and no
+	// certificate.
 	TLS *tls.Config
 
 	// Connect is how long connecting may take, and then the TLS handshake; 0 means 30 s.
@@ -53,8 +54,11 @@ func NewTransport(o TransportOptions) *Transport {
 		DialContext:         dial.New(dialer).DialContext,
 		TLSClientConfig:     o.TLS,
 		TLSHandshakeTimeout: o.Connect,
-		ForceAttemptHTTP2:   true,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+		ForceAttemptHTTP2:   true, // without it, a DialContext means HTTP/1.1 only
+		// The same for HTTP/2, with pings.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+		// With the default of 2, parallel calls would open and close connections all the time. There is no
+		// MaxConnsPerHost: streams keep their connections, so a call could wait for one forever.
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     idleTime,
 		// Each session may keep a stream open, and most messages are smaller than a buffer.

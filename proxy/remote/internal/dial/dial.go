@@ -73,7 +73,8 @@ type result struct {
 }
 
 // race connects to the first address that accepts a connection. It begins with the next address after
-// delay, or when one fails. If all fail, it returns the first error.
+// delay, or when one fails. If all fail, it returns the first error. When it returns, it cancels the other
+// attempts, and closes connections that they make all the same.
 func (d *Dialer) race(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	results, running := make(chan result, len(addresses)), 0

@@ -72,7 +72,7 @@ func (f *Frame) addPart(b []byte) {
 // Put adds a part unchanged.
 func (f *Frame) Put(b []byte) {
 	f.size += len(b)
-	if f.long == nil && !f.unwanted && !f.grow(len(b)+1) {
+	if f.long == nil && !f.unwanted && !f.grow(len(b)+1) { // 1 for the newline that End appends
 		f.pass()
 	}
 	switch {
@@ -86,7 +86,8 @@ func (f *Frame) Put(b []byte) {
 }
 
 // ReadBody reads a complete message from a body of size bytes without copying it. Its tokens may be
-// on several lines. If that would exceed the limit, it reads nothing and kept is false.
+// on several lines. If that would exceed the limit, it reads nothing and kept is false. The room has more
+// than size bytes, so that each Read has space. The body must have no more than size.
 func (f *Frame) ReadBody(body io.Reader, size int64) (kept bool, err error) {
 	if size >= f.Out.limit || !f.grow(int(size)+1) {
 		return false, nil
@@ -112,10 +113,11 @@ func (f *Frame) read(b []byte) {
 		f.room.Bytes = f.room.Bytes[:len(f.room.Bytes)+i]
 		f.size += i
 	}
-	f.Add(bytes.Clone(b[i:]))
+	f.Add(bytes.Clone(b[i:])) // a copy, because Add writes into the memory that b is in
 }
 
-// grow makes room for n more bytes. It returns false if that would exceed the limit.
+// grow makes room for n more bytes. It returns false if that would exceed the limit. The first firstRoom
+// bytes of each frame are free, so that a short message always has room.
 func (f *Frame) grow(n int) bool {
 	had := firstRoom
 	if f.room != nil {

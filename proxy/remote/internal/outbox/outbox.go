@@ -22,7 +22,7 @@ type Outbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	to      wire.Sink
-	busy    bool   // a goroutine passes lines, or to is not set yet
+	busy    bool   // a goroutine passes lines, without mu, or to is not set yet
 	wanted  int    // how many goroutines wait in acquireLocked
 	waiting *batch // lines to be passed; nil for none
 	over    bool   // no more lines are accepted
@@ -84,7 +84,8 @@ func (o *Outbox) Write(line []byte, beside any) {
 	o.put(&m)
 }
 
-// put passes a message, or lets it wait for Flush.
+// put passes a message, or lets it wait for Flush. If a goroutine waits in acquireLocked, put waits behind
+// it: otherwise short lines could keep a long one waiting forever.
 func (o *Outbox) put(m *wire.Message) {
 	n := len(m.Line())
 	o.mu.Lock()

@@ -16,7 +16,8 @@ type idlePool struct {
 	running bool               // the timer of expire is running
 }
 
-// take removes a usable connection to a host from the pool and returns it, or nil if there is none.
+// take removes a usable connection to a host from the pool and returns it, or nil if there is none. The
+// last used one comes first, so that the others reach their time and are closed.
 func (p *idlePool) take(host string) *conn {
 	for {
 		c := p.pop(host)

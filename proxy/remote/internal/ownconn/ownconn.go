@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 )
 
-// readerSize is the size of the buffer of a connection. Larger reads bypass it.
+// readerSize is the size in bytes of the buffer of a connection. Larger reads bypass it.
 const readerSize = 1 << 10
 
 // maxHead is the maximum size of the head of a response.
@@ -88,7 +88,8 @@ func (t *Transport) dial(r *http.Request) (net.Conn, error) {
 // takes reports whether a request has no body and needs neither a proxy nor TLS.
 func (t *Transport) takes(r *http.Request) bool { return r.Body == nil && t.direct(r) }
 
-// direct reports whether a request needs neither a proxy nor TLS.
+// direct reports whether a request needs neither a proxy nor TLS. A host name that is not ASCII is left
+// to http.Transport, which encodes it.
 func (t *Transport) direct(r *http.Request) bool {
 	if r.URL.Scheme != "http" || strings.ContainsFunc(r.URL.Host, func(c rune) bool { return c > 0x7E }) {
 		return false
@@ -109,7 +110,8 @@ func exchange(conn net.Conn, r *http.Request) (*http.Response, error) {
 	return readHead(bufio.NewReaderSize(head, readerSize), head, r)
 }
 
-// readHead reads the head of a response from in, which reads from head. It skips interim responses.
+// readHead reads the head of a response from in, which reads from head. It skips interim responses. The
+// limit of head holds for the head alone.
 func readHead(in *bufio.Reader, head *io.LimitedReader, r *http.Request) (*http.Response, error) {
 	head.N = maxHead
 	for {

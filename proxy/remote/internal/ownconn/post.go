@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxPosted is the size of the largest body that is sent completely before the answer is read.
+	// maxPosted is the size of the largest body that is sent completely before the answer is read. With
+	// a larger one, a server that answers before it reads all could block, and so would the sender.
 	maxPosted = 16 << 10
 	// postBuffer is the size of the buffers of a connection.
 	postBuffer = 2 << 10
@@ -47,7 +48,9 @@ func isPlain(h http.Header) bool {
 	return true
 }
 
-// post sends a message and reads the head of its answer, both on the caller's goroutine.
+// post sends a message and reads the head of its answer, both on the caller's goroutine. It tries again
+// only if a used connection has failed before a byte of the request was written: a server that has got
+// part of a request may execute it.
 func (t *Transport) post(r *http.Request) (*http.Response, error) {
 	for {
 		c, err := t.connect(r)
@@ -169,7 +172,8 @@ func (b *postBody) Read(p []byte) (int, error) {
 	return n, b.explain(err)
 }
 
-// end puts the connection in the pool if it can be used again, otherwise closes it.
+// end puts the connection in the pool if it can be used again, otherwise closes it. It cannot if the
+// context is already closing it, or if the server has sent bytes that belong to no answer.
 func (b *postBody) end() {
 	b.ended = true
 	if b.forget() && b.keep && b.c.in.Buffered() == 0 {
