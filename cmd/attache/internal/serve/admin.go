@@ -19,7 +19,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/front"
 )
 
-// startAdmin serves serve.admin. It returns nil if serve.admin is not set.
+// startAdmin serves serve.admin. It returns nil if serve.admin is not set. failed must have room for one
+// error, because after Close nobody may read it.
 func (s *service) startAdmin(ctx context.Context, failed chan<- error) (*http.Server, error) {
 	if s.settings.Admin == "" {
 		return nil, nil
@@ -119,9 +120,9 @@ const otherPaths = "other"
 // counts holds the counters of requests to one path that /metrics shows.
 type counts struct {
 	mu       sync.Mutex
-	requests [len(methods)][1000]uint64 // by method and status
-	took     [len(bounds) + 1]uint64
-	sum      float64
+	requests [len(methods)][1000]uint64 // by method and status; 0 for no answer, and net/http allows up to 999
+	took     [len(bounds) + 1]uint64    // POSTs, by the first bound that is not below the duration
+	sum      float64                    // of the durations of POSTs, in seconds
 }
 
 // methods are the methods that are counted separately. A client may send any method.
@@ -190,7 +191,7 @@ func (c *counts) writeRequests(b *strings.Builder, path string) {
 // durations is the name of the histogram of request durations.
 const durations = "attache_http_post_duration_seconds"
 
-// writeDurations writes the histogram of one path.
+// writeDurations writes the histogram of one path. In Prometheus each bucket includes those below it.
 func (c *counts) writeDurations(b *strings.Builder, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,13 +18,14 @@ type arrivals struct {
 
 // An arrival is the state of a connection.
 type arrival struct {
-	handled atomic.Bool
-	watch   *watch // nil over TLS
+	handled atomic.Bool // a request was handled, or the connection was closed without one
+	watch   *watch      // nil over TLS, where the server reads from a tls.Conn
 }
 
 type arrivalKey struct{}
 
-// watch counts the connections of a server.
+// watch counts the connections of a server. The context that it makes is that of all requests of a
+// connection, so that the watch of the connection can cancel it.
 func (a *arrivals) watch(server *http.Server) {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		one := new(arrival)

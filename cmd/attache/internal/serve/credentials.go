@@ -16,7 +16,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// acceptResource changes settings so that tokens for the URL of the endpoint are accepted.
+// acceptResource changes settings so that tokens for the URL of the endpoint are accepted. Clients ask the
+// issuer for a token for that URL (RFC 8707), and it differs for each of several servers.
 func (e *endpoint) acceptResource(s *config.Settings) {
 	if e.s.settings.PublicURL != "" {
 		s.Identity.JWT.Resource = e.s.resource(e)
@@ -48,18 +49,22 @@ func (e *endpoint) checkKeys() error {
 	if !e.shared.Authenticates() || e.s.database != nil { // with a database the keys are in it
 		return nil
 	}
+	// No key is "none". Only an error of the file counts.
 	if _, err := e.authenticate(context.Background(), "none"); errors.Is(err, identity.ErrFile) {
 		return err
 	}
 	return nil
 }
 
-// authenticate returns the principal of a credential.
+// authenticate returns the principal of a credential. The class of its error decides about the answer: 503
+// if the credential could not be checked (ErrUnavailable), 403 if it lacks a scope (ErrScope), else 401.
+// ErrEnded also ends the session if it has an open stream.
 func (e *endpoint) authenticate(ctx context.Context, credential string) (front.Principal, error) {
 	p, err := e.shared.Authenticate(ctx, credential)
 	switch {
 	case e.hasOnlyTokens(err):
 		return front.Principal{}, identity.ErrUnknownKey
+	// Also if the client has left meanwhile: then nothing is known of its credential.
 	case errors.Is(err, identity.ErrFile), errors.Is(err, identity.ErrKeyStore), errors.Is(err, identity.ErrKeySet), err != nil && ctx.Err() != nil:
 		return front.Principal{}, fmt.Errorf("%w: %w", front.ErrUnavailable, err)
 	case errors.Is(err, identity.ErrRevoked), errors.Is(err, identity.ErrExpired): // a token can be renewed, a key cannot
@@ -69,6 +74,7 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 	case p == nil:
 		return front.Principal{}, identity.ErrUnknownKey
 	}
+	// A key has permissions. The scopes of a token are those that the issuer has granted (RFC 9068).
 	for _, scope := range e.s.settings.Scopes {
 		if !slices.Contains(p.Permissions, scope) && !slices.Contains(p.TokenScopes, scope) {
 			return front.Principal{}, fmt.Errorf("%w: user %q lacks %s", front.ErrScope, p.User, scope)
@@ -78,7 +84,8 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 }
 
 // hasOnlyTokens reports whether err means that the default key file does not exist, and clients use
-// tokens instead of keys.
+// tokens instead of keys. A client with an unknown credential then gets 401, from which it learns where
+// to log in, and not 503.
 func (e *endpoint) hasOnlyTokens(err error) bool {
 	if !errors.Is(err, identity.ErrFile) || !errors.Is(err, fs.ErrNotExist) {
 		return false

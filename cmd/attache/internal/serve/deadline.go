@@ -97,7 +97,7 @@ func (d *deadline) move(t time.Time) error {
 	d.due = t
 	switch {
 	case t.IsZero():
-	case t.Before(d.began): // the HTTP server interrupts a running read so
+	case t.Before(d.began): // the HTTP server interrupts a running read so, and must not wait for a timer
 		d.due, d.passed = time.Time{}, true
 		return d.set(t)
 	case d.fires.IsZero() || t.Before(d.fires):
@@ -106,6 +106,7 @@ func (d *deadline) move(t time.Time) error {
 	if !d.passed {
 		return nil
 	}
+	// The connection still has the old deadline, with which every read or write would fail.
 	d.passed = false
 	return d.set(time.Time{})
 }

@@ -36,7 +36,7 @@ type endpoint struct {
 	telemetry *telemetry.Telemetry
 	process   bool        // each session has a process
 	traced    atomic.Bool // a request had a span
-	// start starts the upstream of a session. env returns the environment for a process.
+	// start starts the upstream of a session, also after a crash. env returns the environment for a process.
 	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
 
@@ -103,7 +103,7 @@ func (e *endpoint) loader(authenticates bool) func() (*config.Settings, error) {
 func (e *endpoint) chooseStart() error {
 	if e.Settings.Server.Remote.URL == "" {
 		e.process, e.start = true, e.startProcess
-		env := slices.Clone(e.s.Process.Env)
+		env := slices.Clone(e.s.Process.Env) // with server.env, which may set PATH
 		for name, value := range e.Settings.Server.Env {
 			env = append(env, name+"="+value)
 		}
@@ -113,12 +113,13 @@ func (e *endpoint) chooseStart() error {
 		return nil
 	}
 	options := remoteserver.Options
+	// Clients that are other people must not use the login of the user who runs attache.
 	if e.shared.Authenticates() {
 		options = remoteserver.SharedOptions
 	}
 	o, err := options(e.s.Process, e.Settings, e.log)
 	e.start = func(s front.Opening, _ func() []string) (proxy.Upstream, error) {
-		o := o
+		o := o // each session has its own Forward and Log
 		o.Forward = func(id []byte) http.Header {
 			if r := s.Request(id); r != nil {
 				return r.Header
@@ -173,7 +174,8 @@ func (e *endpoint) logOf(s front.Opening) *slog.Logger {
 	return log
 }
 
-// open makes the relay of a session.
+// open makes the relay of a session. The front calls it when a session begins or is continued. From
+// children.begin on nothing may fail, because only Closed calls children.end.
 func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	control := &proxy.Control{}
 	if e.process && !e.s.children.begin(control) {
@@ -223,7 +225,7 @@ type lastCredential struct {
 }
 
 // namespace returns the prefix that separates the session keys of a principal from those of
-// others.
+// others: clients choose the keys.
 func namespace(who front.Principal) string {
 	if who.ID == "" {
 		return ""

@@ -40,7 +40,8 @@ func (s *service) joinFronts(ctx context.Context) {
 	s.renewLease(ctx)
 }
 
-// identity returns an id of the server that is the same in other fronts.
+// identity returns an id of the server that is the same in other fronts. A server with another path, name,
+// URL or command is another one, so it does not continue the sessions of this one.
 func (o *Server) identity() string {
 	return digest(append([]string{o.Path, o.Settings.Server.Name, o.Settings.Server.Remote.URL}, o.Command...)...)
 }
@@ -75,7 +76,8 @@ func (s *service) sessionStore(server *Server) sessions.Store {
 	return s.fronts.Sessions(server.identity())
 }
 
-// keepLease renews the lease of this front until ctx is done.
+// keepLease renews the lease of this front until ctx is done. After a lapse it compares all sessions with
+// the store, until that succeeds once.
 func (s *service) keepLease(ctx context.Context) {
 	tick := time.Tick(fronts.RenewEvery)
 	unsure := false

@@ -23,7 +23,9 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 // section 2.3). A gateway that compares paths without decoding them would not recognise the server.
 var needlessEscape = regexp.MustCompile(`%(?i:[46][1-9a-f]|[57][0-9a]|2[de]|3\d|5f|7e)`)
 
-// handler returns the handler of client requests.
+// handler returns the handler of client requests. Clients look for metadata at the path of the server's URL
+// (RFC 9728, section 3.1), and then at the root, which can be that of a single server only. Behind a proxy
+// that removes a prefix, the path of the URL is not that of the endpoint: both are served.
 func (s *service) handler() http.Handler {
 	paths := s.probes()
 	for _, e := range s.endpoints {
@@ -150,7 +152,7 @@ func (s *service) publicPath(e *endpoint) string {
 func (s *service) hosts() []string {
 	all := s.settings.Hosts
 	if u, err := url.Parse(s.settings.PublicURL); err == nil && u.Hostname() != "" {
-		all = append(all[:len(all):len(all)], u.Hostname())
+		all = append(all[:len(all):len(all)], u.Hostname()) // not into the memory of the settings
 	}
 	return all
 }
@@ -174,7 +176,8 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(answer))
 }
 
-// logRequests counts and logs each request when it has been answered.
+// logRequests counts and logs each request when it has been answered. It is the outermost handler, so it
+// also says when a request begins and ends to those who count or watch connections.
 func (s *service) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		watched := s.arrivals.request(r)
@@ -232,7 +235,8 @@ func (s *service) noteWhenClosed(c *hijackedConn, r *http.Request, began time.Ti
 
 // limitTime sets deadlines for a request with a short answer. Without it the deadline of the
 // previous write on the connection would apply, and the body, which the server reads before it
-// answers, would have no deadline.
+// answers, would have no deadline. The write has twice the time, because it may begin when the time of
+// the read is over.
 func limitTime(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)

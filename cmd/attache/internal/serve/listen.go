@@ -8,7 +8,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// keepAlive detects peers that have disappeared without closing the connection.
+// keepAlive detects peers that have disappeared without closing the connection, after 75 s.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 4}
 
 // listen returns the listeners for clients: those opened by systemd, or one for serve.listen.

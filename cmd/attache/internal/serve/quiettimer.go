@@ -44,6 +44,7 @@ func (t *quietTimer) look(before int64) {
 	}
 	t.quiet()
 	t.running.Store(false)
+	// A request during quiet has seen that the timer is running, and has not started it.
 	if now := t.answered.Load(); now != before && t.running.CompareAndSwap(false, true) {
 		t.start(now)
 	}

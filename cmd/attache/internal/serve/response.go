@@ -45,7 +45,8 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.hijacked, b, nil
 }
 
-// A hijackedConn is a connection that a handler has hijacked.
+// A hijackedConn is a connection that a handler has hijacked. Close and whenClosed may come in either
+// order, from two goroutines: the later one makes the call.
 type hijackedConn struct {
 	net.Conn
 	bytes atomic.Int64

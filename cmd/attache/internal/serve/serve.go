@@ -86,7 +86,8 @@ const (
 	leaveTime = 5 * time.Second
 )
 
-// Run serves until a signal ends it, and returns the exit status.
+// Run serves until a signal or ctx ends it, and returns the exit status: cli.ExitUsage if the settings
+// cannot be used, cli.ExitFailure if attache cannot listen or serve, else 0. It logs the reason.
 func Run(ctx context.Context, o Options) int {
 	s, err := newService(ctx, o)
 	if err != nil {
@@ -95,7 +96,7 @@ func Run(ctx context.Context, o Options) int {
 	}
 	defer s.close()
 	defer runtime.KeepAlive(make([]byte, headroom))
-	defer debug.SetGCPercent(debug.SetGCPercent(growth))
+	defer debug.SetGCPercent(debug.SetGCPercent(growth)) // sets it now, and at the end what it was
 	s.signals = session.NotifySignals()
 	defer s.signals.Stop()
 	listeners, err := s.listen(ctx)
@@ -139,7 +140,7 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	limits := front.DefaultLimits()
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
-	limits.Bodies = max(limits.Bodies, 2*limits.Body)
+	limits.Bodies = max(limits.Bodies, 2*limits.Body) // one longest body must not keep out all others
 	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker(), quiet: quietTimer{quiet: newMemoryReturner()}}
 	s.counts = map[string]*counts{otherPaths: {}}
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
@@ -152,7 +153,8 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	return s, nil
 }
 
-// open opens the database and the endpoints.
+// open opens the database and the endpoints, in this order: an endpoint uses the fronts, and they use the
+// database.
 func (s *service) open(ctx context.Context) (err error) {
 	if s.database, err = assembly.OpenDatabase(s.Process, s.Options.Settings, databaseConnections, s.Log); err != nil {
 		return err
@@ -224,7 +226,7 @@ func (s *service) close() {
 // run serves on the listeners until a signal arrives.
 func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 	server := s.httpServer()
-	failed := make(chan error, len(listeners)+1)
+	failed := make(chan error, len(listeners)+1) // nobody reads it after await, so each Serve has its room
 	for _, l := range listeners {
 		s.accepting.Go(func() { failed <- s.serveOn(server, l) })
 	}
@@ -329,7 +331,9 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 	}
 }
 
-// drain answers the requests in flight and ends every session. A second signal ends it immediately.
+// drain answers the requests in flight and ends every session. A second signal ends it immediately. Other
+// fronts are told first, so that they send no more requests here. The listeners close last: a client that
+// still comes then gets an answer which says that nothing was executed.
 func (s *service) drain(server *http.Server, listeners []net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Drain)
 	defer cancel()
@@ -355,7 +359,7 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 	for _, l := range listeners {
 		_ = l.Close()
 	}
-	s.accepting.Wait()
+	s.accepting.Wait() // only then has every accepted connection been counted
 	s.arrivals.await(arrivalTime)
 	end, stop := context.WithTimeout(context.Background(), leaveTime) // ctx may be done while answers are still written
 	defer stop()

@@ -60,7 +60,8 @@ func (e *endpoint) traceRequests(next http.Handler) http.Handler {
 }
 
 // describeRequest returns the name of a request's span and its attributes. They contain neither
-// the query nor the client's address.
+// the query nor the client's address. The conventions demand _OTHER and HTTP for an unknown method, because
+// a client can invent any number of them.
 func (e *endpoint) describeRequest(r *http.Request) (name string, attributes []attribute.KeyValue) {
 	version := strings.TrimPrefix(r.Proto, "HTTP/")
 	if r.ProtoMajor > 1 {
@@ -100,7 +101,7 @@ func record(span oteltrace.Span, status int) {
 func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "") }
 
 // spanOf returns a function that returns the span of the HTTP request with the call that has this
-// raw id.
+// raw id. It is asked for every call, so it looks for the request only if one had a span.
 func (e *endpoint) spanOf(request func(id []byte) *http.Request) func(id []byte) oteltrace.SpanContext {
 	return func(id []byte) oteltrace.SpanContext {
 		if e.traced.Load() {

@@ -49,7 +49,8 @@ func (w *watch) postpone() bool {
 	return true
 }
 
-// end ends the watch: the HTTP server is about to read the next request.
+// end ends the watch: the HTTP server is about to read the next request. When it returns, read no longer
+// runs, so never do both read from the connection, and early and has need no lock.
 func (w *watch) end() {
 	if w.handling.Load() {
 		w.handling.Store(false)
@@ -57,7 +58,8 @@ func (w *watch) end() {
 	}
 }
 
-// set starts the read, or interrupts it if t is zero. The deadline begin calls it.
+// set starts the read, or interrupts it and waits for its end if t is zero. The deadline begin calls it, with
+// its lock held, and with zero only after a start.
 func (w *watch) set(t time.Time) error {
 	if !t.IsZero() {
 		w.done = make(chan struct{})
