@@ -24,7 +24,8 @@ func openBrowser(p cli.Process, address string) bool {
 	return false
 }
 
-// browsers returns commands that open a browser, in the order in which to try them.
+// browsers returns commands that open a browser, in the order in which to try them. By convention, BROWSER is
+// a list of commands, separated by colons. Without a screen there is none: the person opens the address.
 func browsers(p cli.Process) (commands [][]string) {
 	for command := range strings.SplitSeq(p.Getenv("BROWSER"), ":") {
 		if argv := strings.Fields(command); len(argv) > 0 {

@@ -42,12 +42,15 @@ func (o *Options) Client() *http.Client {
 	if u, err := url.Parse(o.URL); err == nil {
 		g.local = loopback.Is(u.Hostname())
 	}
+	// Control gets the address that a name was resolved to, so that the name cannot change its meaning between
+	// the check and the connection.
 	dialer := &net.Dialer{Timeout: stepTime, Control: func(_, address string, _ syscall.RawConn) error { return checkResolved(address) }}
 	g.public.DialContext = dialer.DialContext
 	return &http.Client{Transport: g, Timeout: stepTime, CheckRedirect: checkRedirect}
 }
 
-// fakeAddresses are the addresses that local proxies, such as Clash and sing-box, return for all names.
+// fakeAddresses are the addresses that local proxies, such as Clash and sing-box, return for all names. Such
+// an address in a URL, without a name, stays refused.
 var fakeAddresses = netip.MustParsePrefix("198.18.0.0/15")
 
 // checkResolved returns an error for the address of a name that is not public.
@@ -62,7 +65,8 @@ func checkResolved(address string) error {
 // errPrivate is returned for a private address that a public server chose.
 var errPrivate = errors.New("this is not a public address; if it is right, set server.oauth.issuer")
 
-// A guard is a transport that sends requests only to allowed addresses.
+// A guard is a transport that sends requests only to allowed addresses. public checks addresses after names
+// were resolved, open does not.
 type guard struct {
 	open, public *http.Transport
 	hosts        []string // allowed at any address
@@ -132,7 +136,7 @@ func isPublic(ip netip.Addr) bool {
 }
 
 // checkRedirect allows redirects of GET requests. Other requests contain secrets and are not
-// redirected.
+// redirected. The guard checks the address of each redirect.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
 	case first.Method != http.MethodGet:
@@ -172,7 +176,8 @@ func mediaType(resp *http.Response) string {
 	return kind
 }
 
-// getJSON reads the document at address into v. It returns false if there is none.
+// getJSON reads the document at address into v. It returns false if there is none. Many servers answer
+// unknown paths with a page, so anything but JSON counts as none.
 func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -26,12 +26,12 @@ type Credentials struct {
 	// cancelled stops waiting for it.
 	lock chan struct{}
 
-	read      bool
+	read      bool   // grant is that of the store; never with Machine
 	grant     *Grant // nil: none
 	failed    error  // of the last renewal; nil if it succeeded
 	failedAt  time.Time
 	stale     string // the access token in the store, if grant could not be saved
-	warned    bool
+	warned    bool   // loginError has logged
 	announced string // the last access token that was passed to Secret
 }
 
@@ -68,7 +68,7 @@ func (c *Credentials) acquire(ctx context.Context) error {
 func (c *Credentials) release() { <-c.lock }
 
 // Set implements remote.Credentials. Without a login it sets no token, because the server may not
-// require one.
+// require one. With Machine the first token is got by Refused, which knows the server's challenge.
 func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 	began := time.Now()
 	if err := c.acquire(ctx); err != nil {
@@ -99,7 +99,9 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// Refused implements remote.Credentials.
+// Refused implements remote.Credentials. A 401 is about the token, so another one may help. A 403 is about
+// rights, and another token helps only if it has more of them. Neither helps if the server wants a credential
+// that is no token.
 func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool, err error) {
 	ch := parseChallenge(r.Challenge)
 	more := r.Status == http.StatusForbidden
@@ -141,7 +143,7 @@ func (c *Credentials) loginError(why string) error {
 }
 
 // underLock calls f with the grant on disk, while no other process can change it. Cancelling ctx does
-// not interrupt f.
+// not interrupt f. The caller holds c.lock; the lock of the store comes second.
 func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Grant) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 	defer cancel()
@@ -185,13 +187,14 @@ func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (e
 		switch {
 		case g.Ended != "":
 			return c.loginError("the login has ended: " + g.Ended)
-		case g.Access != old && !g.expired(time.Now()):
+		case g.Access != old && !g.expired(time.Now()): // another process has renewed it
 			c.grant = g
 			return nil
 		case g.Refresh == "":
 			return c.loginError("the login has ended, and the authorization server gave nothing to renew it with")
 		}
 		stored := g.Access
+		// Without scopes, the new token has those of the old one (RFC 6749, section 6).
 		err := c.request(ctx, g, nil, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}})
 		switch {
 		case c.isEnd(err, g):
@@ -237,7 +240,8 @@ func (c *Credentials) isEnd(err error, g *Grant) bool {
 }
 
 // request requests a token for the resource of g with the given parameters, and stores it in g. It also
-// refreshes tokens, because the library's refresh cannot send the resource.
+// refreshes tokens, because the library's refresh cannot send the resource; its clientcredentials can, and
+// lets params replace the grant type.
 func (c *Credentials) request(ctx context.Context, g *Grant, scopes []string, params url.Values) error {
 	secret, err := c.clientSecret(g)
 	if err != nil {
@@ -255,7 +259,7 @@ func (c *Credentials) request(ctx context.Context, g *Grant, scopes []string, pa
 }
 
 // requestScopes saves the scopes that a call lacks, so that the next login requests them too. If there
-// was a login since, it uses that instead.
+// was a login since, it uses that instead. Otherwise it returns an error: only a person can give more rights.
 func (c *Credentials) requestScopes(ctx context.Context, sent string, scopes []string) error {
 	return c.underLock(ctx, func(_ context.Context, g *Grant) error {
 		if g.Access != sent && g.Usable(time.Now()) {
@@ -277,7 +281,8 @@ func scopeError(scopes []string) error {
 }
 
 // machineLogin finds the server's authorization server, and gets a token with the client's own
-// secret. more is true if the previous token lacked scopes.
+// secret. more is true if the previous token lacked scopes. If the server then names no scope that the
+// token did not have, a new token would be refused again.
 func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 	defer cancel()

@@ -44,12 +44,13 @@ type Options struct {
 	// Params are added to the request for a login or, with Machine, for a token.
 	Params map[string]string
 
-	// Scopes are requested instead of those that the server asks for.
+	// Scopes, if not empty, are requested instead of those that the server asks for.
 	Scopes []string
 
 	// Redirect is the redirect address, on this machine; empty for a free port.
 	Redirect string
 
+	// Store has the grants; its zero value has none, and nothing can be saved in it.
 	Store Store
 
 	// Secret, if not nil, is called with each token before the token is used.
@@ -74,6 +75,8 @@ type challenge struct {
 	message  string // from the body of the response, in parentheses
 }
 
+// parseChallenge reads the values of WWW-Authenticate. A server may send several challenges: the first with
+// an address of metadata counts, whatever its scheme. Values that cannot be read count as none.
 func parseChallenge(values []string) (c challenge) {
 	all, err := oauthex.ParseWWWAuthenticate(values)
 	c.bearer = len(values) == 0 || err != nil
@@ -98,7 +101,8 @@ func (c challenge) namesScopes() bool {
 var errOpen = errors.New("the server asks for no login, and names no authorization server")
 
 // discover finds the server's authorization server. asked is true if the server refused a request
-// without a token.
+// without a token. The scopes are those of the configuration, else those of the challenge, which are what the
+// request needs, else all that the metadata names (2025-11-25, basic/authorization, "Scope Selection Strategy").
 func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, asked bool) (*authority, error) {
 	prm, unusable, err := o.resourceMetadata(ctx, c, ch.metadata)
 	if err != nil {
@@ -218,7 +222,7 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 	if named != "" {
 		places = append([]string{named}, places...)
 	}
-	for _, place := range slices.Compact(places) {
+	for _, place := range slices.Compact(places) { // without a path in the URL, two are the same
 		prm := &protectedResource{}
 		found, err := getJSON(ctx, c, place, prm)
 		switch {
@@ -274,7 +278,9 @@ func (o *Options) chooseIssuer(offered []string, fallback string) string {
 // sameIssuer ignores a slash at the end, which servers use and leave out for the same issuer.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// issuerMetadata returns the metadata of the authorization server at address, or nil if it has none.
+// issuerMetadata returns the metadata of the authorization server at address, or nil if it has none. OAuth
+// inserts the well-known part before the path of the issuer (RFC 8414, section 3.1), and OpenID appends its
+// own; MCP also allows that of OpenID before the path.
 func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address string) (*oauthex.AuthServerMeta, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -32,7 +32,8 @@ type UI struct {
 // loginTime is the timeout for a person to log in.
 const loginTime = 5 * time.Minute
 
-// Login asks a person to log in to the server, and saves the grant.
+// Login asks a person to log in to the server, and saves the grant. It holds the lock of the store only to
+// save: while the person approves, which may take loginTime, other processes may have to renew the old grant.
 func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("the browser has brought no answer within 5 minutes: try again"))
 	defer cancel()
@@ -51,6 +52,7 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 		return nil, err
 	}
 	wanted := union(a.scopes)
+	// A login for more rights must not lose those that the last one had.
 	if old, err := o.Store.Load(o.URL); err == nil && old.Issuer == a.Issuer {
 		a.scopes = union(a.scopes, old.Scopes, old.Wanted)
 	}
@@ -165,7 +167,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	address := cfg.AuthCodeURL(state, params...)
 	u, err := url.Parse(address)
 	if err == nil {
-		_, err = c.Transport.(*guard).admits(u)
+		_, err = c.Transport.(*guard).admits(u) // a server elsewhere must not have a page of this machine opened
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the authorization server's page %s is not opened: %w", shown(a.AuthorizationEndpoint), err)
@@ -215,7 +217,8 @@ func checkAnswer(answer url.Values, a *authority) (string, error) {
 	return answer.Get("code"), nil
 }
 
-// setToken sets the token of the grant.
+// setToken sets the token of the grant. A response without a refresh token leaves the old one valid, and one
+// without a scope has granted what was requested (RFC 6749, sections 6 and 5.1).
 func (g *Grant) setToken(t *oauth2.Token, now time.Time) error {
 	if t.TokenType != "" && !strings.EqualFold(t.TokenType, "bearer") {
 		return fmt.Errorf("the authorization server gave a token of the type %s, which is not supported", shown(t.TokenType))
@@ -302,7 +305,8 @@ func (o *Options) clientSecret(g *Grant) (string, error) {
 	return g.Client, nil
 }
 
-// Logout deletes the grant for the server and revokes it if the authorization server supports that.
+// Logout deletes the grant for the server and revokes it if the authorization server supports that. It
+// deletes first, so that a server that does not answer cannot keep the grant here.
 // deleted is true if there was a grant and it was deleted, even if an error follows.
 func Logout(ctx context.Context, o Options) (deleted bool, err error) {
 	unlock, err := o.Store.Lock(ctx, o.URL)
@@ -323,7 +327,8 @@ func Logout(ctx context.Context, o Options) (deleted bool, err error) {
 	return true, o.revoke(ctx, g)
 }
 
-// revoke revokes the tokens of a grant (RFC 7009).
+// revoke revokes the tokens of a grant (RFC 7009). With the refresh token, the authorization server should
+// also revoke the access tokens of the same login (section 2.1).
 func (o *Options) revoke(ctx context.Context, g *Grant) error {
 	secret, err := o.clientSecret(g)
 	if err != nil {
@@ -345,6 +350,7 @@ func (o *Options) revoke(ctx context.Context, g *Grant) error {
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if g.Style == oauth2.AuthStyleInHeader {
+		// Encoded as in a form (RFC 6749, section 2.3.1).
 		r.SetBasicAuth(url.QueryEscape(g.ClientID), url.QueryEscape(secret))
 	}
 	resp, err := o.Client().Do(r)

@@ -23,7 +23,7 @@ type redirect struct {
 }
 
 // listen opens the port. Without an address the system chooses a free port, so that several logins at
-// the same time work.
+// the same time work. Authorization servers must accept any port of the loopback address (RFC 8252, section 7.3).
 func listen(address, state string) (*redirect, error) {
 	u, err := url.Parse(cmp.Or(address, "http://127.0.0.1:0/callback"))
 	if err != nil {
@@ -53,7 +53,8 @@ func (r *redirect) close() {
 	_ = r.server.Close()
 }
 
-// ServeHTTP receives the answer. It refuses a request without the state of this login.
+// ServeHTTP receives the answer. It refuses a request without the state of this login: any page in the
+// browser can send one to this port.
 func (r *redirect) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

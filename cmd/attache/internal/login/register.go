@@ -44,6 +44,8 @@ func (a *authority) register(ctx context.Context, c *http.Client, m *oauthex.Cli
 	}
 	defer resp.Body.Close()
 	reply := &registration{}
+	// At a place that nobody has named, an error with another status than 400, which RFC 7591 (3.2.2) demands,
+	// only shows that the server has no login.
 	err = json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(reply)
 	switch {
 	case err == nil && reply.Error != "" && (resp.StatusCode == http.StatusBadRequest || resp.StatusCode > 400 && !a.assumed):

@@ -32,7 +32,7 @@ type Grant struct {
 	Token      string           `json:"token_endpoint"`
 	Revocation string           `json:"revocation_endpoint,omitempty"`
 	ClientID   string           `json:"client_id"`
-	Style      oauth2.AuthStyle `json:"auth_style"`
+	Style      oauth2.AuthStyle `json:"auth_style"` // never the automatic one: see secretStyle
 	Scopes     []string         `json:"scopes,omitempty"`
 	Wanted     []string         `json:"wanted,omitempty"` // scopes that the server has required since
 	Expires    time.Time        `json:"expires,omitzero"` // of the access token; zero: unknown
@@ -129,12 +129,15 @@ type record struct {
 	Box   string   `json:"sealed,omitempty"` // secrets as JSON, encrypted
 }
 
+// path returns the path of a file for a server. Its name is a hash, because an address may be too long for a
+// name, and may have characters that a name cannot have.
 func (s Store) path(url, extension string) string {
 	sum := sha256.Sum256([]byte(url))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+extension)
 }
 
-// Lock locks the grant for a server against changes by other processes.
+// Lock locks the grant for a server against changes by other processes. The system releases the lock of a
+// process that ends. An error says whether the lock was not free until ctx was done, or cannot be made.
 func (s Store) Lock(ctx context.Context, url string) (unlock func(), err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
@@ -158,7 +161,8 @@ func (s Store) Has(url string) bool {
 	return err == nil
 }
 
-// Load returns the grant for a server. The error is ErrNoGrant if there is none.
+// Load returns the grant for a server. The error is ErrNoGrant if there is none. It needs no lock, because
+// Save replaces the file in one step.
 func (s Store) Load(url string) (*Grant, error) {
 	r, err := s.read(s.path(url, ".json"))
 	if err != nil {
@@ -201,7 +205,8 @@ func (s Store) read(path string) (*record, error) {
 	return r, nil
 }
 
-// Save writes a grant. The caller holds the lock.
+// Save writes a grant. The caller holds the lock. If the key ring cannot be used, the secrets are not
+// encrypted, and only the mode of the file protects them.
 func (s Store) Save(g *Grant) error {
 	g.CanRenew = g.Refresh != ""
 	r := record{Grant: g}
@@ -241,7 +246,8 @@ func (s Store) All() (all []Grant) {
 	return all
 }
 
-// seal encrypts a text with the key in the key ring. It creates the key if there is none.
+// seal encrypts a text with the key in the key ring (AES-256-GCM). It creates the key if there is none. The
+// text belongs to the url: in the file of another server it cannot be decrypted.
 func (s Store) seal(url string, text []byte) (string, error) {
 	box, err := s.box(true)
 	if err != nil {
@@ -290,7 +296,7 @@ func (s Store) box(create bool) (cipher.AEAD, error) {
 func (s Store) newKey() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	unlock, err := s.Lock(ctx, "key")
+	unlock, err := s.Lock(ctx, "key") // not a URL, so no grant has this lock
 	if err != nil {
 		return "", err
 	}
