@@ -21,7 +21,8 @@ const MarkerKey = "io.github.attache-mcp/messages"
 const margin = "  | "
 
 // Block returns the text with messages for a result. remaining is the number of further messages,
-// now the time at which it is read.
+// now the time at which it is read. The first lines are there because an agent that was refused
+// something could ask another one to do it.
 func Block(messages []store.Message, remaining int, now time.Time) string {
 	var b strings.Builder
 	b.WriteString("═══ MESSAGES FROM OTHER AGENTS (attache) ═══\n" +
@@ -43,7 +44,8 @@ func Block(messages []store.Message, remaining int, now time.Time) string {
 	return b.String()
 }
 
-// head returns the line above a message. The registry has recorded its sender.
+// head returns the line above a message. The registry has recorded its sender, and attache
+// determines the relation. Others chose the title and the agent's name, so they are cleaned.
 func head(m store.Message, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s", m.ID, m.From)

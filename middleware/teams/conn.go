@@ -60,7 +60,9 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// observe handles a frame from the client.
+// observe handles a frame from the client. A server of any kind registers the session at the first tools/call.
+// The server of the teams tools does so earlier, so that others see the session: at notifications/initialized,
+// and in 2026-07-28, which has none, with the first request that is not server/discover.
 func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	view := sessionstate.ContextOf(call)
 	if view == nil {
@@ -68,6 +70,8 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	}
 	switch m.Kind() {
 	case wire.Notification:
+		// The notification has no credential. If credentials come with requests, the session would be one of
+		// no tenant, beside that of the first request.
 		if c.o.ToolCalls != nil && m.MethodIs("notifications/initialized") && (view.Principal != nil || !c.shared.o.LateCredentials) {
 			c.shared.session(view, c.o.Results) // so that others see the session before its first call
 		}
@@ -110,7 +114,8 @@ func (c *Conn) sessionOf(view *sessionstate.Context) *session {
 	return c.session
 }
 
-// expect adds the hook that puts waiting messages into the reply to a call.
+// expect adds the hook that puts waiting messages into the reply to a call. The hook of the last call is
+// used again if it is for the same session and tool, so that a call without messages allocates nothing.
 func (c *Conn) expect(call *middleware.Call, s *session, r toolresult.Response) {
 	s.begun.Add(1)
 	c.shared.askWithCall(s)
@@ -127,7 +132,8 @@ type carrier struct {
 	response toolresult.Response
 }
 
-// Wanted implements middleware.LateHook: without mail the reply is not read.
+// Wanted implements middleware.LateHook: without mail the reply is not read. It is called once for a
+// call, also if that was cancelled; for a call without a reply see calling.
 func (r *carrier) Wanted() bool {
 	r.s.ended.Add(1)
 	return r.s.mail.Load()
@@ -166,7 +172,8 @@ func (c *Conn) noteSeen(call *middleware.Call, s *session) {
 	})
 }
 
-// respond puts the waiting messages of a session into a reply, if the reply can carry them.
+// respond puts the waiting messages of a session into a reply, if the reply can carry them. The reply waits at
+// most Options.Wait for the registry. Messages that come too late are given back.
 func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
 	me := s.me.Load()
 	if me == nil || c.o.Results.Handle(r, reply) || call.Cancelled() {
@@ -196,7 +203,8 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 	return nil
 }
 
-// carry puts messages into a reply, and settles them when it was written.
+// carry puts messages into a reply, and settles them when it was written: settled before, they would be lost
+// if attache ended in between. If it ends before it settles, they come again.
 func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, d *delivery, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
 	marker, _ := json.Marshal(map[string]any{MarkerKey: map[string]any{"ids": strings.Fields(ids(taking))}})
 	plan := c.o.Results.Plan(call, c.shared.o.Structured, c.o.Catalog, r, reply)
@@ -259,7 +267,7 @@ func (d *delivery) take(ctx context.Context, ref store.Ref) {
 		d.c.shared.warn(err)
 		return
 	case len(taking.Messages) == 0:
-		d.c.shared.ask(ctx, db, d.s)
+		d.c.shared.ask(ctx, db, d.s) // another process has taken them: lower the flag
 		return
 	}
 	d.mu.Lock()
@@ -277,7 +285,7 @@ func (d *delivery) take(ctx context.Context, ref store.Ref) {
 func (d *delivery) claim() *store.Taking {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.late = true
+	d.late = true // from here on take gives back what it gets
 	return d.taking
 }
 
@@ -287,6 +295,8 @@ func (d *delivery) settle(taking *store.Taking, o store.Outcome) {
 	s.background(func(ctx context.Context) { s.settle(ctx, d.s, taking, o) })
 }
 
+// settle records the outcome of messages, and asks for the next ones. Those that have arrived count as seen
+// when the client sends its next request.
 func (s *Shared) settle(ctx context.Context, m *session, taking *store.Taking, o store.Outcome) {
 	db, err := s.open()
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// look runs in the background until Close. It checks the registry for changes, renews leases, and
+// look runs in one goroutine of the process until Close. It checks the registry for changes, renews leases, and
 // wakes sessions. It registers sessions again that could not be registered and make calls.
 //
 // If the machine has slept, the clock was set, or the registry was not available, the leases of
@@ -43,7 +43,7 @@ func (s *Shared) look() {
 		changed := err == nil && v != version
 		renew := now.Sub(renewed) >= store.RenewEvery
 		version = v
-		sweep := !s.o.Shared
+		sweep := !s.o.Shared // of several processes at a server, only the elected ones sweep
 		for _, m := range s.allSessions() {
 			called := m.noteCalls(s.o.Now())
 			if m.me.Load() == nil {
@@ -107,7 +107,8 @@ func (s *Shared) closeWatches() {
 	}
 }
 
-// noteCalls reports whether calls have begun or ended since it was called last.
+// noteCalls reports whether calls have begun or ended since it was called last. Calls only count: their time
+// is that of the look which finds them, so that no call has to read the clock.
 func (m *session) noteCalls(now time.Time) bool {
 	n := m.begun.Load() + m.ended.Load()
 	if n == m.counted {
@@ -118,7 +119,7 @@ func (m *session) noteCalls(now time.Time) bool {
 	return true
 }
 
-// retry starts another attempt to register a session.
+// retry starts another attempt to register a session, which register may put off.
 func (s *Shared) retry(m *session) {
 	m.mu.Lock()
 	view, client := m.view, m.client
@@ -148,7 +149,7 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session, mine bo
 		switch err := db.Renew(ctx, me.Ref, r); {
 		case err == nil:
 			m.renewed = now
-		case store.IsGone(err):
+		case store.IsGone(err): // removed from the registry, as after a long sleep
 			s.attach(ctx, m)
 		default:
 			s.disturbed = now
@@ -192,6 +193,7 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 	if mine && m.newest.Load() != m.wokenFor {
 		m.nextWake = now.Add(wakeAfter)
 	}
+	// The registry lets one process wake the session, and only if messages have waited long enough.
 	count, fromParent, err := db.ClaimWake(ctx, m.me.Load().Ref, wakeAfter, wakeEvery)
 	if err != nil || count == 0 {
 		return

@@ -17,11 +17,11 @@ import (
 // keys, and its requests may have credentials of several tenants.
 type sessionID struct{ tenant, key string }
 
-// A session is the state that this process keeps for a session.
+// A session is the state that this process keeps for a session. It stays until the process ends.
 type session struct {
 	key  string
-	last atomic.Int64 // about when a call began or ended last, in nanoseconds
-	me   atomic.Pointer[store.Session]
+	last atomic.Int64                  // about when a call began or ended last, in nanoseconds
+	me   atomic.Pointer[store.Session] // nil until it is registered
 
 	// The numbers of calls whose results may carry messages. The padding keeps each in a cache
 	// line of its own, because each direction writes one of them at every call.
@@ -65,7 +65,8 @@ func (m *session) calling(now time.Time) bool {
 }
 
 // keyOf returns the key of the session of a call, or "" if no other process could know the key:
-// the key of a connection is not enough.
+// the key of a connection is not enough. If the client names no session, its process stands for it, because
+// all servers of a client have one parent process.
 func (s *Shared) keyOf(view *sessionstate.Context, client string) string {
 	switch {
 	case view.Session.Empty():
@@ -94,7 +95,7 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 	if key == "" {
 		return nil
 	}
-	id := sessionID{key: key}
+	id := sessionID{key: key} // of no tenant, unless the call has a principal
 	if p := view.Principal; p != nil {
 		id.tenant = p.Tenant
 	}
@@ -123,8 +124,9 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 	return m
 }
 
-// register starts an attempt to register a session, unless the last one was less than retryAfter
-// ago. It returns a channel that is closed when the attempt has ended.
+// register starts an attempt to register a session, unless one is running, or the last one was less than
+// retryAfter ago and would have the same result. It returns a channel that is closed when the attempt has
+// ended. Messages never wait for it; only a call of a teams tool does.
 func (s *Shared) register(m *session, view *sessionstate.Context, client string) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +226,7 @@ func (s *Shared) askWithCall(m *session) {
 }
 
 // ask asks the registry whether messages wait for a session. It reports whether the registry
-// answered.
+// answered. After an error the flag stays as it was.
 func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) (answered bool) {
 	me := m.me.Load()
 	if me == nil {
@@ -247,8 +249,9 @@ func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) (answered
 	return true
 }
 
-// Look asks the registry immediately whether messages wait for a session of the process. It
-// returns false before a session is registered.
+// Look asks the registry immediately whether messages wait for a session of the process, without waiting for
+// the next look of the background. It returns false before a session is registered. An error means that the
+// registry cannot be opened.
 func (s *Shared) Look(ctx context.Context) (mail bool, err error) {
 	db, err := s.open()
 	if err != nil {

@@ -119,7 +119,7 @@ type Shared struct {
 	closed   bool
 }
 
-// Compile prepares a process for its connections. It opens no file.
+// Compile prepares a process for its connections. It opens no file and starts no goroutine.
 func Compile(o Options) *Shared {
 	o.Structured, o.Log = cmp.Or(o.Structured, toolresult.Auto), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Wait <= 0 {
@@ -148,7 +148,8 @@ type registry struct {
 	tried time.Time // when it ended
 }
 
-// open returns the registry, and opens it unless that failed less than retryAfter ago.
+// open returns the registry, and opens it unless that failed less than retryAfter ago. It may block for as
+// long as the disk does, so it is not for the goroutines that pass messages.
 func (s *Shared) open() (*store.Store, error) {
 	r := &s.registry
 	if db := r.opened.Load(); db != nil {
@@ -170,7 +171,8 @@ func (s *Shared) open() (*store.Store, error) {
 	return db, err
 }
 
-// Close removes this process from its sessions in the registry. Close the connections first.
+// Close removes this process from its sessions in the registry. Close the connections first. It returns after
+// closeTime at the latest, because a client waits for the end of its server; leases that are left expire.
 func (s *Shared) Close() {
 	s.mu.Lock()
 	closed := s.closed
@@ -201,7 +203,8 @@ func (s *Shared) Close() {
 	}
 }
 
-// background runs f in a goroutine. It returns false if s is closed.
+// background runs f in a goroutine. It returns false if s is closed. mu is held until the goroutine counts, so
+// that none begins while Close waits for all.
 func (s *Shared) background(f func(context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

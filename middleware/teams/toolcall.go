@@ -18,7 +18,8 @@ import (
 const CallKey = "io.github.attache-mcp/caller"
 
 // ToolCalls holds the calls in flight for the server of the teams tools, which is in this
-// process. The zero value is ready to use.
+// process. Its handles are random, and live as long as their calls, so no client can use that of another
+// call. The zero value is ready to use.
 type ToolCalls struct {
 	byID sync.Map // handle to *ToolCall
 }
@@ -48,7 +49,8 @@ func (c *Conn) addHandle(call *middleware.Call, m *wire.Message, s *session, vie
 	call.OnReplyIf(&answer{tool, call, id})
 }
 
-// An answer is the hook for the answer to a call of a teams tool.
+// An answer is the hook for the answer to a call of a teams tool. The tool works in another goroutine, where
+// it must not use the Call, so it leaves its notes and its function for OnSent in the ToolCall.
 type answer struct {
 	tool *ToolCall
 	call *middleware.Call
@@ -88,7 +90,7 @@ func (c *ToolCall) cancel() {
 	}
 }
 
-// Get returns the call with a handle, or nil.
+// Get returns the call with a handle, or nil. Session works with nil too.
 func (k *ToolCalls) Get(id string) *ToolCall {
 	found, _ := k.byID.Load(id)
 	c, _ := found.(*ToolCall)
@@ -98,8 +100,9 @@ func (k *ToolCalls) Get(id string) *ToolCall {
 // errLate is returned when registering takes too long.
 var errLate = errors.New("the session could not be registered in time")
 
-// Session returns the store and the session that made the call, when it is registered. It returns
-// store.ErrNoContext if the session or its workspace is unknown.
+// Session returns the store and the session that made the call, when it is registered. It waits for that up to
+// retryAfter. It returns store.ErrNoContext if the session or its workspace is unknown, and
+// store.ErrUnavailable if the registry cannot be opened.
 func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, error) {
 	if c == nil || c.s == nil {
 		return nil, nil, store.ErrNoContext
@@ -166,7 +169,8 @@ func (c *ToolCall) Note(act middleware.Act, why string) {
 	c.notes = append(c.notes, middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }
 
-// Take takes messages for the answer to the call. They are settled when the answer was written.
+// Take takes messages for the answer to the call. They are settled when the answer was written, also if the
+// call was cancelled meanwhile: then they stay queued. With peek nothing is taken.
 func (c *ToolCall) Take(ctx context.Context, db *store.Store, me *store.Session, peek bool) (*store.Taking, error) {
 	taking, err := db.Take(ctx, me.Ref, store.TakeOption{Limit: store.ReadLimit, Peek: peek})
 	if err != nil || peek || len(taking.Messages) == 0 {
