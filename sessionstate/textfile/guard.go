@@ -8,7 +8,8 @@ import (
 )
 
 // The parser recurses for each level of nesting: a file of only brackets would exhaust the stack
-// and end the process; 60 KB of them took 6 GB. A mapping with very many keys takes minutes.
+// and end the process; 60 KB of them took 6 GB. A mapping with very many keys takes minutes. The lexer does
+// not recurse, so the check of its tokens is safe.
 const (
 	maxDepth = 32
 	maxKeys  = 1000
@@ -31,6 +32,7 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 		case token.SequenceEntryType:
 			open = open.at(t.Position.Column)
 		case token.MappingValueType:
+			// The token is the colon. The key before it has the column of the mapping.
 			column := t.Position.Column
 			if i > 0 {
 				column = tokens[i-1].Position.Column
@@ -93,12 +95,13 @@ type levels []level
 
 // level is a collection in brackets, or one defined by its indentation.
 type level struct {
-	flow   bool
-	column int
-	keys   int
+	flow   bool // in brackets
+	column int  // of its entries; 0 in brackets
+	keys   int  // how many keys it has so far
 }
 
-// at returns the levels at an entry in column. Within brackets columns have no meaning.
+// at returns the levels at an entry in column. Collections that are indented more have ended. Within brackets
+// columns have no meaning.
 func (l levels) at(column int) levels {
 	for len(l) > 0 && !l[len(l)-1].flow && l[len(l)-1].column > column {
 		l = l[:len(l)-1]
@@ -109,7 +112,8 @@ func (l levels) at(column int) levels {
 	return append(l, level{column: column})
 }
 
-// close returns the levels after a closing bracket.
+// close returns the levels after a closing bracket. It also closes the collections within the brackets. A
+// bracket that was never opened is left to the parser.
 func (l levels) close() levels {
 	for i := len(l) - 1; i >= 0; i-- {
 		if l[i].flow {

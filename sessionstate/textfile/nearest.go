@@ -3,7 +3,8 @@ package textfile
 import "strings"
 
 // Nearest returns the one of words for which word is probably a typing error: the one with the
-// smallest distance of at most limit, or "" if there is none.
+// smallest distance of at most limit, or "" if there is none. Case does not matter; of several equally near
+// words the first one counts.
 func Nearest(word string, words []string, limit int) string {
 	best := ""
 	for _, w := range words {
@@ -20,6 +21,7 @@ func distance(a, b string) int {
 	if len(a) > 100 || len(b) > 100 {
 		return max(len(a), len(b))
 	}
+	// Row i has the distances of a[:i] to each beginning of b (optimal string alignment).
 	var before []int
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -29,7 +29,8 @@ type Rules struct {
 	// Closed are the permission bits that must not be set. Windows has no such
 	// bits: there the directory has to keep others out.
 	Closed fs.FileMode
-	// NoLink refuses symbolic links; otherwise they are followed.
+	// NoLink refuses a symbolic link as the last element of the path; otherwise it is followed. Links
+	// before that are always followed.
 	NoLink bool
 	// Owned refuses a file that belongs neither to this user nor to root.
 	Owned bool
@@ -81,13 +82,14 @@ func (r Rules) read(path string, stat func(string) (fs.FileInfo, error), open fu
 	if err != nil {
 		return nil, nil, err
 	}
+	// With NoLink, this also finds a link that was put there after the check, and was followed.
 	if r.NoLink && !os.SameFile(before, info) { // a link, such as a mounted secret, may change its target
 		return nil, nil, errors.New("was replaced while it was opened: try again")
 	}
 	if err := r.check(path, info); err != nil {
 		return nil, nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, r.Max+1))
+	data, err := io.ReadAll(io.LimitReader(f, r.Max+1)) // the size in info may be out of date
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +122,7 @@ func (r Rules) check(path string, info fs.FileInfo) error {
 		return errors.New("belongs to another user: make it yours or root's")
 	case runtime.GOOS != "windows" && mode.Perm()&r.Closed != 0:
 		change := "600"
-		if r.Closed&0o444 == 0 {
+		if r.Closed&0o444 == 0 { // only writing is forbidden
 			change = "go-w"
 		}
 		return fmt.Errorf("is open to others (mode %04o): run chmod %s %s", mode.Perm(), change, path)

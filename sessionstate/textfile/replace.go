@@ -10,7 +10,9 @@ import (
 
 // Replace atomically writes data to the file at path, with access for its owner alone: readers
 // see the old or the new content, even after the machine fails. The owner stays the same if root
-// replaces the file of somebody else. It creates a missing directory, closed to others.
+// replaces the file of somebody else. It creates a missing directory, closed to others. If path is a link,
+// the link is replaced, not its target. After an error the old file is unchanged. Replace takes no lock: of
+// two writers at the same time, the last one wins.
 func Replace(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

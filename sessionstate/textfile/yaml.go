@@ -72,7 +72,8 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 	return content, nil
 }
 
-// Start returns the first token of n. In the library, a mapping starts at its first colon.
+// Start returns the first token of n, for the place of an error. In the library, a mapping starts at its first
+// colon.
 func Start(n ast.Node) *token.Token {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -117,7 +118,7 @@ func syntaxError(err error) error {
 	if !errors.As(err, &at) {
 		return &SyntaxError{Text: "is not YAML that can be read: correct it"}
 	}
-	message, t := at.GetMessage(), at.GetToken()
+	message, t := at.GetMessage(), at.GetToken() // without the lines of the file that Error adds
 	switch {
 	case strings.Contains(message, "\t"):
 		return errorAt(t, "a tab is not for indenting in YAML: write spaces")
