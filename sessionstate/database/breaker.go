@@ -14,17 +14,18 @@ const (
 )
 
 // A breaker protects callers from waiting for a server that does not answer. While it is open,
-// it admits one caller at a time, after 1 s, 2 s, and so on up to longest.
+// it admits one caller at a time, after 1 s, 2 s, and so on up to longest. Each caller that was admitted
+// calls one of abandon, recordFailure and recordSuccess; if it did not, nobody would be admitted any more.
 type breaker struct {
 	now     func() time.Time
-	report  func(error) // ServerOptions.Tell; may be nil
+	report  func(error) // ServerOptions.Tell; may be nil; called with mu held, so that calls keep their order
 	longest time.Duration
 
 	mu       sync.Mutex
-	failures int
+	failures int           // since the last success
 	open     time.Duration // how long it stays open this time; 0 if it is closed
-	until    time.Time
-	trying   bool // the admitted caller is using the server
+	until    time.Time     // nobody is admitted before
+	trying   bool          // the admitted caller is using the server
 }
 
 // admit returns ErrDown if the caller must not use the server now.
@@ -41,7 +42,8 @@ func (b *breaker) admit() error {
 	return nil
 }
 
-// abandon records that the admitted caller gave up before the server answered.
+// abandon records that the admitted caller gave up before the server answered, which says nothing about the
+// server: the next caller is admitted immediately.
 func (b *breaker) abandon() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -40,7 +40,8 @@ type answer struct {
 }
 
 // acquire returns a connection, which the caller must release. Errors are errBusy,
-// connectionError and ctx's error.
+// connectionError and ctx's error. A caller waits for a slot and not in the pool, so that errBusy
+// can be told from an error of the server.
 func (s *Server) acquire(ctx context.Context) (*connection, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -57,7 +58,7 @@ func (s *Server) acquire(ctx context.Context) (*connection, error) {
 }
 
 // await returns the answer of f. If ctx ends first, f continues, and the caller can no longer
-// use the connection.
+// use the connection. f must use c.ctx, which ends after [Timeouts.Answer].
 func (c *connection) await(ctx context.Context, f func() answer) answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- f() }()
@@ -91,7 +92,7 @@ func (c *connection) send(ctx context.Context, statements ...statement) ([]resul
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if c.pending != nil {
+	if c.pending != nil { // pgx is not for two goroutines
 		return nil, context.Canceled
 	}
 	a := c.await(ctx, func() answer { return c.exchange(statements) })
@@ -118,7 +119,8 @@ func (c *connection) exchange(statements []statement) (a answer) {
 	return a
 }
 
-// inTransaction reports whether a transaction is open.
+// inTransaction reports whether a transaction is open, or has failed and was not rolled back. The caller must
+// not use it while an answer is pending.
 func (c *connection) inTransaction() bool {
 	return c.pgx != nil && !c.pgx.IsClosed() && c.pgx.PgConn().TxStatus() != 'I'
 }
@@ -164,7 +166,10 @@ func (c *connection) begin(ctx context.Context, scope Scope, readOnly bool) (now
 	return results[1].now()
 }
 
-// settings returns a statement that applies the settings of a transaction and selects the time.
+// settings returns a statement that applies the settings of a transaction and selects the time. They hold for
+// the transaction only, because with pgbouncer the next one may be another client's. Row level security reads
+// the two of attache; idle_in_transaction_session_timeout ends the transaction of a process that was stopped
+// within it, whose locks would otherwise stay.
 func (s *Server) settings(scope Scope) statement {
 	all, durable := "off", "on"
 	if scope.AllTenants {
@@ -223,7 +228,8 @@ func (s *Server) once(ctx context.Context, db *DB, scope Scope, readOnly bool, f
 }
 
 // onConnection runs f with a connection. If the connection turns out to be lost before f has
-// begun a transaction, because it was cut while idle, onConnection runs f with another one, once.
+// begun a transaction, because it was cut while idle, onConnection runs f with another one, once. Later it is
+// unknown what the server has done, and the error is a connectionError.
 func (s *Server) onConnection(ctx context.Context, f func(*connection) (begun bool, err error)) error {
 	for again := true; ; again = false {
 		c, err := s.acquire(ctx)

@@ -46,15 +46,16 @@ type DB struct {
 	prepared sync.Map               // of a file: statement to *sql.Stmt
 	version  *sql.Stmt              // of a file
 
-	checking sync.Mutex
-	checked  bool // this program can use the version on the server
+	checking sync.Mutex // held during the check, so that it is made once
+	checked  bool       // this program can use the version on the server
 }
 
 // A Scope describes a transaction.
 type Scope struct {
 	// Tenant is the tenant whose rows the transaction sees; "" if there is only one.
 	Tenant string
-	// AllTenants makes the rows of all tenants visible.
+	// AllTenants makes the rows of all tenants visible. It is for work of no tenant, such as a sweep, and for
+	// a tenant that is not known yet, as when a key is looked up.
 	AllTenants bool
 	// Relaxed does not wait until a change is on the disk: the last changes may be lost when
 	// the server's machine fails. Transactions on a file are always relaxed.
@@ -66,7 +67,8 @@ type Scope struct {
 
 // In runs f in a transaction and commits it, unless f returns an error. On a file the
 // transaction holds the write lock, on a server it is READ COMMITTED. If it loses a race with
-// another transaction, In runs f again, so f must reset the variables that it captures.
+// another transaction, In runs f again, so f must reset the variables that it captures. On a server, a limit
+// must be checked by the statement that changes the row: what f has read before may have changed since.
 func (db *DB) In(ctx context.Context, s Scope, f func(*Tx) error) error {
 	return db.retry(ctx, func() error { return db.transact(ctx, s, false, f) })
 }
@@ -86,7 +88,8 @@ func (db *DB) retry(ctx context.Context, f func() error) error {
 }
 
 // Exec runs one statement in its own transaction, and returns how many rows it changed. It is
-// much faster than [DB.In]: on a server it takes one round trip.
+// much faster than [DB.In]: on a server it takes one round trip. An error that wraps [ErrDown] does not say
+// whether the change was made.
 func (db *DB) Exec(ctx context.Context, s Scope, query string, args ...any) (int64, error) {
 	args = plain(args)
 	if db.server != nil {
@@ -137,7 +140,8 @@ func (db *DB) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// single runs one statement on a server. It also returns the server's time.
+// single runs one statement on a server. It also returns the server's time. The settings and the statement go
+// together, so they are one transaction without begin and commit.
 func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r result, now time.Time, err error) {
 	q := statement{db.bind(query, args), args}
 	err = db.retry(ctx, func() error {
@@ -148,7 +152,7 @@ func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r 
 					r = results[1]
 					now, err = results[0].now()
 				}
-				return true, err
+				return true, err // as if begun: the statement may have been executed
 			})
 		})
 	})
@@ -253,7 +257,7 @@ func (db *DB) bind(query string, args []any) string {
 // question mark in a literal.
 func rebind(query string, args []any) string {
 	var pairs []string
-	for i := len(args); i > 0; i-- { // ?10 before ?1
+	for i := len(args); i > 0; i-- { // ?10 before ?1, as the Replacer takes the first pair that fits
 		kind := "text"
 		switch args[i-1].(type) {
 		case int64:

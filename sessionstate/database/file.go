@@ -104,7 +104,7 @@ func connectFile(ctx context.Context, o FileOptions) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // one process does not compete with itself for the lock
+	db.SetMaxOpenConns(1) // one process does not compete with itself for the lock; and data_version is per connection
 	err = initialize(ctx, db, o, steps)
 	opened := &DB{sql: db, schema: o.Schema, trace: o.Trace}
 	if err == nil {
@@ -118,7 +118,8 @@ func connectFile(ctx context.Context, o FileOptions) (*DB, error) {
 
 // address returns the URI of the file for SQLite, with the settings of every connection. In WAL
 // mode synchronous=NORMAL may lose the last changes when the machine crashes, but never damages
-// the file.
+// the file. Transactions take the write lock when they begin: one that reads first, and then finds that another
+// has written, could only fail.
 func address(path string, wait time.Duration) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -153,7 +154,7 @@ func tryInitialize(ctx context.Context, db *sql.DB, s Schema, steps []string) er
 	if err := db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&found); err != nil {
 		return err
 	}
-	if found >= len(steps) {
+	if found >= len(steps) { // nothing is written, so a writer is not waited for
 		return Version{s.Name, found, len(steps)}.Err()
 	}
 	// The mode is stored in the file. On a file system without shared memory SQLite keeps the

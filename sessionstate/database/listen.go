@@ -35,7 +35,8 @@ type listeners struct {
 
 // OnNotice registers f to be called with the payload of each notice that [Server.Listen]
 // receives. f is also called with "" each time that Listen has connected, because notices may
-// have been lost before. Notices are hints. f must not block. stop removes f.
+// have been lost before. Notices are hints. f must not block, nor call OnNotice or stop. stop removes f, and
+// returns when f is not running.
 func (s *Server) OnNotice(f func(payload string)) (stop func()) {
 	l := &s.listeners
 	l.mu.Lock()
@@ -102,7 +103,7 @@ func (s *Server) listen(ctx context.Context, connected func()) error {
 		defer cancel()
 		_ = conn.Close(end)
 	}()
-	subscribe := func() error { // repeating it is allowed
+	subscribe := func() error { // it is also the check of an idle connection, because repeating it is allowed
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
 		defer cancel()
 		_, err := conn.Exec(limited, `LISTEN `+channel)

@@ -25,7 +25,8 @@ const (
 )
 
 // Migrate migrates the tables of all schemas, or none of them, to the version of this program.
-// It returns the versions from before. Only one of several concurrent callers migrates.
+// It returns the versions from before. Only one of several concurrent callers migrates. Nothing else creates
+// or changes tables on a server: only the role that owns them may.
 func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrationTime)
 	defer cancel()
@@ -36,6 +37,7 @@ func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Versio
 	defer func() { _ = t.Rollback() }() // does nothing after Commit
 	tx := &Tx{ctx: ctx, db: &DB{server: s}, to: sqlStatements{t}}
 	for _, statement := range []string{
+		// Of the transaction, because through pgbouncer a session has no connection of its own.
 		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, migrationLock),
 		`SET LOCAL lock_timeout = '` + migrationWait + `'; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;
 			SET LOCAL idle_in_transaction_session_timeout = ` + milliseconds(s.o.Timeouts.Answer),
@@ -63,6 +65,7 @@ func migrationError(err error) error {
 	return err
 }
 
+// migrate migrates the tables of one schema. The steps have no arguments, so each may have many statements.
 func (t *Tx) migrate(schema Schema) (Version, error) {
 	v, steps, err := t.schemaVersion(schema)
 	if err != nil || v.Has >= v.Knows {
@@ -98,7 +101,7 @@ func (t *Tx) schemaVersion(schema Schema) (v Version, steps []string, err error)
 	return v, steps, err
 }
 
-// Versions returns the versions of the tables of schemas.
+// Versions returns the versions of the tables of schemas. Has is 0 for tables that do not exist.
 func (s *Server) Versions(ctx context.Context, schemas []Schema) ([]Version, error) {
 	return s.versions(ctx, &DB{server: s}, schemas)
 }

@@ -37,7 +37,8 @@ func Collect[T any](t *Tx, read func(row Rows) (T, error), query string, args ..
 	return all, rows.Err()
 }
 
-// A Row is the first row that a statement returns.
+// A Row is the first row that a statement returns. Call Scan, also if only Now is wanted: on a file it frees
+// the connection.
 type Row struct {
 	rows Rows
 	err  error

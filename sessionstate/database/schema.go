@@ -59,7 +59,8 @@ type Version struct {
 	Has, Knows int // versions of the database and of this program
 }
 
-// Err returns an error if this program cannot use the tables.
+// Err returns an error, which wraps [ErrVersion], if this program cannot use the tables. It can use those of
+// its own version and of the next one, so that a server can be migrated while older programs run.
 func (v Version) Err() error {
 	switch {
 	case v.Has > v.Knows+1:

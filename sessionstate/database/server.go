@@ -24,12 +24,12 @@ type ServerOptions struct {
 	// URL is the address as in libpq: postgres://user:password@host/database. Without a
 	// password in it, the password comes from the same places as in libpq.
 	URL string
-	// Connections is the maximum number of connections; 0 stands for one.
+	// Connections is the maximum number of connections, apart from that of Listen; 0 stands for one.
 	Connections int
 	// Timeouts bounds the duration of transactions; zero fields stand for [DefaultTimeouts].
 	Timeouts Timeouts
 	// Tell, if not nil, is called with the reason when the server becomes unavailable, and with
-	// nil when it is available again.
+	// nil when it is available again. It must not block, nor use the Server.
 	Tell func(error)
 	// BreakerNow is the clock for the retries of an unavailable server; nil stands for time.Now.
 	BreakerNow func() time.Time
@@ -149,7 +149,8 @@ func (s *Server) Open(schema Schema) *DB { return &DB{sql: s.sql, server: s, sch
 func (s *Server) Close() error { return s.sql.Close() }
 
 // guard runs f, which uses the server, unless the breaker is open. It tells the breaker whether
-// the server answered in time.
+// the server answered in time. A process whose own callers use all connections has not lost the server; but
+// if a connection waits for an answer that its caller gave up, the server is probably slow.
 func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.Context) error) error {
 	if err := s.breaker.admit(); err != nil && !scope.Urgent {
 		return err
@@ -176,7 +177,8 @@ func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.
 	return err
 }
 
-// check checks the version of the tables of db until it is usable.
+// check checks the version of the tables of db until it is usable. It does not check again: if the tables are
+// migrated to the next version while the program runs, it works with them.
 func (s *Server) check(ctx context.Context, db *DB) error {
 	db.checking.Lock()
 	defer db.checking.Unlock()
