@@ -84,7 +84,7 @@ type Shared struct {
 	readAnnotations bool // a condition or value reads annotations
 }
 
-// Compile checks and prepares the rules.
+// Compile checks and prepares the rules. Its error names the rule.
 func Compile(o Options) (*Shared, error) {
 	s := &Shared{o: o}
 	paths := map[string]int{}
@@ -166,8 +166,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	}
 }
 
-// Layer returns the layer. It must be outside the layers that allow or refuse calls, and
-// outside the catalogue.
+// Layer returns the layer. It must be outside the layers that allow or refuse calls, so that they
+// judge what leaves, and outside the catalogue, which has to learn the upstream's own schemas.
 func (c *Conn) Layer() middleware.Layer {
 	enforces := slices.ContainsFunc(c.rules, (*rule).enforces)
 	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: enforces, ArgumentNames: c.names}
@@ -218,9 +218,10 @@ func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Hand
 }
 
 // handle applies the rules. It returns a channel if the call must wait first, or the refusal of
-// a rule.
+// a rule. A call that has waited is handled from the beginning. Rules are judged before the schema
+// is looked up: most calls end there, and a refusal needs no schema.
 func (c *Conn) handle(tc *toolCall, waited *waitState) (ready <-chan struct{}, refused *refusal) {
-	if c.readAnnotations {
+	if c.readAnnotations { // they come with the list
 		if c.lookUp(tc); !tc.known && !waited.list {
 			if ready := c.askList(tc, waited); ready != nil {
 				return ready, nil
@@ -265,7 +266,7 @@ func (c *Conn) lookUp(tc *toolCall) {
 		return
 	}
 	tc.plan = c.plans[t.Name]
-	if tc.plan == nil || tc.plan.tool != t {
+	if tc.plan == nil || tc.plan.tool != t { // the server has listed the tool again
 		if c.plans == nil || len(c.plans) >= maxPlans {
 			c.plans = map[string]*plan{}
 		}

@@ -46,7 +46,7 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 	rules := c.rulesFor(tc)
 	for i, r := range rules {
 		applies, err := c.applies(tc, r)
-		if err != nil {
+		if err != nil { // then the rule does not apply, or the call is refused
 			if refused := tc.refuseUndecided(r, err); refused != nil {
 				return nil, refused
 			}
@@ -124,7 +124,8 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 // name with all patterns.
 const manyRules = 4
 
-// rulesFor returns the rules that may apply to the call: those of the tool's plan if it has one.
+// rulesFor returns the rules that may apply to the call: those of the tool's plan if it has one. A
+// listener that wants explanations hears of all rules.
 func (c *Conn) rulesFor(tc *toolCall) []*rule {
 	if len(c.rules) < manyRules || tc.call.Explained() {
 		return c.rules
@@ -155,6 +156,7 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 		return false, nil
 	case r.When == nil:
 		return true, nil
+	// The condition would not hold, and the rule would not bind, as long as the look-up of the principal fails.
 	case r.enforces() && r.When.Identified(tc.view) != nil:
 		return false, expression.ErrUnidentified
 	}
@@ -247,6 +249,7 @@ func (tc *toolCall) refuseMissing(intents []intent) *refusal {
 			return pinRefusal(in.rule)
 		}
 		p := tc.plan.place(in.rule)
+		// A required member of an optional object is not missing if the call does not have the object.
 		required := p.required && (p.parentsRequired || in.rule.hasParent(tc.m.Arguments()))
 		if in.rule.Required != nil {
 			required = *in.rule.Required

@@ -76,7 +76,7 @@ func (l *limit) length(key string, v wire.Value) float64 {
 	return n
 }
 
-// restricts reports whether the limit refuses some non-empty strings.
+// restricts reports whether the limit refuses some non-empty strings. An empty one counts as no value.
 func (l *limit) restricts() bool {
 	return l.unread != "" || l.pattern != nil || l.min > 1 || l.max < math.Inf(1) || l.format != "" ||
 		slices.ContainsFunc(l.alternatives, func(limits []limit) bool {
@@ -85,7 +85,8 @@ func (l *limit) restricts() bool {
 }
 
 // refuses returns why the server would refuse a string, "" if it would not. Servers count
-// characters in different units; a string must fit in all of them.
+// characters in different units; a string must fit in all of them: code points for min, UTF-16 units,
+// which are never fewer, for max.
 func (l *limit) refuses(text string) (why string) {
 	switch {
 	case l.unread != "":

@@ -52,7 +52,7 @@ type listEdit struct {
 	splices []wire.Splice
 	notes   []middleware.Note
 	edited  []int // the number of tools that a rule has edited, by the rule's index
-	private bool  // the list depends on the session
+	private bool  // the list depends on the session, so caches must not share it
 }
 
 // tool edits the schema of one tool. The edits of one rule are made together or not at all.
@@ -65,9 +65,9 @@ func (e *listEdit) tool(index int, entry wire.Value) {
 	if known, _ := e.c.catalog.Tool(t.Name); known != nil {
 		t.Annotations = known.Annotations
 	}
-	text := schema.Raw
+	text := schema.Raw        // with the edits of the rules so far
 	decided := map[int]bool{} // by slot
-	plan := e.c.newPlan(t)
+	plan := e.c.newPlan(t)    // Conn.plans belongs to the client's direction
 	for i := range plan.places {
 		p := &plan.places[i]
 		r := p.rule
@@ -101,7 +101,7 @@ func (e *listEdit) applies(r *rule, t *middleware.Tool) bool {
 	if r.When == nil {
 		return true
 	}
-	e.private = e.private || r.When.UsesSession()
+	e.private = e.private || r.When.UsesSession() // also if it does not hold
 	if r.When.UsesArguments() {
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 // requestState to the parameters of the first round (specification, patterns/mrtr). Only
 // the modern era has rounds.
 type rounds struct {
-	seed maphash.Seed
+	seed maphash.Seed // random, so that no client can make a call with the key of another one
 
 	mu     sync.Mutex
 	values map[uint64]map[int]string // JSON, by the key of the round and the index of the rule
@@ -71,7 +71,7 @@ func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
 	h.Write(a)
 	h.WriteByte(0)
 	h.Write(b)
-	return h.Sum64() | 1
+	return h.Sum64() | 1 // 0 means no key
 }
 
 func (r *rounds) get(key uint64) map[int]string {

@@ -66,7 +66,8 @@ type Rule struct {
 	Required *bool
 }
 
-// Default returns the built-in rule, which applies without a configuration.
+// Default returns the built-in rule, which applies without a configuration: it fills the argument
+// workspace of every tool for which PathOnly allows it.
 func Default() Rule {
 	value, err := expression.Compile(workspacePath, expression.Any)
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *Rule) check() error {
 type rule struct {
 	Rule
 	index int      // among the rules
-	slot  int      // the same for rules with the same argument
+	slot  int      // the same for rules with the same argument, of which one counts for a call
 	keys  []string // the path of the argument from the frame's root
 	path  string   // the path of the argument for people
 	fact  string   // the path of the fact that is the value, "" if the value is computed

@@ -116,7 +116,7 @@ func (r *rule) place(t *middleware.Tool) place {
 		}
 		required := at.Get("required")
 		if i > 0 {
-			p.parentsRequired = p.parentsRequired && p.required
+			p.parentsRequired = p.parentsRequired && p.required // p.required is still that of the object around
 			p.parentsMinimal = p.parentsMinimal && containsOnly(required, key)
 		}
 		p.required = contains(required, key)
@@ -172,7 +172,8 @@ var reference = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // references reports whether a reference in a schema may refer to the argument with that
-// name or to an object around it, and whether one refers to another document.
+// name or to an object around it, and whether one refers to another document. One to a definition, or
+// to a property that surely has another name, does not; escapes may spell any name.
 func references(schema []byte, name string) (around, outside bool) {
 	for _, m := range reference().FindAllSubmatch(schema, -1) {
 		to := string(m[1])
@@ -359,7 +360,7 @@ func acceptedKinds(property wire.Value, outer bool) kinds {
 }
 
 // alternativeKinds returns the kinds that one of the alternatives accepts and, with oneOf, no
-// other alternative allows.
+// other alternative allows: a value that two of them accept is not valid.
 func alternativeKinds(alternatives wire.Value, oneOf bool) (set kinds) {
 	var once, twice kinds
 	for e := range alternatives.Elements() {

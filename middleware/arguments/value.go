@@ -29,7 +29,7 @@ type factMember struct {
 
 // read sets k to the value of r's fact in a view, and returns it, nil if the fact is unknown.
 func (r *rule) read(view *sessionstate.Context, k *factMember) *factMember {
-	if k.view != view || k.text == nil {
+	if k.view != view || k.text == nil { // the text is nil before the first use, when view may be nil too
 		k.view = view
 		k.fact, _ = view.Lookup(r.fact)
 		k.text = r.appendName(k.text[:0])

@@ -49,7 +49,9 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 }
 
 // choosesWorkspace returns the words of a tool's name that mean that its path may not be that
-// of the current workspace, "" if there are none.
+// of the current workspace, "" if there are none. A word that no case of the switch accepts, and each verb
+// that chooses or removes, is another word: with it the name may mean another place. A command of git such
+// as git_reset or git_remote works in the repository that it is given.
 func choosesWorkspace(tool string) string {
 	words := slices.DeleteFunc(nameWords(tool), wholes.has)
 	git := slices.Contains(words, "git")
@@ -128,7 +130,7 @@ func judgeForm(property wire.Value) Verdict {
 	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern) {
 		return reject("pattern", "the pattern does not match paths")
 	}
-	if v := property.Get("maxLength"); v.Exists() && len(v.Raw) < 3 { // digits
+	if v := property.Get("maxLength"); v.Exists() && len(v.Raw) < 3 { // digits: less than 100
 		return reject("maxLength", "a path may be longer")
 	}
 	for example := range property.Get("examples").Elements() {

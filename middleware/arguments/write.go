@@ -78,7 +78,7 @@ func (c *Conn) member(in *intent) []byte {
 	if in.value.raw == nil {
 		return in.value.member.text
 	}
-	start := len(c.added)
+	start := len(c.added) // if append has to move the bytes, texts returned before keep the old ones
 	c.added = append(in.rule.appendName(c.added), in.value.raw...)
 	return c.added[start:]
 }
@@ -100,6 +100,7 @@ func rank(r *rule) int {
 // set writes one value, unless written reports that writeAll has done so, and logs it. It does
 // nothing if the call already has the value.
 func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
+	// With overlap, a rule may have changed the value since it was read.
 	if !c.overlap && bytes.Equal(raw, in.callValue.Raw) { // equal bytes, so that all parsers read the same
 		tc.skip(in.rule, "the call has this value already")
 		tc.addNotes()
