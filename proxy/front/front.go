@@ -195,8 +195,9 @@ type Front struct {
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not track
 
-	pulse pulse.Pulse
-	names atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that had the last message
+	pulse         pulse.Pulse
+	subscriptions atomic.Uint64              // how many there were in 2026-07-28
+	names         atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that had the last message
 }
 
 // New returns a Front.

@@ -13,21 +13,6 @@ import (
 // protocolKey is the member of _meta in which a request of revision 2026-07-28 names its revision.
 const protocolKey = "io.modelcontextprotocol/protocolVersion"
 
-// modernRevision is the first revision without a handshake.
-const modernRevision = "2026-07-28"
-
-// legacyRevision reports whether a revision has a handshake.
-func legacyRevision(name string) bool {
-	switch name {
-	case "2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
-		return true
-	}
-	return false
-}
-
-// hasBatches reports whether a revision allows arrays of messages.
-func hasBatches(name string) bool { return name == "2024-11-05" || name == "2025-03-26" }
-
 // A message is the body of a POST.
 type message struct {
 	m        wire.Message

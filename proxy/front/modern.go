@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/errorstatus"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
+	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
-	"github.com/attache-mcp/attache/proxy/internal/httpstatus"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -34,6 +34,7 @@ func (x *exchange) postModern(p *message) {
 	}
 	t := newStream(x.accept.Events)
 	c := p.calls(t)[0]
+	x.f.rename(c, p)
 	s, err := x.f.join(x.f.key(x.who, p), c, x.who, x.credential)
 	if err != nil {
 		x.refuseFull(p.id, err)
@@ -66,6 +67,16 @@ func (x *exchange) postModern(p *message) {
 	}
 	if !x.answer(t, p) {
 		s.abandon(x.r.Context(), c)
+	}
+}
+
+// rename gives a subscription an id that no other request has.
+func (f *Front) rename(c *call, p *message) {
+	if !c.subscribes {
+		return
+	}
+	if id := subscription.Rename(c.raw, f.subscriptions.Add(1)); p.m.Set(id, "id") == nil {
+		c.id, c.renamed = callKey(id), id
 	}
 }
 
@@ -150,7 +161,7 @@ func (s *session) abandon(ctx context.Context, c *call) {
 	s.abandonLocked(c.id)
 	s.left.Add(c.raw)
 	s.mu.Unlock()
-	b := append([]byte(`{"requestId":`), c.raw...)
+	b := append([]byte(`{"requestId":`), c.sent()...)
 	b = append(b, `,"reason":"the client closed the connection"}`...)
 	_ = s.in.Put(ctx, wire.NewNotification(wire.Client, "notifications/cancelled", b))
 }
@@ -174,15 +185,22 @@ func (s *session) abandonLocked(id string) {
 func (x *exchange) notifyModern(p *message) {
 	key := x.f.key(x.who, p)
 	cancelled := p.cancels()
+	var named []*call
 	x.f.mu.Lock()
 	all := x.f.byKey[key]
 	to := slices.DeleteFunc(slices.Clone(all), func(s *session) bool {
-		return cancelled != "" && !s.has(cancelled, x.header("Authorization"))
+		calls := s.named(cancelled, x.header("Authorization"))
+		named = append(named, calls...)
+		return cancelled != "" && len(calls) == 0
 	})
 	closed := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.left.Take(p.m.Get("params", "requestId").Raw) })
 	x.f.mu.Unlock()
-	if len(to) > 0 && (cancelled == "" || len(to) == 1 && !closed) && to[0].use() {
+	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed) && to[0].use() {
 		defer to[0].release()
+		if cancelled != "" && named[0].renamed != nil {
+			cancelled = named[0].id
+			_ = p.m.Set(named[0].renamed, "params", "requestId")
+		}
 		_ = x.hand(to[0], p)
 		to[0].cancelled(cancelled)
 	}
@@ -190,45 +208,19 @@ func (x *exchange) notifyModern(p *message) {
 	x.finish(http.StatusAccepted)
 }
 
-// has reports whether a call of that id is in flight that was sent with that Authorization.
-func (s *session) has(id, authorization string) bool {
+// named returns the calls in flight that were sent with that id and Authorization.
+func (s *session) named(id, authorization string) (calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.calls[id]
-	return c != nil && c.request.Header.Get("Authorization") == authorization
-}
-
-// status returns the HTTP status for an error that is sent as JSON, and the value of Retry-After,
-// "" for none.
-func (p *message) status(reply item) (status int, after string) {
-	if status, after = httpstatus.Of(reply.beside); status != 0 {
-		return status, after
-	}
-	var m wire.Message
-	m.Reset(wire.Server, reply.data)
-	if !m.LookEnvelope() || m.Kind() != wire.Error {
-		return http.StatusOK, ""
-	}
-	failure := m.ErrorObject()
-	code, data := string(failure.Get("code").Raw), failure.Get("data")
-	if code == "-32603" && data.Get("source").Equals("attache") {
-		exited := strings.HasPrefix(failure.Get("message").Text(), "the server ended before") ||
-			data.Get("reason").Equals("server_ended") && string(data.Get("restarted").Raw) == "true"
-		switch discover := p.m.MethodIs("server/discover"); {
-		case discover && exited:
-			return http.StatusNotFound, "" // a legacy server: those made with rmcp exit at any first request other than initialize
-		case discover || p.m.MethodIs("initialize"):
-			return http.StatusServiceUnavailable, "1" // no server; another status would tell the client an era
+	for _, c := range s.calls {
+		if callKey(c.raw) == id && c.request.Header.Get("Authorization") == authorization {
+			calls = append(calls, c)
 		}
 	}
-	if p.revision == "" {
-		return http.StatusOK, ""
-	}
-	switch code {
-	case "-32601":
-		return http.StatusNotFound, ""
-	case "-32602", "-32020", "-32021", "-32022":
-		return http.StatusBadRequest, ""
-	}
-	return http.StatusOK, ""
+	return calls
+}
+
+// status is [errorstatus.Of] for the reply to p.
+func (p *message) status(reply item) (status int, after string) {
+	return errorstatus.Of(&p.m, reply.data, reply.beside, p.revision != "")
 }

@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/inanswer"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -55,7 +56,7 @@ func (o *output) Take(m *wire.Message) bool {
 		o.reply(m)
 	default:
 		o.s.noteRequest(m)
-		o.s.pass(o.s.streamFor(m), m.Frame())
+		o.s.pass(o.s.streamFor(m), o.s.restored(m).Frame())
 	}
 	return true
 }
@@ -107,6 +108,9 @@ func (o *output) reply(m *wire.Message) {
 	}
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
+	if c.renamed != nil {
+		m = subscription.Restore(m, c.raw)
+	}
 	if c.onReply != nil { // before the client has the reply
 		c.onReply(m)
 		s.entry.Save()
@@ -182,7 +186,7 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	case m.MethodIs("notifications/progress"):
 		token = params.Get("progressToken")
 	case m.Kind() == wire.Notification:
-		listen = params.Get("_meta", "io.modelcontextprotocol/subscriptionId")
+		listen = params.Get("_meta", subscription.IDKey)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +201,7 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	if s.key != "" && (answered != nil || token.Exists() || listen.Exists()) {
 		return nil // its call is over, and another call in flight may be another client's
 	}
-	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {
+	if only := s.onlyCallLocked(); only != nil && !subscription.IsListChange(m) {
 		return only
 	}
 	if s.key != "" {
@@ -209,11 +213,16 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	return s.anyCallLocked()
 }
 
-// isListChange reports whether m says that a list or resource has changed. Such a notification does
-// not belong to a call.
-func isListChange(m *wire.Message) bool {
-	return m.MethodIs("notifications/tools/list_changed") || m.MethodIs("notifications/prompts/list_changed") ||
-		m.MethodIs("notifications/resources/list_changed") || m.MethodIs("notifications/resources/updated")
+// restored returns a notification of a subscription with the id that the client gave the subscription.
+func (s *session) restored(m *wire.Message) *wire.Message {
+	if id := m.Get("params", "_meta", subscription.IDKey); id.Exists() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c := find(s.calls, id.Raw); c != nil && c.renamed != nil {
+			return subscription.Restore(m, c.raw)
+		}
+	}
+	return m
 }
 
 // onlyCallLocked returns the stream of the calls in flight if they share one, else nil.

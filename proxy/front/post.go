@@ -9,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
+	"github.com/attache-mcp/attache/proxy/front/internal/revision"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -70,11 +71,11 @@ func (x *exchange) cancelsModern(p *message) bool {
 
 // legacyHeader reports whether a request with that MCP-Protocol-Version, "" for none, is of a revision
 // with a handshake. Some legacy clients do not send the header.
-func legacyHeader(version string) bool { return version < modernRevision }
+func legacyHeader(version string) bool { return version < revision.Modern }
 
 // postLegacy handles a message of a revision with a handshake.
 func (x *exchange) postLegacy(p *message) {
-	if version := x.header(versionHeader); version != "" && !legacyRevision(version) {
+	if version := x.header(versionHeader); version != "" && !revision.IsLegacy(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
 		return
 	}
@@ -146,7 +147,7 @@ const maxBatch = 100
 func (s *session) takesBatch(p *message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return hasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
+	return revision.HasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
 		return v.Get("method").Equals("initialize") || v.Get("id").Exists() && v.Get("method").Exists() && !callid.HasOneID(v)
 	})
 }

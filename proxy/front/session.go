@@ -54,9 +54,10 @@ type session struct {
 
 // A call is a request of the client in flight.
 type call struct {
-	id         string // the callKey of raw
+	id         string // the callKey of renamed, or else of raw
 	request    *http.Request
 	raw        []byte // the id as the client wrote it
+	renamed    []byte // the id of a subscription for the relay, raw; nil if it is that of the client
 	token      string // the callKey of the progress token; "" for none
 	stream     *stream
 	number     uint64 // counts the calls of a session
@@ -64,6 +65,14 @@ type call struct {
 	onReply    func(reply *wire.Message) // records what the reply negotiates; may be nil
 	listsTools bool                      // tools/list, in a revision with annotations
 	subscribes bool                      // a subscription, which accepts only its own notifications
+}
+
+// sent returns the raw id that the relay knows.
+func (c *call) sent() []byte {
+	if c.renamed != nil {
+		return c.renamed
+	}
+	return c.raw
 }
 
 // errClosed is returned for a message to a closed session.
