@@ -47,7 +47,7 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 	if slices.Contains(s.HostEnv.Session, name) || slices.Contains(s.HostEnv.Workspace, name) {
 		return true
 	}
-	suffixes := []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE", "_WORKSPACE_PATH", "_TRUST_LEVEL", "_TRUST", "_SESSION", "_SESSION_PROOF", "_PARENT_SESSION_ID", "_RECORD"}
+	suffixes := []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE", "_WORKSPACE_PATH", "_TRUST_LEVEL", "_TRUST", "_SESSION", "_SESSION_PROOF", "_PARENT_SESSION_ID", "_RECORD", "_INJECTED"}
 	own := func(prefix string) bool {
 		suffix, ok := strings.CutPrefix(name, prefix)
 		return ok && slices.Contains(suffixes, suffix)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -41,8 +42,9 @@ func OwnVariables(s *config.Settings) []string {
 // prefix. What is known about the session replaces an inherited variable of the
 // same name: a flag takes precedence over a variable, a trust level is normalised,
 // and a variable cannot override the tenant of a verified key. Variables for unknown
-// facts are inherited, so that a chain of attaches loses nothing. A dry run leaves
-// the context out.
+// facts are inherited, so that a chain of attaches loses nothing. They are marked, so
+// that a client that the server starts does not pass them on as its own. A dry run
+// leaves the context out.
 func (c *Conn) Environment(env []string) []string {
 	shared := c.shared.Load()
 	s := shared.settings
@@ -68,7 +70,11 @@ func (c *Conn) Environment(env []string) []string {
 	for name, value := range s.Server.Env {
 		out = append(out, name+"="+value)
 	}
-	return append(out, context...)
+	if out = append(out, context...); s.DryRun {
+		return out
+	}
+	mark := config.MarkVariable + "=" + config.Mark(cli.Process{Env: out}.Getenv, s.Session.EnvPrefixes)
+	return append(slices.DeleteFunc(out, func(entry string) bool { return variable(entry) == config.MarkVariable }), mark)
 }
 
 // Injected returns the session's context as variables for a server that is started with env.

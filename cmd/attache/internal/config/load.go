@@ -318,7 +318,8 @@ func brokenLink(path string) string {
 }
 
 // fromEnvironment sets o from the first of its variables that is not empty: that of the flag, then
-// those that attache injects, with its prefix and the configured ones.
+// those that attache injects, with its prefix and the configured ones. Of those for another client it
+// reads only the trust, because a session that was started in a sandboxed one is not more trusted.
 func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 	if o.Flag != "" {
 		if text := l.Getenv(o.Variable()); text != "" {
@@ -326,7 +327,7 @@ func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 			return
 		}
 	}
-	if o.Injected == "" {
+	if o.Injected == "" || o.Key != "session.trust" && l.inOtherClient(s) {
 		return
 	}
 	for _, prefix := range append([]string{setting.Prefix}, s.Session.EnvPrefixes...) {
