@@ -3,9 +3,9 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -30,10 +30,10 @@ func TestLogsOnTerminal(t *testing.T) {
 	if err := PrintLogs(t.Context(), p, db, child.ID); err != nil {
 		t.Fatal(err)
 	}
-	shown := make([]byte, 100)
-	n, err := screen.Read(shown)
-	if got, want := strings.ReplaceAll(string(shown[:n]), "\r\n", "\n"), "\ufffd[2Jout\n\ufffd[2Jerr\n"; err != nil || got != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
+	want := "\ufffd[2Jout\r\n\ufffd[2Jerr\r\n"
+	shown := make([]byte, len(want))
+	if _, err := io.ReadFull(screen, shown); err != nil || string(shown) != want {
+		t.Errorf("got %q, %v, want %q", shown, err, want)
 	}
 }
 
