@@ -178,9 +178,13 @@ func (t *tx) claim(c Claim) (Ref, error) {
 	case token != "" && ended:
 		return ref, ErrNoContext
 	}
-	_, err = t.Exec(`UPDATE sessions SET seen = ?3, ended = NULL,
-		trust = CASE WHEN trust = 'sandboxed' AND ended IS NULL THEN trust ELSE ?4 END WHERE tenant = ?1 AND id = ?2`,
-		ref.Tenant, ref.ID, t.now, lowest(c.Trust))
+	n, err := t.Exec(`UPDATE sessions SET seen = ?3, ended = NULL,
+		trust = CASE WHEN trust = 'sandboxed' AND ended IS NULL THEN trust ELSE ?4 END
+		WHERE tenant = ?1 AND id = ?2 AND token = ?5 AND (token = '' OR ended IS NULL)`,
+		ref.Tenant, ref.ID, t.now, lowest(c.Trust), token)
+	if err == nil && n == 0 {
+		return t.claim(c) // since it was read, it was ended, or has another token
+	}
 	return ref, err
 }
 

@@ -158,6 +158,31 @@ func endWhileCreating(b *bench) {
 	}
 }
 
+// A session that its processes attach to while it is ended stays ended.
+func endWhileAttaching(b *bench) {
+	parent := b.person("w", "direct")
+	for range 20 {
+		b.pass(time.Second)
+		c := b.newChild("direct")
+		child, _, err := b.Create(b.Context(), parent, c, teams.Limits{MaxChildren: 100, MaxSpawned: 100, MaxDepth: 2, MaxSessions: 100})
+		b.check(err)
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for err := error(nil); err == nil; {
+					_, err = b.Attach(b.Context(), teams.Claim{Key: c.Key, Token: c.Token, Trust: "direct"}, attachment)
+				}
+			})
+		}
+		ended, err := b.End(b.Context(), parent, child.ID)
+		b.check(err)
+		b.same(len(ended), 1)
+		time.Sleep(5 * time.Millisecond)
+		b.same(b.session(child.Ref).State, teams.Ended)
+		wait.Wait()
+	}
+}
+
 // Repeated calls with the same key create one child.
 func createKey(b *bench) {
 	parent := b.person("w", "direct")

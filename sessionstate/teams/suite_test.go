@@ -25,6 +25,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"CreateRate", createRate},
 		{"CreateAtOnce", createAtOnce},
 		{"EndWhileCreating", endWhileCreating},
+		{"EndWhileAttaching", endWhileAttaching},
 		{"CreateKey", createKey},
 		{"SlotsComeBackOnce", slotsComeBackOnce},
 		{"ReportOfAnyBytes", reportOfAnyBytes},
