@@ -147,7 +147,8 @@ func (f *Front) Drain(ctx context.Context) error {
 }
 
 // sweep deletes fronts whose lease expired a while ago, and sessions that were without a front for
-// too long. It returns the deleted fronts.
+// too long. It returns the deleted fronts. It compares the front of a session with the one that it has
+// seen, because another front may take the session meanwhile.
 func sweep(t *database.Tx, now int64, idle time.Duration) (fronts []peer, err error) {
 	gone := now - int64(Lease)
 	fronts, err = peers(t, `SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND until <= ?2`, tenant, gone)
@@ -156,8 +157,8 @@ func sweep(t *database.Tx, now int64, idle time.Duration) (fronts []peer, err er
 	}
 	_, err = t.Exec(`UPDATE front_sessions SET front = '',
 		left_at = coalesce((SELECT f.until FROM fronts f WHERE f.tenant = ?1 AND f.id = front_sessions.front), ?2)
-		WHERE tenant = ?1 AND front <> ''
-		AND NOT EXISTS (SELECT 1 FROM fronts f WHERE f.tenant = ?1 AND f.id = front_sessions.front AND f.until > ?2)`, tenant, gone)
+		WHERE tenant = ?1 AND (server, id, front) IN (SELECT s.server, s.id, s.front FROM front_sessions s WHERE s.tenant = ?1 AND s.front <> ''
+			AND NOT EXISTS (SELECT 1 FROM fronts f WHERE f.tenant = ?1 AND f.id = s.front AND f.until > ?2))`, tenant, gone)
 	if err == nil {
 		_, err = t.Exec(`DELETE FROM fronts WHERE tenant = ?1 AND until <= ?2`, tenant, gone)
 	}

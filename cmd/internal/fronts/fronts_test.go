@@ -157,7 +157,7 @@ func saved(name string) sessions.Session {
 
 // tests returns the tests for both engines.
 func tests() map[string]func(w *world) {
-	return map[string]func(w *world){"Sessions": testSessions, "EndAtOnce": testEndAtOnce, "TakenOnce": testTakenOnce}
+	return map[string]func(w *world){"Sessions": testSessions, "EndAtOnce": testEndAtOnce, "TakenOnce": testTakenOnce, "TakenDuringSweep": testTakenDuringSweep}
 }
 
 func TestOnSQLite(t *testing.T) {
@@ -446,6 +446,27 @@ func testTakenOnce(w *world) {
 			w.Fatalf("%d fronts took session %s", taken, id)
 		}
 	}
+}
+
+// A front that removes the row of an ended front leaves a session to the front that is taking it meanwhile.
+func testTakenDuringSweep(w *world) {
+	w.play("start a\nsave a 1\nstart b\nstart c\nkill a\nwait 2m\nrenew b lapsed\nrenew c lapsed")
+	b, c := w.fronts["b"], w.fronts["c"]
+	c.renewed = sweepEvery // so it sweeps
+	swept := make(chan error, 1)
+	err := b.db.In(w.Context(), database.Scope{Tenant: tenant}, func(t *database.Tx) error {
+		_, err := t.Exec(`UPDATE front_sessions SET front = ?1`, b.id) // as Take
+		go func() {
+			_, err := c.Renew(context.Background())
+			swept <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		return err
+	})
+	if err := errors.Join(err, <-swept); err != nil {
+		w.Fatal(err)
+	}
+	w.play("take c 1 elsewhere\ntake b 1")
 }
 
 // A killed process stops listening before it releases its lock, so Take waits a moment.
