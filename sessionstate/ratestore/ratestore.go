@@ -71,15 +71,24 @@ type row struct{ fullAt, minute, processes, earlier int64 }
 // maxFillTime bounds the time in which a bucket fills, so that no computation overflows.
 const maxFillTime = 100 * 365 * 24 * time.Hour
 
-// lend removes tokens from the bucket. If the clock was set back, the bucket is at worst empty.
+// longestWait is about how long a transaction of a server may wait for the row: see
+// [database.DefaultTimeouts].
+const longestWait = 2 * time.Second
+
+// lend removes tokens from the bucket. If the clock was set back, the bucket is at worst empty. While
+// this transaction waited for the row, one that began later may have emptied the bucket: then it
+// lends nothing.
 func (r *row) lend(b sessionstate.Bucket, d sessionstate.Demand, now time.Time) sessionstate.Loan {
 	at := now.UnixNano()
 	every := min(max(int64(b.Every), 1), int64(maxFillTime))
 	burst := min(max(int64(b.Burst), 1), int64(maxFillTime)/every)
 	back := min(max(int64(d.Back), 0), burst)
 	latest := at + burst*every // fullAt of an empty bucket
-	fullAt := min(max(min(r.fullAt, latest)-back*every, at), latest)
-	tokens := min(max(int64(d.Want), 0), (latest-fullAt)/every)
+	if r.fullAt > latest+int64(longestWait) {
+		r.fullAt = latest
+	}
+	fullAt := max(r.fullAt-back*every, at)
+	tokens := max(min(int64(d.Want), (latest-fullAt)/every), 0)
 	r.fullAt = fullAt + tokens*every
 	r.count(d, now.Unix()/60)
 	return sessionstate.Loan{

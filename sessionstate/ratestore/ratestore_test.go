@@ -148,6 +148,8 @@ func testLend(t *testing.T, c *clock, open func() *Store) {
 		{"a return into a full bucket", two, 20, 5, 0, 10, 10 * time.Second},
 		{"a clock set back", one, 1, 0, -time.Hour, 0, 10 * time.Second},
 		{"and a second later", one, 1, 0, time.Second, 1, 10 * time.Second},
+		{"a transaction that began earlier and waited", two, 1, 0, -time.Second, 0, 11 * time.Second},
+		{"after it", one, 1, 0, time.Second, 0, 10 * time.Second},
 	} {
 		c.pass(step.wait)
 		loan := borrow(t, step.s, bucket, sessionstate.Demand{Want: step.want, Back: step.back})
