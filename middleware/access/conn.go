@@ -51,26 +51,34 @@ func (c *Conn) Layer() middleware.Layer {
 func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if m.From == wire.Client && m.MethodIs("tools/call") {
-			return c.call(ctx, m, next, time.Time{})
+			return c.call(ctx, m, next, waitState{})
 		}
 		return next(ctx, m)
 	}
 }
 
-// call judges a call, which waits for the Lender no longer than until. until is zero for a call
-// that has not waited. A call that is refused by annotations waits until they are known.
-func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, until time.Time) error {
+// A waitState records what a call has waited for.
+type waitState struct {
+	until time.Time // the end of the time to wait for the Lender; zero if the call has not waited for it
+	list  bool      // it has waited for annotations, or cannot wait: see middleware.Call.Suspend
+}
+
+// call judges a call, which waits for the Lender no longer than waited.until. A call that is refused by
+// annotations waits once until they are known.
+func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {
 	call := middleware.CallFrom(ctx)
 	view := sessionstate.ContextOf(call)
 	tool := m.Name().View()
-	d, steps, answered := c.judge(m, view, tool, until, call.Explained())
+	d, steps, answered := c.judge(m, view, tool, waited.until, call.Explained())
 	if answered != nil {
-		c.suspend(call, m, next, answered, until)
+		c.suspend(call, m, next, answered, waited)
 		return nil
 	}
-	if d.annotated {
+	if d.annotated && !waited.list {
 		if ready := c.catalog.AskFirst(call, m); ready != nil {
-			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, until) })
+			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error {
+				return c.call(ctx, m, next, waitState{waited.until, true})
+			})
 			return nil
 		}
 	}
@@ -92,16 +100,16 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 
 // suspend judges the call again when the Lender has answered. A frame that cannot be suspended,
 // such as a notification or a member of a batch, blocks in the resume function instead.
-func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.Handler, answered <-chan struct{}, until time.Time) {
-	if until.IsZero() {
-		until = time.Now().Add(waitTime)
+func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.Handler, answered <-chan struct{}, waited waitState) {
+	if waited.until.IsZero() {
+		waited.until = time.Now().Add(waitTime)
 	}
-	call.Suspend(m, answered, time.Until(until), func(ctx context.Context, m *wire.Message) error {
+	call.Suspend(m, answered, time.Until(waited.until), func(ctx context.Context, m *wire.Message) error {
 		select {
 		case <-answered:
-		case <-time.After(time.Until(until)):
+		case <-time.After(time.Until(waited.until)):
 		}
-		return c.call(ctx, m, next, until)
+		return c.call(ctx, m, next, waited)
 	})
 }
 

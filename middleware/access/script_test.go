@@ -169,3 +169,28 @@ func TestFirstCallWaitsForAnnotations(t *testing.T) {
 	s.Server.Send(`{"jsonrpc":"2.0","id":` + string(asked.Get("id").Raw) + `,"result":{"tools":[{"name":"look","annotations":{"readOnlyHint":true}}]}}`)
 	s.Server.Expect(look)
 }
+
+// A notification and a member of a batch cannot wait for the annotations, so they are refused.
+func TestNoWaitForAnnotations(t *testing.T) {
+	for _, frame := range []string{
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"look"}}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look"}}]`,
+	} {
+		shared, err := access.Compile(options(t)["destructive"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog := new(middleware.Catalog)
+		s := proxytest.Start(t, shared.Connect(access.ConnOptions{Catalog: catalog}).Layer(), catalog.Layer())
+		const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+		s.Client.Send(initialized)
+		s.Server.Expect(initialized)
+		s.Client.Send(frame)
+		if asked := (wire.Value{Raw: s.Server.Next()}); !asked.Get("method").Equals("tools/list") {
+			t.Fatalf("the server was not asked for its tools: %s", asked.Raw)
+		}
+		const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+		s.Client.Send(ping)
+		s.Server.Expect(ping)
+	}
+}

@@ -23,14 +23,15 @@ type target struct {
 	other  string // the other tool that the client sees under the same name, if there is one
 }
 
-// call handles a call. One for a tool that is hidden by its annotations waits until they are known.
-func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
+// call handles a call. One for a tool that is hidden by its annotations waits until they are known, but not
+// if it has waited, or cannot wait (see [middleware.Call.Suspend]).
+func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler, waited bool) error {
 	call := middleware.CallFrom(ctx)
 	name := m.Name().View()
 	t := c.resolve(view, name)
-	if t.why != "" && t.rule != none && c.rules[t.rule].When.UsesAnnotations() {
+	if t.why != "" && !waited && t.rule != none && c.rules[t.rule].When.UsesAnnotations() {
 		if ready := c.catalog.AskFirst(call, m); ready != nil {
-			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, view, next) })
+			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, view, next, true) })
 			return nil
 		}
 	}

@@ -83,7 +83,7 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 	}
 	switch method := m.Method(); method {
 	case "tools/call":
-		return c.call(ctx, m, view, next)
+		return c.call(ctx, m, view, next, false)
 	case "tools/list":
 		if c.editsList {
 			c.watch(call, listEdit{view: view, list: "tools", binds: c.binds(), private: c.privateTools, hides: (*listEdit).tool})
