@@ -131,11 +131,12 @@ func endWhileCreating(b *bench) {
 		for range cap(next) {
 			next <- b.newChild("direct")
 		}
+		close(next)
 		var wait sync.WaitGroup
 		for range 4 {
 			wait.Go(func() {
-				for {
-					child, _, err := b.Create(b.Context(), parent, <-next, l)
+				for c := range next {
+					child, _, err := b.Create(b.Context(), parent, c, l)
 					if err != nil {
 						return // the parent has ended
 					}
