@@ -215,7 +215,8 @@ func (s *session) streamFor(m *wire.Message) *stream {
 
 // restored returns a notification of a subscription with the id that the client gave the subscription.
 func (s *session) restored(m *wire.Message) *wire.Message {
-	if id := m.Get("params", "_meta", subscription.IDKey); id.Exists() {
+	if s.key != "" { // 2026-07-28
+		id := m.Get("params", "_meta", subscription.IDKey)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if c := find(s.calls, id.Raw); c != nil && c.renamed != nil {
