@@ -145,7 +145,9 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 // refused handles an answer whose status is not a success. If its body is an error of JSON-RPC, the
 // client gets that error. The fail at the end answers only the requests that still have no answer.
 func (x *exchange) refused(r *refusal) {
-	x.beside = httpstatus.Beside(r.status, elided(r.after))
+	if x.beside = httpstatus.Beside(r.status, elided(r.after)); x.method == "server/discover" {
+		x.beside = httpstatus.BesideDiscover(r.status, elided(r.after))
+	}
 	// The error of a refused notification is only logged: a client that gets an error with an unknown id
 	// may end the session.
 	if x.mayBeAnswered() && (r.msg.Kind() == wire.Error || x.isAnswer(r)) {

@@ -18,8 +18,17 @@ func Beside(status int, retryAfter string) any {
 	return &relayed{status, retryAfter}
 }
 
-// Of returns the status and the Retry-After of a value that Beside returned. The status is 0 for any other
-// value. The Retry-After may be empty.
+// BesideDiscover is Beside for replies to server/discover: to that, most refusals with a status of 4xx tell a
+// client that the server is of an earlier revision.
+func BesideDiscover(status int, retryAfter string) any {
+	if status >= 400 && status < 500 && status != 401 && status != 403 {
+		return &relayed{status, retryAfter}
+	}
+	return Beside(status, retryAfter)
+}
+
+// Of returns the status and the Retry-After of a value that Beside or BesideDiscover returned. The status is 0
+// for any other value. The Retry-After may be empty.
 func Of(beside any) (status int, retryAfter string) {
 	if r, ok := beside.(*relayed); ok {
 		return r.status, r.retryAfter

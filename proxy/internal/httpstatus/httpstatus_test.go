@@ -12,6 +12,13 @@ func TestBeside(t *testing.T) {
 			t.Errorf("%d: %v, %d, %q", status, beside, got, after)
 		}
 	}
+	for status, relayed := range map[int]bool{
+		200: false, 302: false, 400: true, 401: false, 403: false, 404: true, 405: true, 406: true, 422: true, 429: true, 503: true,
+	} {
+		if got, _ := Of(BesideDiscover(status, "")); (got == status) != relayed {
+			t.Errorf("%d to server/discover: %d", status, got)
+		}
+	}
 	if status, _ := Of("text"); status != 0 {
 		t.Errorf("a Beside of another kind has status %d", status)
 	}
