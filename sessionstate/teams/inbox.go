@@ -214,7 +214,7 @@ func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
 const MaxReceipts = 100
 
 // Receipts returns the new states of the newest messages that a session has sent. It returns each
-// change once.
+// change once, also to callers at the same time.
 func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error) {
 	read := func(row database.Rows) (r Receipt, err error) {
 		var at int64
@@ -224,7 +224,7 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 	}
 	err = s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		all, err = database.Collect(t.Tx, read, `UPDATE messages SET reported = state
-			WHERE (tenant, id) IN (SELECT tenant, id FROM messages
+			WHERE state <> reported AND (tenant, id) IN (SELECT tenant, id FROM messages
 				WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported ORDER BY created DESC LIMIT ?3)
 				AND state <> reported -- another call may have returned it while this one waited for the row
 			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID, MaxReceipts)

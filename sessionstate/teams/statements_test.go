@@ -1,7 +1,9 @@
 package teams
 
 import (
+	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
 // Neither the text nor the duration of a refusal reveals its reason: the same statements run for
@@ -120,5 +124,62 @@ func TestSweepReadsNoTable(t *testing.T) {
 	}
 	if plans < 10 {
 		t.Errorf("%d steps in the plans of %d statements", plans, len(traced))
+	}
+}
+
+// A statement that waits for a row sees that another transaction has changed it: the sweep deletes no
+// session whose user is coming back, and two callers do not get the same receipt.
+func TestRowsChangeWhileStatementsWait(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.New(t, os.Getenv)
+	url := databasetest.Migrate(t, cluster.Database(), Schema())
+	now := time.Now()
+	s, err := Open(t.Context(), Options{Server: databasetest.Connect(t, url), Now: func() time.Time { return now }})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(err)
+	person := func(key string) Ref {
+		me, err := s.Attach(t.Context(), Claim{Key: key, Workspace: "w", Trust: "direct"}, Attachment{Instance: "one"})
+		must(err)
+		return me.Ref
+	}
+	// while runs f while another transaction changes rows.
+	while := func(f func(ctx context.Context) error, change string) {
+		t.Helper()
+		done := make(chan error, 1)
+		must(s.in(t.Context(), "", func(tx *tx) error {
+			_, err := tx.Exec(change)
+			go func() { done <- f(context.WithoutCancel(t.Context())) }()
+			time.Sleep(100 * time.Millisecond)
+			return err
+		}))
+		must(<-done)
+	}
+
+	from, to := person("from"), person("to")
+	_, err = s.Send(t.Context(), from, Draft{To: to.ID, Body: "hello"})
+	must(err)
+	taking, err := s.Take(t.Context(), to, TakeOption{Limit: ReadLimit})
+	must(err)
+	must(s.Settle(t.Context(), taking, Arrived, "one"))
+	while(func(ctx context.Context) error {
+		all, err := s.Receipts(ctx, from)
+		if len(all) > 0 {
+			t.Errorf("two callers got the receipt %v", all[0])
+		}
+		return err
+	}, `UPDATE messages SET reported = state`)
+
+	back := person("back")
+	_, err = s.EndByOperator(t.Context(), back)
+	must(err)
+	now = now.Add(Retention)
+	while(func(ctx context.Context) error { return s.forget(ctx, 2*Retention) }, `UPDATE sessions SET ended = NULL WHERE id = '`+back.ID+`'`)
+	if _, err := s.Session(t.Context(), back); err != nil {
+		t.Errorf("the session of a user who came back: %v", err)
 	}
 }

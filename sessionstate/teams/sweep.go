@@ -121,7 +121,8 @@ func (s *Store) sweepMessages(ctx context.Context) error {
 // maximum number of transactions. Each has to be short: see [database.Timeouts].
 const forgetBatch, forgetRounds = 200, 10
 
-// forget deletes a bounded number of old rows of each kind.
+// forget deletes a bounded number of old rows of each kind. It checks the time of a session twice, because
+// its user may come back while it waits for the row.
 func (s *Store) forget(ctx context.Context, idle time.Duration) error {
 	for _, f := range []func(*tx) (int64, error){
 		func(t *tx) (int64, error) {
@@ -144,7 +145,7 @@ func (s *Store) forget(ctx context.Context, idle time.Duration) error {
 				t.now, t.now-int64(max(idle, Expiry)), forgetBatch)
 		},
 		func(t *tx) (int64, error) {
-			return t.Exec(`DELETE FROM sessions WHERE (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
+			return t.Exec(`DELETE FROM sessions WHERE ended <= ?1 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
 				WHERE s.ended <= ?1 AND s.run_state NOT IN ('starting', 'running')
 				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id) LIMIT ?2)`, t.now-int64(Retention), forgetBatch)
 		},
