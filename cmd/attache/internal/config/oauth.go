@@ -101,6 +101,8 @@ func checkParam(name string) error {
 		return fmt.Errorf("%s has a key of its own in server.oauth: set that", name)
 	case "response_type", "response_mode", "state", "code_challenge", "code_challenge_method", "grant_type", "client_assertion", "client_assertion_type":
 		return fmt.Errorf("%s is set by attache: remove it", name)
+	case "request", "request_uri": // the parameters in its object replace all others (RFC 9101, 6.3)
+		return fmt.Errorf("%s would replace what attache sets: remove it", name)
 	}
 	return setting.NotEmpty(name)
 }
