@@ -275,14 +275,10 @@ func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	return l.ready
 }
 
-// AskFirst is like Ask, but returns nil if the server has listed tools before. It is for rules that
-// read annotations: a client that continues a session after a restart of attache does not list the
-// tools again, as it does when they have changed.
-func (c *Catalog) AskFirst(call *Call, m *wire.Message) (ready <-chan struct{}) {
-	c.mu.Lock()
-	listed := c.list > 0
-	c.mu.Unlock()
-	if listed {
+// AskUnknown is like Ask, but returns nil if the catalogue knows the tool with that name. It is for
+// rules that read annotations.
+func (c *Catalog) AskUnknown(name string, call *Call, m *wire.Message) (ready <-chan struct{}) {
+	if _, known := c.Tool(name); known {
 		return nil
 	}
 	return c.Ask(call, m)

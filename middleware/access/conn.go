@@ -75,7 +75,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 		return nil
 	}
 	if d.annotated && !waited.list {
-		if ready := c.catalog.AskFirst(call, m); ready != nil {
+		if ready := c.catalog.AskUnknown(tool, call, m); ready != nil {
 			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error {
 				return c.call(ctx, m, next, waitState{waited.until, true})
 			})

@@ -3,6 +3,7 @@ package access_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -149,7 +150,7 @@ func options(t testing.TB) map[string]access.Options {
 }
 
 // The first call waits for the annotations of its tool: a client that continues a session, as after a
-// restart of a front, does not list the tools again.
+// restart of a front, does not list the tools again. So does the first call after a change of the list.
 func TestFirstCallWaitsForAnnotations(t *testing.T) {
 	shared, err := access.Compile(options(t)["destructive"])
 	if err != nil {
@@ -157,17 +158,22 @@ func TestFirstCallWaitsForAnnotations(t *testing.T) {
 	}
 	catalog := new(middleware.Catalog)
 	s := proxytest.Start(t, shared.Connect(access.ConnOptions{Catalog: catalog}).Layer(), catalog.Layer())
+	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	s.Client.Send(initialized)
 	s.Server.Expect(initialized)
-	const look = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look"}}`
-	s.Client.Send(look)
-	asked := wire.Value{Raw: s.Server.Next()}
-	if !asked.Get("method").Equals("tools/list") {
-		t.Fatalf("the server was not asked for its tools: %s", asked.Raw)
+	for id := range 3 {
+		look := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"look"}}`, id)
+		s.Client.Send(look)
+		asked := wire.Value{Raw: s.Server.Next()}
+		if !asked.Get("method").Equals("tools/list") {
+			t.Fatalf("the server was not asked for its tools: %s", asked.Raw)
+		}
+		s.Server.Send(`{"jsonrpc":"2.0","id":` + string(asked.Get("id").Raw) + `,"result":{"tools":[{"name":"look","annotations":{"readOnlyHint":true}}]}}`)
+		s.Server.Expect(look)
+		s.Server.Send(changed)
+		s.Client.Expect(changed)
 	}
-	s.Server.Send(`{"jsonrpc":"2.0","id":` + string(asked.Get("id").Raw) + `,"result":{"tools":[{"name":"look","annotations":{"readOnlyHint":true}}]}}`)
-	s.Server.Expect(look)
 }
 
 // A notification and a member of a batch cannot wait for the annotations, so they are refused.

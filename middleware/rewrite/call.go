@@ -30,7 +30,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Con
 	name := m.Name().View()
 	t := c.resolve(view, name)
 	if t.why != "" && !waited && t.rule != none && c.rules[t.rule].When.UsesAnnotations() {
-		if ready := c.catalog.AskFirst(call, m); ready != nil {
+		if ready := c.catalog.AskUnknown(t.name, call, m); ready != nil {
 			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, view, next, true) })
 			return nil
 		}
