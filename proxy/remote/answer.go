@@ -208,7 +208,7 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	case m.Kind() == wire.Request && x.isRepeated(id):
 		f.Reset()
 	case !m.Kind().IsReply():
-		if x.first != nil && len(x.more) == 0 {
+		if x.first != nil && len(x.more) == 0 { // the answer to an array is that of several requests
 			m.Beside = &inanswer.To{ID: x.first}
 		}
 		f.Deliver()

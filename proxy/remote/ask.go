@@ -71,7 +71,7 @@ func (t *replyReader) event(name []byte) {
 	switch {
 	case m == nil || len(name) > 0 && string(name) != "message":
 		t.f.Reset()
-	case m.Kind().IsReply():
+	case m.Kind().IsReply(): // another reply than ours answers nobody: no client waits at this answer
 		if bytes.Equal(m.ID(), t.id) { // Frame.Ours has kept its bytes
 			t.reply = m.Clone()
 		}

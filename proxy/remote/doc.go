@@ -25,3 +25,17 @@
 // followed. After any other 503 with Retry-After, only messages that may be executed twice, such as
 // tools/list, are sent again, unless the body of the 503 is the reply.
 package remote
+
+// How a message passes:
+//
+// The relay writes it to stdin. A request that need not wait for others becomes an exchange immediately (Take).
+// All other messages go into a pipe, from which run makes one exchange after the other, in their order.
+//
+// An exchange has a goroutine. It sends the message (do, post, Server.send), and sends it again if the server
+// cannot have executed it, or may execute it twice (recover, awaitServer). Then it reads the answer, a JSON document or a
+// stream, which it may have to resume (read, readJSON, readEvents). It assembles each message of the server in an
+// outbox.Frame, finds the request that it answers (take), and lets the Outbox pass it to the relay. If there is no
+// answer, it makes an error for each request that lacks one (fail).
+//
+// One more goroutine reads the GET stream of the session (listener). When the server has lost the session, lose
+// ends the Server, and messages that it has not accepted are returned to the relay (giveBack).

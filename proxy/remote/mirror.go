@@ -158,6 +158,7 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	_ = m.Apply(wire.RemoveElements(list, drop)...) // after an error the list is unchanged
 }
 
+// set records the mirrored arguments of a tool. Without any, the tool needs an entry only if all is set.
 func (v *mirror) set(tool string, found []parameter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -221,6 +222,9 @@ func (w *annotations) walk(schema wire.Value, path []string, reachable bool, dep
 // maxAnnotations is how many arguments of a tool may be mirrored. Each is a header of every call.
 const maxAnnotations = 100
 
+// add records the annotation with that name. It is not valid if it breaks one of the conditions of the
+// specification: a token, each once whatever its case, on a text, an integer or a boolean that only
+// properties lead to.
 func (w *annotations) add(schema, name wire.Value, path []string, reachable bool) {
 	if len(w.found) >= maxAnnotations {
 		w.ok = false

@@ -21,7 +21,7 @@ type eventReader struct {
 func (t *eventReader) data(b []byte) { t.f.Put(b) }
 
 func (t *eventReader) event(name []byte) {
-	if t.f.Size() == 0 {
+	if t.f.Size() == 0 { // such as a priming event, of which only id and retry count (SEP-1699)
 		return
 	}
 	t.n++

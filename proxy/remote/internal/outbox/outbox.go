@@ -158,6 +158,8 @@ func (o *Outbox) release() {
 	o.releaseLocked()
 }
 
+// releaseLocked is release for a caller that holds mu. It repeats, because nobody else passes the lines that
+// have come while it was passing some.
 func (o *Outbox) releaseLocked() {
 	for o.waiting != nil {
 		o.passWaitingLocked()
