@@ -40,6 +40,7 @@ type endpoint struct {
 	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
 
+// newEndpoint compiles the rules of a server and makes its front. After an error nothing is left open.
 func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e := &endpoint{Server: server, s: s, log: s.Log}
 	if len(s.Servers) > 1 {
@@ -142,6 +143,8 @@ func (e *endpoint) close() {
 	e.telemetry.Close()
 }
 
+// frontOptions returns the options of the front. Whether clients need a credential is decided here, once: a
+// reload does not change it.
 func (e *endpoint) frontOptions() front.Options {
 	o := front.Options{
 		Open:         e.open,
@@ -182,6 +185,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
 	}
 	e.s.reports.Changed()
+	// A token may be renewed during the session. The layers ask for the one of the last request.
 	var last atomic.Pointer[lastCredential]
 	seen := func(who front.Principal, credential string) {
 		owner, _ := who.Value.(*sessionstate.Principal)
@@ -203,7 +207,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, env) }
 	o.Restart = conn.Restart()
 	if o.Restart != nil {
-		o.Restart.Resumed = s.Resumed
+		o.Restart.Resumed = s.Resumed // its server is a new one, which the model has to know
 	}
 	return front.Relay{
 		Options: o,
@@ -254,9 +258,9 @@ func (e *endpoint) stderr() io.Writer {
 	return logging.NewStderr(e.s.Process.Stderr).Beside(name)
 }
 
-// conversation returns the key of the session that a request belongs to, so that requests with
+// conversation returns the key of the session that a request of 2026-07-28 belongs to, so that requests with
 // different facts have different sessions. It is the key of the conversation or, if the request has
-// none, the workspace.
+// none, the workspace. The prefixes keep a conversation from having the key of a workspace.
 func (e *endpoint) conversation(m *wire.Message) string {
 	meta := m.Get("params", "_meta")
 	if !meta.Exists() {
@@ -289,6 +293,7 @@ type children struct {
 	all map[*proxy.Control]bool
 }
 
+// begin adds a session, and reports false if as many have a process as may.
 func (c *children) begin(session *proxy.Control) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

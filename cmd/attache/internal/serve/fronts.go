@@ -46,6 +46,7 @@ func (o *Server) identity() string {
 	return digest(append([]string{o.Path, o.Settings.Server.Name, o.Settings.Server.Remote.URL}, o.Command...)...)
 }
 
+// digest returns the first half of the SHA-256 of texts. The separator makes "ab", "c" differ from "a", "bc".
 func digest(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:16])

@@ -37,6 +37,7 @@ func (t *quietTimer) start(answered int64) {
 	time.AfterFunc(quietTime, func() { t.look(answered) })
 }
 
+// look calls quiet if the number of answered requests is still before. Otherwise it looks again later.
 func (t *quietTimer) look(before int64) {
 	if now := t.answered.Load(); now != before {
 		t.start(now)

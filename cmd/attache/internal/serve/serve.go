@@ -1,5 +1,3 @@
-// Package serve runs attache as a Streamable HTTP server for many clients: listeners,
-// credentials, the MCP servers behind it, reload and shutdown.
 package serve
 
 import (
@@ -133,9 +131,9 @@ type service struct {
 
 func newService(ctx context.Context, o Options) (*service, error) {
 	for i := range o.Servers {
-		o.Servers[i].state = session.FileState(o.Servers[i].Settings)
+		o.Servers[i].state = session.FileState(o.Servers[i].Settings) // now, so that no later change is missed
 	}
-	o.Process.Stderr = logging.NewStderr(o.Process.Stderr)
+	o.Process.Stderr = logging.NewStderr(o.Process.Stderr) // one writer for all processes keeps their lines whole
 	set := &o.Settings.Serve
 	limits := front.DefaultLimits()
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
@@ -145,7 +143,7 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	s.counts = map[string]*counts{otherPaths: {}}
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
-	logging.Tee(o.Log, s.reports.Log)
+	logging.Tee(o.Log, s.reports.Log) // attache status shows warnings
 	if err := s.open(ctx); err != nil {
 		s.close()
 		return nil, err

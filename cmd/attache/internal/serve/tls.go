@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// checkTime is the shortest time between two checks of the files of a certificate.
+// checkTime is the shortest time between two checks of the files of a certificate. Each TLS handshake
+// asks for the certificate.
 const checkTime = time.Second
 
 // A certificate holds a TLS certificate, and reads it again when one of its files changes.
