@@ -85,6 +85,8 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// send sends a request with open if its host comes from the configuration, or if a proxy is used, which
+// resolves names itself. Otherwise it uses public.
 func (g *guard) send(r *http.Request) (*http.Response, error) {
 	known, err := g.admits(r.URL)
 	if err != nil {
@@ -121,6 +123,8 @@ func (g *guard) admits(u *url.URL) (known bool, err error) {
 // address. The last four bytes are the IPv4 address.
 var mappedIPv4 = netip.MustParsePrefix("64:ff9b::/96")
 
+// isPublic reports whether an address is public. Package netip counts the special ranges below as global
+// unicast addresses.
 func isPublic(ip netip.Addr) bool {
 	ip = ip.WithZone("") // no prefix contains an address with a zone
 	if all := ip.As16(); mappedIPv4.Contains(ip) {
@@ -225,7 +229,7 @@ func (e *refusedError) Error() string {
 	if e.description != "" {
 		text += ": " + e.description
 	}
-	if e.code == "invalid_target" {
+	if e.code == "invalid_target" { // RFC 8707
 		text += "; if it does not know the server as a resource, set server.oauth.resource"
 	}
 	return text

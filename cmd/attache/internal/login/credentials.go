@@ -56,6 +56,7 @@ func mayRenew(ctx context.Context) bool {
 // the old token expires, requests use it.
 var errNotRenewed = errors.New("cannot be renewed")
 
+// acquire locks c, unless ctx ends first. It may take as long as the renewal that another call has begun.
 func (c *Credentials) acquire(ctx context.Context) error {
 	select {
 	case c.lock <- struct{}{}:
@@ -86,6 +87,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 		return nil
 	}
 	if c.grant.expired(time.Now()) && mayRenew(ctx) {
+		// If the authorization server does not answer, the old token is used as long as it is valid.
 		err := c.renew(ctx, c.grant.Access, began)
 		if valid := time.Now().Before(c.grant.Expires); err != nil && !(valid && errors.Is(err, errNotRenewed)) {
 			return err
@@ -233,7 +235,7 @@ func (c *Credentials) isEnd(err error, g *Grant) bool {
 	switch refused.code {
 	case "invalid_grant", "bad_refresh_token": // GitHub sends the second
 		return true
-	case "invalid_client", "unauthorized_client":
+	case "invalid_client", "unauthorized_client": // the server has dropped the registration of attache
 		return g.ClientID != c.ClientID
 	}
 	return false

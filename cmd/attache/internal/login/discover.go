@@ -117,7 +117,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 		}
 		issuer = o.chooseIssuer(prm.AuthorizationServers, issuer)
 	}
-	a.scopes = union(a.scopes)
+	a.scopes = union(a.scopes) // at most maxScopes
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
 	}
@@ -237,7 +237,7 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 		case prm.Resource == nil && place != named: // an error, sent with status 200
 			unusable = fmt.Errorf("%s names no resource", place)
 			continue
-		case prm.Resource.of(o.URL) == "":
+		case prm.Resource.of(o.URL) == "": // it must not be used (RFC 9728, section 3.3)
 			return nil, nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", place, shown(strings.Join(prm.Resource, ", ")))
 		case len(prm.AuthorizationServers) == 0:
 			unusable = fmt.Errorf("%s names no authorization server", place)
@@ -250,7 +250,7 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 }
 
 // covers reports whether the server at address is the resource, or is below it. Servers use both
-// forms.
+// forms, and the TypeScript SDK accepts both.
 func covers(resource, address string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(address)
@@ -272,7 +272,7 @@ func (o *Options) chooseIssuer(offered []string, fallback string) string {
 			return one
 		}
 	}
-	return offered[0]
+	return offered[0] // if Issuer is another one, checkIssuer decides
 }
 
 // sameIssuer ignores a slash at the end, which servers use and leave out for the same issuer.

@@ -137,7 +137,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	}
 	defer r.close()
 	scopes := a.scopes
-	if slices.Contains(a.ScopesSupported, "offline_access") {
+	if slices.Contains(a.ScopesSupported, "offline_access") { // the scope that asks for a refresh token
 		scopes = union(scopes, []string{"offline_access"})
 	}
 	g := &Grant{URL: o.URL, Resource: a.resource, Issuer: a.Issuer, Token: a.TokenEndpoint, Revocation: a.RevocationEndpoint, Scopes: scopes}

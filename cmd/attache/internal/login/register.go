@@ -82,10 +82,11 @@ func registeredMethod(a *authority) string {
 			return method
 		}
 	}
-	return ""
+	return "" // the server then uses client_secret_basic (RFC 7591, section 2)
 }
 
-// style returns how to send the secret of the registered client.
+// style returns how to send the secret of the registered client. Without a secret only its id is sent, as a
+// parameter.
 func (r *registration) style() oauth2.AuthStyle {
 	if r.ClientSecret != "" && (r.Method == "client_secret_basic" || r.Method == "") {
 		return oauth2.AuthStyleInHeader

@@ -269,6 +269,7 @@ func (s Store) open(url, sealed string) ([]byte, error) {
 	return box.Open(nil, nil, data, []byte(url))
 }
 
+// box returns the cipher with the key in the key ring. Without a key ring, the error is ErrNoKey.
 func (s Store) box(create bool) (cipher.AEAD, error) {
 	if s.Ring == nil {
 		return nil, ErrNoKey
