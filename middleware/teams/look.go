@@ -127,6 +127,7 @@ func (s *Shared) retry(m *session) {
 	s.register(m, view, client)
 }
 
+// allSessions returns the sessions, so that mu is not held while the registry is asked about them.
 func (s *Shared) allSessions() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
