@@ -99,6 +99,8 @@ func (c *connection) send(ctx context.Context, statements ...statement) ([]resul
 	return a.results, a.err
 }
 
+// exchange sends statements and reads their results. After an error the server executes none of those that
+// follow. Close reads what is left, so that the connection can be used again.
 func (c *connection) exchange(statements []statement) (a answer) {
 	batch := &pgx.Batch{}
 	for _, s := range statements {
@@ -145,6 +147,7 @@ func (c *connection) release() {
 	}()
 }
 
+// giveBack frees the slot last, so that its next owner finds the connection in the pool.
 func (c *connection) giveBack() {
 	if c.sql != nil {
 		_ = c.sql.Close() // the pool drops a connection whose pgx.Conn is closed

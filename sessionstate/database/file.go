@@ -157,8 +157,8 @@ func tryInitialize(ctx context.Context, db *sql.DB, s Schema, steps []string) er
 	if found >= len(steps) { // nothing is written, so a writer is not waited for
 		return Version{s.Name, found, len(steps)}.Err()
 	}
-	// The mode is stored in the file. On a file system without shared memory SQLite keeps the
-	// old mode, which is slower but also correct.
+	// The mode is stored in the file, and cannot be changed in a transaction. On a file system
+	// without shared memory SQLite keeps the old mode, which is slower but also correct.
 	var mode string
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
 		return err

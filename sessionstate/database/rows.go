@@ -69,7 +69,8 @@ func (r Row) Scan(dest ...any) error {
 	return r.rows.Close()
 }
 
-// sqlStatements is a runner with database/sql.
+// sqlStatements is a runner with database/sql, for a file, and for the migration of a server, which may take
+// longer than [Timeouts] allow.
 type sqlStatements struct {
 	to interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
