@@ -41,6 +41,7 @@ func (c *Conn) judge(tc *toolCall, out []intent) ([]intent, *refusal) {
 	return out, refused
 }
 
+// eachRule is judge without the release. The first rule of each slot that applies decides.
 func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 	clear(c.decided)
 	rules := c.rulesFor(tc)

@@ -22,7 +22,7 @@ func (s *Shared) newPlan(t *middleware.Tool) *plan {
 	p := &plan{tool: t}
 	for _, r := range s.rules {
 		matches, err := r.matches(t.Name)
-		if matches || err != nil {
+		if matches || err != nil { // after an error, a rule that enforces has to refuse the call
 			p.rules = append(p.rules, r)
 		}
 		if matches {

@@ -79,15 +79,15 @@ func choosesWorkspace(tool string) string {
 		}
 		other = cmp.Or(other, w)
 	}
-	if part == "" {
+	if part == "" { // update_project, but not update_project_uids
 		other = cmp.Or(other, changer)
 	}
 	switch {
-	case place != "" && other != "":
+	case place != "" && other != "": // sync_project, but not read_project_tree
 		return other + " " + place
-	case verb != "" && path != "":
+	case verb != "" && path != "": // set_directory
 		return verb + " " + path
-	case verb != "" && verb == words[len(words)-1] && !git:
+	case verb != "" && verb == words[len(words)-1] && !git: // delete_all, of which wholes has the last word
 		return verb
 	}
 	return ""

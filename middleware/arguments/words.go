@@ -163,36 +163,36 @@ const (
 func subjectOf(s []string) (kind textKind, words string) {
 	at := skip(s, 0, fillers)
 	isStrong := slices.ContainsFunc(s[:at], func(w string) bool { return strong.has(w) })
-	if n := workingDirectory(s); n > 0 {
+	if n := workingDirectory(s); n > 0 { // "current working directory"
 		return pathKind(s, n, true), strings.Join(s[:n], " ")
 	}
-	if at < len(s) && places.has(s[at]) {
+	if at < len(s) && places.has(s[at]) { // "the project root"
 		end := skip(s, at, places)
 		to := skip(s, end, heads)
 		switch {
 		case to == end && goesOn(s, end):
-			return placeText, ""
+			return placeText, "" // "the workspace"
 		case to == end:
-			return nothingText, ""
+			return nothingText, "" // "project file"
 		}
-		isStrong = isStrong || s[end] != "path" || s[end-1] != "project"
+		isStrong = isStrong || s[end] != "path" || s[end-1] != "project" // "project path" may be one on a host
 		return pathKind(s, to, isStrong), strings.Join(s[:to], " ")
 	}
 	to := skip(s, at, heads)
 	switch {
 	case to == at:
 		return nothingText, ""
-	case to == len(s) || s[to] == ",":
+	case to == len(s) || s[to] == ",": // "path"
 		return barePathText, strings.Join(s[:to], " ")
-	case isWorkedIn(s, to):
+	case isWorkedIn(s, to): // "directory to run the tests in"
 		return workspacePathText, strings.Join(s[:to+2], " ")
-	case !links.has(s[to]) && goesOn(s, to):
+	case !links.has(s[to]) && goesOn(s, to): // "path where files are"
 		return nothingText, ""
-	case !links.has(s[to]):
+	case !links.has(s[to]): // "path separator"
 		return otherPathText, strings.Join(s[:to], " ")
 	}
 	isStrong = isStrong || slices.ContainsFunc(s[at:to], func(w string) bool { return strong.has(w) }) || s[to] != "of"
-	return pathTo(s, to+1, isStrong)
+	return pathTo(s, to+1, isStrong) // "path to the project"
 }
 
 // isWorkedIn reports whether a directory is the working directory according to s[i:]: that
@@ -210,7 +210,7 @@ func pathTo(s []string, at int, isStrong bool) (textKind, string) {
 	end := skip(s, at, fillers)
 	for end < len(s) && !places.has(s[end]) {
 		if !technologies.has(s[end]) && !isRootOf(s, end) {
-			return otherPathText, strings.Join(s[:end+1], " ")
+			return otherPathText, strings.Join(s[:end+1], " ") // "path to the file"
 		}
 		end = skip(s, end, heads) // "the root of the project"
 		end = skip(s, end+1, fillers)
@@ -335,6 +335,7 @@ func skip(s []string, at int, of vocabulary) int {
 	return at
 }
 
+// examplesOf matches what follows words such as "e.g.", and what is in quotes or parentheses.
 var examplesOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:\be\.g\.?|\bfor example|\bexamples?:?|\bsuch as)[,:]?\s*["'` + "`" + `]?([^\s"'` + "`" + `,)]+)|[("'` + "`" + `]([^\s("'` + "`" + `)]+)[)"'` + "`" + `]`)
 })
