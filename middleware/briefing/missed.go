@@ -24,17 +24,18 @@ type Memory struct {
 
 // A missedSession is a session whose model may not have seen its briefing.
 type missedSession struct {
+	of      *session
 	results int // the number of results without the briefing
 	why     string
 }
 
 // miss records that the model did not see the briefing in a result of a session, and why. without
 // means that the result did not carry the text.
-func (c *Conn) miss(session, why string, without bool) {
+func (c *Conn) miss(session string, s *session, why string, without bool) {
 	memory := c.o.Memory
 	memory.mu.Lock()
 	m, known := memory.sessions[session]
-	m.why = why
+	m.of, m.why = s, why
 	if without {
 		m.results++
 	}
@@ -45,7 +46,7 @@ func (c *Conn) miss(session, why string, without bool) {
 		memory.sessions[session] = m
 	}
 	memory.mu.Unlock()
-	if m.results == maxMissed {
+	if m.results == maxMissed && !s.isEmpty() {
 		c.warnings.once("three results of a session went without the briefing: " + why + "; see docs/briefing.md")
 	}
 }
@@ -74,7 +75,7 @@ func (c *Conn) Close() {
 	c.o.Memory.mu.Lock()
 	defer c.o.Memory.mu.Unlock()
 	for _, m := range c.o.Memory.sessions {
-		if m.results < maxMissed {
+		if m.results < maxMissed && !m.of.isEmpty() {
 			c.warnings.once("the session ended and the model may not have seen the briefing: " + m.why +
 				"; set briefing.structured or briefing.channels as docs/briefing.md says")
 			return

@@ -32,7 +32,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 	}
 	if why := r.Unfit(c.o.Catalog, reply); why != "" {
 		if why != toolresult.IsError && !c.shared.sessions.isDone(s) {
-			c.miss(view.Session.Value, why, true)
+			c.miss(view.Session.Value, s, why, true)
 		}
 		skip(call, why)
 		return nil
@@ -58,7 +58,7 @@ func (c *Conn) plan(call *middleware.Call, r toolresult.Response, reply *wire.Me
 
 // carry puts the text into the reply if the session still has its turn.
 func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
-	if s.text == "" {
+	if s.isEmpty() {
 		fail(call, s.why)
 		return nil
 	}
@@ -67,7 +67,7 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 		return nil
 	}
 	if !c.plan(call, r, reply).Seen && c.shared.sessions.isExhausted(s) {
-		c.miss(view.Session.Value, toolresult.Unseen, true)
+		c.miss(view.Session.Value, s, toolresult.Unseen, true)
 		skip(call, toolresult.Unseen)
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r
 	case call.Cancelled(): // while UserTurns was asked
 		skip(call, "the call was cancelled")
 	case !seen && c.shared.sessions.isExhausted(t.s):
-		c.miss(session, toolresult.Unseen, true)
+		c.miss(session, t.s, toolresult.Unseen, true)
 		skip(call, toolresult.Unseen)
 	default:
 		outcome, err = c.inject(call, view, t, r, reply)
@@ -111,7 +111,7 @@ func (c *Conn) recordOutcome(session string, s *session, outcome sessionstate.Ou
 		c.forgetMissed(session)
 	case sessionstate.Unseen:
 		c.shared.sessions.countOne(s)
-		c.miss(session, toolresult.Unseen, false)
+		c.miss(session, s, toolresult.Unseen, false)
 	}
 }
 

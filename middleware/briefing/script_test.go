@@ -68,6 +68,8 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 			o.UserTurns = func(string) (sessionstate.Turns, error) { return nil, closed }
 		case "longer":
 			o.Source = twoPolicies{}
+		case "nobody":
+			o.Anonymous = false
 		default:
 			shared.how = word
 		}

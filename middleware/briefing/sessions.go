@@ -85,7 +85,7 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 		go c.fetch(s, view)
 	}
 	s.used = now
-	if s.isReady() && (s.text == "" || now.Before(s.pausedTo)) {
+	if s.isEmpty() || s.isReady() && now.Before(s.pausedTo) {
 		return nil
 	}
 	return s
@@ -144,6 +144,9 @@ func (s *session) isReady() bool {
 		return false
 	}
 }
+
+// isEmpty reports whether the look-up has ended without a text.
+func (s *session) isEmpty() bool { return s.isReady() && s.text == "" }
 
 // fetch looks up the briefing of s when fewer than maxLookups look-ups are running.
 func (c *Conn) fetch(s *session, view *sessionstate.Context) {
