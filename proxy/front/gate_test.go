@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
@@ -40,6 +42,42 @@ func TestUnavailableWarning(t *testing.T) {
 		}
 		if warnings, all := strings.Count(out.String(), "level=WARN"), strings.Count(out.String(), "a request was refused"); warnings != 2 || all != 6 {
 			t.Errorf("%d warnings and %d lines for 6 requests in two minutes, want 2 and 6:\n%s", warnings, all, &out)
+		}
+	})
+}
+
+// A downStore is a Store whose database does not answer.
+type downStore struct{ sessions.Store }
+
+// Take implements sessions.Store.
+func (downStore) Take(ctx context.Context, _ sessions.Key) (sessions.Session, error) {
+	return sessions.Session{}, cmp.Or(ctx.Err(), errors.New("the database is not available"))
+}
+
+// While sessions cannot be taken from the Store, the front logs an error once a minute, not for each
+// request, and none for a client that has disconnected.
+func TestUnavailableStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		f := New(Options{Log: slog.New(slog.NewTextHandler(&out, nil)), Store: downStore{}})
+		request := func(ctx context.Context) {
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			r.Header.Set("Mcp-Session-Id", sessions.NewID())
+			w := httptest.NewRecorder()
+			if f.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable || w.Header().Get("Attache-Executed") != "nothing" {
+				t.Errorf("status %d, Attache-Executed %q, want 503, nothing", w.Code, w.Header().Get("Attache-Executed"))
+			}
+		}
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		request(left)
+		for range 30 {
+			request(t.Context())
+		}
+		if failures, all := strings.Count(out.String(), "level=ERROR"), strings.Count(out.String(), "\n"); failures != 1 || all != 20 {
+			t.Errorf("%d errors and %d lines for 30 requests, want 1 and 20:\n%s", failures, all, &out)
 		}
 	})
 }

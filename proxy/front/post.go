@@ -197,7 +197,7 @@ func (x *exchange) refuseFull(id []byte, err error) {
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, err)
 		x.busy(id, "no session can be opened now: "+err.Error()+": try again later")
 	default:
-		x.f.log.Error("a session could not be opened", "err", err)
+		x.logRefusal(&x.f.refused.session, slog.LevelError, fmt.Errorf("the session could not be opened: %w", err))
 		x.busy(id, "no session can be opened now: try again later")
 	}
 }
