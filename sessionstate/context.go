@@ -58,9 +58,25 @@ func (c *Context) WithConversation(f Fact) *Context {
 	return c.withFact(func(c *Context) *Fact { return &c.Conversation }, f)
 }
 
-// WithWorkspace returns a context with f as the workspace's path if f is [Better].
+// WithWorkspace returns a context with f as the workspace's path if f is [Better]. A slash at the end
+// of the path, as shells complete it, is left out: rules join paths to it.
 func (c *Context) WithWorkspace(f Fact) *Context {
+	f.Value = withoutSlash(f.Value)
 	return c.withFact(func(c *Context) *Fact { return &c.Workspace }, f)
+}
+
+// withoutSlash returns a path without slashes at its end. The root of a file system, and a URL, stay
+// as they are.
+func withoutSlash(path string) string {
+	slashes := "/"
+	if len(path) > 1 && path[1] == ':' { // of Windows
+		slashes = `/\`
+	}
+	short := strings.TrimRight(path, slashes)
+	if short == "" || strings.HasSuffix(short, ":") || strings.Contains(path, "://") {
+		return path
+	}
+	return short
 }
 
 // WithWorkspaceID returns a context with f as the workspace's id if f is [Better].

@@ -65,6 +65,28 @@ func TestLookup(t *testing.T) {
 }
 
 // Access depends on the trust level, so an unknown word must not raise it.
+func TestWorkspacePath(t *testing.T) {
+	for path, want := range map[string]string{
+		"/src/shop/":    "/src/shop",
+		"/src/shop//":   "/src/shop",
+		"/src/shop":     "/src/shop",
+		"/":             "/",
+		"//":            "//",
+		`C:\src\shop\`:  `C:\src\shop`,
+		"C:/src/":       "C:/src",
+		`C:\`:           `C:\`,
+		`/src/shop\`:    `/src/shop\`, // a name on Linux
+		"ssh://host/":   "ssh://host/",
+		"ssh://host/x/": "ssh://host/x/",
+		"":              "",
+	} {
+		c := (&sessionstate.Context{}).WithWorkspace(sessionstate.Fact{Value: path, Source: sessionstate.Operator})
+		if c.Workspace.Value != want {
+			t.Errorf("%q: got %q, want %q", path, c.Workspace.Value, want)
+		}
+	}
+}
+
 func TestTrust(t *testing.T) {
 	from := func(source sessionstate.Source, value string) sessionstate.Fact {
 		return sessionstate.Fact{Value: value, Source: source}

@@ -139,7 +139,8 @@ func (c *Conn) storeRoots(reply *wire.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ask.root = (sessionstate.Fact{}); first != "" {
-		c.ask.root = sessionstate.Fact{Value: strings.Clone(first), Source: sessionstate.Roots, From: "roots/list"}
+		root := (*sessionstate.Context)(nil).WithWorkspace(sessionstate.Fact{Value: first, Source: sessionstate.Roots, From: "roots/list"})
+		c.ask.root = root.Workspace
 	}
 }
 
