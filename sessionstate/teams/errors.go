@@ -55,6 +55,6 @@ func unavailable(err error) error {
 
 // tooFast returns the refusal for an exceeded rate limit. wait is the time until the next attempt.
 func tooFast(limit string, wait time.Duration) error {
-	tenths := (wait + 99*time.Millisecond) / (100 * time.Millisecond)
+	tenths := max((wait+99*time.Millisecond)/(100*time.Millisecond), 1) // the limit may no longer be exceeded
 	return Refusal(fmt.Sprintf("Rate limit exceeded (%s): try again in %d.%d s", limit, tenths/10, tenths%10))
 }

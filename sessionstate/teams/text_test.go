@@ -3,6 +3,7 @@ package teams
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestChecks(t *testing.T) {
@@ -52,5 +53,16 @@ func TestChecks(t *testing.T) {
 	}
 	if got, err := CheckMessage("Message", "a\r\n\r\nb", 10); got != "a\n\nb" || err != nil {
 		t.Errorf("line ends became %q, %v", got, err)
+	}
+}
+
+// The time until the next attempt is never negative: the limit may have changed after the refusal.
+func TestTooFast(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		-2500 * time.Millisecond: "0.1", 0: "0.1", time.Millisecond: "0.1", 900 * time.Millisecond: "0.9", 901 * time.Millisecond: "1.0", 61 * time.Second: "61.0",
+	} {
+		if got := tooFast("1 session per second", wait).Error(); got != "Rate limit exceeded (1 session per second): try again in "+want+" s" {
+			t.Errorf("%v: %s", wait, got)
+		}
 	}
 }
