@@ -24,7 +24,7 @@ func TestBrowserIsNotInterrupted(t *testing.T) {
 	if !openBrowser(cli.Process{Env: append([]string{"BROWSER=" + script}, os.Environ()...)}, "https://example.com") {
 		t.Fatal("no browser was started")
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue

@@ -566,7 +566,7 @@ func TestRedirectWithoutPath(t *testing.T) {
 	}
 	l.Close()
 	o.Redirect = "http://" + l.Addr().String()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := login.Login(ctx, o, browser(t)); err != nil {
 		t.Error(err)
