@@ -37,9 +37,9 @@
 // required and there is no principal, or the principal could not be looked up.
 //
 // A condition may read tool.annotations, which are what the server declared in
-// the last tools/list of this connection. A call that they refuse
-// waits until attache has asked for it. The server chooses the annotations, and they are unknown without a
-// list, so a rule may use them only to deny.
+// the last tools/list of this connection. Without a list they are unknown: a call that
+// such a rule refuses then waits until attache has asked for the list, unless it cannot wait,
+// as a notification. The server chooses the annotations, so a rule may use them only to deny.
 //
 // # What is listed
 //

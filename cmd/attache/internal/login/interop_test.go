@@ -252,7 +252,7 @@ func TestOtherResource(t *testing.T) {
 }
 
 // Some authorization servers want parameters of their own. Google gives a refresh token only with access_type=offline,
-// and Auth0 gives no token for a server without audience, to machines neither.
+// and Auth0 gives a token for a server only with audience, also to machines.
 func TestParams(t *testing.T) {
 	s, o := start(t, logintest.Config{Param: "access_type=offline", Clients: map[string]string{"machine": "s"}, Lifetime: -1})
 	logIn(t, o)
