@@ -226,7 +226,6 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 		all, err = database.Collect(t.Tx, read, `UPDATE messages SET reported = state
 			WHERE state <> reported AND (tenant, id) IN (SELECT tenant, id FROM messages
 				WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported ORDER BY created DESC LIMIT ?3)
-				AND state <> reported -- another call may have returned it while this one waited for the row
 			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID, MaxReceipts)
 		return err
 	})

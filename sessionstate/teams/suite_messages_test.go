@@ -302,31 +302,6 @@ func manyReceipts(b *bench) {
 	}
 }
 
-// Calls at the same time return each receipt once.
-func receiptsAtOnce(b *bench) {
-	from, to := b.person("w", "direct"), b.person("w", "direct")
-	for range 10 {
-		for i := range 20 {
-			b.pass(time.Minute)
-			b.write(from, to, fmt.Sprint(i))
-		}
-		b.settle(b.take(to), teams.Arrived)
-		var wait sync.WaitGroup
-		counts := make(chan int, 4)
-		for range cap(counts) {
-			wait.Go(func() {
-				all, err := b.Store.Receipts(b.Context(), from)
-				if err != nil {
-					b.Error(err)
-				}
-				counts <- len(all)
-			})
-		}
-		wait.Wait()
-		b.same(<-counts+<-counts+<-counts+<-counts, 20)
-	}
-}
-
 // A sender gets a notice of a message that will not arrive.
 func expiry(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")

@@ -43,7 +43,6 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"Unsure", unsure},
 		{"Receipts", receipts},
 		{"ManyReceipts", manyReceipts},
-		{"ReceiptsAtOnce", receiptsAtOnce},
 		{"Expiry", expiry},
 		{"End", end},
 		{"ParentOver", parentOver},
