@@ -88,7 +88,9 @@ func (x *exchange) forwardParams(sent http.Header, known []parameter) {
 
 // mirrorTexts sets the headers for version, method, and name or uri.
 func (x *exchange) mirrorTexts(version, method, name, uri string) {
-	x.modern = true
+	if !x.modern { // when it is sent again, cancelExchange may read modern at the same time
+		x.modern = true
+	}
 	x.headers = http.Header{"Mcp-Protocol-Version": {headertext.Encode(version)}, "Mcp-Method": {headertext.Encode(method)}}
 	switch method {
 	case "tools/call", "prompts/get":
