@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,4 +108,44 @@ func countingServer(calls *atomic.Int32) *mempipe.Server {
 		}
 		return nil
 	})
+}
+
+// A front that has ended a session breaks the connection of a GET for it if no other front can have the
+// session: go-sdk 1.8 ends its own session if the answer is 503, and else tries again.
+func TestDrainBreaksGet(t *testing.T) {
+	store := &memoryStore{saved: map[sessions.Key]sessions.Session{}, own: map[sessions.Key]bool{}}
+	f := New(Options{Store: store, Open: func(Opening) (Relay, error) {
+		return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) { return countingServer(new(atomic.Int32)), nil }}}, nil
+	}})
+	server := httptest.NewServer(f)
+	defer server.Close()
+	session := ""
+	send := func(method, body string) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Content-Type", "application/json")
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		response, err := http.DefaultTransport.RoundTrip(r)
+		if err == nil {
+			response.Body.Close()
+		}
+		return response, err
+	}
+	response, err := send(http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session = response.Header.Get("Mcp-Session-Id")
+	f.Drain(t.Context())
+	if response, err := send(http.MethodGet, ""); err == nil {
+		t.Errorf("GET: status %d, want a broken connection", response.StatusCode)
+	}
+	if response, err := send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); err != nil || response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("POST: %v %v, want status 503", response, err)
+	}
 }

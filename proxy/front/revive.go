@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -223,19 +224,19 @@ const frontHeader = "Attache-Front"
 // refuseSession refuses a request for a session that this front does not have or cannot open, and
 // names the front that has the session. key is zero for a new session.
 func (x *exchange) refuseSession(id []byte, key sessions.Key, err error) {
-	elsewhere := errors.Is(err, sessions.ErrElsewhere)
+	elsewhere, front := errors.Is(err, sessions.ErrElsewhere), ""
 	if x.f.keeper != nil && (elsewhere || errors.Is(err, errDraining)) {
-		front := x.f.keeper.Elsewhere(x.r.Context(), key)
-		if front != "" {
+		if front = x.f.keeper.Elsewhere(x.r.Context(), key); front != "" {
 			x.w.Header()[frontHeader] = []string{front}
 		}
-		if elsewhere {
-			x.f.keeper.Misled(front)
-		}
 	}
-	if !elsewhere {
+	switch {
+	case elsewhere:
+		x.f.keeper.Misled(front)
+		x.busy(id, "another front of attache has this session, or had it and has just died: try again later; if this goes on, the balancer in front of them must send the requests of a session to one of them")
+	case front == "" && x.r.Method == http.MethodGet && errors.Is(err, errDraining):
+		panic(http.ErrAbortHandler) // without an answer go-sdk tries again; 503 ends its session
+	default:
 		x.refuseFull(id, err)
-		return
 	}
-	x.busy(id, "another front of attache has this session, or had it and has just died: try again later; if this goes on, the balancer in front of them must send the requests of a session to one of them")
 }

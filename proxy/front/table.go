@@ -93,9 +93,7 @@ func (f *Front) evictLocked(who Principal) bool {
 
 // removeLocked takes a session out of the tables. The caller holds f.mu.
 func (f *Front) removeLocked(s *session) {
-	if s.id != "" {
-		delete(f.byID, s.id)
-	}
+	delete(f.byID, s.id)
 	if rest := slices.DeleteFunc(f.byKey[s.key], func(other *session) bool { return other == s }); len(rest) > 0 {
 		f.byKey[s.key] = rest
 	} else {
