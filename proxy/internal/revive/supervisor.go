@@ -297,6 +297,9 @@ func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool)
 	if take := v.record.Sent(m); take != nil {
 		onReply(c, take)
 	}
+	if m.MethodIs("notifications/cancelled") {
+		v.listens.End(m.Get("params", "requestId").Raw)
+	}
 	if m.Kind() != wire.Request {
 		return false
 	}

@@ -1,0 +1,27 @@
+package revive
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A cancelled subscription is forgotten, so that the limit counts the open ones only.
+func TestCancelledSubscriptionsAreForgotten(t *testing.T) {
+	v := New(nil, Policy{}, Options{})
+	send := func(line string) {
+		c := new(middleware.Call)
+		c.Reset(nil, true)
+		v.Sent(c, wire.Parse(wire.Client, []byte(line+"\n")))
+	}
+	for i := range maxSubscriptions {
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"listen:%d","method":"subscriptions/listen","params":{}}`, i))
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"listen:%d"}}`, i))
+	}
+	send(`{"jsonrpc":"2.0","id":"last","method":"subscriptions/listen","params":{}}`)
+	if !v.listens.Again([]byte(`"last"`)) {
+		t.Error("a subscription is not known after as many as are kept were cancelled")
+	}
+}
