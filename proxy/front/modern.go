@@ -158,7 +158,7 @@ func (s *session) abandon(ctx context.Context, c *call) {
 		return
 	}
 	s.dropLocked(c)
-	s.abandonLocked(c.id)
+	s.abandonLocked(c)
 	s.left.Add(c.raw)
 	s.mu.Unlock()
 	b := append([]byte(`{"requestId":`), c.sent()...)
@@ -168,15 +168,16 @@ func (s *session) abandon(ctx context.Context, c *call) {
 
 // abandonLocked remembers the id of a cancelled call, because its reply may still come and must not go
 // to another client that uses the same id. Clients without a handshake share a session; in earlier
-// revisions a session has one client, which uses no id twice. The caller holds s.mu.
-func (s *session) abandonLocked(id string) {
-	if s.key == "" {
+// revisions a session has one client, which uses no id twice, and nobody else has that of a renamed call.
+// The caller holds s.mu.
+func (s *session) abandonLocked(c *call) {
+	if s.key == "" || c.renamed != nil {
 		return
 	}
 	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
 		s.abandoned = map[string]struct{}{}
 	}
-	s.abandoned[callid.Kept(id)] = struct{}{}
+	s.abandoned[callid.Kept(c.id)] = struct{}{}
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a

@@ -286,6 +286,6 @@ func (s *session) cancelled(id string) {
 	defer s.mu.Unlock()
 	if c := s.calls[id]; c != nil && id != "" && !c.initialize {
 		s.answerLocked(c, "the client cancelled the request")
-		s.abandonLocked(id)
+		s.abandonLocked(c)
 	}
 }

@@ -85,8 +85,8 @@ func TestLongTextsAreNotKept(t *testing.T) {
 		t.Errorf("the key of a session has %d bytes, or is not of its conversation", len(k))
 	}
 	s := &session{f: f, log: f.log, key: key("1")}
-	s.abandonLocked(callKey([]byte(`"` + long + `1"`)))
-	s.abandonLocked(callKey([]byte(`7`)))
+	s.abandonLocked(&call{id: callKey([]byte(`"` + long + `1"`))})
+	s.abandonLocked(&call{id: callKey([]byte(`7`))})
 	for id := range s.abandoned {
 		if len(id) > 1000 {
 			t.Errorf("%d bytes are kept of the id of a cancelled call", len(id))
