@@ -33,12 +33,13 @@ func LoadEntry(p cli.Process, args, command []string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags, offline: true}).load(command)
 }
 
-// withoutVariables returns args without those that contain a variable of the client.
+// withoutVariables returns args without those that contain a variable of the client: ${NAME}, or $NAME
+// of Gemini CLI.
 func withoutVariables(args []string) (plain []string) {
 	for _, arg := range args {
 		last := len(plain) - 1
 		switch {
-		case !strings.Contains(arg, "${"):
+		case !strings.Contains(arg, "${") && !strings.HasPrefix(arg, "$") && !strings.Contains(arg, "=$"):
 			plain = append(plain, arg)
 		case !strings.HasPrefix(arg, "-") && last >= 0:
 			plain = slices.Delete(plain, last, last+1)

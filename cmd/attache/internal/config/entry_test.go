@@ -18,3 +18,14 @@ func TestLoadEntryOpensNoConnection(t *testing.T) {
 		t.Errorf("LoadEntry: %v", err)
 	}
 }
+
+// A client may expand $NAME and ${NAME} before it starts attache.
+func TestLoadEntryIgnoresVariables(t *testing.T) {
+	p, _ := configured(t, "")
+	for _, args := range [][]string{{"--workspace", "$HOME/src"}, {"--workspace=$HOME/src"}, {"--workspace", "${workspaceFolder}"}} {
+		s, err := LoadEntry(p, append(args, "--trust", "sandboxed"), []string{"server"})
+		if err != nil || s.Session.Trust != "sandboxed" || s.Session.Workspace != "" {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

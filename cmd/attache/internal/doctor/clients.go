@@ -100,7 +100,7 @@ func (d *Doctor) skipped(f clientconfig.File, step clientconfig.Step) {
 func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l clientconfig.Launch) {
 	process := d.Process
 	process.Env = slices.DeleteFunc(slices.Concat(e.Env(), process.Env), func(entry string) bool {
-		return strings.Contains(entry, "=${") || strings.Contains(entry, "={env:") || strings.Contains(entry, "={file:") // opencode
+		return strings.Contains(entry, "=$") || strings.Contains(entry, "={env:") || strings.Contains(entry, "={file:") // opencode
 	})
 	s, err := config.LoadEntry(process, e.Own(l), e.Behind(l))
 	if err == nil {
