@@ -173,7 +173,9 @@ func runners() []runner {
 	}
 	container := runner{
 		bare: []string{"-i", "--interactive", "-t", "--tty", "-it", "-ti", "-d", "--detach", "-P", "--publish-all",
-			"--rm", "--init", "--privileged", "--read-only", "--no-healthcheck", "--oom-kill-disable", "-q", "--quiet", "--sig-proxy"},
+			"--rm", "--init", "--privileged", "--read-only", "--no-healthcheck", "--oom-kill-disable", "-q", "--quiet", "--sig-proxy",
+			"--disable-content-trust", "--env-host", "--http-proxy", "--no-hosts", "--passwd", "--read-only-tmpfs", // of podman
+			"--replace", "--rmi", "--rootfs", "--tls-verify", "--unsetenv-all"},
 		others: true,
 		form:   imageForm,
 	}

@@ -56,6 +56,8 @@ func TestServerName(t *testing.T) {
 		"docker run -eAPI_KEY -p8080:80 mcp/git hunter22":          "mcp/git",
 		"docker run -itd -v /a:/b -ite API_KEY mcp/git hunter22":   "mcp/git",
 		"docker container run --name=n -i mcp/git --flag":          "mcp/git",
+		"podman run --replace --name n -i mcp/git --flag":          "mcp/git",
+		"podman run -i --rm --env-host mcp/git hunter22":           "mcp/git",
 
 		"node /x/node_modules/@scope/server-x/dist/index.js --root /src":       "@scope/server-x",
 		`node.exe C:\x\node_modules\server-x\index.js`:                         "server-x",
