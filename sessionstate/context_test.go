@@ -64,7 +64,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Access depends on the trust level, so an unknown word must not raise it.
+// Rules join paths to that of the workspace, which shells complete with a slash.
 func TestWorkspacePath(t *testing.T) {
 	for path, want := range map[string]string{
 		"/src/shop/":    "/src/shop",
@@ -87,6 +87,7 @@ func TestWorkspacePath(t *testing.T) {
 	}
 }
 
+// Access depends on the trust level, so an unknown word must not raise it.
 func TestTrust(t *testing.T) {
 	from := func(source sessionstate.Source, value string) sessionstate.Fact {
 		return sessionstate.Fact{Value: value, Source: source}
