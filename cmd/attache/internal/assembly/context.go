@@ -69,19 +69,37 @@ func hostFact(p cli.Process, names []string) sessionstate.Fact {
 // can configure programs that git runs. It returns no root whose path is not UTF-8, because a message
 // cannot contain that path.
 func gitRoot() sessionstate.Fact {
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, missing := os.Lstat(filepath.Join(dir, ".git")); missing == nil {
-			if !utf8.ValidString(dir) {
-				break
-			}
-			return sessionstate.Fact{Value: dir, Source: sessionstate.GitRoot, From: "session.git_root"}
+	dir, err := os.Getwd() // as the shell names it, if that is known
+	if err != nil {
+		return sessionstate.Fact{}
+	}
+	root := rootAbove(dir)
+	// The directory may be a link into another repository, whose root is git's.
+	if target, err := filepath.EvalSymlinks(dir); err == nil && !sameFile(root, rootAbove(target)) {
+		root = rootAbove(target)
+	}
+	if root == "" || !utf8.ValidString(root) {
+		return sessionstate.Fact{}
+	}
+	return sessionstate.Fact{Value: root, Source: sessionstate.GitRoot, From: "session.git_root"}
+}
+
+// rootAbove returns dir or the nearest directory above it that has a .git, "" if none has.
+func rootAbove(dir string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			break
+			return ""
 		}
 		dir = parent
 	}
-	return sessionstate.Fact{}
+}
+
+func sameFile(a, b string) bool {
+	inA, errA := os.Stat(a)
+	inB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(inA, inB)
 }
