@@ -75,8 +75,10 @@ func gitRoot() sessionstate.Fact {
 	}
 	root := rootAbove(dir)
 	// The directory may be a link into another repository, whose root is git's.
-	if target, err := filepath.EvalSymlinks(dir); err == nil && !sameFile(root, rootAbove(target)) {
-		root = rootAbove(target)
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		if its := rootAbove(target); !sameFile(root, its) {
+			root = its
+		}
 	}
 	if root == "" || !utf8.ValidString(root) {
 		return sessionstate.Fact{}

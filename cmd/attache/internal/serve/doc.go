@@ -5,8 +5,8 @@
 // HTTP and knows the sessions. The front calls the endpoint to check a credential, and to open the relay of a
 // session. Each session has an upstream of its own: a process, or a session with a remote server.
 //
-// A reload changes the rules of the servers. What is decided at the start stays: the addresses, the paths, the limits, and whether
-// clients need a credential.
+// A reload changes the rules of the servers. What is decided at the start stays: the addresses, the paths, the
+// limits, and whether clients need a credential.
 //
 // With a state directory or a database, this process is one of several fronts that share sessions. It holds a
 // lease; when it ends or loses the lease, another front can continue its sessions.
