@@ -42,9 +42,9 @@ func OwnVariables(s *config.Settings) []string {
 // prefix. What is known about the session replaces an inherited variable of the
 // same name: a flag takes precedence over a variable, a trust level is normalised,
 // and a variable cannot override the tenant of a verified key. Variables for unknown
-// facts are inherited, so that a chain of attaches loses nothing. They are marked, so
-// that a client that the server starts does not pass them on as its own. A dry run
-// leaves the context out.
+// facts are inherited, so that a chain of attaches loses nothing, unless they are
+// another client's. They are marked, so that a client that the server starts does not
+// pass them on as its own. A dry run leaves the context out.
 func (c *Conn) Environment(env []string) []string {
 	shared := c.shared.Load()
 	s := shared.settings
@@ -52,6 +52,8 @@ func (c *Conn) Environment(env []string) []string {
 	context := c.Injected(env)
 	if s.DryRun {
 		context = nil
+	} else {
+		env = config.WithoutOtherClient(env, s.Session.EnvPrefixes)
 	}
 	known := map[string]bool{}
 	for _, entry := range context {
@@ -82,7 +84,7 @@ func (c *Conn) Injected(env []string) []string {
 	s := c.Settings()
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
 	inherited := map[string]bool{}
-	for _, entry := range env {
+	for _, entry := range config.WithoutOtherClient(env, s.Session.EnvPrefixes) {
 		inherited[variable(entry)] = true
 	}
 	context := sessionstate.Environment(c.capture.Current(), s.Session.EnvPrefixes, set)

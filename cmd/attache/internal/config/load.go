@@ -91,6 +91,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 	}
 	command = s.CommandOr(command)
 	s.Server.Name = cmp.Or(s.Server.Name, l.entry, servername.Of(command))
+	l.Env = WithoutOtherClient(l.Env, s.Session.EnvPrefixes)
 	for _, o := range all {
 		if o.Flag != "" || o.Injected != "" {
 			l.fromEnvironment(s, o)
@@ -318,8 +319,7 @@ func brokenLink(path string) string {
 }
 
 // fromEnvironment sets o from the first of its variables that is not empty: that of the flag, then
-// those that attache injects, with its prefix and the configured ones. Of those for another client it
-// reads only the trust, because a session that was started in a sandboxed one is not more trusted.
+// those that attache injects, with its prefix and the configured ones.
 func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 	if o.Flag != "" {
 		if text := l.Getenv(o.Variable()); text != "" {
@@ -327,7 +327,7 @@ func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 			return
 		}
 	}
-	if o.Injected == "" || o.Key != "session.trust" && l.inOtherClient(s) {
+	if o.Injected == "" {
 		return
 	}
 	for _, prefix := range append([]string{setting.Prefix}, s.Session.EnvPrefixes...) {

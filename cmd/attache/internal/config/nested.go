@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
@@ -17,12 +18,15 @@ const MarkVariable = setting.Prefix + "_INJECTED"
 // only the second differs later, the server, or a program that it runs, has started another client,
 // whose session and workspace are its own.
 func Mark(getenv func(string) string, prefixes []string) string {
-	var own []string
-	for _, prefix := range append([]string{setting.Prefix}, prefixes...) {
-		own = append(own, prefix+"_SESSION_ID", prefix+"_WORKSPACE_ID", prefix+"_WORKSPACE_PATH")
-	}
 	host := DefaultSettings("").Session.HostEnv // of all processes alike
-	return digest(getenv, own) + "-" + digest(getenv, slices.Concat(host.Session, host.Workspace))
+	return digest(getenv, sessionNames(prefixes)) + "-" + digest(getenv, slices.Concat(host.Session, host.Workspace))
+}
+
+func sessionNames(prefixes []string) (names []string) {
+	for _, prefix := range append([]string{setting.Prefix}, prefixes...) {
+		names = append(names, prefix+"_SESSION_ID", prefix+"_WORKSPACE_ID", prefix+"_WORKSPACE_PATH")
+	}
+	return names
 }
 
 // digest returns a short digest of the values of variables.
@@ -34,14 +38,19 @@ func digest(getenv func(string) string, names []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// inOtherClient reports whether the variables of the session are those of another client, in a server of
-// which this one was started.
-func (l *loader) inOtherClient(s *Settings) bool {
-	mark := l.Getenv(MarkVariable)
-	if mark == "" {
-		return false
+// WithoutOtherClient returns an environment without the session's variables if their values are for another
+// client, in a server of which this one was started. It keeps the trust, because a session that was started
+// in a sandboxed one is not more trusted.
+func WithoutOtherClient(env, prefixes []string) []string {
+	getenv := cli.Process{Env: env}.Getenv
+	was, wasHost, marked := strings.Cut(getenv(MarkVariable), "-")
+	own, host, _ := strings.Cut(Mark(getenv, prefixes), "-")
+	if !marked || own != was || host == wasHost {
+		return env
 	}
-	was, wasHost, _ := strings.Cut(mark, "-")
-	own, host, _ := strings.Cut(Mark(l.Getenv, s.Session.EnvPrefixes), "-")
-	return own == was && host != wasHost
+	names := sessionNames(prefixes)
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
 }
