@@ -459,7 +459,9 @@ func (r *brokenReader) Read(b []byte) (int, error) {
 func TestClientReadError(t *testing.T) {
 	broken := errors.New("input/output error")
 	var out bytes.Buffer
-	up := &fixedUpstream{stdout: strings.NewReader("")}
+	serverOut := mempipe.New(0)
+	up := &fixedUpstream{stdout: serverOut} // which ends when its input does
+	up.stdin.onClose = func() { serverOut.CloseWrite() }
 	err := proxy.Run(t.Context(), proxy.Options{
 		ClientIn:  &brokenReader{strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}` + "\n"), broken},
 		ClientOut: &out,
@@ -482,9 +484,18 @@ type fixedUpstream struct {
 	stdout io.Reader
 }
 
-type closedBuffer struct{ bytes.Buffer }
+// closedBuffer is a buffer that calls onClose, unless it is nil, when it is closed.
+type closedBuffer struct {
+	bytes.Buffer
+	onClose func()
+}
 
-func (*closedBuffer) Close() error { return nil }
+func (b *closedBuffer) Close() error {
+	if b.onClose != nil {
+		b.onClose()
+	}
+	return nil
+}
 
 func (u *fixedUpstream) Stdin() io.WriteCloser { return &u.stdin }
 func (u *fixedUpstream) Stdout() io.Reader     { return u.stdout }
