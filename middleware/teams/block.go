@@ -20,9 +20,9 @@ const MarkerKey = "io.github.attache-mcp/messages"
 // peer cannot end the block or look like a text of attache.
 const margin = "  | "
 
-// Block returns the text with messages for a result. remaining is the number of further messages,
-// now the time at which it is read. The first lines are there because an agent that was refused
-// something could ask another one to do it.
+// Block returns the text with messages for a result. remaining is the number of further messages.
+// now is the time at which the agent reads the text. The first lines warn it, because an agent that was
+// refused something could ask another one to do it.
 func Block(messages []store.Message, remaining int, now time.Time) string {
 	var b strings.Builder
 	b.WriteString("═══ MESSAGES FROM OTHER AGENTS (attache) ═══\n" +

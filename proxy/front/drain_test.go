@@ -110,8 +110,8 @@ func countingServer(calls *atomic.Int32) *mempipe.Server {
 	})
 }
 
-// A front that has ended a session breaks the connection of a GET for it if no other front can have the
-// session: go-sdk 1.8 ends its own session if the answer is 503, and else tries again.
+// A front that has ended a session gets a GET for it. If no other front can have the session, it breaks the
+// connection: after a 503, go-sdk 1.8 would end its session, but without an answer it tries again.
 func TestDrainBreaksGet(t *testing.T) {
 	store := &memoryStore{saved: map[sessions.Key]sessions.Session{}, own: map[sessions.Key]bool{}}
 	f := New(Options{Store: store, Open: func(Opening) (Relay, error) {

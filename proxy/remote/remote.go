@@ -319,7 +319,7 @@ func (s *Server) run() {
 }
 
 // closeInput records the end of the relay's messages. It sets closed before it reads queued, and run
-// does the reverse, so that at least one of the two calls finish.
+// changes queued before it reads closed. So at least one of the two calls [Server.finish].
 func (s *Server) closeInput() {
 	s.in.CloseWrite()
 	s.closed.Store(true)

@@ -151,8 +151,8 @@ func hint(err error) string {
 }
 
 // explain turns an error of the transport into one for people. It leaves out the URL, which may
-// contain a token. It returns an unreachedError, after which the message may be sent again, only if no
-// connection was made or the header of the request was not written.
+// contain a token. If there was no connection, or the header of the request was not written, it returns an
+// unreachedError: then the message may be sent again.
 func (s *Server) explain(err error, b *body) error {
 	var op *net.OpError
 	var dns *net.DNSError

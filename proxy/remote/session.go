@@ -53,8 +53,8 @@ func (s *session) begin() (before ticket) {
 	return before
 }
 
-// adopt sets the session id from an answer of the server, unless it is set: the first one is kept. It
-// ignores the answer to a request of an earlier session.
+// adopt takes the session id from an answer of the server. It keeps an id that is already set, and ignores
+// the answer to a request of an earlier session.
 func (s *session) adopt(h http.Header, generation int) {
 	id := h.Get("Mcp-Session-Id")
 	if id == "" || len(id) > maxSessionID || !visible(id) {

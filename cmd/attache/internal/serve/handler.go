@@ -233,10 +233,9 @@ func (s *service) noteWhenClosed(c *hijackedConn, r *http.Request, began time.Ti
 	c.whenClosed(func(size int64) { s.note(method, path, from, began, http.StatusOK, size) })
 }
 
-// limitTime sets deadlines for a request with a short answer. Without it the deadline of the
-// previous write on the connection would apply, and the body, which the server reads before it
-// answers, would have no deadline. The write has twice the time, because it may begin when the time of
-// the read is over.
+// limitTime sets deadlines for a request with a short answer. Without them, the deadline of the
+// previous write on the connection would still apply, and the server could read the body without a
+// deadline. The write has twice the time, because it may begin at the end of the time for the read.
 func limitTime(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
