@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/event"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -30,7 +31,7 @@ const (
 // It reports whether the stream has ended.
 func (x *exchange) answer(t *stream, to *message) bool {
 	w := &writer{x: x, message: to}
-	defer t.abandon()
+	defer t.Abandon()
 	if !x.accept.JSON && w.begin() != nil {
 		return false
 	}
@@ -39,12 +40,12 @@ func (x *exchange) answer(t *stream, to *message) bool {
 
 // run is answer for a writer that may have begun its response.
 func (w *writer) run(t *stream) bool {
-	t.join(&w.x.f.pulse)
-	defer w.x.f.pulse.Remove(&t.member)
-	var items []item
+	t.Join(&w.x.f.pulse)
+	defer t.Leave(&w.x.f.pulse)
+	var items []outbox.Item
 	for {
 		select {
-		case <-t.wake:
+		case <-t.Wake():
 			var closed bool
 			var err error
 			items, closed, err = w.writeNext(t, items)
@@ -69,8 +70,8 @@ var errTruncated = errors.New("the rest of a message is lost")
 
 // writeNext writes the items that are queued on t. It returns their slice, emptied, for use in the
 // next call. closed reports that nothing follows.
-func (w *writer) writeNext(t *stream, used []item) (empty []item, closed bool, err error) {
-	items, closed, silent := t.take(used)
+func (w *writer) writeNext(t *stream, used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
+	items, closed, silent := t.Take(used)
 	if silent && len(items) == 0 {
 		err = w.comment()
 	}
@@ -85,7 +86,7 @@ func (w *writer) writeNext(t *stream, used []item) (empty []item, closed bool, e
 }
 
 // items writes items; closed says that no other follows.
-func (w *writer) items(items []item, closed bool) error {
+func (w *writer) items(items []outbox.Item, closed bool) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -98,7 +99,7 @@ func (w *writer) items(items []item, closed bool) error {
 		if err := w.item(i); err != nil {
 			return err
 		}
-		i.release()
+		i.Release()
 	}
 	if w.mode == asJSON && closed && !w.open {
 		return nil // net/http flushes when the handler returns
@@ -113,16 +114,16 @@ func (w *writer) items(items []item, closed bool) error {
 var jsonContentType, noStore = []string{"application/json"}, []string{"no-store"}
 
 // decide chooses JSON if the reply comes first, and events otherwise.
-func (w *writer) decide(first item) error {
-	if w.x.accept.JSON && (first.final || !w.x.accept.Events) {
+func (w *writer) decide(first outbox.Item) error {
+	if w.x.accept.JSON && (first.Final || !w.x.accept.Events) {
 		w.mode = asJSON
 		h := w.x.w.Header()
 		h["Content-Type"], h["Cache-Control"] = jsonContentType, noStore
-		if first.final && first.part == whole {
-			if len(first.data) > 1<<10 { // net/http sets it for smaller bodies (see http.ResponseWriter)
-				h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
+		if first.Final && first.Part == outbox.Whole {
+			if len(first.Data) > 1<<10 { // net/http sets it for smaller bodies (see http.ResponseWriter)
+				h["Content-Length"] = []string{strconv.Itoa(len(first.Data))}
 			}
-			if first.failed {
+			if first.Failed {
 				status, after := w.message.status(first)
 				if after != "" {
 					h.Set("Retry-After", after)
@@ -173,22 +174,22 @@ func (w *writer) write(b []byte, flush bool) (err error) {
 }
 
 // item writes one item.
-func (w *writer) item(i item) error {
-	if w.open && i.part == whole {
+func (w *writer) item(i outbox.Item) error {
+	if w.open && i.Part == outbox.Whole {
 		return errTruncated
 	}
-	if i.text {
+	if i.Text {
 		if err := w.writeEvents(); err != nil {
 			return err
 		}
-		return w.write(i.data, false)
+		return w.write(i.Data, false)
 	}
 	begins := !w.open
-	w.open = i.part == middle
+	w.open = i.Part == outbox.Middle
 	if w.mode == asJSON {
-		return w.write(i.data, false)
+		return w.write(i.Data, false)
 	}
-	return w.event(i.data, begins, !w.open)
+	return w.event(i.Data, begins, !w.open)
 }
 
 // event appends data to the pending events, as a whole event or as a part of one.

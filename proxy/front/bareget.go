@@ -27,10 +27,8 @@ func (f *Front) serveBare(response *bare.Response, s *session, t *stream) {
 	x := &exchange{f: f, w: response, rc: *http.NewResponseController(response), accept: accept.Accept{Events: true}}
 	g := &bareGet{s: s, t: t, w: &writer{x: x}, response: response, writing: true}
 	f.streams.Begin()
-	t.join(&f.pulse)
-	t.mu.Lock()
-	t.notify = g.wake
-	t.mu.Unlock()
+	t.Join(&f.pulse)
+	t.Notify(g.wake)
 	response.Watch(g.end)
 	if g.w.begin() != nil {
 		g.end()
@@ -80,8 +78,8 @@ func (g *bareGet) moreToWrite() bool {
 // end ends the stream.
 func (g *bareGet) end() {
 	g.ended.Do(func() {
-		g.t.abandon()
-		g.s.f.pulse.Remove(&g.t.member)
+		g.t.Abandon()
+		g.t.Leave(&g.s.f.pulse)
 		g.s.detach(g.t)
 		g.response.Close()
 		g.s.release()

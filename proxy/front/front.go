@@ -151,12 +151,6 @@ func DefaultLimits() *Limits { return limit.Default() }
 const (
 	defaultIdle           = 30 * time.Minute
 	defaultReauthenticate = time.Minute
-	// quickTime is how long a reply may take to be sent as JSON. Clients give up after a minute of
-	// silence, and JSON cannot be kept alive.
-	quickTime = 5 * time.Second
-	// aliveTime is how long a stream is silent before a comment is due. The comment is written
-	// within 15 s of the last write.
-	aliveTime = 15*time.Second - pulse.BeatTime
 	// writeTime is how long a client may take to read maxWrite bytes.
 	writeTime = 30 * time.Second
 	maxWrite  = 128 << 10

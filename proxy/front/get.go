@@ -46,14 +46,14 @@ func (x *exchange) get() {
 		return
 	}
 	x.w.Header().Set(sessionHeader, s.id)
-	x.watchCredential(s, t, t.close)
+	x.watchCredential(s, t, t.Close)
 	if response := bare.Take(x.w, x.r); response != nil {
 		x.f.serveBare(response, s, t)
 		return
 	}
 	defer s.release()
 	defer s.detach(t)
-	defer t.abandon()
+	defer t.Abandon()
 	w := &writer{x: x}
 	if w.begin() == nil {
 		w.run(t)
@@ -79,7 +79,7 @@ func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 	}
 	var check func()
 	check = func() {
-		if t.ended.Load() {
+		if t.Ended() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(base, checkTime)
@@ -120,7 +120,7 @@ func (s *session) attach(t *stream) bool {
 		return false
 	}
 	if len(s.gets) >= maxGets {
-		s.gets[0].close()
+		s.gets[0].Close()
 		s.gets = s.gets[1:]
 	}
 	s.gets = append(s.gets, t)

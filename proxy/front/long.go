@@ -1,6 +1,7 @@
 package front
 
 import (
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -34,12 +35,12 @@ func (o *output) longPart(b []byte, end bool) {
 		o.s.noteRequest(wire.Oversize(wire.Server, &l.envelope))
 	}
 	for more := l.stream != nil; more; {
-		i := item{part: middle, final: l.final}
-		i.data, b = piece.Cut(b)
+		i := outbox.Item{Part: outbox.Middle, Final: l.final}
+		i.Data, b = piece.Cut(b)
 		if more = len(b) > 0; !more && end && l.complete() {
-			i.part = last
+			i.Part = outbox.Last
 		}
-		l.stream.push(i, false)
+		l.stream.Push(i, false)
 	}
 	if end {
 		o.long = nil
@@ -74,7 +75,7 @@ func (o *output) chooseStream(l *longLine) {
 // complete reports whether the client may see the end of the message. It must not see the end of a
 // truncated message, nor, if it accepts only a reply, the end of any other message.
 func (l *longLine) complete() bool {
-	return l.envelope.Complete() && (!l.guessed || l.stream.events || l.answers())
+	return l.envelope.Complete() && (!l.guessed || l.stream.Events() || l.answers())
 }
 
 // answers reports whether the line was the reply to l.call.
@@ -91,7 +92,7 @@ func (o *output) endLong(l *longLine) {
 	defer s.mu.Unlock()
 	if c := l.call; c != nil && s.calls[c.id] == c && (l.answers() || !l.complete()) {
 		if s.dropLocked(c) {
-			l.stream.close()
+			l.stream.Close()
 		}
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/front/internal/errorstatus"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -142,7 +143,7 @@ func (s *session) withdraw(calls ...*call) {
 		if s.calls[c.id] == c {
 			s.dropLocked(c)
 		}
-		c.stream.abandon()
+		c.stream.Abandon()
 	}
 }
 
@@ -222,6 +223,6 @@ func (s *session) named(id, authorization string) (calls []*call) {
 }
 
 // status is [errorstatus.Of] for the reply to p.
-func (p *message) status(reply item) (status int, after string) {
-	return errorstatus.Of(&p.m, reply.data, reply.beside, p.revision != "")
+func (p *message) status(reply outbox.Item) (status int, after string) {
+	return errorstatus.Of(&p.m, reply.Data, reply.Beside, p.revision != "")
 }

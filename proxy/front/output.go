@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/inanswer"
@@ -119,7 +120,7 @@ func (o *output) reply(m *wire.Message) {
 		s.params.Learn(m.Root())
 	}
 	line, lease := m.KeepLine()
-	c.stream.push(item{data: line[:len(m.Frame())], lease: lease, final: closes, failed: m.Kind() == wire.Error, beside: m.Beside}, closes)
+	c.stream.Push(outbox.Item{Data: line[:len(m.Frame())], Lease: lease, Final: closes, Failed: m.Kind() == wire.Error, Beside: m.Beside}, closes)
 }
 
 // batch sends an array of replies to the calls that wait for them. If the requests came in one array
@@ -149,7 +150,7 @@ func (o *output) batch(m *wire.Message) {
 	}
 	s.mu.Unlock()
 	if first != nil && one {
-		first.push(item{data: bytes.Clone(m.Frame()), final: closes}, closes)
+		first.Push(outbox.Item{Data: bytes.Clone(m.Frame()), Final: closes}, closes)
 		return
 	}
 	for e := range m.Root().Elements() {
@@ -190,11 +191,11 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := find(s.tokens, token.Raw); c != nil && c.stream.attached() {
+	if c := find(s.tokens, token.Raw); c != nil && c.stream.Attached() {
 		return c.stream
 	}
 	for _, id := range [][]byte{listen.Raw, answered} {
-		if c := find(s.calls, id); c != nil && c.stream.attached() {
+		if c := find(s.calls, id); c != nil && c.stream.Attached() {
 			return c.stream
 		}
 	}
@@ -229,7 +230,7 @@ func (s *session) restored(m *wire.Message) *wire.Message {
 // onlyCallLocked returns the stream of the calls in flight if they share one, else nil.
 func (s *session) onlyCallLocked() (only *stream) {
 	for _, c := range s.calls {
-		if c.subscribes || !c.stream.attached() || c.stream == only {
+		if c.subscribes || !c.stream.Attached() || c.stream == only {
 			continue
 		}
 		if only != nil {
@@ -245,7 +246,7 @@ func (s *session) anyCallLocked() *stream {
 	var newest *stream
 	number := uint64(0) // the first call has 1
 	for _, c := range s.calls {
-		if !c.subscribes && c.stream.attached() && c.number > number {
+		if !c.subscribes && c.stream.Attached() && c.number > number {
 			newest, number = c.stream, c.number
 		}
 	}
@@ -255,7 +256,7 @@ func (s *session) anyCallLocked() *stream {
 // getLocked returns the newest GET stream.
 func (s *session) getLocked() *stream {
 	for i := len(s.gets) - 1; i >= 0; i-- {
-		if s.gets[i].attached() {
+		if s.gets[i].Attached() {
 			return s.gets[i]
 		}
 	}
@@ -265,7 +266,7 @@ func (s *session) getLocked() *stream {
 // pass sends a copy of a message that is not a reply to t. If t is nil or does not accept it, pass
 // keeps the copy for the next stream.
 func (s *session) pass(t *stream, frame []byte) {
-	if t != nil && t.pushEvent(frame) {
+	if t != nil && t.PushEvent(frame) {
 		return
 	}
 	s.mu.Lock()
@@ -287,7 +288,7 @@ func (s *session) pass(t *stream, frame []byte) {
 // deliverPendingLocked sends the pending messages to t. The caller holds s.mu.
 func (s *session) deliverPendingLocked(t *stream) {
 	for i, frame := range s.pending {
-		if !t.offer(item{data: frame}) {
+		if !t.Offer(outbox.Item{Data: frame}) {
 			s.pending = s.pending[i:]
 			return
 		}

@@ -95,13 +95,13 @@ func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, e
 // client expects, so then the session ends. A server that gives no result may give one next time.
 func (s *session) shakeHands(t *stream) {
 	select {
-	case <-t.wake:
+	case <-t.Wake():
 	case <-time.After(time.Minute): // as for a server that is started again
 	}
-	items, _, _ := t.take(nil)
+	items, _, _ := t.Take(nil)
 	var m wire.Message
 	if len(items) > 0 {
-		m.Reset(wire.Server, items[0].data)
+		m.Reset(wire.Server, items[0].Data)
 	}
 	if !m.LookEnvelope() || m.Kind() != wire.Result {
 		s.close("the session was to go on with another process of the server, which does not answer: try again later: "+cmp.Or(m.ErrorObject().Get("message").Text(), "no result"), reasonReleased)
@@ -114,7 +114,7 @@ func (s *session) shakeHands(t *stream) {
 	s.log.Info("a session goes on that another process of attache had")
 	s.in.First(wire.NewNotification(wire.Client, "notifications/initialized", nil))
 	ignored := newStream(false)
-	ignored.abandon()
+	ignored.Abandon()
 	for _, q := range s.entry.Requests() {
 		if m, err := s.ask(ignored, q.Method, q.Params); err == nil {
 			s.in.First(m)

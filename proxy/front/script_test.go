@@ -25,6 +25,7 @@ import (
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -236,12 +237,12 @@ func (w *world) step(line string) error {
 			err = fmt.Errorf("%v passed", passed)
 		}
 		return err
-	case "alive": // NAME TIME, with a comment each aliveTime
+	case "alive": // NAME TIME, with a comment each outbox.AliveTime
 		name, text, _ := strings.Cut(rest, " ")
 		d, err := time.ParseDuration(text)
-		for range d / aliveTime {
+		for range d / outbox.AliveTime {
 			if err == nil {
-				time.Sleep(aliveTime)
+				time.Sleep(outbox.AliveTime)
 				err = w.expectBody("comment", name, "")
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -65,6 +66,18 @@ type call struct {
 	onReply    func(reply *wire.Message) // records what the reply negotiates; may be nil
 	listsTools bool                      // tools/list, in a revision with annotations
 	subscribes bool                      // a subscription, which accepts only its own notifications
+}
+
+// A stream carries messages from a relay to one HTTP response.
+type stream struct {
+	outbox.Stream
+	calls int // in flight whose replies go here; guarded by session.mu
+}
+
+func newStream(events bool) *stream {
+	t := &stream{}
+	t.Init(events)
+	return t
 }
 
 // sent returns the raw id that the relay knows.
@@ -238,7 +251,7 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	s.in.Close()
 	s.stopStalled(-1)
 	for _, t := range gets {
-		t.close()
+		t.Close()
 	}
 	return true
 }
@@ -265,7 +278,7 @@ func (s *session) stopStalled(before int) {
 func (s *session) answerLocked(c *call, text string) {
 	reply := wire.ErrorReply(c.raw, wire.CodeInternalError, text).Frame()
 	closes := s.dropLocked(c)
-	c.stream.force(item{data: reply, final: closes, failed: true}, closes)
+	c.stream.Force(outbox.Item{Data: reply, Final: closes, Failed: true}, closes)
 }
 
 // awaitCalls returns when no call is running, or ctx is done.
@@ -316,7 +329,7 @@ func (s *session) add(calls []*call) (added bool, err error) {
 			s.tokens[c.token] = c
 		}
 	}
-	if t := calls[0].stream; t.events && s.getLocked() == nil {
+	if t := calls[0].stream; t.Events() && s.getLocked() == nil {
 		s.deliverPendingLocked(t)
 	}
 	return true, nil

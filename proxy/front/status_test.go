@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -33,7 +34,7 @@ func TestStatusOfDiscover(t *testing.T) {
 			p := &message{}
 			p.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+row.method+`"}`+"\n"))
 			p.m.LookEnvelope()
-			got, after := p.status(item{data: []byte(row.reply)})
+			got, after := p.status(outbox.Item{Data: []byte(row.reply)})
 			if got != row.want || (after != "") != (got == http.StatusServiceUnavailable) {
 				t.Errorf("%d with Retry-After %q, want %d", got, after, row.want)
 			}

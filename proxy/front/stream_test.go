@@ -11,23 +11,8 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
-	"github.com/attache-mcp/attache/proxy/front/internal/piece"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 )
-
-// A short part of a message occupies as much memory as a long one, and is counted so.
-func TestShortParts(t *testing.T) {
-	s := newStream(true)
-	n := 0
-	for ; n <= streamRoom; n++ {
-		data, _ := piece.Cut([]byte("x"))
-		if !s.offer(item{data: data, part: middle}) {
-			break
-		}
-	}
-	if n*piece.Size > streamRoom {
-		t.Errorf("%d parts wait and occupy %d bytes", n, n*piece.Size)
-	}
-}
 
 // Batched events keep their order, also relative to messages that are not batched.
 func TestEventsKeepTheirOrder(t *testing.T) {
@@ -36,12 +21,13 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	want.WriteString(":\n\n")
 	push := func(frame string) {
 		b := []byte(frame)
-		if !s.pushEvent(b) {
+		if !s.PushEvent(b) {
 			t.Fatalf("%.20q was not accepted", frame)
 		}
 		clear(b) // the caller may reuse b
 		want.WriteString("event: message\ndata: " + strings.ReplaceAll(frame, "\r", "\ndata: ") + "\n\n")
 	}
+	const textRoom = 64 << 10 // as in package outbox
 	for _, times := range []int{1, 300, 3000} {
 		for range times {
 			push(`{"method":"notifications/progress"}`)
@@ -50,7 +36,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 		push(`"` + strings.Repeat("x", textRoom/2) + `"`)
 		push(`"` + strings.Repeat("y", textRoom/3) + `"`)
 	}
-	s.push(item{data: []byte("{}"), final: true}, true)
+	s.Push(outbox.Item{Data: []byte("{}"), Final: true}, true)
 	want.WriteString("event: message\ndata: {}\n\n")
 
 	got := httptest.NewRecorder()
@@ -63,69 +49,13 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Events that wait for a slow client occupy no more memory than the limit, whatever their sizes and
-// order.
-func TestWaitingEvents(t *testing.T) {
-	event := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
-	for name, frames := range map[string][]string{
-		"short":                  {event(30)},
-		"a bare CR after leased": {event(4100), "{\r}"},
-		"long after leased":      {event(4100), event(textRoom / 2)},
-		"long after short":       {event(30), event(textRoom / 2)},
-		"longest that is text":   {event(textRoom/2 - 40)},
-		"many bare CRs":          {event(30), strings.Repeat("\r", 6000)},
-		"5 MiB first":            {event(5 << 20), event(30)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStream(true)
-				go func() {
-					for s.pushEvent([]byte(frames[0])) {
-						frames = append(frames[1:], frames[0])
-					}
-				}()
-				synctest.Wait()
-				if held, most := bufferedBytes(s), max(streamRoom, cap(s.items[0].data)); held > most || held < most-2*textRoom {
-					t.Errorf("%d items occupy %d bytes, want about %d at most", len(s.items), held, most)
-				}
-				s.abandon()
-			})
-		})
-	}
-}
-
-// bufferedBytes returns the size of the memory that a stream holds.
-func bufferedBytes(t *stream) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := cap(t.text)
-	for _, i := range t.items {
-		n += cap(i.data)
-	}
-	return n
-}
-
-// Abandoning a stream releases the leases of its items once.
-func TestAbandonReleases(t *testing.T) {
-	s := newStream(true)
-	released := 0
-	l := &testLease{released: func() { released++ }}
-	l.Hold()
-	s.push(item{data: []byte("{}"), lease: l}, false)
-	s.abandon()
-	s.abandon()
-	if released != 1 {
-		t.Errorf("the memory of a message was released %d times, want once", released)
-	}
-}
-
 // The buffer of a writer stays small even if a message has many bare carriage returns, each of which
 // is longer in an event.
 func TestWriterBuffer(t *testing.T) {
 	got := httptest.NewRecorder()
 	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: asEvents}
 	for range 2 {
-		if err := w.item(item{data: []byte(strings.Repeat("\r", 1<<20))}); err != nil {
+		if err := w.item(outbox.Item{Data: []byte(strings.Repeat("\r", 1<<20))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +97,7 @@ func TestSlowClient(t *testing.T) {
 				got := &slowClient{ResponseWriter: httptest.NewRecorder(), rate: rate}
 				w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: mode}
 				began := time.Now()
-				err := w.items([]item{{data: make([]byte, 4<<20), final: true}}, true)
+				err := w.items([]outbox.Item{{Data: make([]byte, 4<<20), Final: true}}, true)
 				if took := time.Since(began); !errors.Is(err, want) || want == nil && took < 10*writeTime || want != nil && took > 5*writeTime {
 					t.Errorf("%s at %d bytes a second: after %v %v, want %v", name, rate, took, err, want)
 				}

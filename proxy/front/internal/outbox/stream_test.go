@@ -1,0 +1,90 @@
+package outbox
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/attache-mcp/attache/proxy/front/internal/piece"
+)
+
+func newStream() *Stream {
+	s := &Stream{}
+	s.Init(true)
+	return s
+}
+
+// A short part of a message occupies as much memory as a long one, and is counted so.
+func TestShortParts(t *testing.T) {
+	s := newStream()
+	n := 0
+	for ; n <= streamRoom; n++ {
+		data, _ := piece.Cut([]byte("x"))
+		if !s.Offer(Item{Data: data, Part: Middle}) {
+			break
+		}
+	}
+	if n*piece.Size > streamRoom {
+		t.Errorf("%d parts wait and occupy %d bytes", n, n*piece.Size)
+	}
+}
+
+// Events that wait for a slow client occupy no more memory than the limit, whatever their sizes and
+// order.
+func TestWaitingEvents(t *testing.T) {
+	event := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
+	for name, frames := range map[string][]string{
+		"short":                  {event(30)},
+		"a bare CR after leased": {event(4100), "{\r}"},
+		"long after leased":      {event(4100), event(textRoom / 2)},
+		"long after short":       {event(30), event(textRoom / 2)},
+		"longest that is text":   {event(textRoom/2 - 40)},
+		"many bare CRs":          {event(30), strings.Repeat("\r", 6000)},
+		"5 MiB first":            {event(5 << 20), event(30)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStream()
+				go func() {
+					for s.PushEvent([]byte(frames[0])) {
+						frames = append(frames[1:], frames[0])
+					}
+				}()
+				synctest.Wait()
+				if held, most := bufferedBytes(s), max(streamRoom, cap(s.items[0].Data)); held > most || held < most-2*textRoom {
+					t.Errorf("%d items occupy %d bytes, want about %d at most", len(s.items), held, most)
+				}
+				s.Abandon()
+			})
+		})
+	}
+}
+
+// bufferedBytes returns the size of the memory that a stream holds.
+func bufferedBytes(t *Stream) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := cap(t.text)
+	for _, i := range t.items {
+		n += cap(i.Data)
+	}
+	return n
+}
+
+// A lease counts its releases.
+type lease int
+
+func (l *lease) Hold()    {}
+func (l *lease) Release() { *l++ }
+
+// Abandoning a stream releases the leases of its items once.
+func TestAbandonReleases(t *testing.T) {
+	s := newStream()
+	var released lease
+	s.Push(Item{Data: []byte("{}"), Lease: &released}, false)
+	s.Abandon()
+	s.Abandon()
+	if released != 1 {
+		t.Errorf("the memory of a message was released %d times, want once", released)
+	}
+}
