@@ -29,9 +29,9 @@ func (s *session) queue(m *wire.Message, sent func(error)) {
 }
 
 // Answer implements middleware.Relay. It runs in the client's direction.
-func (c *call) Answer(_ context.Context, reply *wire.Message) error {
-	if callid.IsOfReply(c.id(), reply) { // otherwise ensureAnswered answers
-		c.s.answer(c, reply)
+func (c *relayedCall) Answer(_ context.Context, reply *wire.Message) error {
+	if callid.IsOfReply(c.ID(), reply) { // otherwise ensureAnswered answers
+		c.s.answer(&c.call, reply)
 	}
 	return nil
 }
@@ -39,29 +39,29 @@ func (c *call) Answer(_ context.Context, reply *wire.Message) error {
 // answer answers a call that has no reply yet, through the hooks it has so far. It never blocks,
 // because a client that is still writing may not be reading.
 func (s *session) answer(c *call, reply *wire.Message) {
-	if s.calls.claim(c) {
+	if s.calls.Claim(c) {
 		s.answerClaimed(c, reply)
 	}
 }
 
 // answerClaimed is answer for a call that the caller has claimed.
 func (s *session) answerClaimed(c *call, reply *wire.Message) {
-	if !c.sent.Load() {
-		s.unseen.Add(c.id())
+	if !c.Sent.Load() {
+		s.unseen.Add(c.ID())
 	}
 	ctx := &middleware.Context{Context: s.ctx}
-	reply = s.hooks(ctx, c, reply, len(c.mw.Hooks())-1, c.batch == nil)
-	switch b := c.batch; {
+	reply = s.hooks(ctx, c, reply, len(c.MW.Hooks())-1, c.Batch == nil)
+	switch b := c.Batch; {
 	case reply == nil:
 		return
 	case b != nil:
-		s.calls.answerLater(b, reply, c.mw.Sent())
-		s.calls.end(c)
+		s.calls.AnswerLater(b, reply, c.MW.Sent())
+		s.calls.End(c)
 		s.answerBatch(b)
 	default:
 		s.queue(reply, func(err error) {
-			s.settleSent(c.mw.Sent(), err)
-			s.calls.end(c)
+			s.settleSent(c.MW.Sent(), err)
+			s.calls.End(c)
 		})
 	}
 }
@@ -75,17 +75,17 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 		if s.over.Load() {
 			return nil
 		}
-		ctx.Call = &c.mw
-		m = s.hook(ctx, c, middleware.Handler(c.mw.Hooks()[i]), m)
+		ctx.Call = &c.MW
+		m = s.hook(ctx, c, middleware.Handler(c.MW.Hooks()[i]), m)
 		for range maxInline {
-			sp := c.suspended
-			if c.suspended = nil; sp == nil {
+			sp := c.Suspended
+			if c.Suspended = nil; sp == nil {
 				break
 			}
 			if hold && s.holdReply(sp, c, i-1) {
 				return nil
 			}
-			m = s.hook(ctx, c, sp.resume, sp.m)
+			m = s.hook(ctx, c, sp.Resume, sp.Message)
 		}
 	}
 	return m
@@ -97,8 +97,8 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 func (s *session) hook(ctx *middleware.Context, c *call, h middleware.Handler, m *wire.Message) *wire.Message {
 	err := s.protect(ctx, h, m)
 	if errors.Is(err, errPanic) && !m.TooLarge() {
-		c.suspended = nil
-		return wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err))
+		c.Suspended = nil
+		return wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(err))
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a layer could not handle a reply, which passes as it is", "err", err)
@@ -134,13 +134,13 @@ const unansweredWarning = "a layer dropped a request and did not answer it, or n
 // ensureAnswered answers a request that the layers neither sent on nor answered. err is what
 // they returned.
 func (s *session) ensureAnswered(c *call, err error) {
-	if c == &s.c.none || c.holding || c.sent.Load() || s.calls.hasReply(c) {
+	if c == &s.c.none.call || c.Holding || c.Sent.Load() || s.calls.HasReply(c) {
 		return
 	}
 	if err == nil {
-		s.log.WarnContext(c.mw.LogContext(), unansweredWarning, "id", callid.Clip(c.id()))
+		s.log.WarnContext(c.MW.LogContext(), unansweredWarning, "id", callid.Clip(c.ID()))
 	}
-	s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err)))
+	s.answer(c, wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(err)))
 }
 
 // failRequests answers the requests in a line that will not be handled, with an error.

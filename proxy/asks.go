@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/inflight"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // Ask implements middleware.Relay. The request is queued, so neither direction
 // ever blocks on it.
-func (c *call) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
+func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
 	s := c.s
 	if to == wire.Server && s.start() != nil || !s.work.Begin() {
 		go done(nil)
@@ -64,7 +65,7 @@ const whyOwnID = "the proxy uses ids that begin so; choose another"
 
 // ownID reports whether the id of the request m could be one of attache's own, and then answers
 // m with an error. b is the batch that m came in, nil if it came alone.
-func (s *session) ownID(m *wire.Message, b *batch) bool {
+func (s *session) ownID(m *wire.Message, b *inflight.Batch) bool {
 	if m.Kind() != wire.Request || !s.asks.Owns(m.ID()) || callid.Clean(m.ID()) == nil {
 		return false
 	}
@@ -72,7 +73,7 @@ func (s *session) ownID(m *wire.Message, b *batch) bool {
 	s.reportAside(m, whyOwnID, wire.CodeInvalidRequest)
 	reply := wire.ErrorReply(m.ID(), wire.CodeInvalidRequest, "refused: "+whyOwnID)
 	if b != nil {
-		s.calls.answerLater(b, reply, nil)
+		s.calls.AnswerLater(b, reply, nil)
 	} else {
 		s.queue(reply, nil)
 	}

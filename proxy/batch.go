@@ -3,64 +3,13 @@ package proxy
 import (
 	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/inflight"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A batch is a line of the client that is an array of messages (revision 2025-03-26). Its members are
-// judged one by one and sent on as one line. Answers that attache makes are added to the server's
-// array of replies.
-type batch struct {
-	array.Array // the members that go on
-
-	// Guarded by calls.mu:
-	open    int             // members that were sent and have no reply
-	written bool            // the line was written
-	answers []*wire.Message // answers that wait for the server's array
-	sent    []func(error)   // functions to call when answers were written
-}
-
-// sendInBatch counts the call of a member as sent.
-func (t *calls) sendInBatch(c *call) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c.batch.open++
-	c.sent.Store(true)
-}
-
-// answerLater keeps an answer for the server's array.
-func (t *calls) answerLater(b *batch, reply *wire.Message, sent []func(error)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b.answers = append(b.answers, reply)
-	b.sent = append(b.sent, sent...)
-}
-
-// batchWritten records that the line of the batch was written.
-func (t *calls) batchWritten(b *batch) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b.written = true
-}
-
-// takeAnswers removes and returns the answers that can be written: when no member waits for the server
-// any more, or when company is true because a reply of the server is written with them.
-func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, sent []func(error)) {
-	if b == nil {
-		return nil, nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !b.written || b.open > 0 && !company {
-		return nil, nil
-	}
-	answers, sent = b.answers, b.sent
-	b.answers, b.sent = nil, nil
-	return answers, sent
-}
-
 // answerBatch sends the answers of b if no member waits for the server.
-func (s *session) answerBatch(b *batch) {
-	if answers, sent := s.calls.takeAnswers(b, false); len(answers) > 0 {
+func (s *session) answerBatch(b *inflight.Batch) {
+	if answers, sent := s.calls.TakeAnswers(b, false); len(answers) > 0 {
 		s.queue(array.JoinReplies(answers), func(err error) { s.settleSent(sent, err) })
 	}
 }
@@ -70,7 +19,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 	if array.Crowded(m) {
 		return s.fromCrowdedBatch(m)
 	}
-	b, n := &batch{Array: array.New(m.Frame())}, 0
+	b, n := &inflight.Batch{Array: array.New(m.Frame())}, 0
 	for e := range m.Root().Elements() {
 		n++
 		b.Begin(e)
@@ -84,7 +33,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 	}
 	err := s.sendBatch(b, n, m)
 	b.Array = array.Array{} // the batch outlives the line: it is kept until its members are answered
-	s.calls.batchWritten(b)
+	s.calls.BatchWritten(b)
 	s.answerBatch(b)
 	return err
 }
@@ -101,7 +50,7 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 }
 
 // sendBatch sends the members that are left of the n members of the line m.
-func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
+func (s *session) sendBatch(b *inflight.Batch, n int, m *wire.Message) error {
 	switch {
 	case n == 0 && s.enforces(wire.BadEnvelope.String()):
 		s.reportAside(m, wire.BadEnvelope.String(), wire.BadEnvelope.Code())
@@ -118,7 +67,7 @@ func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 }
 
 // batchMember handles a member of an array as if it had come alone.
-func (s *session) batchMember(b *batch, m *wire.Message) error {
+func (s *session) batchMember(b *inflight.Batch, m *wire.Message) error {
 	switch {
 	case m.Kind().IsReply() && s.takesReply(m):
 		return nil
@@ -134,14 +83,14 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 	s.reportAside(m, array.Fault(m).String(), 0)
 	b.Add(m)
 	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
-		c := s.calls.add(s, m.ID())
-		c.batch = b
-		s.calls.sendInBatch(c)
+		c := s.calls.Add(m.ID())
+		c.Batch = b
+		s.calls.SendInBatch(c)
 	}
 	return nil
 }
 
-func (s *session) refuseMember(b *batch, m *wire.Message) {
+func (s *session) refuseMember(b *inflight.Batch, m *wire.Message) {
 	why := array.Fault(m)
 	s.warnRefused(why.String())
 	s.reportAside(m, why.String(), why.Code())
@@ -149,7 +98,7 @@ func (s *session) refuseMember(b *batch, m *wire.Message) {
 		s.refuse(m, why.Code(), refusal(why))
 		return
 	}
-	s.calls.answerLater(b, wire.ErrorReply(callid.Clean(m.ID()), why.Code(), refusal(why)), nil)
+	s.calls.AnswerLater(b, wire.ErrorReply(callid.Clean(m.ID()), why.Code(), refusal(why)), nil)
 }
 
 // fromServerBatch handles each member of an array as if it had come alone, and sends the rest on

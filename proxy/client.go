@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/flow"
+	"github.com/attache-mcp/attache/proxy/internal/inflight"
 	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -23,12 +24,12 @@ type clientSide struct {
 	msg     wire.Message // of a client that pushes: the one being handled
 	ctx     middleware.Context
 	chain   middleware.Handler
-	enforce bool     // a layer enforces
-	dryRun  bool     // see Options
-	guards  []string // see middleware.Layer.Guarded
-	whole   bool     // see middleware.Layer.Whole
-	none    call     // stands in for the call of a frame that is not a call
-	over    bool     // no further frame is handled
+	enforce bool        // a layer enforces
+	dryRun  bool        // see Options
+	guards  []string    // see middleware.Layer.Guarded
+	whole   bool        // see middleware.Layer.Whole
+	none    relayedCall // stands in for the call of a frame that is not a call
+	over    bool        // no further frame is handled
 	pace    flow.Pace
 
 	held    bool            // a frame is held back, and those behind it wait
@@ -131,7 +132,7 @@ func (s *session) take(m *wire.Message) error {
 	}
 	s.watch(ClientIn, m.Line())
 	d.scanner.LookOnce(m)
-	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.Begin() {
+	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.Full() != nil && s.work.Begin() {
 		defer s.work.End()
 		defer s.flushServer() // answers the request if it cannot be sent, while the end waits for work
 		s.awaitRoom()
@@ -153,7 +154,7 @@ func (s *session) awaitRoom() {
 	s.flushServer()
 	s.c.mu.Unlock()
 	defer s.c.mu.Lock()
-	for room := s.calls.full(); room != nil; room = s.calls.full() {
+	for room := s.calls.Full(); room != nil; room = s.calls.Full() {
 		select {
 		case <-room:
 		case <-s.ending:
@@ -194,25 +195,25 @@ func (s *session) handle(m *wire.Message) error {
 }
 
 // run runs the chain on a plain frame, which came in the batch b or, if b is nil, alone.
-func (s *session) run(m *wire.Message, b *batch) error {
-	c := &s.c.none
+func (s *session) run(m *wire.Message, b *inflight.Batch) error {
+	c := &s.c.none.call
 	switch m.Kind() {
 	case wire.Request:
 		if s.ownID(m, b) {
 			return nil
 		}
-		c = s.calls.add(s, m.ID())
-		c.listens.Store(m.MethodIs("subscriptions/listen"))
+		c = s.calls.Add(m.ID())
+		c.Listens.Store(m.MethodIs("subscriptions/listen"))
 	case wire.Notification:
 		if m.MethodIs("notifications/cancelled") && !s.cancelled(m) {
 			return nil
 		}
 	}
-	if c == &s.c.none {
-		c.mw.Reset(c, false)
+	if c == &s.c.none.call {
+		s.c.none.MW.Reset(&s.c.none, false)
 	}
-	c.batch = b
-	return s.runHandler(&c.mw, s.c.chain, m)
+	c.Batch = b
+	return s.runHandler(&c.MW, s.c.chain, m)
 }
 
 // cancelled forgets the call that the client cancels. It reports whether the upstream must be
@@ -224,19 +225,17 @@ func (s *session) cancelled(m *wire.Message) bool {
 	}
 	// A cancellation names a request that was sent (specification,
 	// basic/patterns/cancellation).
-	c := s.calls.cancel(id.Raw)
+	c := s.calls.Cancel(id.Raw)
 	if c == nil {
 		return !s.unseen.Take(id.Raw)
 	}
-	if c.stop != nil {
-		c.stop()
-	}
-	sent := c.sent.Load()
-	if sent && c.mw.HoldsReply() {
+	deferred := c.Stop()
+	sent := c.Sent.Load()
+	if sent && c.MW.HoldsReply() {
 		s.link.Load().Unread.Add(id.Raw)
 	}
-	s.answerBatch(c.batch)
-	return sent || c.stop == nil && !s.unseen.Take(id.Raw)
+	s.answerBatch(c.Batch)
+	return sent || !deferred && !s.unseen.Take(id.Raw)
 }
 
 // handleAmbiguous handles a frame that parsers may read differently.
@@ -253,8 +252,8 @@ func (s *session) handleAmbiguous(m *wire.Message) error {
 	s.reportAside(m, m.Ambiguity().String(), 0)
 	s.log.Debug("an ambiguous message passes as it is", "why", m.Ambiguity().String())
 	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
-		c := s.calls.add(s, m.ID())
-		return s.runHandler(&c.mw, s.forward, m)
+		c := s.calls.Add(m.ID())
+		return s.runHandler(&c.MW, s.forward, m)
 	}
 	return s.pass(m)
 }
@@ -282,24 +281,24 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 
 // forward is the last handler of the chain. It sends the message to the upstream.
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
-	c := middleware.CallFrom(ctx).Relay().(*call)
-	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.mw, m) && c.batch == nil {
-		c.frame = bytes.Clone(m.Line())
+	c := &middleware.CallFrom(ctx).Relay().(*relayedCall).call
+	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.MW, m) && c.Batch == nil {
+		c.Frame = bytes.Clone(m.Line())
 	}
 	switch {
-	case c.batch == nil:
-	case c == &s.c.none:
-		c.batch.Add(m)
+	case c.Batch == nil:
+	case c == &s.c.none.call:
+		c.Batch.Add(m)
 		return nil
 	default:
-		s.calls.sendInBatch(c)
-		c.batch.Add(m)
+		s.calls.SendInBatch(c)
+		c.Batch.Add(m)
 		return nil
 	}
 	if err := s.ready(); err != nil {
 		return err
 	}
-	c.sent.Store(true)
+	c.Sent.Store(true)
 	s.link.Load().Write(m)
 	return nil
 }

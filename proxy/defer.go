@@ -9,21 +9,21 @@ import (
 )
 
 // Defer implements middleware.Relay.
-func (c *call) Defer(m *wire.Message, work middleware.Work) {
+func (c *relayedCall) Defer(m *wire.Message, work middleware.Work) {
 	s := c.s
-	c.holding = true
+	c.Holding = true
 	if s.isEnding() || !s.deferred.Begin() {
-		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(errOver)))
+		s.answer(&c.call, wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(errOver)))
 		return
 	}
 	ctx, stop := context.WithCancel(s.deferredCtx)
-	seq, ok := s.calls.deferCall(c, stop)
+	seq, ok := s.calls.Defer(&c.call, stop)
 	if !ok {
 		stop()
 		s.deferred.End()
 		return
 	}
-	d := &deferral{s: s, c: c, seq: seq, id: c.id(), m: m.Clone(), work: work}
+	d := &deferral{s: s, c: &c.call, seq: seq, id: c.ID(), m: m.Clone(), work: work}
 	go func() {
 		defer s.deferred.End()
 		defer stop()
@@ -50,7 +50,7 @@ func (d *deferral) run(ctx context.Context) {
 	}, d.m)
 	d.s.v.mu.Lock() // hooks run in the direction of the reply
 	defer d.s.v.mu.Unlock()
-	if d.s.over.Load() || !d.s.calls.claimDeferred(d.c, d.seq) {
+	if d.s.over.Load() || !d.s.calls.ClaimDeferred(d.c, d.seq) {
 		return
 	}
 	if err != nil || !callid.IsOfReply(d.id, reply) {
@@ -60,31 +60,4 @@ func (d *deferral) run(ctx context.Context) {
 		reply = wire.ErrorReply(d.id, wire.CodeInternalError, failureText(err))
 	}
 	d.s.answerClaimed(d.c, reply)
-}
-
-// deferCall notes that the call will be answered later, by work that stop ends, and returns its
-// number. It reports false if the call has an answer or was cancelled.
-func (t *calls) deferCall(c *call, stop func()) (seq uint64, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.replied || c.cancelled.Load() || c.stop != nil {
-		return 0, false
-	}
-	c.stop = stop
-	if c.batch != nil && !c.sent.Load() {
-		c.batch.open++
-	}
-	return c.seq, true
-}
-
-// claimDeferred is claim for a call that was deferred under the number seq. The call may stand
-// for another request by now.
-func (t *calls) claimDeferred(c *call, seq uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.seq != seq || c.replied || c.cancelled.Load() {
-		return false
-	}
-	c.replied = true
-	return true
 }

@@ -24,7 +24,7 @@ func (s *session) finish() error {
 			if !ending.Clean() { // in a front nobody else sees how it ended
 				s.log.Warn("the server has ended, and its session with it", "exit", ending.Exit)
 			}
-		} else if l.Started() && s.calls.any((*call).atWork) {
+		} else if l.Started() && s.calls.Any((*call).AtWork) {
 			s.watch(ServerStop, ending.StopLine()) // the answers to these calls contain it
 		}
 	}
@@ -75,8 +75,8 @@ func (s *session) endCalls(l *revive.Link, how error) {
 	if l == nil && err != nil {
 		text = failureText(err)
 	}
-	for _, c := range s.calls.claimAll((*call).atWork) {
-		s.answerClaimed(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
+	for _, c := range s.calls.ClaimAll((*call).AtWork) {
+		s.answerClaimed(c, wire.ErrorReply(c.ID(), wire.CodeInternalError, text))
 	}
 }
 

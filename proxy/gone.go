@@ -30,12 +30,12 @@ func (s *session) watchClient() {
 // A leaving is a session whose client has closed its end. It implements hangup.Session.
 type leaving session
 
-func (l *leaving) Settled() <-chan struct{} { return l.calls.settled() }
+func (l *leaving) Settled() <-chan struct{} { return l.calls.Settled() }
 func (l *leaving) Moved() int64             { return l.link.Load().Moved() }
 
 // Unanswered implements hangup.Session. A subscription ends with its client.
 func (l *leaving) Unanswered() bool {
-	return l.calls.any(func(c *call) bool { return !c.listens.Load() })
+	return l.calls.Any(func(c *call) bool { return !c.Listens.Load() })
 }
 
 // Holds implements hangup.Session. While the client's direction waits for an upstream that does

@@ -49,7 +49,7 @@ func (c clientLines) Try(m *wire.Message) bool {
 	}
 	defer d.mu.Unlock()
 	l := s.link.Load()
-	if l == nil || d.held || !l.In.Ready() || s.calls.full() != nil {
+	if l == nil || d.held || !l.In.Ready() || s.calls.Full() != nil {
 		return false
 	}
 	d.scanner.LookOnce(m)

@@ -60,8 +60,8 @@ func (s *session) answerLine(line []byte, reply func(id []byte) *wire.Message) {
 	revive.Requests(line, func(m *wire.Message) {
 		if a := s.asks.Take(string(m.ID())); a != nil {
 			go a.Done(nil)
-		} else if c := s.calls.claimYoungest(m.ID()); c != nil {
-			s.answerClaimed(c, reply(c.id()))
+		} else if c := s.calls.ClaimYoungest(m.ID()); c != nil {
+			s.answerClaimed(c, reply(c.ID()))
 		}
 	})
 }

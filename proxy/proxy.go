@@ -38,6 +38,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/internal/asks"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/flow"
+	"github.com/attache-mcp/attache/proxy/internal/inflight"
 	"github.com/attache-mcp/attache/proxy/internal/noise"
 	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/internal/tasks"
@@ -202,7 +203,7 @@ type session struct {
 
 	// Both directions read these for each message; what one of them writes stands apart.
 	toClient   *wire.Writer
-	calls      *calls
+	calls      *inflight.Table
 	asks       *asks.Table
 	supervisor *revive.Supervisor          // nil without Options.Restart
 	link       atomic.Pointer[revive.Link] // nil before the upstream is started
@@ -247,13 +248,13 @@ func newSession(ctx context.Context, o Options) *session {
 	s := &session{
 		o: o, log: o.Log,
 		toClient: wire.NewWriter(o.ClientOut),
-		calls:    newCalls(o.InFlight, max(o.Hold, minIDs)),
 		asks:     asks.New(o.IDPrefix),
 		backlog:  flow.Backlog{Limit: int64(o.Hold)},
 		started:  make(chan *revive.Link, 1),
 		ending:   make(chan struct{}),
 		failed:   make(chan struct{}),
 	}
+	s.calls = inflight.New(o.InFlight, max(o.Hold, minIDs), s.newCall)
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.going, s.leave = context.WithCancel(s.ctx)
 	s.deferredCtx, s.endDeferred = context.WithCancel(s.ctx)
@@ -262,10 +263,8 @@ func newSession(ctx context.Context, o Options) *session {
 		s.supervisor = newSupervisor(s, *o.Restart)
 	}
 	s.c.ctx.Context, s.v.ctx.Context = s.ctx, s.ctx
-	for _, none := range []*call{&s.c.none, &s.v.none} {
-		none.s = s
-		none.mw.Reset(none, false)
-	}
+	s.c.none.init(s)
+	s.v.none.init(s)
 	cmp.Or(o.Control, new(Control)).attach(s, Rules{o.Layers, o.DryRun})
 	return s
 }

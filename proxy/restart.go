@@ -2,11 +2,11 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/internal/inflight"
 	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -92,9 +92,9 @@ func (r *relay) Send(to wire.Peer, m *wire.Message) { (*session)(r).send(to, m) 
 // Awaits implements revive.Relay.
 func (r *relay) Awaits(id []byte) bool {
 	if id == nil {
-		return r.calls.any(func(c *call) bool { return c.awaitsReply() && !c.listens.Load() })
+		return r.calls.Any(func(c *call) bool { return c.AwaitsReply() && !c.Listens.Load() })
 	}
-	return r.calls.awaits(id)
+	return r.calls.Awaits(id)
 }
 
 // Replace implements revive.Relay. What did not reach the last upstream, and what may be
@@ -114,10 +114,10 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	}
 	unsent := map[*call]bool{}
 	awaits := func(id []byte) *call {
-		c := s.calls.youngest(id, unsent)
+		c := s.calls.Youngest(id, unsent)
 		if c != nil {
 			unsent[c] = true
-			s.supervisor.Resends(&c.mw)
+			s.supervisor.Resends(&c.MW)
 		}
 		return c
 	}
@@ -127,10 +127,10 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 		if c == nil {
 			return false
 		}
-		if c.returned {
+		if c.Returned {
 			refused = append(refused, c)
 		}
-		c.returned = true
+		c.Returned = true
 		return !slices.Contains(refused, c)
 	})
 	lines = append(lines, revive.Resend(left, func(id []byte) bool { return awaits(id) != nil })...)
@@ -139,10 +139,10 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	s.link.Store(next)
 	last.Gate.Replaced()
 	for _, c := range running {
-		s.answerClaimed(c, how.Lost(c.id(), c.frame != nil))
+		s.answerClaimed(c, how.Lost(c.ID(), c.Frame != nil))
 	}
-	for _, c := range s.calls.claimAll(func(c *call) bool { return slices.Contains(refused, c) }) {
-		s.answerClaimed(c, how.Unsent(c.id()))
+	for _, c := range s.calls.ClaimAll(func(c *call) bool { return slices.Contains(refused, c) }) {
+		s.answerClaimed(c, how.Unsent(c.ID()))
 	}
 	return len(running)
 }
@@ -151,20 +151,20 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 // again, whose lines it returns.
 func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*call) {
 	var repeated []*call
-	running = s.calls.claimAll(func(c *call) bool {
-		if !c.sent.Load() || unsent[c] {
+	running = s.calls.ClaimAll(func(c *call) bool {
+		if !c.Sent.Load() || unsent[c] {
 			return false
 		}
-		if c.frame != nil && s.supervisor.Repeats(c.id(), c.frame, c.again) {
+		if c.Frame != nil && s.supervisor.Repeats(c.ID(), c.Frame, c.Again) {
 			repeated = append(repeated, c)
 			return false
 		}
 		return true
 	})
-	slices.SortFunc(repeated, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(repeated, inflight.ByArrival)
 	for _, c := range repeated {
-		c.again = true
-		again = append(again, c.frame...)
+		c.Again = true
+		again = append(again, c.Frame...)
 	}
 	return again, running
 }
@@ -179,7 +179,7 @@ func (s *session) keepsBack(m *wire.Message) bool {
 	if less != nil {
 		params := revive.LessParams(less)
 		s.send(wire.Server, wire.NewNotification(wire.Client, "notifications/cancelled", params))
-		s.calls.cancel(less)
+		s.calls.Cancel(less)
 		s.send(wire.Client, wire.NewNotification(wire.Server, "notifications/cancelled", params))
 	}
 	return drop

@@ -25,7 +25,7 @@ type serverSide struct {
 	chain   middleware.Handler
 	plain   bool // there are no layers
 	hooked  bool // the last reply had hooks
-	none    call
+	none    relayedCall
 	pace    flow.Pace
 	array   *array.Array // not nil while the members of an array are handled
 
@@ -72,7 +72,7 @@ func (s *session) isMessage(m *wire.Message) bool {
 	if !s.v.lookAt(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		return false
 	}
-	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && callid.Clean(m.ID()) != nil && s.calls.awaits(m.ID())
+	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && callid.Clean(m.ID()) != nil && s.calls.Awaits(m.ID())
 }
 
 // lookAt scans as much of a frame of the server as is needed to know its kind, and reports whether it
@@ -144,8 +144,8 @@ func (s *session) route(m *wire.Message) error {
 // runServer runs the layers on a request or notification of the server. If a layer panics on a
 // request before it was sent on, the server gets an error.
 func (s *session) runServer(m *wire.Message) error {
-	s.v.none.mw.Reset(&s.v.none, false)
-	s.v.ctx.Call = &s.v.none.mw
+	s.v.none.MW.Reset(&s.v.none, false)
+	s.v.ctx.Call = &s.v.none.MW
 	s.v.delivered = false
 	err := s.protect(&s.v.ctx, s.v.chain, m)
 	if !errors.Is(err, errPanic) {
@@ -161,17 +161,17 @@ func (s *session) runServer(m *wire.Message) error {
 
 // reply delivers a reply of the server to the call that it answers, if there is one.
 func (s *session) reply(m *wire.Message) error {
-	id := callid.OfReply(m, func(id []byte) bool { return s.asks.Owns(id) || s.calls.awaits(id) })
+	id := callid.OfReply(m, func(id []byte) bool { return s.asks.Owns(id) || s.calls.Awaits(id) })
 	if id == nil {
 		return s.unnamed(m)
 	}
 	if s.asks.Swallow(wire.Server, m) {
 		return nil
 	}
-	c, known, contested := s.calls.reply(id)
+	c, known, contested := s.calls.Reply(id)
 	s.v.hooked = c != nil
 	switch {
-	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().Unread.Has(id):
+	case contested || known && (c == nil || !c.MW.HoldsReply()) && s.link.Load().Unread.Has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.answeredBefore(id):
 		s.log.Warn("a second reply of the server's to one request was dropped, as rules must read the replies to it")
@@ -183,7 +183,7 @@ func (s *session) reply(m *wire.Message) error {
 	}
 	// A hook may read and edit the result, so now the whole frame counts.
 	s.v.lookWhole(m)
-	return s.answered(&s.v.ctx, c, m, len(c.mw.Hooks())-1)
+	return s.answered(&s.v.ctx, c, m, len(c.MW.Hooks())-1)
 }
 
 // answeredBefore reports whether id is that of a call whose reply rules had to read and which has had
@@ -212,13 +212,13 @@ func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i 
 // replied takes a call whose reply was delivered out of the table, and delivers the answers that
 // waited for that reply. The caller holds v.mu.
 func (s *session) replied(c *call) error {
-	b := c.batch
-	if c.mw.HoldsReply() {
-		s.heldReplies.Add(c.id())
+	b := c.Batch
+	if c.MW.HoldsReply() {
+		s.heldReplies.Add(c.ID())
 	}
-	s.v.sent = append(s.v.sent, c.mw.Sent()...)
-	s.calls.end(c)
-	answers, sent := s.calls.takeAnswers(b, true)
+	s.v.sent = append(s.v.sent, c.MW.Sent()...)
+	s.calls.End(c)
+	answers, sent := s.calls.TakeAnswers(b, true)
 	s.v.sent = append(s.v.sent, sent...)
 	for _, a := range answers {
 		if err := s.deliver(a); err != nil {
@@ -261,7 +261,7 @@ func (s *session) conflicting(m *wire.Message) error {
 			hit = true // attache's own business, settled or given up in time
 			continue
 		}
-		c, known, _ := s.calls.reply(id)
+		c, known, _ := s.calls.Reply(id)
 		if !known {
 			continue
 		}
@@ -297,8 +297,8 @@ func (s *session) unnamed(m *wire.Message) error {
 // failHeld answers with an error the call whose reply must be held and whose id is another
 // spelling of the raw one, if there is one: the server will not answer it again.
 func (s *session) failHeld(id []byte) error {
-	if c := s.calls.claimSpelled(id); c != nil {
-		return s.ambiguousReply(c, c.id(), "its id is another spelling of the request's")
+	if c := s.calls.ClaimSpelled(id); c != nil {
+		return s.ambiguousReply(c, c.ID(), "its id is another spelling of the request's")
 	}
 	return nil
 }
@@ -311,12 +311,12 @@ const whyContested = "more than one request was made under this id before it was
 func (s *session) ambiguousReply(c *call, id []byte, why string) error {
 	ctx := context.Background()
 	if c != nil {
-		ctx = c.mw.LogContext()
+		ctx = c.MW.LogContext()
 	}
 	s.log.WarnContext(ctx, "the server sent a reply that parsers read differently; the call was answered with an error", "id", callid.Clip(id), "why", why)
 	reply := wire.ErrorReply(id, wire.CodeInternalError, "the server's reply was ambiguous: "+why)
 	if c == nil {
 		return s.deliver(reply)
 	}
-	return s.answered(&s.v.ctx, c, reply, len(c.mw.Hooks())-1)
+	return s.answered(&s.v.ctx, c, reply, len(c.MW.Hooks())-1)
 }

@@ -69,14 +69,14 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	m := wire.Oversize(wire.Client, env)
 	s.reportAside(m, whyLong, 0)
 	if env.Complete() && !s.ownID(m, nil) && m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
-		c = s.calls.add(s, m.ID())
-		c.sent.Store(true)
+		c = s.calls.Add(m.ID())
+		c.Sent.Store(true)
 	}
 	if err := l.Chunk(chunk, false); err != nil {
 		failed = err
 	}
 	if failed != nil && c != nil {
-		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, closedInput))
+		s.answer(c, wire.ErrorReply(c.ID(), wire.CodeInternalError, closedInput))
 	}
 }
 
@@ -126,10 +126,10 @@ func (s *session) longReply(env *wire.Envelope) {
 	if !m.Kind().IsReply() || m.ID() == nil || s.asks.Swallow(wire.Server, m) {
 		return
 	}
-	c, _, _ := s.calls.reply(m.ID())
+	c, _, _ := s.calls.Reply(m.ID())
 	if c == nil {
 		return
 	}
-	s.hooks(&s.v.ctx, c, m, len(c.mw.Hooks())-1, false)
+	s.hooks(&s.v.ctx, c, m, len(c.MW.Hooks())-1, false)
 	s.replied(c) // the flush that follows returns the error again
 }

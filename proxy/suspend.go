@@ -5,46 +5,32 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/proxy/internal/tasks"
+	"github.com/attache-mcp/attache/proxy/internal/inflight"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A suspension is a message that a layer holds back until it has what it waits for.
-type suspension struct {
-	m      *wire.Message
-	ready  <-chan struct{}
-	limit  time.Duration
-	resume middleware.Handler
-}
-
-// wait returns when the layer is ready, when the time is over, or when the session ends.
-func (sp *suspension) wait(ending <-chan struct{}) { tasks.Await(sp.ready, sp.limit, ending) }
-
-// Cancelled implements middleware.Relay.
-func (c *call) Cancelled() bool { return c.cancelled.Load() }
-
 // Suspend implements middleware.Relay.
-func (c *call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
+func (c *relayedCall) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
 	s := c.s
-	sp := &suspension{m, ready, limit, resume}
+	sp := &inflight.Suspension{Message: m, Ready: ready, Limit: limit, Resume: resume}
 	switch {
 	case c == &s.c.none || c == &s.v.none:
 		// What is no call cannot wait for itself.
-		resume(&middleware.Context{Context: s.ctx, Call: &c.mw}, m)
+		resume(&middleware.Context{Context: s.ctx, Call: &c.MW}, m)
 	case m.From == wire.Server:
 		if !m.TooLarge() {
-			sp.m = m.Clone()
+			sp.Message = m.Clone()
 		}
-		c.suspended = sp // for hooks, which called the one that calls this
-	case c.batch != nil:
+		c.Suspended = sp // for hooks, which called the one that calls this
+	case c.Batch != nil:
 		// The members of a batch leave together: no wait.
-		resume(&middleware.Context{Context: s.ctx, Call: &c.mw}, m)
+		resume(&middleware.Context{Context: s.ctx, Call: &c.MW}, m)
 	case s.isEnding() || !s.work.Begin():
-		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(errOver)))
+		s.answer(&c.call, wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(errOver)))
 	default:
-		sp.m = m.Clone()
-		c.holding, s.c.held = true, true
-		go s.resumeCall(sp, c)
+		sp.Message = m.Clone()
+		c.Holding, s.c.held = true, true
+		go s.resumeCall(sp, &c.call)
 	}
 }
 
@@ -58,14 +44,14 @@ func (s *session) isEnding() bool {
 }
 
 // resumeCall lets a suspended call continue, and then the frames behind it.
-func (s *session) resumeCall(sp *suspension, c *call) {
+func (s *session) resumeCall(sp *inflight.Suspension, c *call) {
 	defer s.work.End()
-	sp.wait(s.ending)
+	sp.Wait(s.ending)
 	d := &s.c
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c.holding, d.held = false, false
-	err := s.runHandler(&c.mw, sp.resume, sp.m)
+	c.Holding, d.held = false, false
+	err := s.runHandler(&c.MW, sp.Resume, sp.Message)
 	for err == nil && !d.held && len(d.waiting) > 0 {
 		m := d.waiting[0]
 		d.waiting = d.waiting[1:]
@@ -89,8 +75,8 @@ func (s *session) resumeCall(sp *suspension, c *call) {
 // holdReply holds a reply back, and then runs the hooks from index i down on it. It reports
 // false if the reply cannot wait: the session is over, or the replies that wait would exceed the
 // hold limit.
-func (s *session) holdReply(sp *suspension, c *call, i int) bool {
-	size := int64(len(sp.m.Line()))
+func (s *session) holdReply(sp *inflight.Suspension, c *call, i int) bool {
+	size := int64(len(sp.Message.Line()))
 	if s.held.Add(size) > int64(s.o.Hold) || !s.work.Begin() {
 		s.held.Add(-size)
 		return false
@@ -105,10 +91,10 @@ func (s *session) holdReply(sp *suspension, c *call, i int) bool {
 
 // resumeReply waits until a reply may continue. A layer may ask to wait again, except at the end
 // of the session, so it cannot wait forever.
-func (s *session) resumeReply(sp *suspension, c *call, i int) {
-	ctx := &middleware.Context{Context: s.ctx, Call: &c.mw}
+func (s *session) resumeReply(sp *inflight.Suspension, c *call, i int) {
+	ctx := &middleware.Context{Context: s.ctx, Call: &c.MW}
 	for left := maxInline; sp != nil; {
-		sp.wait(s.ending)
+		sp.Wait(s.ending)
 		if s.isEnding() {
 			left--
 		}
@@ -117,15 +103,15 @@ func (s *session) resumeReply(sp *suspension, c *call, i int) {
 }
 
 // resumeOnce returns what to wait for if the layer wants to wait again, and may.
-func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i int, again bool) *suspension {
+func (s *session) resumeOnce(ctx *middleware.Context, sp *inflight.Suspension, c *call, i int, again bool) *inflight.Suspension {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
 	if s.over.Load() {
 		return nil
 	}
-	m := s.hook(ctx, c, sp.resume, sp.m)
-	next := c.suspended
-	c.suspended = nil
+	m := s.hook(ctx, c, sp.Resume, sp.Message)
+	next := c.Suspended
+	c.Suspended = nil
 	if next != nil && again {
 		return next
 	}
@@ -143,7 +129,7 @@ func (s *session) runHandler(mw *middleware.Call, h middleware.Handler, m *wire.
 	ctx := &s.c.ctx
 	ctx.Call = mw
 	err := s.protect(ctx, h, m)
-	s.ensureAnswered(mw.Relay().(*call), err)
+	s.ensureAnswered(&mw.Relay().(*relayedCall).call, err)
 	if errors.Is(err, errPanic) {
 		return nil
 	}

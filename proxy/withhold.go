@@ -22,13 +22,13 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	switch {
 	case m.Kind() == wire.Request, m.Kind() == wire.Notification, !env.CanBeMessage():
 		return false
-	case s.calls.holdsReply(id), s.asks.MayAnswer(id):
+	case s.calls.HoldsReply(id), s.asks.MayAnswer(id):
 		return true
 	case id == nil && s.link.Load().Unread.Any():
 		return true
 	case id == nil:
-		return m.Kind() == wire.Batch && s.calls.awaitsBatch()
-	case s.calls.awaits(id):
+		return m.Kind() == wire.Batch && s.calls.AwaitsBatch()
+	case s.calls.Awaits(id):
 		return s.link.Load().Unread.Has(id)
 	}
 	return s.isStray(id)
@@ -42,7 +42,7 @@ func (s *session) isStray(id []byte) bool {
 }
 
 // mayHold reports whether a reply that must be held may come under some id.
-func (s *session) mayHold() bool { return s.link.Load().Unread.Any() || s.calls.holdsReply(nil) }
+func (s *session) mayHold() bool { return s.link.Load().Unread.Any() || s.calls.HoldsReply(nil) }
 
 // withhold drops a long line and answers the call it was for with an error. The
 // caller holds v.mu.
@@ -67,17 +67,17 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 
 // withholdReply answers the call with the raw id with an error, if there is one.
 func (s *session) withholdReply(id []byte) {
-	c, known, _ := s.calls.reply(id)
+	c, known, _ := s.calls.Reply(id)
 	if c == nil && !known {
-		c = s.calls.claimSpelled(id)
+		c = s.calls.ClaimSpelled(id)
 	}
 	if c != nil {
-		id = c.id()
+		id = c.ID()
 	}
 	reply := wire.ErrorReply(id, wire.CodeInternalError, tooLongToRead)
 	switch {
 	case c != nil:
-		s.answered(&s.v.ctx, c, reply, len(c.mw.Hooks())-1) // the flush that follows returns the error again
+		s.answered(&s.v.ctx, c, reply, len(c.MW.Hooks())-1) // the flush that follows returns the error again
 	case known:
 		s.deliver(reply)
 	}
@@ -88,8 +88,8 @@ func (s *session) withholdReply(id []byte) {
 func (s *session) withholdBatch() {
 	var a array.Array
 	s.v.array = &a
-	for _, c := range s.calls.claimAll(func(c *call) bool { return c.sent.Load() && c.batch != nil && c.batch.written }) {
-		s.answered(&s.v.ctx, c, wire.ErrorReply(c.id(), wire.CodeInternalError, tooLongToRead), len(c.mw.Hooks())-1)
+	for _, c := range s.calls.ClaimAll((*call).InWrittenBatch) {
+		s.answered(&s.v.ctx, c, wire.ErrorReply(c.ID(), wire.CodeInternalError, tooLongToRead), len(c.MW.Hooks())-1)
 	}
 	s.v.array = nil
 	if a.Len() == 0 {

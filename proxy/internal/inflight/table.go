@@ -1,0 +1,248 @@
+package inflight
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/attache-mcp/attache/proxy/internal/callid"
+)
+
+// A Table has the calls in flight. Both directions use it. Make one with New.
+type Table struct {
+	new    func() *Call
+	limit  int
+	maxIDs int // how many bytes of ids that are not kept inline may be in flight
+
+	mu     sync.Mutex
+	oldest callid.Index[Call] // of each id
+	n      int
+	ids    int // bytes of ids that are not kept inline
+	odd    int // calls whose id a server may spell otherwise
+	seq    uint64
+	room   chan struct{} // not nil while somebody waits for room
+	free   []*Call
+}
+
+// New returns a table for limit calls and for maxIDs bytes of ids that are not kept inline. newCall
+// returns a Call whose MW was reset with its relay; it is called while the table is locked.
+func New(limit, maxIDs int, newCall func() *Call) *Table {
+	return &Table{new: newCall, limit: limit, maxIDs: maxIDs, oldest: callid.NewIndex[Call]()}
+}
+
+// Add puts a call for the raw id in the table.
+func (t *Table) Add(raw []byte) *Call {
+	k, long := callid.Of(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.take()
+	if c == nil {
+		c = t.new()
+	}
+	c.reset(k, long)
+	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
+		c.raw = bytes.Clone(raw)
+	}
+	t.n++
+	t.seq++
+	c.seq = t.seq
+	t.ids += len(c.long) + len(c.raw)
+	if c.odd = callid.IsOdd(raw); c.odd {
+		t.odd++
+	}
+	if head := t.oldest.Get(&k, long); head != nil {
+		for head.next != nil {
+			head = head.next
+		}
+		head.next = c
+		return c
+	}
+	t.oldest.Set(&k, long, c)
+	return c
+}
+
+// take returns a call that nobody uses any more, or nil.
+func (t *Table) take() *Call {
+	n := len(t.free)
+	if n == 0 {
+		return nil
+	}
+	c := t.free[n-1]
+	t.free = t.free[:n-1]
+	return c
+}
+
+// Reply returns the call that a reply with the raw id answers: the oldest one in flight. If a
+// layer waits for the reply, or the call came in a batch, the call stays in the table until end;
+// any other call leaves the table here. known reports whether there was a call. contested
+// reports that the reply may belong to another call, or the other's reply to this one, and that
+// one of them must be held: a server may answer in any order.
+func (t *Table) Reply(raw []byte) (c *Call, known, contested bool) {
+	k, long := callid.Of(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c = t.oldest.Get(&k, long)
+	for c != nil && !c.AwaitsReply() {
+		c = c.next
+	}
+	if c == nil {
+		return nil, false, false
+	}
+	c.contest()
+	contested = c.contested || t.odd > 0 && !c.MW.HoldsReply() && t.twin(c, raw)
+	c.replied = true
+	if len(c.MW.Hooks()) == 0 && len(c.MW.Sent()) == 0 && c.Batch == nil {
+		t.remove(c)
+		t.recycle(c)
+		return nil, true, contested
+	}
+	return c, true, contested
+}
+
+// twin reports whether the reply to c may be the reply to another call, whose id has another
+// spelling and whose reply must be held. The caller holds Table.mu.
+func (t *Table) twin(c *Call, raw []byte) bool {
+	number, ok := callid.Number(raw)
+	return ok && t.anyLocked(func(o *Call) bool {
+		if o == c || !o.AwaitsReply() || !o.MW.HoldsReply() {
+			return false
+		}
+		other, ok := callid.Number(o.ID())
+		return ok && other == number
+	})
+}
+
+// Awaits reports whether a call with the raw id waits for a reply.
+func (t *Table) Awaits(raw []byte) bool {
+	k, long := callid.Of(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.oldest.Get(&k, long).any((*Call).AwaitsReply)
+}
+
+// HoldsReply reports whether a call with the raw id waits for a reply that must be held. With a
+// nil id it reports whether any call does.
+func (t *Table) HoldsReply(raw []byte) bool {
+	holds := func(c *Call) bool { return c.AwaitsReply() && c.MW.HoldsReply() }
+	if raw == nil {
+		return t.Any(holds)
+	}
+	k, long := callid.Of(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.oldest.Get(&k, long).any(holds)
+}
+
+// AwaitsBatch reports whether a call that came in an array waits for a reply.
+func (t *Table) AwaitsBatch() bool {
+	return t.Any(func(c *Call) bool { return c.Batch != nil && c.AwaitsReply() })
+}
+
+// Any reports whether something holds for a call in the table. holds must not use the table.
+func (t *Table) Any(holds func(*Call) bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.anyLocked(holds)
+}
+
+func (t *Table) anyLocked(holds func(*Call) bool) bool {
+	for c := range t.oldest.All {
+		if c.any(holds) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasReply reports whether the call's one reply has come.
+func (t *Table) HasReply(c *Call) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.replied
+}
+
+// Cancel takes a call that the client has cancelled out of the table and returns it; nil if
+// there is none with the raw id. It is not used again. A late reply passes like any reply that
+// no call waits for, unless it must be held.
+func (t *Table) Cancel(raw []byte) *Call {
+	k, long := callid.Of(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := t.oldest.Get(&k, long); c != nil; c = c.next {
+		c.cancelled.Store(true)
+		if !c.replied {
+			_ = c.MW.Hooks() // which are told so that the call is over
+			t.remove(c)
+			return c
+		}
+	}
+	return nil
+}
+
+// End takes a call whose reply was written out of the table.
+func (t *Table) End(c *Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(c)
+	t.recycle(c)
+}
+
+// recycle keeps c for another request. It changes nothing in c: the handler that sent it may
+// still run in the client's direction (see reset).
+func (t *Table) recycle(c *Call) {
+	if len(t.free) < 1024 {
+		t.free = append(t.free, c)
+	}
+}
+
+func (t *Table) remove(c *Call) {
+	head := t.oldest.Get(&c.key, c.long)
+	if head == c {
+		t.oldest.Set(&c.key, c.long, c.next)
+	} else {
+		for head != nil && head.next != c {
+			head = head.next
+		}
+		if head == nil {
+			return // cancelled before
+		}
+		head.next = c.next
+	}
+	c.next = nil
+	t.n--
+	t.ids -= len(c.long) + len(c.raw)
+	if c.odd {
+		t.odd--
+	}
+	if c.Batch != nil && c.AtWork() {
+		c.Batch.open--
+	}
+	if t.room != nil && !t.crowded() {
+		close(t.room)
+		t.room = nil
+	}
+}
+
+func (t *Table) crowded() bool { return t.n >= t.limit || t.ids >= t.maxIDs }
+
+// Full returns a channel that is closed when there is room for another call,
+// nil if there is room now.
+func (t *Table) Full() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.crowded() {
+		return nil
+	}
+	if t.room == nil {
+		t.room = make(chan struct{})
+	}
+	return t.room
+}
+
+// Settled returns a channel that is closed when no call is in flight, nil if none is. It is for the
+// time when no other call comes.
+func (t *Table) Settled() <-chan struct{} {
+	t.mu.Lock()
+	t.limit = 1
+	t.mu.Unlock()
+	return t.Full()
+}

@@ -1,0 +1,98 @@
+package inflight
+
+import (
+	"context"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A relay is one in name only.
+type relay struct{ middleware.Relay }
+
+func newTable(limit, maxIDs int) *Table {
+	return New(limit, maxIDs, func() *Call {
+		c := &Call{}
+		c.MW.Reset(relay{}, false)
+		return c
+	})
+}
+
+// send adds a call that has a hook, and marks it as sent.
+func send(t *Table, id string) *Call {
+	c := t.Add([]byte(id))
+	c.MW.OnReply(func(context.Context, *wire.Message) error { return nil })
+	c.Sent.Store(true)
+	return c
+}
+
+// A reply answers the oldest call with its id that was sent and has no reply.
+func TestReplyOrder(t *testing.T) {
+	table := newTable(10, 1<<10)
+	first, other, second := send(table, "1"), send(table, `"1"`), send(table, "1")
+	unsent := table.Add([]byte("1"))
+	for i, want := range []*Call{first, second, nil} {
+		c, known, contested := table.Reply([]byte("1"))
+		if c != want || known != (want != nil) || contested {
+			t.Errorf("reply %d answers %p (known %v, contested %v), want %p", i, c, known, contested, want)
+		}
+	}
+	if c, _, _ := table.Reply([]byte(`"\u0031"`)); c != other {
+		t.Errorf("an id with escapes names %p, want %p", c, other)
+	}
+	if c := table.Cancel([]byte("1")); c != unsent || !c.Cancelled() || table.Claim(c) {
+		t.Errorf("cancelled %p, want %p, which nobody can claim", c, unsent)
+	}
+}
+
+// The replies to two calls with one id cannot be told apart. That matters if one of them must be held.
+func TestContested(t *testing.T) {
+	for _, id := range []string{"0", "-0", `"0"`} {
+		table := newTable(10, 1<<10)
+		send(table, "0")
+		send(table, id).MW.MustHold()
+		_, _, contested := table.Reply([]byte("0"))
+		if want := id != `"0"`; contested != want {
+			t.Errorf("the reply to 0, with %s in flight, is contested: %v, want %v", id, contested, want)
+		}
+	}
+}
+
+// Calls and the bytes of long ids are limited, and a call that has ended makes room.
+func TestLimits(t *testing.T) {
+	long := `"an id that is too long to be kept in the key of a call"`
+	for _, ids := range [][]string{{"1", "2", "3"}, {long}} {
+		table := newTable(3, len(long))
+		var last *Call
+		for _, id := range ids {
+			if table.Full() != nil {
+				t.Fatalf("the table is full before %s", id)
+			}
+			last = send(table, id)
+		}
+		room := table.Full()
+		if room == nil {
+			t.Fatalf("the table has room after %q", ids)
+		}
+		table.End(last)
+		<-room
+		if again := table.Add([]byte("4")); again != last || again.Sent.Load() || again.MW.Hooked() {
+			t.Errorf("the call of the last request is not used again, or not reset")
+		}
+	}
+}
+
+// A deferred call that was answered in another way is not answered again, whatever it stands for now.
+func TestClaimDeferred(t *testing.T) {
+	table := newTable(10, 1<<10)
+	c := table.Add([]byte("1"))
+	seq, ok := table.Defer(c, func() {})
+	if !ok || !table.Claim(c) {
+		t.Fatal("the call could not be deferred, or not claimed")
+	}
+	table.End(c)
+	if table.Add([]byte("2")) != c || table.ClaimDeferred(c, seq) {
+		t.Error("the work of an answered call claims the next request")
+	}
+}
