@@ -7,15 +7,14 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
-	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/proxy/remote"
+	"github.com/spf13/cobra"
 )
 
 // loginCommand logs the user in to a remote server.
@@ -109,7 +108,7 @@ func (c *program) loginOptions(flags setting.Flags, address string) (login.Optio
 	}
 	o, err := remoteserver.Login(c.Process, s)
 	if err == nil && o.Store.Dir == "" {
-		err = cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", clientconfig.HomeVariable())
+		err = cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
 	}
 	return o, err
 }

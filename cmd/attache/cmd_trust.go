@@ -1,12 +1,11 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
-
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
-	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
+	"github.com/spf13/cobra"
 )
 
 const trustHelp = `Trust the policies of a workspace, in its file .attache/policy.yaml: from
@@ -90,7 +89,7 @@ func onePath(cmd *cobra.Command, args []string) error {
 func (c *program) trust() (trust.Command, error) {
 	t := trust.Command{Store: assembly.TrustStore(c.Process), Stdout: c.Stdout, Stderr: c.Stderr}
 	if t.Store.Dir == "" {
-		return t, cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", clientconfig.HomeVariable())
+		return t, cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
 	}
 	return t, nil
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
@@ -35,7 +36,7 @@ func TestDiffOfLongLine(t *testing.T) {
 // Only attache's own server is shown if no other server changes.
 func TestDiffOfTeamsInLongLine(t *testing.T) {
 	const own = `"attache-teams": {"command": "attache", "args": ["teams"]}, `
-	file, launch := File{Path: "x.json"}, Launch{Command: "attache"}
+	file, launch := mcpclient.File{Path: "x.json"}, Launch{Command: "attache"}
 	text := `{"a":"SECRET` + strings.Repeat("x", 300) + `","mcpServers":{"s":{"url":"ws://x"}}}`
 	d := mustRead(t, file, []byte(text))
 	added := d.Wrap(launch, all)

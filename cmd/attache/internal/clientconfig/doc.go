@@ -1,8 +1,8 @@
 // Package clientconfig reads and edits the files in which MCP clients keep their servers.
 //
-// It lists the files of each client ([Clients], [System.UserFiles]), finds the servers in a file
-// ([Read]), and plans the edits that put attache in front of them ([Document.Wrap]) or remove it
-// again ([Document.Unwrap]). Package clientfile reads and writes the files.
+// It finds the servers in a file ([Read]), and plans the edits that put attache in front of them
+// ([Document.Wrap]) or remove it again ([Document.Unwrap]). Package mcpclient lists the files of each
+// client, and package clientfile reads and writes files.
 //
 // A file is never decoded and encoded again. A parser reports the offsets (tailscale/hujson for JSON
 // with and without comments, the parser of go-toml for TOML), and an edit replaces the bytes there.

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // A Document is the content of a client's configuration file, with the servers found in it.
@@ -19,8 +22,8 @@ type Document struct {
 	Warnings []string
 
 	data    []byte
-	client  *Client // nil: unknown
-	secrets []span  // the values of variables and headers, which must not be shown
+	client  *mcpclient.Client // nil: unknown
+	secrets []span            // the values of variables and headers, which must not be shown
 }
 
 // An Entry is one server in a configuration.
@@ -85,22 +88,31 @@ func (m newArgs) text(items []string) string {
 	return m.before + "[" + strings.Join(items, ",") + "]" + m.after
 }
 
+// Open loads the file f and reads its servers.
+func Open(f mcpclient.File) (*Document, error) {
+	content, _, err := clientfile.Load(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	return Read(f, content)
+}
+
 // maxServers is the maximum number of servers in a file. The time that Diff takes grows with its
 // square.
 const maxServers = 5_000
 
 // Read finds the servers of file in data, its content. The error gives the problem and its position,
 // but quotes nothing, because these files contain secrets.
-func Read(file File, data []byte) (*Document, error) {
+func Read(file mcpclient.File, data []byte) (*Document, error) {
 	d := &Document{data: data, client: file.Client}
 	if err := checkUTF8(data); err != nil {
 		return nil, err
 	}
 	var err error
-	if file.isTOML() {
-		err = d.readTOML(file.sections())
+	if file.IsTOML() {
+		err = d.readTOML(file.Sections())
 	} else {
-		err = d.readJSON(file.sections())
+		err = d.readJSON(file.Sections())
 	}
 	switch ext := strings.ToLower(filepath.Ext(file.Path)); {
 	case err != nil && (ext == ".yaml" || ext == ".yml"):
@@ -120,22 +132,6 @@ func Read(file File, data []byte) (*Document, error) {
 	}
 	d.warnDuplicates()
 	return d, nil
-}
-
-// sections returns the sections of f's client, or those of all clients if it has none.
-func (f File) sections() []section {
-	if f.Client != nil {
-		return f.Client.sections
-	}
-	var all []section
-	for _, c := range Clients() {
-		for _, s := range c.sections {
-			if !slices.ContainsFunc(all, func(o section) bool { return slices.Equal(o, s) }) {
-				all = append(all, s)
-			}
-		}
-	}
-	return all
 }
 
 // mark is the byte order mark, which some Windows editors write at the start of a file.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
@@ -63,7 +64,7 @@ func checkEdits(t *testing.T, path string, around func(entry string) string, edi
 	t.Helper()
 	for _, e := range edits {
 		t.Run(e.name, func(t *testing.T) {
-			p := plan(mustRead(t, File{Path: path}, []byte(around(e.from))))
+			p := plan(mustRead(t, mcpclient.File{Path: path}, []byte(around(e.from))))
 			if diff := gocmp.Diff(around(cmp.Or(e.to, e.from)), string(p.Content)); diff != "" {
 				t.Error(diff)
 			}
@@ -90,7 +91,7 @@ func TestRemoveTeams(t *testing.T) {
 		{"a comment before it", `{"mcpServers": {"s": {"command": "x"}, /* mine */ ` + own + `}}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			file := File{Path: "x.json"}
+			file := mcpclient.File{Path: "x.json"}
 			d := mustRead(t, file, []byte(test.from))
 			plan := d.Unwrap(Launch{Command: "/opt/attache"}, all)
 			d.RemoveTeams(plan, file)
@@ -114,7 +115,7 @@ func TestAddTeamsWithoutRoom(t *testing.T) {
 		{"x.toml", "mcp_servers = {s = {command = \"x\"}}\n", "mcp_servers = {s = {command = \"attache\", args = [\"--\",\"x\"]}}\n"},
 		{"x.json", `{"mcpServers": {` + many.String() + `}}`, ""},
 	} {
-		file := File{Path: test.file}
+		file := mcpclient.File{Path: test.file}
 		d := mustRead(t, file, []byte(test.from))
 		plan := d.Wrap(Launch{Command: "attache"}, all)
 		wrapped := string(plan.Content)
@@ -236,7 +237,7 @@ func TestWrapSkips(t *testing.T) {
 		`null`: "it is not an object",
 	} {
 		config := `{"mcpServers": {"s": ` + from + `}}`
-		d := mustRead(t, File{Path: "x.json"}, []byte(config))
+		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(config))
 		plan := d.Wrap(Launch{Command: "attache"}, all)
 		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
 			t.Errorf("%s: %+v", from, step)
@@ -246,8 +247,8 @@ func TestWrapSkips(t *testing.T) {
 
 // Gemini CLI uses Streamable HTTP with a url if the type says so, and otherwise either transport.
 func TestWrapGeminiURL(t *testing.T) {
-	clients := Clients()
-	gemini := &clients[slices.IndexFunc(clients, func(c Client) bool { return c.Name == "gemini" })]
+	clients := mcpclient.All()
+	gemini := &clients[slices.IndexFunc(clients, func(c mcpclient.Client) bool { return c.Name == "gemini" })]
 	for entry, want := range map[string]string{
 		`{"url": "https://x"}`:                 "it is remote, and Gemini CLI uses either transport with it",
 		`{"url": "https://x/sse"}`:             "it uses the older transport HTTP+SSE",
@@ -255,7 +256,7 @@ func TestWrapGeminiURL(t *testing.T) {
 		`{"url": "https://x", "type": "sse"}`:  "it uses the older transport HTTP+SSE",
 		`{"httpUrl": "https://x"}`:             "it has no Authorization header",
 	} {
-		d := mustRead(t, File{Client: gemini, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
+		d := mustRead(t, mcpclient.File{Client: gemini, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
 		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, want) {
 			t.Errorf("%s: %+v", entry, step)
 		}
@@ -264,14 +265,14 @@ func TestWrapGeminiURL(t *testing.T) {
 
 // Qwen Code uses HTTP+SSE with a url, whatever its type.
 func TestWrapQwenURL(t *testing.T) {
-	clients := Clients()
-	qwen := &clients[slices.IndexFunc(clients, func(c Client) bool { return c.Name == "qwen" })]
+	clients := mcpclient.All()
+	qwen := &clients[slices.IndexFunc(clients, func(c mcpclient.Client) bool { return c.Name == "qwen" })]
 	for entry, want := range map[string]string{
 		`{"url": "https://x"}`:                 `it is remote, and Qwen Code uses HTTP+SSE with a "url"`,
 		`{"url": "https://x", "type": "http"}`: `it is remote, and Qwen Code uses HTTP+SSE with a "url"`,
 		`{"httpUrl": "https://x"}`:             "it has no Authorization header",
 	} {
-		d := mustRead(t, File{Client: qwen, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
+		d := mustRead(t, mcpclient.File{Client: qwen, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
 		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, want) {
 			t.Errorf("%s: %+v", entry, step)
 		}
@@ -281,13 +282,13 @@ func TestWrapQwenURL(t *testing.T) {
 // Some clients replace variables in headers, but not in the env that wrap makes of them: mcporter, if
 // the variable is a part of the value. It is not known of a file that the user names.
 func TestWrapHeaderWithVariable(t *testing.T) {
-	clients := Clients()
+	clients := mcpclient.All()
 	for entry, variable := range map[string]bool{
 		`{"url": "https://x", "headers": {"Authorization": "Bearer ${A}"}}`: true,
 		`{"url": "https://x", "headers": {"X-Team": "${A}"}}`:               true,
 		`{"url": "https://x", "headers": {"Authorization": "Bearer a$b"}}`:  false,
 	} {
-		for _, file := range []File{{Path: "x.json"}, {Client: &clients[0], Path: "x.json"}} {
+		for _, file := range []mcpclient.File{{Path: "x.json"}, {Client: &clients[0], Path: "x.json"}} {
 			d := mustRead(t, file, []byte(`{"mcpServers": {"s": `+entry+`}}`))
 			step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]
 			if told := strings.HasPrefix(step.Text, "a header has a variable in it"); !step.Done || told != (variable && file.Client == nil) {
@@ -299,7 +300,7 @@ func TestWrapHeaderWithVariable(t *testing.T) {
 
 // A path may contain spaces, also one on another machine.
 func TestWrapPathWithSpaces(t *testing.T) {
-	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))
+	d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))
 	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !step.Done {
 		t.Errorf("%+v", step)
 	}
@@ -371,7 +372,7 @@ func TestRepair(t *testing.T) {
 
 // Repair can replace a binary by npx.
 func TestRepairToNpx(t *testing.T) {
-	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/old/attache", "args": ["--trust", "direct", "--", "srv"]}}}`))
+	d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/old/attache", "args": ["--trust", "direct", "--", "srv"]}}}`))
 	got := string(d.Repair(Launch{Command: "npx", Args: []string{"-y", Package}}, all).Content)
 	if want := `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "attache-mcp", "--trust", "direct", "--", "srv"]}}}`; got != want {
 		t.Error(gocmp.Diff(want, got))
@@ -380,7 +381,7 @@ func TestRepairToNpx(t *testing.T) {
 
 // attache's own flags are between the arguments that start it and the server.
 func TestWrapWithFlags(t *testing.T) {
-	d := mustRead(t, File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "srv"}}}`))
+	d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "srv"}}}`))
 	launch := Launch{Command: "npx", Args: []string{"-y", Package}, Flags: []string{"--workspace", "/src/a b"}}
 	plan := d.Wrap(launch, all)
 	if want := `"args": ["-y","attache-mcp","--workspace","/src/a b","--","srv"]`; !strings.Contains(string(plan.Content), want) {
@@ -390,7 +391,7 @@ func TestWrapWithFlags(t *testing.T) {
 
 func diffOf(t *testing.T, path, content string) string {
 	t.Helper()
-	d := mustRead(t, File{Path: path}, []byte(content))
+	d := mustRead(t, mcpclient.File{Path: path}, []byte(content))
 	var b strings.Builder
 	for _, l := range d.Wrap(Launch{Command: "attache"}, all).Diff(func(argument string) bool { return strings.HasPrefix(argument, "looks-") }) {
 		b.WriteString(string(l.Op) + l.Text + "\n")
@@ -401,13 +402,13 @@ func diffOf(t *testing.T, path, content string) string {
 // Wrap changes only the chosen servers, and Read finds only those in the client's sections.
 func TestWrapChoosesServersAndSections(t *testing.T) {
 	const config = `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}, "servers": {"c": {"command": "x"}}}`
-	cursor := Clients()[slices.IndexFunc(Clients(), func(c Client) bool { return c.Name == "cursor" })]
-	d := mustRead(t, File{Client: &cursor, Path: "mcp.json"}, []byte(config))
+	cursor := mcpclient.All()[slices.IndexFunc(mcpclient.All(), func(c mcpclient.Client) bool { return c.Name == "cursor" })]
+	d := mustRead(t, mcpclient.File{Client: &cursor, Path: "mcp.json"}, []byte(config))
 	plan := d.Wrap(Launch{Command: "attache"}, func(name string) bool { return name == "b" })
 	if want := strings.Replace(config, `"b": {"command": "x"}`, `"b": {"command": "attache", "args": ["--","x"]}`, 1); len(d.Entries) != 2 || string(plan.Content) != want {
 		t.Errorf("%s", plan.Content)
 	}
-	d, err := Read(File{Path: "mcp.json"}, []byte(config))
+	d, err := Read(mcpclient.File{Path: "mcp.json"}, []byte(config))
 	if err != nil || len(d.Entries) != 3 {
 		t.Errorf("without a client %d entries are found, %v", len(d.Entries), err)
 	}
@@ -431,7 +432,7 @@ func TestReadHuge(t *testing.T) {
 			fmt.Fprintf(&text, test.unit, i)
 		}
 		text.WriteString(test.end)
-		if _, err := Read(File{Path: test.name}, []byte(text.String())); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := Read(mcpclient.File{Path: test.name}, []byte(text.String())); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.30s: %v", text.String(), err)
 		}
 	}

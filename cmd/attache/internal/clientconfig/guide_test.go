@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -47,7 +48,7 @@ func TestClientsGuide(t *testing.T) {
 // TestWrapDifferences checks the changes that wrap makes to a file of each client, against the diffs
 // in testdata/wrapped.
 func TestWrapDifferences(t *testing.T) {
-	for _, c := range Clients() {
+	for _, c := range mcpclient.All() {
 		t.Run(c.Name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", "wrapped", c.Name+".diff"))
 			if err != nil {
@@ -74,9 +75,9 @@ func checkDifference(t *testing.T, client, difference string) {
 	if client == "codex" {
 		name = "x.toml"
 	}
-	clients := Clients()
-	i := slices.IndexFunc(clients, func(c Client) bool { return c.Name == client })
-	d := mustRead(t, File{Client: &clients[i], Path: name}, []byte(before))
+	clients := mcpclient.All()
+	i := slices.IndexFunc(clients, func(c mcpclient.Client) bool { return c.Name == client })
+	d := mustRead(t, mcpclient.File{Client: &clients[i], Path: name}, []byte(before))
 	plan := d.Wrap(Launch{Command: "/usr/local/bin/attache"}, all)
 	if diff := cmp.Diff(after, string(plan.Content)); diff != "" {
 		t.Errorf("wrap makes another: %s", diff)
@@ -103,12 +104,12 @@ func clientTable() string {
 		}
 		return nil
 	}
-	systems := []System{
+	systems := []mcpclient.System{
 		{OS: "linux", Home: "~", Getenv: variable(), ReadDir: list},
 		{OS: "darwin", Home: "~", Getenv: variable(), ReadDir: list},
 		{OS: "windows", Home: "%USERPROFILE%", Getenv: variable("APPDATA", "LOCALAPPDATA"), ReadDir: list},
 	}
-	for _, c := range Clients() {
+	for _, c := range mcpclient.All() {
 		fmt.Fprintf(&b, "| %s | `%s` ", c.Title, c.Name)
 		for _, s := range systems {
 			b.WriteString("| " + cells(s.UserFiles(&c)))
@@ -121,7 +122,7 @@ func clientTable() string {
 
 // cells returns the paths of files for the table. For VS Code it returns only the first, because the
 // others are the same for its other editions.
-func cells(files []File) string {
+func cells(files []mcpclient.File) string {
 	var all []string
 	for _, f := range files {
 		if f.Client.Name == "vscode" && len(all) == 1 {

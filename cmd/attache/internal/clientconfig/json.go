@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/tailscale/hujson"
 )
 
@@ -87,7 +88,7 @@ func commentLength(b []byte) int {
 	return 0
 }
 
-func (d *Document) readJSON(sections []section) error {
+func (d *Document) readJSON(sections []mcpclient.Section) error {
 	if len(bytes.TrimSpace(bytes.TrimPrefix(d.data, []byte(mark)))) == 0 {
 		return nil // an empty file has no servers
 	}
@@ -105,12 +106,12 @@ func (d *Document) readJSON(sections []section) error {
 }
 
 // descend reads the servers in the objects at path below v. project is the name that "*" matched.
-func (d *Document) descend(v hujson.Value, path section, project string) {
+func (d *Document) descend(v hujson.Value, path mcpclient.Section, project string) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {
 		return
 	}
-	if len(path) == 0 || path[0] == typed {
+	if len(path) == 0 || path[0] == mcpclient.Typed {
 		for i := range object.Members {
 			e := jsonEntry(&object.Members[i], project)
 			if len(path) > 0 && (e.remote == nil || !e.remote.kind.exists()) {

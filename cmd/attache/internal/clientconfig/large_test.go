@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // Files over 10 MB work, in linear time.
@@ -26,7 +27,7 @@ func TestLargeFile(t *testing.T) {
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := File{Path: path}
+	file := mcpclient.File{Path: path}
 	wrap := func(content []byte) ([]byte, error) {
 		d, err := Read(file, content)
 		if err != nil {

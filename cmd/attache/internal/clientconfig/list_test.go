@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
@@ -24,7 +25,7 @@ func TestWrapCommandList(t *testing.T) {
 	} {
 		inMCP := func(entry string) []byte { return []byte(`{"mcp": {"off": {"enabled": false}, "s": ` + entry + `}}`) }
 		for _, section := range []func(string) []byte{inMCP, func(entry string) []byte { return []byte(inJSON(entry)) }} {
-			plan := mustRead(t, File{Path: "x.json"}, section(from)).Wrap(Launch{Command: "attache"}, all)
+			plan := mustRead(t, mcpclient.File{Path: "x.json"}, section(from)).Wrap(Launch{Command: "attache"}, all)
 			if diff := gocmp.Diff(string(section(want)), string(plan.Content)); diff != "" || len(plan.Steps) != 1 {
 				t.Errorf("%s: %+v\n%s", from, plan.Steps, diff)
 			}
@@ -33,7 +34,7 @@ func TestWrapCommandList(t *testing.T) {
 					t.Errorf("%s: the diff has a secret: %s", from, line.Text)
 				}
 			}
-			back := mustRead(t, File{Path: "x.json"}, plan.Content).Unwrap(Launch{Command: "attache"}, all)
+			back := mustRead(t, mcpclient.File{Path: "x.json"}, plan.Content).Unwrap(Launch{Command: "attache"}, all)
 			if diff := gocmp.Diff(string(section(from)), string(back.Content)); diff != "" {
 				t.Errorf("%s: not restored\n%s", from, diff)
 			}
@@ -43,8 +44,8 @@ func TestWrapCommandList(t *testing.T) {
 
 // Other clients do not read such a list.
 func TestWrapSkipsCommandListOfOtherClients(t *testing.T) {
-	clients := Clients()
-	d := mustRead(t, File{Client: &clients[0], Path: "x.json"}, []byte(inJSON(`{"command": ["npx", "-y", "x"]}`)))
+	clients := mcpclient.All()
+	d := mustRead(t, mcpclient.File{Client: &clients[0], Path: "x.json"}, []byte(inJSON(`{"command": ["npx", "-y", "x"]}`)))
 	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || step.Text != "its command is not a text" {
 		t.Errorf("%s: %+v", clients[0].Name, step)
 	}
@@ -58,8 +59,8 @@ func TestCommandListOfKnownClients(t *testing.T) {
 		{"kilo", "mcp", `{"type": "http", "url": "https://x"}`, `"command": ["attache", "--", "https://x"]`, `{"type": "local", "command": ["attache", "teams"]}`},
 		{"opencode", "mcp", `{"type": "local", "command": []}`, `"command": []`, `{"type": "local", "command": ["attache", "teams"]}`},
 	} {
-		clients := Clients()
-		file := File{Client: &clients[slices.IndexFunc(clients, func(o Client) bool { return o.Name == c.client })], Path: "x.json"}
+		clients := mcpclient.All()
+		file := mcpclient.File{Client: &clients[slices.IndexFunc(clients, func(o mcpclient.Client) bool { return o.Name == c.client })], Path: "x.json"}
 		content := `{"` + c.section + `": {"s": ` + c.entry + `}}`
 		d := mustRead(t, file, []byte(content))
 		plan := d.Wrap(Launch{Command: "attache"}, all)
@@ -75,7 +76,7 @@ func TestCommandListOfKnownClients(t *testing.T) {
 
 func TestRepairCommandList(t *testing.T) {
 	const content = `{"mcp": {"s": {"type": "local", "command": ["npx", "-y", "attache-mcp", "--trust", "direct", "--", "node"]}}}`
-	plan := mustRead(t, File{Path: "x.json"}, []byte(content)).Repair(Launch{Command: "/bin/attache"}, all)
+	plan := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(content)).Repair(Launch{Command: "/bin/attache"}, all)
 	if want := `["/bin/attache", "--trust", "direct", "--", "node"]`; !strings.Contains(string(plan.Content), want) {
 		t.Errorf("%s", plan.Content)
 	}
@@ -90,7 +91,7 @@ func TestWrapSkipsCommandList(t *testing.T) {
 		`{"type": "remote"}`:                                              "it is remote and has no address",
 		`{"type": "remote", "url": "https://x", "oauth": {"scope": "a"}}`: "it is remote, and the client logs in to it",
 	} {
-		d := mustRead(t, File{Path: "x.json"}, []byte(inJSON(from)))
+		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(inJSON(from)))
 		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) {
 			t.Errorf("%s: %+v", from, step)
 		}
@@ -99,7 +100,7 @@ func TestWrapSkipsCommandList(t *testing.T) {
 
 // Settings of other programs are not servers: VS Code has an object "servers" in "mcp".
 func TestMCPSectionWithoutServers(t *testing.T) {
-	d := mustRead(t, File{Path: "settings.json"}, []byte(`{"mcp": {"inputs": [], "timeout": 5, "servers": {"git": {"command": "uvx"}}}}`))
+	d := mustRead(t, mcpclient.File{Path: "settings.json"}, []byte(`{"mcp": {"inputs": [], "timeout": 5, "servers": {"git": {"command": "uvx"}}}}`))
 	if len(d.Entries) != 1 || d.Entries[0].Name != "git" {
 		t.Errorf("%d entries: %+v", len(d.Entries), d.Entries[0])
 	}
@@ -110,7 +111,7 @@ func TestAddTeamsToCommandLists(t *testing.T) {
 		`{"mcp": {"s": {"type": "remote", "url": "https://x"}}}`: `"attache-teams": {"type": "local", "command": ["attache", "teams"]}, "s": `,
 		`{"mcp": {"s": {"type": "stdio", "command": "x"}}}`:      `"attache-teams": {"type": "stdio", "command": "attache", "args": ["teams"]}, "s": `,
 	} {
-		file := File{Path: "x.json"}
+		file := mcpclient.File{Path: "x.json"}
 		d := mustRead(t, file, []byte(content))
 		plan := d.Wrap(Launch{Command: "attache"}, all)
 		d.AddTeams(plan, file, Launch{Command: "attache"})

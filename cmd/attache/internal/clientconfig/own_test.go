@@ -3,6 +3,8 @@ package clientconfig
 import (
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // TestOwn checks the parts of wrapped entries: attache's own arguments, the server and the variables.
@@ -17,7 +19,7 @@ func TestOwn(t *testing.T) {
 		{"x.json", `{"mcpServers": {"s": null}}`, " |  | "},
 		{"x.toml", "[mcp_servers.s]\ncommand = \"attache\"\nargs = [\"--scope\", \"a\", \"--\", \"uvx\"]\n[mcp_servers.s.env]\nA = \"b\"\n", "--scope a | uvx | A=b"},
 	} {
-		d := mustRead(t, File{Path: test.file}, []byte(test.text))
+		d := mustRead(t, mcpclient.File{Path: test.file}, []byte(test.text))
 		e, l := d.Entries[0], Launch{Command: "/opt/attache"}
 		parts := []string{strings.Join(e.Own(l), " "), strings.Join(e.Behind(l), " "), strings.Join(e.Env(), " ")}
 		if got := strings.Join(parts, " | "); got != test.want {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/tailscale/hujson"
 )
 
@@ -141,7 +142,7 @@ func (f *remoteForm) otherAddress() string {
 }
 
 // problem returns the reason why the remote server cannot be wrapped, or "".
-func (f *remoteForm) problem(client *Client) string {
+func (f *remoteForm) problem(client *mcpclient.Client) string {
 	switch {
 	case f.repeated:
 		return "a part of it appears twice, and clients differ in which they take: remove one"
@@ -198,7 +199,7 @@ func (f *remoteForm) hasUsualType() bool {
 
 // advice returns a note for the user about the wrapped entry in a file of client, or "". The clients
 // that wrap knows replace variables in env as they do in headers; others, such as mcporter, may not.
-func (f *remoteForm) advice(client *Client) string {
+func (f *remoteForm) advice(client *mcpclient.Client) string {
 	if client == nil && f.variable {
 		return "a header has a variable in it: if your client does not replace it in env too, put the header into server.headers of attache's configuration"
 	}

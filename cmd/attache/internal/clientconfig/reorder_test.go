@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
@@ -87,7 +88,7 @@ func TestUnwrapOfReformattedTOML(t *testing.T) {
 func TestWrapTOMLWithTableForArgs(t *testing.T) {
 	for _, args := range []string{"args = {}", "args.a = 1", "args.a.b = 1", "[mcp_servers.s.args]", "[[mcp_servers.s.args]]"} {
 		content := "[mcp_servers.s]\ncommand = \"x\"\n" + args + "\n"
-		plan := mustRead(t, File{Path: "x.toml"}, []byte(content)).Wrap(Launch{Command: "attache"}, all)
+		plan := mustRead(t, mcpclient.File{Path: "x.toml"}, []byte(content)).Wrap(Launch{Command: "attache"}, all)
 		if string(plan.Content) != content || plan.Steps[0].Text != "its args are not a list" {
 			t.Errorf("%s: %+v\n%s", args, plan.Steps[0], plan.Content)
 		}

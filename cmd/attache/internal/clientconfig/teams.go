@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // TeamsServer is the name of attache's own server in a configuration. teamsCommand is the argument
@@ -38,7 +40,7 @@ func (e *Entry) IsTeams() bool {
 // AddTeams extends p to add attache's own server before the first server of each list that lacks it.
 // RemoveTeams undoes this. If the new file could not be read, such as a TOML file with all servers
 // in one value, the server is not added, and a step of the plan says so.
-func (d *Document) AddTeams(p *Plan, file File, l Launch) {
+func (d *Document) AddTeams(p *Plan, file mcpclient.File, l Launch) {
 	before := *p
 	before.splices = slices.Clone(p.splices)
 	d.addTeams(p, file, l)
@@ -48,9 +50,9 @@ func (d *Document) AddTeams(p *Plan, file File, l Launch) {
 	}
 }
 
-func (d *Document) addTeams(p *Plan, file File, l Launch) {
+func (d *Document) addTeams(p *Plan, file mcpclient.File, l Launch) {
 	isTeams := func(e *Entry) bool { return e.IsTeams() || e.Name == TeamsServer }
-	if file.isTOML() {
+	if file.IsTOML() {
 		if end := len(d.data); len(d.Entries) > 0 && !slices.ContainsFunc(d.Entries, isTeams) {
 			d.extend(p, splice{span{end, end}, tomlTeams(l.Command, l.teams())}, nil)
 		}
@@ -109,7 +111,7 @@ func tomlTeams(command string, args []string) string {
 }
 
 // RemoveTeams extends p to remove attache's own server.
-func (d *Document) RemoveTeams(p *Plan, file File) {
+func (d *Document) RemoveTeams(p *Plan, file mcpclient.File) {
 	kept := false // an entry before this one in the same list
 	for _, e := range d.Entries {
 		if kept = kept && e.previous > 0; !e.IsTeams() {
@@ -117,7 +119,7 @@ func (d *Document) RemoveTeams(p *Plan, file File) {
 			continue
 		}
 		at, ok := span{}, false
-		if file.isTOML() {
+		if file.IsTOML() {
 			text := tomlTeams(e.Command, e.Args)
 			from := bytes.Index(d.data, []byte(text))
 			at, ok = span{from, from + len(text)}, from >= 0

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -15,7 +16,7 @@ import (
 // its siblings, which took a minute for 200,000 of them, and it is recursive.
 const maxTOMLKeys = 20_000
 
-func (d *Document) readTOML(sections []section) error {
+func (d *Document) readTOML(sections []mcpclient.Section) error {
 	text := bytes.TrimPrefix(d.data, []byte(mark))
 	if bytes.Count(text, []byte("="))+bytes.Count(text, []byte("[")) > maxTOMLKeys {
 		return fmt.Errorf("it has more than %d keys and tables, as no configuration has: name another file", maxTOMLKeys)
@@ -67,7 +68,7 @@ type tomlReader struct {
 	parser   unstable.Parser
 	text     []byte
 	base     int // offset of text in the document
-	sections []section
+	sections []mcpclient.Section
 	table    keyPath // the current table
 	skip     bool    // the current table is in an array of tables
 	found    map[string]*tomlEntry

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
@@ -17,7 +18,7 @@ func TestWrapTransportObject(t *testing.T) {
 		`{"transport": {"type": "streamableHttp", "url": "https://x", "headers": {"Authorization": "SECRET"}}}`://
 		`{"transport": {"type": "stdio", "command": "attache", "args": ["--", "https://x"], "env": {"ATTACHE_ENTRY": "url streamableHttp", "ATTACHE_HEADER_Authorization": "SECRET"}}}`,
 	} {
-		plan := mustRead(t, File{Path: "x.json"}, []byte(inJSON(from))).Wrap(Launch{Command: "attache"}, all)
+		plan := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(inJSON(from))).Wrap(Launch{Command: "attache"}, all)
 		if diff := gocmp.Diff(inJSON(want), string(plan.Content)); diff != "" || !plan.Steps[0].Done {
 			t.Errorf("%s: %+v\n%s", from, plan.Steps[0], diff)
 		}
@@ -26,7 +27,7 @@ func TestWrapTransportObject(t *testing.T) {
 				t.Errorf("%s: the diff has a secret: %s", from, line.Text)
 			}
 		}
-		back := mustRead(t, File{Path: "x.json"}, plan.Content).Unwrap(Launch{Command: "attache"}, all)
+		back := mustRead(t, mcpclient.File{Path: "x.json"}, plan.Content).Unwrap(Launch{Command: "attache"}, all)
 		if diff := gocmp.Diff(inJSON(from), string(back.Content)); diff != "" {
 			t.Errorf("%s: not restored\n%s", from, diff)
 		}
@@ -42,7 +43,7 @@ func TestWrapSkipsTransportObject(t *testing.T) {
 		`{"transport": {"command": "a"}, "command": "b"}`:                                 "it has a transport and a command",
 		`{"transport": {"command": "a"}, "url": "https://x"}`:                             "it has a transport and a url",
 	} {
-		d := mustRead(t, File{Path: "x.json"}, []byte(inJSON(from)))
+		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(inJSON(from)))
 		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) {
 			t.Errorf("%s: %+v", from, step)
 		}
@@ -51,7 +52,7 @@ func TestWrapSkipsTransportObject(t *testing.T) {
 
 // Grok Build has its servers in TOML too, but calls the headers so, and would not read http_headers.
 func TestWrapSkipsHeadersOfOtherTOML(t *testing.T) {
-	d := mustRead(t, File{Path: "config.toml"}, []byte("[mcp_servers.s]\nurl = \"https://x\"\n[mcp_servers.s.headers]\nA = \"b\"\n"))
+	d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte("[mcp_servers.s]\nurl = \"https://x\"\n[mcp_servers.s.headers]\nA = \"b\"\n"))
 	step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]
 	if step.Done || !strings.Contains(step.Text, "if the file is of another client") {
 		t.Errorf("%+v", step)

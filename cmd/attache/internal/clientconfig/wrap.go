@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // A Plan holds the changes to a file. Making a plan writes nothing.
@@ -99,7 +101,7 @@ const noServer = `it starts attache without a server: put "--" and the server's 
 
 // Bare returns data, the content of file, after unwrapping all servers. It returns nil if that would
 // lose something.
-func Bare(file File, data []byte, l Launch) []byte {
+func Bare(file mcpclient.File, data []byte, l Launch) []byte {
 	d, err := Read(file, data)
 	if err != nil {
 		return nil

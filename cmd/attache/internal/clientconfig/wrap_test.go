@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
@@ -18,7 +19,7 @@ import (
 
 func all(string) bool { return true }
 
-func mustRead(t *testing.T, file File, content []byte) *Document {
+func mustRead(t *testing.T, file mcpclient.File, content []byte) *Document {
 	t.Helper()
 	d, err := Read(file, content)
 	if err != nil {
@@ -41,10 +42,10 @@ func launches() []Launch {
 }
 
 // corpus returns the files of the corpus, with their clients.
-func corpus(t testing.TB) map[File][]byte {
+func corpus(t testing.TB) map[mcpclient.File][]byte {
 	t.Helper()
-	files := map[File][]byte{}
-	for _, c := range Clients() {
+	files := map[mcpclient.File][]byte{}
+	for _, c := range mcpclient.All() {
 		paths, err := filepath.Glob("testdata/corpus/" + c.Name + "/*")
 		if err != nil || paths == nil {
 			t.Fatalf("no corpus for %s: %v", c.Name, err)
@@ -54,7 +55,7 @@ func corpus(t testing.TB) map[File][]byte {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files[File{Client: &c, Path: path}] = data
+			files[mcpclient.File{Client: &c, Path: path}] = data
 		}
 	}
 	return files
@@ -99,7 +100,7 @@ func variants(path string, data []byte) map[string][]byte {
 }
 
 // checkRoundTrip checks that wrapping and unwrapping data restores it, and other invariants.
-func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
+func checkRoundTrip(t *testing.T, file mcpclient.File, data []byte, launch Launch) {
 	t.Helper()
 	before := mustRead(t, file, data)
 	kept := bytes.Clone(data)
@@ -142,7 +143,7 @@ func checkShown(t *testing.T, p *Plan) {
 
 // checkTeams checks that attache's own server is added once, and that removing it and unwrapping the
 // others restores data.
-func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
+func checkTeams(t *testing.T, file mcpclient.File, data []byte, launch Launch) {
 	t.Helper()
 	doc := mustRead(t, file, data)
 	plan := doc.Wrap(launch, all)
@@ -204,7 +205,7 @@ func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
 }
 
 // checkRest checks with another parser that only commands and arguments differ.
-func checkRest(t *testing.T, file File, before, after []byte) {
+func checkRest(t *testing.T, file mcpclient.File, before, after []byte) {
 	t.Helper()
 	// Compare text: then NaN equals NaN, and deep nesting is not slow.
 	was, is := fmt.Sprintf("%#v", decode(t, file, before)), fmt.Sprintf("%#v", decode(t, file, after))
@@ -214,7 +215,7 @@ func checkRest(t *testing.T, file File, before, after []byte) {
 }
 
 // decode returns data as a client decodes it, without commands and arguments.
-func decode(t *testing.T, file File, data []byte) any {
+func decode(t *testing.T, file mcpclient.File, data []byte) any {
 	t.Helper()
 	data = bytes.TrimPrefix(bytes.Clone(data), []byte(mark))
 	var v any
@@ -397,7 +398,7 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 		f.Add(false, []byte(`{"mcpServers": {"s": `+entry+`}}`))
 	}
 	f.Fuzz(func(t *testing.T, isTOML bool, data []byte) {
-		file := File{Path: "x.json"}
+		file := mcpclient.File{Path: "x.json"}
 		if isTOML {
 			file.Path = "x.toml"
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/proxy/child"
 )
@@ -23,7 +24,7 @@ func (d *Doctor) clients() {
 	d.check = "clients"
 	here, _ := os.Getwd()
 	found := false
-	for _, f := range clientconfig.ThisSystem(d.Getenv).Files(here) {
+	for _, f := range mcpclient.ThisSystem(d.Getenv).Files(here) {
 		found = d.clientFile(f) || found
 	}
 	if !found {
@@ -33,7 +34,7 @@ func (d *Doctor) clients() {
 }
 
 // clientFile checks one file, and reports whether it has servers or cannot be read.
-func (d *Doctor) clientFile(f clientconfig.File) bool {
+func (d *Doctor) clientFile(f mcpclient.File) bool {
 	doc, err := clientconfig.Open(f)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -89,7 +90,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 }
 
 // skipped reports why wrap skips a server and what to do, unless nothing can be done.
-func (d *Doctor) skipped(f clientconfig.File, step clientconfig.Step) {
+func (d *Doctor) skipped(f mcpclient.File, step clientconfig.Step) {
 	if at := strings.LastIndex(step.Text, ": "); at >= 0 {
 		d.note(step.Text[at+2:], "%s: %s, line %d: attache is not in front of %q: %s", f.Client.Title, f.Path, step.Entry.Line, step.Entry.Name, step.Text[:at])
 	}
@@ -97,7 +98,7 @@ func (d *Doctor) skipped(f clientconfig.File, step clientconfig.Step) {
 
 // settingsOf reports problems with the settings of the attache in an entry, which come from its arguments and
 // variables. It does not repeat problems of doctor's own settings.
-func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l clientconfig.Launch) {
+func (d *Doctor) settingsOf(f mcpclient.File, e *clientconfig.Entry, l clientconfig.Launch) {
 	process := d.Process
 	process.Env = slices.DeleteFunc(slices.Concat(e.Env(), process.Env), func(entry string) bool {
 		return strings.Contains(entry, "=$") || strings.Contains(entry, "={env:") || strings.Contains(entry, "={file:") // opencode
@@ -120,7 +121,7 @@ func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l client
 
 // attacheOf reports an entry whose program, attache or npx, does not exist. A name is only a warning,
 // because the client may have another search path. Variables and relative paths are the client's.
-func (d *Doctor) attacheOf(f clientconfig.File, e *clientconfig.Entry) {
+func (d *Doctor) attacheOf(f mcpclient.File, e *clientconfig.Entry) {
 	if !filepath.IsAbs(e.Command) {
 		if strings.ContainsAny(e.Command, `/\$%`) || hasPath(e.Env()) {
 			return

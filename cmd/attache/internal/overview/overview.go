@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 )
@@ -57,7 +58,7 @@ func New(p cli.Process, now time.Time) (*Report, error) {
 func clients(p cli.Process) []Client {
 	all := []Client{}
 	here, _ := os.Getwd()
-	for _, f := range clientconfig.ThisSystem(p.Getenv).Files(here) {
+	for _, f := range mcpclient.ThisSystem(p.Getenv).Files(here) {
 		if d, err := clientconfig.Open(f); err == nil && len(d.Entries) > 0 {
 			all = append(all, newClient(f, d))
 		}
@@ -65,7 +66,7 @@ func clients(p cli.Process) []Client {
 	return all
 }
 
-func newClient(f clientconfig.File, d *clientconfig.Document) Client {
+func newClient(f mcpclient.File, d *clientconfig.Document) Client {
 	c := Client{Client: f.Client.Title, File: f.Path, Wrapped: []string{}, Others: []string{}, Remote: []string{}}
 	l := clientconfig.ThisProgram()
 	for _, e := range d.Entries {

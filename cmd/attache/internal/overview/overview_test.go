@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // TestRenamedProgram reads a file in which this program, which is not called attache, wraps one server with a
@@ -29,8 +30,8 @@ func TestRenamedProgram(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := clientconfig.ThisSystem(func(string) string { return "" }).Files(dir)
-	at := slices.IndexFunc(files, func(f clientconfig.File) bool { return filepath.Base(f.Path) == ".mcp.json" })
+	files := mcpclient.ThisSystem(func(string) string { return "" }).Files(dir)
+	at := slices.IndexFunc(files, func(f mcpclient.File) bool { return filepath.Base(f.Path) == ".mcp.json" })
 	if at < 0 {
 		t.Fatal("no client has a file .mcp.json in a project")
 	}

@@ -9,20 +9,21 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // ClientNames returns the names of the clients on the command line.
 func ClientNames() []string {
 	var names []string
-	for _, c := range clientconfig.Clients() {
+	for _, c := range mcpclient.All() {
 		names = append(names, c.Name)
 	}
 	return names
 }
 
 // targets returns the files that the flags select.
-func (j *Job) targets() ([]clientconfig.File, error) {
+func (j *Job) targets() ([]mcpclient.File, error) {
 	clients, err := j.chosenClients()
 	switch {
 	case err != nil:
@@ -31,12 +32,12 @@ func (j *Job) targets() ([]clientconfig.File, error) {
 		return nil, cli.Usagef("--all is every client: leave out --client, or --all")
 	case len(j.Files) > 0:
 		return j.namedFiles(clients)
-	case j.Project == "" && clientconfig.ThisSystem(j.Getenv).Home == "":
-		return nil, cli.Usagef("the home directory is not known: set %s, or name a file with --file", clientconfig.HomeVariable())
+	case j.Project == "" && mcpclient.ThisSystem(j.Getenv).Home == "":
+		return nil, cli.Usagef("the home directory is not known: set %s, or name a file with --file", mcpclient.HomeVariable())
 	case len(clients) == 0 && !j.All && j.Project == "":
 		return nil, j.askForClient()
 	}
-	var files []clientconfig.File
+	var files []mcpclient.File
 	var places []string
 	found := false
 	for _, f := range j.clientFiles(clients) {
@@ -60,16 +61,16 @@ func (j *Job) targets() ([]clientconfig.File, error) {
 
 // namedFiles returns the files given with --file. If --client is given too, they are files of that
 // client.
-func (j *Job) namedFiles(clients []clientconfig.Client) ([]clientconfig.File, error) {
+func (j *Job) namedFiles(clients []mcpclient.Client) ([]mcpclient.File, error) {
 	if len(clients) > 1 || j.All || j.Project != "" {
 		return nil, cli.Usagef("--file names the files: leave out --all and --project, and give --client at most once")
 	}
-	var files []clientconfig.File
+	var files []mcpclient.File
 	for _, path := range j.Files {
 		if path == "" {
 			return nil, cli.Usagef("--file: the file's name is empty: was it a variable that is not set?")
 		}
-		f := clientconfig.File{Path: path}
+		f := mcpclient.File{Path: path}
 		if len(clients) == 1 {
 			f.Client = &clients[0]
 		}
@@ -78,26 +79,26 @@ func (j *Job) namedFiles(clients []clientconfig.Client) ([]clientconfig.File, er
 	return files, nil
 }
 
-func (j *Job) chosenClients() ([]clientconfig.Client, error) {
-	var chosen []clientconfig.Client
+func (j *Job) chosenClients() ([]mcpclient.Client, error) {
+	var chosen []mcpclient.Client
 	for _, name := range j.Clients {
 		if _, err := setting.OneOf(name, ClientNames()); err != nil {
 			return nil, cli.Usagef("--client: %v; or name its file with --file", err)
 		}
-		all := clientconfig.Clients()
-		i := slices.IndexFunc(all, func(c clientconfig.Client) bool { return c.Name == name })
+		all := mcpclient.All()
+		i := slices.IndexFunc(all, func(c mcpclient.Client) bool { return c.Name == name })
 		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }
 
 // clientFiles returns the files of the clients, or of all known clients if clients is nil.
-func (j *Job) clientFiles(clients []clientconfig.Client) []clientconfig.File {
+func (j *Job) clientFiles(clients []mcpclient.Client) []mcpclient.File {
 	if clients == nil {
-		clients = clientconfig.Clients()
+		clients = mcpclient.All()
 	}
-	system := clientconfig.ThisSystem(j.Getenv)
-	var files []clientconfig.File
+	system := mcpclient.ThisSystem(j.Getenv)
+	var files []mcpclient.File
 	for i := range clients {
 		if j.Project != "" {
 			files = append(files, system.ProjectFiles(&clients[i], j.Project)...)

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
@@ -17,8 +17,8 @@ import (
 // Problems that do not prevent the start, such as a file that does not exist yet, become notes. It
 // does not check relative paths in a shared file, because the client's working directory is not
 // known. carried are the flags with absolute paths.
-func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
-	isShared := slices.ContainsFunc(files, func(f clientconfig.File) bool { return j.shared(f.Path) })
+func (j *Job) checkFlags(carried []string, files []mcpclient.File) error {
+	isShared := slices.ContainsFunc(files, func(f mcpclient.File) bool { return j.shared(f.Path) })
 	var args []string
 	for i := 0; i+1 < len(carried); i += 2 {
 		value, err := j.Flags.Get(strings.TrimPrefix(carried[i], "--"))
@@ -67,5 +67,5 @@ func (j *Job) shared(path string) bool {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
-	return j.Project != "" || clientconfig.ThisSystem(j.Getenv).Shared(path)
+	return j.Project != "" || mcpclient.ThisSystem(j.Getenv).Shared(path)
 }

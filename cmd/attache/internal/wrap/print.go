@@ -9,13 +9,14 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // reportFile reports what was done, or would be done, to each server of a file.
-func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings []string) {
+func (j *Job) reportFile(f mcpclient.File, plan *clientconfig.Plan, warnings []string) {
 	title := "File"
 	if f.Client != nil {
 		title = f.Client.Title
@@ -107,7 +108,7 @@ func looksSecret(argument string) bool {
 
 // reportBackup reports the path of the backup that was made. After unwrapping it removes the backups
 // that are no longer needed, because the file has everything in them, and reports the others.
-func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientfile.UpdateResult) error {
+func (j *Job) reportBackup(f mcpclient.File, launch clientconfig.Launch, done clientfile.UpdateResult) error {
 	left := []string{done.Backup}
 	if j.Unwrap {
 		var err error

@@ -17,6 +17,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
@@ -95,7 +96,7 @@ func (j *Job) Run() error {
 }
 
 // checkServers returns an error if a name in j.Servers is in none of the files.
-func (j *Job) checkServers(files []clientconfig.File) error {
+func (j *Job) checkServers(files []mcpclient.File) error {
 	if len(j.Servers) == 0 {
 		return nil
 	}
@@ -123,7 +124,7 @@ func (j *Job) checkServers(files []clientconfig.File) error {
 }
 
 // edit edits one file, or in a dry run only reports the changes.
-func (j *Job) edit(f clientconfig.File) error {
+func (j *Job) edit(f mcpclient.File) error {
 	shared := j.shared(f.Path)
 	launch, err := j.launch(shared)
 	if err != nil {

@@ -1,4 +1,6 @@
-package clientconfig
+// Package mcpclient lists the MCP clients that attache knows, the files in which they keep their servers
+// on each system, and where in a file the servers are. It lists directories, and reads no file.
+package mcpclient
 
 import (
 	"cmp"
@@ -7,8 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 )
 
 // A Client is a program that starts the MCP servers in its configuration file.
@@ -22,28 +22,29 @@ type Client struct {
 
 	user     func(System) []string // absolute paths
 	project  []string              // paths relative to a project, with slashes
-	sections []section
+	sections []Section
 }
 
-// A section is the path from the top of a file to an object that holds servers. The element "*"
-// matches any name. The last element can be typed: then members without a "type" are not servers.
-type section []string
+// A Section is the path from the top of a file to an object that holds servers. The element "*"
+// matches any name. The last element can be Typed: then members without a "type" are not servers.
+type Section []string
 
-const typed = "?"
+// Typed is the last element of a section that is typed.
+const Typed = "?"
 
-// Clients returns the supported clients, sorted by name.
+// All returns the supported clients, sorted by name.
 //
 // Sources: the documentation of each client's configuration, and crates/paths/src/paths.rs for Zed.
 // The packaged Claude Desktop for Windows reads a different file than its "Edit Config" button opens
 // (anthropics/claude-code issue 26073).
-func Clients() []Client {
-	servers := []section{{"mcpServers"}}
+func All() []Client {
+	servers := []Section{{"mcpServers"}}
 	return []Client{
 		{
 			Name: "claude-code", Title: "Claude Code", Reread: "Start a new session of Claude Code.",
 			user:     inHome("CLAUDE_CONFIG_DIR", "", ".claude.json"),
 			project:  []string{".mcp.json"},
-			sections: []section{{"mcpServers"}, {"projects", "*", "mcpServers"}},
+			sections: []Section{{"mcpServers"}, {"projects", "*", "mcpServers"}},
 		},
 		{
 			Name: "claude-desktop", Title: "Claude Desktop", Reread: "Quit Claude Desktop and start it again.",
@@ -53,7 +54,7 @@ func Clients() []Client {
 			Name: "codex", Title: "Codex CLI", Reread: "Start Codex again.",
 			user:     inHome("CODEX_HOME", ".codex", "config.toml"),
 			project:  []string{".codex/config.toml"},
-			sections: []section{{"mcp_servers"}},
+			sections: []Section{{"mcp_servers"}},
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Reread: "Start Copilot CLI again.",
@@ -82,7 +83,7 @@ func Clients() []Client {
 		{
 			Name: "vscode", Title: "VS Code", Reread: "Restart the servers in VS Code by \"MCP: List Servers\".",
 			user: vscode, project: []string{".vscode/mcp.json"},
-			sections: []section{{"servers"}, {"mcp", "servers"}},
+			sections: []Section{{"servers"}, {"mcp", "servers"}},
 		},
 		{
 			Name: "windsurf", Title: "Windsurf", Reread: "Refresh the servers in Windsurf's Cascade panel.",
@@ -92,7 +93,7 @@ func Clients() []Client {
 		{
 			Name: "zed", Title: "Zed", Reread: "Zed restarts the servers by itself.",
 			user: zed, project: []string{".zed/settings.json"},
-			sections: []section{{"context_servers"}},
+			sections: []Section{{"context_servers"}},
 		},
 	}
 }
@@ -116,7 +117,7 @@ func openCode(name, title string) Client {
 			return []string{s.join(dir, files[0]), s.join(dir, files[1])}
 		},
 		project:  append(files, "."+name+"/"+files[0], "."+name+"/"+files[1]),
-		sections: []section{{"mcp", typed}, {"mcp", "servers"}},
+		sections: []Section{{"mcp", Typed}, {"mcp", "servers"}},
 	}
 }
 
@@ -135,7 +136,24 @@ type File struct {
 	Path   string
 }
 
-func (f File) isTOML() bool { return strings.EqualFold(filepath.Ext(f.Path), ".toml") }
+// IsTOML reports whether the file is TOML, and not JSON.
+func (f File) IsTOML() bool { return strings.EqualFold(filepath.Ext(f.Path), ".toml") }
+
+// Sections returns the sections of f's client, or those of all clients if it has none.
+func (f File) Sections() []Section {
+	if f.Client != nil {
+		return f.Client.sections
+	}
+	var all []Section
+	for _, c := range All() {
+		for _, s := range c.sections {
+			if !slices.ContainsFunc(all, func(o Section) bool { return slices.Equal(o, s) }) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
 
 // UserFiles returns the files in which c keeps the user's servers.
 func (s System) UserFiles(c *Client) []File {
@@ -159,7 +177,7 @@ func (s System) ProjectFiles(c *Client, dir string) []File {
 // the project in dir unless dir is empty. No file occurs twice.
 func (s System) Files(dir string) []File {
 	var all []File
-	for _, c := range Clients() {
+	for _, c := range All() {
 		var files []File
 		if s.Home != "" {
 			files = s.UserFiles(&c)
@@ -181,7 +199,7 @@ func (s System) Files(dir string) []File {
 func (s System) Shared(path string) bool {
 	slashed := strings.ReplaceAll(path, `\`, "/")
 	shared := false
-	for _, c := range Clients() {
+	for _, c := range All() {
 		if slices.ContainsFunc(s.UserFiles(&c), func(f File) bool { return f.Path == path }) {
 			return false
 		}
@@ -283,13 +301,4 @@ func HomeVariable() string {
 		return "USERPROFILE"
 	}
 	return "HOME"
-}
-
-// Open loads the file f and reads its servers.
-func Open(f File) (*Document, error) {
-	content, _, err := clientfile.Load(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	return Read(f, content)
 }

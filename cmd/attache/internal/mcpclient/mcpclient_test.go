@@ -1,4 +1,4 @@
-package clientconfig
+package mcpclient
 
 import (
 	"slices"
@@ -79,7 +79,7 @@ func TestUserFiles(t *testing.T) {
 				Getenv:  func(name string) string { return test.env[name] },
 				ReadDir: func(path string) []string { return dirs[path] },
 			}
-			for _, c := range Clients() {
+			for _, c := range All() {
 				want, ok := test.want[c.Name]
 				if !ok {
 					continue
@@ -98,7 +98,7 @@ func TestUserFiles(t *testing.T) {
 
 func TestProjectFiles(t *testing.T) {
 	var unix, windows []string
-	for _, c := range Clients() {
+	for _, c := range All() {
 		for _, f := range (System{OS: "linux"}).ProjectFiles(&c, "/src/app/") {
 			unix = append(unix, f.Path)
 		}
