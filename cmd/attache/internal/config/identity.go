@@ -55,7 +55,7 @@ func tokenOptions(s *Settings) []setting.Option {
 	o := &s.Identity
 	claim := func(field, help string, to *string) setting.Option {
 		return setting.Option{Key: "identity.jwt.claims." + field, Help: help,
-			Value: setting.Text(to, notBlank(`is empty: write the name of a claim, or "-" for none`))}
+			Value: setting.Text(to, setting.NotBlank(`is empty: write the name of a claim, or "-" for none`))}
 	}
 	c := &o.JWT.Claims
 	return []setting.Option{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/rules"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -106,8 +107,8 @@ func policyOptions(s *Settings) []setting.Option {
 
 func otherOptions(s *Settings) []setting.Option {
 	return []setting.Option{
-		{Key: "arguments", Help: "which arguments of tools are filled, pinned or forbidden; without this key: workspace is filled", Value: argumentRuleList(&s.Arguments)},
-		{Key: "rewrite", Help: "what the client sees and calls: hide, rename and describe tools, and set arguments", Value: rewriteRuleList(&s.Rewrite)},
+		{Key: "arguments", Help: "which arguments of tools are filled, pinned or forbidden; without this key: workspace is filled", Value: rules.Arguments(&s.Arguments)},
+		{Key: "rewrite", Help: "what the client sees and calls: hide, rename and describe tools, and set arguments", Value: rules.Rewrite(&s.Rewrite)},
 		traceOption(s),
 		{Key: "limits.hold", Help: "a frame larger than this is streamed and not read", Value: setting.Size(&s.Limits.Hold, 4<<10, 1<<30)},
 		{Key: "limits.in_flight", Help: "how many calls may be in flight before the client has to wait", Value: setting.Count(&s.Limits.InFlight, 1, 10_000_000)},

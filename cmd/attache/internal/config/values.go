@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -89,16 +88,6 @@ func (v source) Set(s, base string) error {
 func (v source) String() string         { return v.policy.Dir + v.policy.URL }
 func (v source) Schema() map[string]any { return nil }
 
-// notBlank returns a check that returns an error with this text if a value is blank.
-func notBlank(text string) func(string) error {
-	return func(s string) error {
-		if strings.TrimSpace(s) == "" {
-			return errors.New(text)
-		}
-		return nil
-	}
-}
-
 // variables returns a value that is a map of environment variables.
 func variables(to *map[string]string) setting.Value {
 	return setting.ByName[string]{
@@ -131,29 +120,4 @@ func (v variable) EmptyAdvice() string { return `write a text, such as ""` }
 func (v variable) String() string      { return "[hidden]" }
 func (v variable) Schema() map[string]any {
 	return map[string]any{"type": []string{"string", "number", "boolean"}}
-}
-
-// argumentPath returns an error if s is not the name of an argument, or names joined by dots.
-func argumentPath(s string) error {
-	if s == "" || slices.Contains(strings.Split(s, "."), "") {
-		return fmt.Errorf("%q has an empty name in it: write the argument's name, or a path such as options.workspace", s)
-	}
-	return nil
-}
-
-// globs returns a value that is a list of patterns for the names of tools, at least one.
-func globs(to *[]string) setting.Words {
-	return setting.Words{To: to, Check: globSyntax, Empty: `name a tool, or write ["*"] for all`}
-}
-
-// globSyntax returns an error if s has pattern syntax that package glob does not support, or is two
-// lines of a YAML list: the second is a part of the first if it is indented further.
-func globSyntax(s string) error {
-	if strings.Contains(s, " - ") {
-		return fmt.Errorf(`%q is one text: indent all names of the list alike, or write ? for a dash that belongs to a name`, s)
-	}
-	if strings.ContainsAny(s, `[]{}\`) {
-		return fmt.Errorf(`%q: a pattern has only * for any characters and ? for one: write a pattern for each name`, s)
-	}
-	return nil
 }

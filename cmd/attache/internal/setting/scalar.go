@@ -63,6 +63,16 @@ func NotEmpty(s string) error {
 	return nil
 }
 
+// NotBlank returns a check that returns an error with this text if a value is blank.
+func NotBlank(text string) func(string) error {
+	return func(s string) error {
+		if strings.TrimSpace(s) == "" {
+			return errors.New(text)
+		}
+		return nil
+	}
+}
+
 // Path returns a value that is the path of a file or directory. The checks see the path as it was
 // written; it is stored as an absolute path.
 func Path(to *string, checks ...func(string) error) Scalar {

@@ -1,4 +1,4 @@
-package config
+package rules
 
 import (
 	"errors"
@@ -14,7 +14,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-func argumentRuleList(to *[]arguments.Rule) setting.Value {
+// Arguments returns a value that is a list of rules for the arguments of tools.
+func Arguments(to *[]arguments.Rule) setting.Value {
 	return setting.Entries[arguments.Rule]{
 		To:       to,
 		Default:  arguments.Rule{Mode: arguments.Fill},
@@ -113,6 +114,14 @@ func covers(r, later *arguments.Rule) bool {
 	return slices.Equal(r.Argument, later.Argument) && r.When == nil && !slices.ContainsFunc(later.Tools, func(pattern string) bool {
 		return !slices.ContainsFunc(r.Tools, func(tool string) bool { return glob.Covers(tool, pattern) })
 	})
+}
+
+// argumentPath returns an error if s is not the name of an argument, or names joined by dots.
+func argumentPath(s string) error {
+	if s == "" || slices.Contains(strings.Split(s, "."), "") {
+		return fmt.Errorf("%q has an empty name in it: write the argument's name, or a path such as options.workspace", s)
+	}
+	return nil
 }
 
 // dottedPath reads the path of an argument, such as options.workspace.

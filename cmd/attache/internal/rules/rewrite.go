@@ -1,4 +1,4 @@
-package config
+package rules
 
 import (
 	"maps"
@@ -12,7 +12,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-func rewriteRuleList(to *[]rewrite.Rule) setting.Value {
+// Rewrite returns a value that is a list of rules that rewrite tools.
+func Rewrite(to *[]rewrite.Rule) setting.Value {
 	return setting.Entries[rewrite.Rule]{
 		To:       to,
 		Name:     func(r *rewrite.Rule) *string { return &r.Name },
@@ -29,7 +30,7 @@ func rewriteOptions(r *rewrite.Rule) []setting.Option {
 		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", Value: setting.Bool(&r.Hide)},
 		{Key: "rename", Help: "the name of the tool for the client", Value: setting.Text(&r.Rename, setting.NotEmpty)},
-		{Key: "describe", Help: "the description that the client sees", Value: setting.Text(&r.Describe, notBlank("is empty: write a text for the model, or leave the key out to keep the server's"))},
+		{Key: "describe", Help: "the description that the client sees", Value: setting.Text(&r.Describe, setting.NotBlank("is empty: write a text for the model, or leave the key out to keep the server's"))},
 		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", Value: assignments{&r.Set}},
 	}
 }
