@@ -103,7 +103,8 @@ func importLaw() []law {
 
 		{"middleware/toolresult", []string{"middleware", "proxy/wire"}, "it adds any text to a tool result"},
 		{"middleware/capture", layer, "a layer meets others only in the chain"},
-		{"middleware/arguments", layer, "a layer meets others only in the chain"},
+		{"middleware/arguments", []string{shared, "middleware/arguments/internal/constraint"}, "a layer meets others only in the chain"},
+		{"middleware/arguments/internal/constraint", []string{"proxy/wire"}, "it reads any schema"},
 		{"middleware/rewrite", layer, "a layer meets others only in the chain"},
 		{"middleware/briefing", layer, "a layer meets others only in the chain"},
 		{"middleware/access", layer, "a layer meets others only in the chain"},

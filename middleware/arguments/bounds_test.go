@@ -2,6 +2,8 @@ package arguments
 
 import (
 	"testing"
+
+	"github.com/attache-mcp/attache/middleware/arguments/internal/constraint"
 )
 
 // At most maxRounds rounds are remembered, and a round that is put twice counts once.
@@ -52,24 +54,10 @@ func TestIsAbsolute(t *testing.T) {
 	}
 }
 
-// All references of a schema count, not only the first.
-func TestReferences(t *testing.T) {
-	for schema, want := range map[string][2]bool{
-		`{}`:                                   {},
-		`{"a":{"$ref":"#/$defs/x"}}`:           {},
-		`{"a":{"$ref":"https://x.example/s"}}`: {false, true},
-		`{"a":{"$ref":"#/$defs/x"},"b":{"$dynamicRef":"other.json"}}`: {false, true},
-		`{"a":{"$ref":"#/$defs/x"},"b":{"$ref":"#"}}`:                 {true, false},
-	} {
-		if around, outside := references([]byte(schema), "tenant"); around != want[0] || outside != want[1] {
-			t.Errorf("%s: around %v, outside %v", schema, around, outside)
-		}
-	}
-}
-
 // The value of a fact is a string.
 func TestKindsOfFacts(t *testing.T) {
-	if !kinds(texts).has(&value{}) || kinds(booleans).has(&value{}) {
+	v := (&value{member: &factMember{text: []byte(`,"p":"x"`), start: len(`,"p":`)}}).constrained()
+	if !constraint.Texts.Has(&v) || constraint.Booleans.Has(&v) {
 		t.Error("a fact is not a string, or is a boolean")
 	}
 }

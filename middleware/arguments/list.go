@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/arguments/internal/constraint"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -151,7 +152,7 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
 	acceptsAny := p.acceptsAny() && p.limit == nil
 	if p.rule.Value.UsesArguments() {
-		return acceptsAny && !hasKeyword(p.property, true, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+		return acceptsAny && !constraint.HasKeyword(p.property, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 	}
 	v := p.rule.sessionValue(e.inputs(t))
 	if v.empty() {
@@ -173,8 +174,8 @@ func (r *rule) editSchema(schema []byte) []byte {
 	}
 	required := at.Get("required")
 	switch {
-	case !contains(required, r.last()):
-	case containsOnly(required, r.last()):
+	case !constraint.Contains(required, r.last()):
+	case constraint.ContainsOnly(required, r.last()):
 		// An empty "required" is an error in older dialects.
 		edits = append(edits, wire.RemoveMembers(at, func(m wire.Member) bool { return m.Key.Equals("required") })...)
 	default:

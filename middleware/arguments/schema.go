@@ -2,13 +2,12 @@ package arguments
 
 import (
 	"bytes"
-	"cmp"
-	"regexp"
-	"strings"
-	"sync"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/arguments/internal/constraint"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // A plan holds the rules for one tool. The nil plan is that of an unknown tool.
@@ -52,28 +51,10 @@ func (p *plan) mayDecode(r *rule, args wire.Value) bool {
 	for _, key := range r.Argument[:len(r.Argument)-1] {
 		schema, args = schema.Get("properties", key), args.Get(key)
 		if args.Exists() && !args.IsNull() && !args.IsObject() {
-			return mayBeObject(schema, true)
+			return constraint.MayBeObject(schema)
 		}
 	}
 	return false
-}
-
-// mayBeObject reports whether a schema may accept an object. Alternatives are followed only if
-// outer is set.
-func mayBeObject(schema wire.Value, outer bool) bool {
-	if typesOf(schema)&objects == 0 {
-		return false
-	}
-	for _, key := range []string{"anyOf", "oneOf"} {
-		if alternatives := schema.Get(key); outer && alternatives.IsArray() {
-			accepted := false
-			for e := range alternatives.Elements() {
-				accepted = accepted || mayBeObject(e, false)
-			}
-			return accepted
-		}
-	}
-	return true
 }
 
 // A place describes the argument of a rule in a tool's schema.
@@ -84,11 +65,11 @@ type place struct {
 	required        bool   // by the object around it
 	parentsRequired bool   // the objects around it are required too
 	parentsMinimal  bool   // the objects around it require nothing else, so attache may add them
-	accepts         kinds
-	property        wire.Value // the schema of the argument
-	lists           bool       // the property lists values in enum or const, and the rule may fill one of them
-	limit           *limit     // on strings; nil if there is none
-	verdict         Verdict    // of a rule with PathOnly
+	accepts         constraint.Kinds
+	property        wire.Value        // the schema of the argument
+	lists           bool              // the property lists values in enum or const, and the rule may fill one of them
+	limit           *constraint.Limit // on strings; nil if there is none
+	verdict         Verdict           // of a rule with PathOnly
 
 	checked []byte // the value that misfit checked last, with this result
 	result  string
@@ -111,21 +92,21 @@ func (r *rule) place(t *middleware.Tool) place {
 	root := wire.Value{Raw: t.InputSchema}
 	at := root
 	for i, key := range r.Argument {
-		if p.why = otherKeyword(at, i > 0); p.why != "" {
+		if p.why = constraint.OtherKeyword(at, i > 0); p.why != "" {
 			break
 		}
 		required := at.Get("required")
 		if i > 0 {
 			p.parentsRequired = p.parentsRequired && p.required // p.required is still that of the object around
-			p.parentsMinimal = p.parentsMinimal && containsOnly(required, key)
+			p.parentsMinimal = p.parentsMinimal && constraint.ContainsOnly(required, key)
 		}
-		p.required = contains(required, key)
+		p.required = constraint.Contains(required, key)
 		if at = at.Get("properties", key); !at.Exists() {
 			p.state = absent
 			return p
 		}
 	}
-	around, outside := references(t.InputSchema, r.Argument[0])
+	around, outside := constraint.References(t.InputSchema, r.Argument[0])
 	if p.why == "" && (around || outside) {
 		p.why = "$ref"
 	}
@@ -136,77 +117,17 @@ func (r *rule) place(t *middleware.Tool) place {
 		}
 		return p
 	}
-	p.accepts = acceptedKinds(at, true)
-	if p.accepts&texts != 0 && r.Mode == Fill {
-		if l := newLimit(at, true); l.restricts() {
+	p.accepts = constraint.Accepted(at)
+	if p.accepts&constraint.Texts != 0 && r.Mode == Fill {
+		if l := constraint.NewLimit(at); l.Restricts() {
 			p.limit = &l
 		}
 	}
-	p.property, p.lists = at, r.Mode == Fill && !r.PathOnly && hasKeyword(at, true, "enum", "const")
+	p.property, p.lists = at, r.Mode == Fill && !r.PathOnly && constraint.HasKeyword(at, "enum", "const")
 	if r.PathOnly {
 		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
 	}
 	return p
-}
-
-// otherKeyword returns a keyword by which a schema constrains an object other than through
-// its properties, "" if there is none. inner means that the object is the value of a property;
-// its type must then be "object".
-func otherKeyword(schema wire.Value, inner bool) string {
-	if !schema.IsObject() || inner && !schema.Get("type").Equals("object") {
-		return "type"
-	}
-	for m := range schema.Members() {
-		switch key := m.Key.Text(); key {
-		case "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
-			"dependentRequired", "dependentSchemas", "dependencies", "patternProperties", "propertyNames",
-			"minProperties", "maxProperties", "unevaluatedProperties", "const", "enum":
-			return key
-		}
-	}
-	return ""
-}
-
-var reference = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"([^"]*)"`)
-})
-
-// references reports whether a reference in a schema may refer to the argument with that
-// name or to an object around it, and whether one refers to another document. One to a definition, or
-// to a property that surely has another name, does not; escapes may spell any name.
-func references(schema []byte, name string) (around, outside bool) {
-	for _, m := range reference().FindAllSubmatch(schema, -1) {
-		to := string(m[1])
-		if !strings.HasPrefix(to, "#") {
-			outside = true
-			continue
-		}
-		property, of := strings.CutPrefix(to, "#/properties/")
-		property, _, _ = strings.Cut(property, "/")
-		elsewhere := of && property != name && !strings.ContainsAny(property, `%~\`)
-		around = around || !elsewhere && !strings.HasPrefix(to, "#/$defs/") && !strings.HasPrefix(to, "#/definitions/")
-	}
-	return around, outside
-}
-
-// contains reports whether an array contains the string.
-func contains(array wire.Value, text string) bool {
-	for e := range array.Elements() {
-		if e.Equals(text) {
-			return true
-		}
-	}
-	return false
-}
-
-// containsOnly reports whether an array contains nothing but that string.
-func containsOnly(array wire.Value, text string) bool {
-	for e := range array.Elements() {
-		if !e.Equals(text) {
-			return false
-		}
-	}
-	return true
 }
 
 const (
@@ -248,18 +169,42 @@ func (p *place) misfit(v *value) string {
 
 // check is misfit without the memory.
 func (p *place) check(v *value) string {
-	switch {
-	case p.lists && listed(p.property, v, true):
+	switch c := v.constrained(); {
+	case p.lists && constraint.Lists(p.property, &c):
 		return ""
-	case p.lists && !p.accepts.has(v):
+	case p.lists && !p.accepts.Has(&c):
 		return textNotListed
-	case !p.accepts.has(v):
+	case !p.accepts.Has(&c):
 		return textOtherType
-	case v.isNumber():
-		return numberMisfit(p.property, v.raw, true)
+	case c.IsNumber():
+		return constraint.NumberMisfit(p.property, &c)
+	case c.IsText && p.limit != nil:
+		return p.limit.Refuses(c.Text)
 	}
-	if text, ok := v.text(); ok && p.limit != nil {
-		return p.limit.refuses(text)
+	return ""
+}
+
+// Misfit returns why the argument of a tool does not accept the value of a rule in a session. It
+// returns "" if it does, if the value depends on the call or is unknown, or if the rule forbids. A
+// pin does not fit only if attache is sure of it.
+func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server string) string {
+	c := newRule(r)
+	if c.Mode == Forbid || c.Value.UsesArguments() {
+		return ""
+	}
+	v := c.sessionValue(&expression.Inputs{Context: view, Tool: t.Name, Annotations: t.Annotations, Server: server})
+	p := c.place(t)
+	switch {
+	case p.state != present || v.empty():
+		return ""
+	case c.Mode == Fill:
+		return p.misfit(&v)
+	}
+	switch is := v.constrained(); {
+	case !constraint.TypesOf(p.property).Has(&is):
+		return textOtherType
+	case !constraint.MayAllow(p.property, &is):
+		return textNotListed
 	}
 	return ""
 }
@@ -285,92 +230,9 @@ func (r *rule) hasParent(args wire.Value) bool {
 }
 
 // valueKinds returns the types that the rule's value may have.
-func (r *rule) valueKinds() kinds {
+func (r *rule) valueKinds() constraint.Kinds {
 	if r.fact != "" {
-		return texts
+		return constraint.Texts
 	}
-	return anyKind
-}
-
-// kinds is a set of JSON types.
-type kinds uint8
-
-const (
-	texts kinds = 1 << iota
-	numbers
-	booleans
-	objects
-	arrays
-	nulls
-	anyKind = texts | numbers | booleans | objects | arrays | nulls
-)
-
-// kindOf maps the names of types in JSON Schema to kinds. For integers see numberMisfit.
-var kindOf = map[string]kinds{
-	"string": texts, "number": numbers, "integer": numbers, "boolean": booleans, "object": objects, "array": arrays, "null": nulls,
-}
-
-// kindAt maps the first byte of a value to its kind, except for numbers.
-var kindAt = map[byte]kinds{'"': texts, 't': booleans, 'f': booleans, '{': objects, '[': arrays, 'n': nulls}
-
-// typesOf returns the kinds that a schema's keyword type allows.
-func typesOf(schema wire.Value) kinds {
-	kind := schema.Get("type")
-	if !kind.Exists() {
-		return anyKind
-	}
-	set := kindOf[kind.Text()]
-	for k := range kind.Elements() {
-		set |= kindOf[k.Text()]
-	}
-	return set
-}
-
-// has reports whether a value is of one of the kinds.
-func (k kinds) has(v *value) bool {
-	if v.raw == nil {
-		return k&texts != 0
-	}
-	return k&cmp.Or(kindAt[v.raw[0]], numbers) != 0
-}
-
-// acceptedKinds returns the kinds of values that a property accepts, apart from limits on
-// strings. A property with an enum accepts none; see listed. Alternatives are followed only if
-// outer is set, for schemas such as "string or null".
-func acceptedKinds(property wire.Value, outer bool) kinds {
-	if string(property.Raw) == "true" {
-		return anyKind
-	}
-	if !property.IsObject() {
-		return 0
-	}
-	set := typesOf(property)
-	for m := range property.Members() {
-		switch key := m.Key.Text(); key {
-		case "enum", "const", "not", "if", "allOf", "$ref", "$dynamicRef", "$recursiveRef":
-			return 0
-		case "anyOf", "oneOf":
-			if !outer {
-				return 0
-			}
-			set &= alternativeKinds(m.Value, key == "oneOf")
-		}
-	}
-	return set
-}
-
-// alternativeKinds returns the kinds that one of the alternatives accepts and, with oneOf, no
-// other alternative allows: a value that two of them accept is not valid.
-func alternativeKinds(alternatives wire.Value, oneOf bool) (set kinds) {
-	var once, twice kinds
-	for e := range alternatives.Elements() {
-		set |= acceptedKinds(e, false)
-		allowed := typesOf(e)
-		twice |= once & allowed
-		once |= allowed
-	}
-	if oneOf {
-		set &^= twice
-	}
-	return set
+	return constraint.AnyKind
 }

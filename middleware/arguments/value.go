@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/arguments/internal/constraint"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -91,6 +92,12 @@ func (v *value) text() (text string, ok bool) {
 		return "", false
 	}
 	return raw.Text(), true
+}
+
+// constrained returns the value, which must not be empty, for package constraint.
+func (v *value) constrained() constraint.Value {
+	text, ok := v.text()
+	return constraint.Value{JSON: v.json(), Text: text, IsText: ok}
 }
 
 // equals reports whether other is the same value.

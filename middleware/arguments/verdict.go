@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/arguments/internal/constraint"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -113,7 +114,7 @@ func judgeForm(property wire.Value) Verdict {
 	reject := func(key, why string) Verdict {
 		return Verdict{Words: key + " " + middleware.Clip(string(property.Get(key).Raw)), Why: why}
 	}
-	if acceptedKinds(property, true)&texts == 0 {
+	if constraint.Accepted(property)&constraint.Texts == 0 {
 		for _, key := range []string{"enum", "const", "type"} {
 			if property.Get(key).Exists() {
 				return reject(key, "it does not take any text")
@@ -155,7 +156,7 @@ func looksLikePath(text string) bool {
 
 // matchesPath reports whether a pattern matches paths of all operating systems.
 func matchesPath(pattern wire.Value) bool {
-	r := compilePattern(pattern)
+	r := constraint.CompilePattern(pattern)
 	if r == nil {
 		return false
 	}

@@ -1,4 +1,4 @@
-package arguments
+package constraint
 
 import (
 	"slices"
@@ -6,8 +6,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// hasKeyword reports whether a property, or an alternative of it, has one of the keywords. Like
-// acceptedKinds, it follows alternatives only if outer is set.
+// HasKeyword reports whether a property, or an alternative of it, has one of the keywords.
+func HasKeyword(property wire.Value, keywords ...string) bool {
+	return hasKeyword(property, true, keywords...)
+}
+
+// hasKeyword is HasKeyword if outer is set. Like acceptedKinds, it follows alternatives only then.
 func hasKeyword(property wire.Value, outer bool, keywords ...string) bool {
 	for m := range property.Members() {
 		key := m.Key.Text()
@@ -26,9 +30,11 @@ func hasKeyword(property wire.Value, outer bool, keywords ...string) bool {
 	return false
 }
 
-// listed reports whether a property lists a value in enum or const and allows it. Like
-// acceptedKinds, it follows alternatives only if outer is set.
-func listed(property wire.Value, v *value, outer bool) bool {
+// Lists reports whether a property lists a value in enum or const and allows it.
+func Lists(property wire.Value, v *Value) bool { return listed(property, v, true) }
+
+// listed is Lists if outer is set. Like acceptedKinds, it follows alternatives only then.
+func listed(property wire.Value, v *Value, outer bool) bool {
 	found := false
 	for m := range property.Members() {
 		holds := true
@@ -37,13 +43,13 @@ func listed(property wire.Value, v *value, outer bool) bool {
 			holds = containsValue(m.Value, v)
 			found = true
 		case "const":
-			holds = v.sameAs(m.Value)
+			holds = v.equals(m.Value)
 			found = true
 		case "anyOf", "oneOf":
 			holds = outer && listedByOne(m.Value, v, key == "oneOf")
 			found = true
 		case "type":
-			holds = typesOf(property).has(v)
+			holds = TypesOf(property).Has(v)
 		case "not", "if", "allOf", "$ref", "$dynamicRef", "$recursiveRef":
 			holds = false // not followed
 		}
@@ -51,45 +57,36 @@ func listed(property wire.Value, v *value, outer bool) bool {
 			return false
 		}
 	}
-	text, _ := v.text()
 	limit := newLimit(property, false)
-	return found && limit.refuses(text) == ""
+	return found && limit.Refuses(v.Text) == ""
 }
 
 // listedByOne reports whether an alternative lists the value and, with oneOf, no other
 // alternative may allow it.
-func listedByOne(alternatives wire.Value, v *value, oneOf bool) bool {
+func listedByOne(alternatives wire.Value, v *Value, oneOf bool) bool {
 	n := 0
 	for e := range alternatives.Elements() {
 		switch {
 		case listed(e, v, false):
 			n++
-		case oneOf && mayAllow(e, v):
+		case oneOf && MayAllow(e, v):
 			return false
 		}
 	}
 	return n == 1 || n > 1 && !oneOf
 }
 
-// mayAllow reports whether a schema may allow a value, by its type, enum and const.
-func mayAllow(schema wire.Value, v *value) bool {
+// MayAllow reports whether a schema may allow a value, by its type, enum and const.
+func MayAllow(schema wire.Value, v *Value) bool {
 	list, only := schema.Get("enum"), schema.Get("const")
-	return typesOf(schema).has(v) && (!list.Exists() || containsValue(list, v)) && (!only.Exists() || v.sameAs(only))
+	return TypesOf(schema).Has(v) && (!list.Exists() || containsValue(list, v)) && (!only.Exists() || v.equals(only))
 }
 
-func containsValue(array wire.Value, v *value) bool {
+func containsValue(array wire.Value, v *Value) bool {
 	for e := range array.Elements() {
-		if v.sameAs(e) {
+		if v.equals(e) {
 			return true
 		}
 	}
 	return false
-}
-
-// sameAs reports whether two values are equal. It compares strings without their escapes.
-func (v *value) sameAs(other wire.Value) bool {
-	if text, ok := v.text(); ok {
-		return other.Equals(text)
-	}
-	return v.equals(other)
 }

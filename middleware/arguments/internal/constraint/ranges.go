@@ -1,4 +1,4 @@
-package arguments
+package constraint
 
 import (
 	"math"
@@ -7,12 +7,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// isNumber reports whether the value is a number. The value must not be empty. kindAt has all other
-// values, by their first byte.
-func (v *value) isNumber() bool { return v.raw != nil && kindAt[v.raw[0]] == 0 }
+// NumberMisfit returns why a property does not accept a number, "" if it does.
+func NumberMisfit(property wire.Value, number *Value) (why string) {
+	return numberMisfit(property, number.JSON, true)
+}
 
-// numberMisfit returns why a property does not accept a number, "" if it does. Like acceptedKinds,
-// it follows alternatives only if outer is set.
+// numberMisfit is NumberMisfit if outer is set. Like acceptedKinds, it follows alternatives only then.
 func numberMisfit(property wire.Value, number []byte, outer bool) (why string) {
 	n, err := strconv.ParseFloat(string(number), 64)
 	if err != nil {
@@ -26,7 +26,7 @@ func numberMisfit(property wire.Value, number []byte, outer bool) (why string) {
 			return "the value is below the argument's " + key
 		case isNumber && (key == "maximum" && n > limit || key == "exclusiveMaximum" && n >= limit):
 			return "the value is above the argument's " + key
-		case key == "type" && math.Trunc(n) != n && (m.Value.Equals("integer") || contains(m.Value, "integer") && !contains(m.Value, "number")):
+		case key == "type" && math.Trunc(n) != n && (m.Value.Equals("integer") || Contains(m.Value, "integer") && !Contains(m.Value, "number")):
 			return "the argument takes integers only"
 		case outer && (key == "anyOf" || key == "oneOf"):
 			if why := alternativesMisfit(m.Value, number); why != "" {
@@ -41,7 +41,7 @@ func numberMisfit(property wire.Value, number []byte, outer bool) (why string) {
 // there is none.
 func alternativesMisfit(alternatives wire.Value, number []byte) (why string) {
 	for e := range alternatives.Elements() {
-		if acceptedKinds(e, false)&numbers == 0 {
+		if acceptedKinds(e, false)&Numbers == 0 {
 			continue
 		}
 		if why = numberMisfit(e, number, false); why == "" {

@@ -1,4 +1,4 @@
-package arguments
+package constraint
 
 import (
 	"math"
@@ -14,30 +14,29 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
-	"github.com/attache-mcp/attache/sessionstate"
-	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A limit holds the constraints of a schema on a string: pattern, minLength, maxLength and
+// A Limit holds the constraints of a schema on a string: pattern, minLength, maxLength and
 // format.
-type limit struct {
+type Limit struct {
 	unread       string         // a keyword that attache cannot read, so that no string is known to fit
 	pattern      *regexp.Regexp // nil if there is none
 	min, max     float64        // lengths
 	format       string         // a key of formats, or ""
-	alternatives [][]limit      // of anyOf and oneOf; in each, one must hold
+	alternatives [][]Limit      // of anyOf and oneOf; in each, one must hold
 }
 
-// newLimit reads the constraints of a property on strings. Like acceptedKinds, it follows
-// alternatives only if outer is set.
-func newLimit(property wire.Value, outer bool) limit {
-	l := limit{max: math.Inf(1)}
+// NewLimit reads the constraints of a property on strings.
+func NewLimit(property wire.Value) Limit { return newLimit(property, true) }
+
+// newLimit is NewLimit if outer is set. Like acceptedKinds, it follows alternatives only then.
+func newLimit(property wire.Value, outer bool) Limit {
+	l := Limit{max: math.Inf(1)}
 	for m := range property.Members() {
 		switch key := m.Key.Text(); key {
 		case "pattern":
-			if l.pattern = compilePattern(m.Value); l.pattern == nil {
+			if l.pattern = CompilePattern(m.Value); l.pattern == nil {
 				l.unread = key
 			}
 		case "minLength":
@@ -58,9 +57,9 @@ func newLimit(property wire.Value, outer bool) limit {
 }
 
 // limitsOf returns the limits of the alternatives that accept a string.
-func limitsOf(alternatives wire.Value) (all []limit) {
+func limitsOf(alternatives wire.Value) (all []Limit) {
 	for e := range alternatives.Elements() {
-		if acceptedKinds(e, false)&texts != 0 {
+		if acceptedKinds(e, false)&Texts != 0 {
 			all = append(all, newLimit(e, false))
 		}
 	}
@@ -68,7 +67,7 @@ func limitsOf(alternatives wire.Value) (all []limit) {
 }
 
 // length reads the value of minLength or maxLength.
-func (l *limit) length(key string, v wire.Value) float64 {
+func (l *Limit) length(key string, v wire.Value) float64 {
 	n, err := strconv.ParseFloat(string(v.Raw), 64)
 	if err != nil {
 		l.unread = key
@@ -76,18 +75,18 @@ func (l *limit) length(key string, v wire.Value) float64 {
 	return n
 }
 
-// restricts reports whether the limit refuses some non-empty strings. An empty one counts as no value.
-func (l *limit) restricts() bool {
+// Restricts reports whether the limit refuses some non-empty strings. An empty one counts as no value.
+func (l *Limit) Restricts() bool {
 	return l.unread != "" || l.pattern != nil || l.min > 1 || l.max < math.Inf(1) || l.format != "" ||
-		slices.ContainsFunc(l.alternatives, func(limits []limit) bool {
-			return slices.ContainsFunc(limits, func(l limit) bool { return l.restricts() })
+		slices.ContainsFunc(l.alternatives, func(limits []Limit) bool {
+			return slices.ContainsFunc(limits, func(l Limit) bool { return l.Restricts() })
 		})
 }
 
-// refuses returns why the server would refuse a string, "" if it would not. Servers count
+// Refuses returns why the server would refuse a string, "" if it would not. Servers count
 // characters in different units; a string must fit in all of them: code points for min, UTF-16 units,
 // which are never fewer, for max.
-func (l *limit) refuses(text string) (why string) {
+func (l *Limit) Refuses(text string) (why string) {
 	switch {
 	case l.unread != "":
 		return "attache cannot check the value by the argument's " + l.unread
@@ -103,35 +102,13 @@ func (l *limit) refuses(text string) (why string) {
 	for _, limits := range l.alternatives {
 		why = ""
 		for i := range limits {
-			if why = limits[i].refuses(text); why == "" {
+			if why = limits[i].Refuses(text); why == "" {
 				break
 			}
 		}
 		if why != "" {
 			return why
 		}
-	}
-	return ""
-}
-
-// Misfit returns why the argument of a tool does not accept the value of a rule in a session. It
-// returns "" if it does, if the value depends on the call or is unknown, or if the rule forbids. A
-// pin does not fit only if attache is sure of it.
-func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server string) string {
-	c := newRule(r)
-	if c.Mode == Forbid || c.Value.UsesArguments() {
-		return ""
-	}
-	v := c.sessionValue(&expression.Inputs{Context: view, Tool: t.Name, Annotations: t.Annotations, Server: server})
-	switch p := c.place(t); {
-	case p.state != present || v.empty():
-		return ""
-	case c.Mode == Fill:
-		return p.misfit(&v)
-	case !typesOf(p.property).has(&v):
-		return textOtherType
-	case !mayAllow(p.property, &v):
-		return textNotListed
 	}
 	return ""
 }
@@ -143,9 +120,9 @@ const (
 	maxPatternSteps = 5000
 )
 
-// compilePattern compiles a schema's pattern. It returns nil if attache cannot read it: the
+// CompilePattern compiles a schema's pattern. It returns nil if attache cannot read it: the
 // patterns are those of ECMAScript, most of which package regexp accepts.
-func compilePattern(pattern wire.Value) *regexp.Regexp {
+func CompilePattern(pattern wire.Value) *regexp.Regexp {
 	if !pattern.IsString() || len(pattern.Raw) > maxPattern {
 		return nil
 	}

@@ -1,0 +1,89 @@
+package constraint
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// MayBeObject reports whether a schema may accept an object.
+func MayBeObject(schema wire.Value) bool { return mayBeObject(schema, true) }
+
+// mayBeObject is MayBeObject if outer is set. Like acceptedKinds, it follows alternatives only then.
+func mayBeObject(schema wire.Value, outer bool) bool {
+	if TypesOf(schema)&Objects == 0 {
+		return false
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if alternatives := schema.Get(key); outer && alternatives.IsArray() {
+			accepted := false
+			for e := range alternatives.Elements() {
+				accepted = accepted || mayBeObject(e, false)
+			}
+			return accepted
+		}
+	}
+	return true
+}
+
+// OtherKeyword returns a keyword by which a schema constrains an object other than through
+// its properties, "" if there is none. inner means that the object is the value of a property;
+// its type must then be "object".
+func OtherKeyword(schema wire.Value, inner bool) string {
+	if !schema.IsObject() || inner && !schema.Get("type").Equals("object") {
+		return "type"
+	}
+	for m := range schema.Members() {
+		switch key := m.Key.Text(); key {
+		case "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
+			"dependentRequired", "dependentSchemas", "dependencies", "patternProperties", "propertyNames",
+			"minProperties", "maxProperties", "unevaluatedProperties", "const", "enum":
+			return key
+		}
+	}
+	return ""
+}
+
+var reference = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"([^"]*)"`)
+})
+
+// References reports whether a reference in a schema may refer to the argument with that
+// name or to an object around it, and whether one refers to another document. One to a definition, or
+// to a property that surely has another name, does not; escapes may spell any name.
+func References(schema []byte, name string) (around, outside bool) {
+	for _, m := range reference().FindAllSubmatch(schema, -1) {
+		to := string(m[1])
+		if !strings.HasPrefix(to, "#") {
+			outside = true
+			continue
+		}
+		property, of := strings.CutPrefix(to, "#/properties/")
+		property, _, _ = strings.Cut(property, "/")
+		elsewhere := of && property != name && !strings.ContainsAny(property, `%~\`)
+		around = around || !elsewhere && !strings.HasPrefix(to, "#/$defs/") && !strings.HasPrefix(to, "#/definitions/")
+	}
+	return around, outside
+}
+
+// Contains reports whether an array contains the string.
+func Contains(array wire.Value, text string) bool {
+	for e := range array.Elements() {
+		if e.Equals(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// ContainsOnly reports whether an array contains nothing but that string.
+func ContainsOnly(array wire.Value, text string) bool {
+	for e := range array.Elements() {
+		if !e.Equals(text) {
+			return false
+		}
+	}
+	return true
+}
