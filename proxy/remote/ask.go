@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/attache-mcp/attache/proxy/remote/internal/eventstream"
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -36,15 +37,15 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	t.f.Out, t.f.Ours = s.out, true
 	defer t.f.Reset()
 	if isEvents(resp.Header) {
-		p := newEventParser(t)
+		p := eventstream.New(t)
 		err = each(&t.f, from, func(b []byte) {
-			if p.feed(b); t.reply != nil {
+			if p.Feed(b); t.reply != nil {
 				resp.Body.Close() // the next read fails, and nothing more is needed
 			}
 		})
 	} else {
 		err = each(&t.f, from, t.f.Add)
-		t.event(nil)
+		t.Event(nil)
 		t.f.Out.Flush()
 	}
 	if t.reply == nil && err == nil {
@@ -64,9 +65,9 @@ type replyReader struct {
 	reply *wire.Message
 }
 
-func (t *replyReader) data(b []byte) { t.f.Put(b) }
+func (t *replyReader) Data(b []byte) { t.f.Put(b) }
 
-func (t *replyReader) event(name []byte) {
+func (t *replyReader) Event(name []byte) {
 	m := t.f.End()
 	switch {
 	case m == nil || len(name) > 0 && string(name) != "message":

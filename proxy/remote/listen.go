@@ -6,6 +6,8 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/remote/internal/eventstream"
 )
 
 // A listener reads the GET stream, on which a server of a legacy revision sends messages that belong
@@ -65,7 +67,7 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()
 	x := &exchange{s: s, ctx: ctx, ticket: t}
 	taker := &eventReader{x: x}
 	taker.f.Out = s.out
-	p := newEventParser(taker)
+	p := eventstream.New(taker)
 	opened := false
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began, n := time.Now(), taker.n
@@ -75,8 +77,8 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()
 		if time.Since(began) >= steadyTime || taker.n > n {
 			pause = firstPause
 		}
-		if p.retry > pause {
-			pause = min(p.retry, longestPause)
+		if p.Retry > pause {
+			pause = min(p.Retry, longestPause)
 		}
 		if !sleep(ctx, pause) {
 			return
@@ -85,12 +87,12 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()
 }
 
 // once opens the stream and reads it to its end. It reports false if another attempt is useless.
-func (l *listener) once(ctx context.Context, x *exchange, taker *eventReader, p *eventParser, opened *bool, answered func()) bool {
+func (l *listener) once(ctx context.Context, x *exchange, taker *eventReader, p *eventstream.Parser, opened *bool, answered func()) bool {
 	s := x.s
 	h := http.Header{"Accept": {"text/event-stream"}}
 	x.ticket.headers(h)
-	if len(p.id) > 0 {
-		h["Last-Event-Id"] = []string{string(p.id)}
+	if len(p.ID) > 0 {
+		h["Last-Event-Id"] = []string{string(p.ID)}
 	}
 	asked := func(httptrace.WroteRequestInfo) { time.AfterFunc(openTime, answered) }
 	resp, err := s.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: asked}), http.MethodGet, h, nil)
@@ -119,9 +121,9 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventReader, p 
 	if err != nil {
 		return false
 	}
-	*opened, x.resumed = true, len(p.id) > 0
-	p.restart()
-	err = each(&taker.f, body, p.feed)
+	*opened, x.resumed = true, len(p.ID) > 0
+	p.Restart()
+	err = each(&taker.f, body, p.Feed)
 	taker.lastEvent(err)
 	return ctx.Err() == nil
 }

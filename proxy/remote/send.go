@@ -192,6 +192,9 @@ type refusal struct {
 // another front has to be asked.
 const executedHeader, frontHeader = "Attache-Executed", "Attache-Front"
 
+// mark is a byte order mark.
+const mark = "\xEF\xBB\xBF"
+
 // maxRefusal is how many bytes of a refusal are read.
 const maxRefusal = 1 << 20
 

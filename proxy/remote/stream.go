@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/remote/internal/eventstream"
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 )
 
@@ -18,9 +19,9 @@ type eventReader struct {
 	n int // events with data
 }
 
-func (t *eventReader) data(b []byte) { t.f.Put(b) }
+func (t *eventReader) Data(b []byte) { t.f.Put(b) }
 
-func (t *eventReader) event(name []byte) {
+func (t *eventReader) Event(name []byte) {
 	if t.f.Size() == 0 { // such as a priming event, of which only id and retry count (SEP-1699)
 		return
 	}
@@ -47,9 +48,9 @@ const resumeTries = 5
 func (x *exchange) readEvents(body io.Reader) {
 	t := &eventReader{x: x}
 	t.f.Out = x.s.out
-	p := newEventParser(t)
-	err := each(&t.f, body, p.feed)
-	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
+	p := eventstream.New(t)
+	err := each(&t.f, body, p.Feed)
+	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.ID) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
 		t.lastEvent(err)
 		n := t.n
 		if err = x.resume(p, t, polls); errors.Is(err, errNotResumed) {
@@ -80,7 +81,7 @@ func (x *exchange) readEvents(body io.Reader) {
 // the stream ended in good order and the event has a whole message.
 func (t *eventReader) lastEvent(err error) {
 	if err == nil && t.f.Size() > 0 {
-		t.event(nil)
+		t.Event(nil)
 	}
 	t.f.Reset()
 	t.f.Out.Flush()
@@ -94,8 +95,8 @@ const defaultRetry = time.Second
 
 // resume resumes a stream after the last event, and reads it to its end. polls is how many resumed
 // streams in a row have ended without an event.
-func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
-	wait := p.retry
+func (x *exchange) resume(p *eventstream.Parser, t *eventReader, polls int) error {
+	wait := p.Retry
 	// A server that names a pause of 0 and ends each stream without an event would be asked all the time.
 	if wait < 0 || polls >= resumeTries {
 		wait = max(wait, defaultRetry)
@@ -103,7 +104,7 @@ func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
 	if !sleep(x.ctx, wait) {
 		return x.ctx.Err()
 	}
-	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.id)}}
+	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.ID)}}
 	of := x.ticket
 	if t := x.s.session.ticket(); x.method == "initialize" && t.generation == of.generation {
 		of = t // its id came with the answer
@@ -125,9 +126,9 @@ func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
 	if err != nil {
 		return err
 	}
-	p.restart()
+	p.Restart()
 	x.resumed = true
-	return each(&t.f, body, p.feed)
+	return each(&t.f, body, p.Feed)
 }
 
 // sleep waits for d, and reports false if ctx was done before.

@@ -1,4 +1,5 @@
-package remote
+// Package eventstream reads streams of events, of which the answers of servers are made.
+package eventstream
 
 import (
 	"bytes"
@@ -8,23 +9,25 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 )
 
-// An eventSink receives what an eventParser reads.
-type eventSink interface {
-	// data receives a part of the data of the current event. It must not keep b.
-	data(b []byte)
-	// event is called at the end of an event. name is its type, empty for "message".
-	event(name []byte)
+// A Sink receives what a Parser reads.
+type Sink interface {
+	// Data receives a part of the data of the current event. It must not keep b.
+	Data(b []byte)
+	// Event is called at the end of an event. name is its type, empty for "message".
+	Event(name []byte)
 }
 
-// An eventParser reads a body of type text/event-stream (WHATWG HTML, "Server-sent
+// A Parser reads a body of type text/event-stream (WHATWG HTML, "Server-sent
 // events"). It keeps no data, so an event may have any size. If the data has several lines, it joins
 // them with a space and not with a line feed: in JSON both mean the same, and the message must stay on
 // one line. A comment is a field without a name, and unknown fields are ignored.
-type eventParser struct {
-	sink eventSink
+type Parser struct {
+	sink Sink
 
-	id    []byte        // of the last event that had one
-	retry time.Duration // negative if the server has not set it
+	// ID is that of the last event that had one.
+	ID []byte
+	// Retry is how long to wait before the stream is resumed; negative if the server has not set it.
+	Retry time.Duration
 
 	state   parserState
 	bom     int    // bytes of a byte order mark read so far; 3 once it is too late for one
@@ -55,10 +58,11 @@ const (
 	mark     = "\xEF\xBB\xBF"
 )
 
-func newEventParser(sink eventSink) *eventParser { return &eventParser{sink: sink, retry: -1} }
+// New returns a parser for a stream.
+func New(sink Sink) *Parser { return &Parser{sink: sink, Retry: -1} }
 
-// feed reads the next bytes of the stream.
-func (p *eventParser) feed(b []byte) {
+// Feed reads the next bytes of the stream.
+func (p *Parser) Feed(b []byte) {
 	for ; p.bom < len(mark) && len(b) > 0; b = b[1:] {
 		if b[0] != mark[p.bom] {
 			p.bom = len(mark)
@@ -84,7 +88,7 @@ func (p *eventParser) feed(b []byte) {
 }
 
 // startLine reads the first byte of a line. An empty line ends the event.
-func (p *eventParser) startLine(b []byte) []byte {
+func (p *Parser) startLine(b []byte) []byte {
 	skip := p.skipLF
 	p.skipLF = false
 	switch {
@@ -101,7 +105,7 @@ func (p *eventParser) startLine(b []byte) []byte {
 }
 
 // readField reads the name of a field, up to the colon or the end of the line.
-func (p *eventParser) readField(b []byte) []byte {
+func (p *Parser) readField(b []byte) []byte {
 	i := bytes.IndexAny(b, ":\r\n")
 	name := b
 	if i >= 0 {
@@ -121,25 +125,25 @@ func (p *eventParser) readField(b []byte) []byte {
 	return b[i+1:]
 }
 
-func (p *eventParser) beginValue() {
+func (p *Parser) beginValue() {
 	p.value, p.long = p.value[:0], false
 	if p.isData() {
 		if p.hasData {
-			p.sink.data([]byte{' '})
+			p.sink.Data([]byte{' '})
 		}
 		p.hasData = true
 	}
 }
 
-func (p *eventParser) isData() bool { return string(p.field) == "data" }
+func (p *Parser) isData() bool { return string(p.field) == "data" }
 
 // readValue reads the value of a field, up to the end of the line.
-func (p *eventParser) readValue(b []byte) []byte {
+func (p *Parser) readValue(b []byte) []byte {
 	end := outbox.LineBreak(b)
 	switch part := b[:end]; {
 	case len(part) == 0:
 	case p.isData():
-		p.sink.data(part)
+		p.sink.Data(part)
 	case len(p.value)+len(part) > maxValue:
 		p.long = true
 	default:
@@ -153,7 +157,7 @@ func (p *eventParser) readValue(b []byte) []byte {
 }
 
 // endLine handles the current field, whose line ended with c.
-func (p *eventParser) endLine(c byte) {
+func (p *Parser) endLine(c byte) {
 	p.state, p.skipLF = atLine, c == '\r'
 	if p.long {
 		return
@@ -167,23 +171,23 @@ func (p *eventParser) endLine(c byte) {
 		}
 	case "retry":
 		if ms, err := strconv.ParseUint(string(p.value), 10, 31); err == nil {
-			p.retry = time.Duration(ms) * time.Millisecond
+			p.Retry = time.Duration(ms) * time.Millisecond
 		}
 	}
 }
 
 // dispatch ends the current event. Its id counts even if it has no data.
-func (p *eventParser) dispatch() {
+func (p *Parser) dispatch() {
 	if p.hasID {
-		p.id, p.nextID = append(p.id[:0], p.nextID...), p.nextID[:0]
+		p.ID, p.nextID = append(p.ID[:0], p.nextID...), p.nextID[:0]
 	}
-	p.sink.event(p.name)
+	p.sink.Event(p.name)
 	p.name, p.hasID, p.hasData = p.name[:0], false, false
 }
 
-// restart prepares the parser for a stream that resumes this one. id and retry stay: the next stream is
+// Restart prepares the parser for a stream that resumes this one. ID and Retry stay: the next stream is
 // resumed after that id, and not before that time.
-func (p *eventParser) restart() {
+func (p *Parser) Restart() {
 	p.state, p.bom, p.skipLF = atLine, 0, false
 	p.name, p.nextID, p.hasID, p.hasData = p.name[:0], p.nextID[:0], false, false
 }
