@@ -51,8 +51,9 @@ func sharedByLayers() []string {
 func importLaw() []law {
 	layer := []string{shared}
 	return []law{
-		{"proxy/wire", []string{"proxy/wire/internal/jsonstring", "proxy/wire/internal/lanes", "proxy/internal/room"}, "frames can be read and written without the rest of the module"},
+		{"proxy/wire", []string{"proxy/wire/internal/jsonstring", "proxy/wire/internal/lanes", "proxy/wire/internal/skip", "proxy/internal/room"}, "frames can be read and written without the rest of the module"},
 		{"proxy/wire/internal/jsonstring", nil, "it decodes and encodes JSON strings"},
+		{"proxy/wire/internal/skip", []string{"proxy/wire/internal/lanes"}, "it reads any JSON"},
 		{"proxy/wire/internal/lanes", nil, "it compares eight bytes at once"},
 		{"internal/fetch", nil, "it fetches any document with the same checks"},
 		{"internal/loopback", nil, "it recognises names of this machine"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/attache-mcp/attache/proxy/internal/room"
+	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
 // MaxEdited is the longest line an edit may make, in bytes: what the TypeScript
@@ -164,12 +165,12 @@ func (m *Message) contained(s Splice) bool {
 
 // isTrimmed reports whether text is not empty and has no white space around it.
 func isTrimmed(text []byte) bool {
-	return len(text) > 0 && !isSpace(text[0]) && !isSpace(text[len(text)-1])
+	return len(text) > 0 && !skip.IsSpace(text[0]) && !skip.IsSpace(text[len(text)-1])
 }
 
 // relocate locates the members again.
 func (m *Message) relocate() {
-	if !m.locate(skipSpace(m.frame, 0)) {
+	if !m.locate(skip.Space(m.frame, 0)) {
 		m.kind = Unreadable
 		return
 	}
@@ -186,7 +187,7 @@ func (m *Message) Set(raw []byte, keys ...string) error {
 	if err := m.editable(); err != nil {
 		return err
 	}
-	raw = trimSpace(raw)
+	raw = skip.Trim(raw)
 	for n := len(keys); n > 0; n-- {
 		switch v := m.Get(keys[:n]...); {
 		case !v.Exists():
@@ -228,7 +229,7 @@ func addMember(dst []byte, obj Value, key string, raw []byte) Splice {
 		dst = append(dst, ',')
 	}
 	dst = append(AppendQuote(dst, key), ':')
-	return Splice{end, 0, append(dst, trimSpace(raw)...)}
+	return Splice{end, 0, append(dst, skip.Trim(raw)...)}
 }
 
 // Tail returns the offset in the frame at which a member is added after the others
@@ -238,7 +239,7 @@ func Tail(obj Value) (off int, follows bool) {
 	if !obj.IsObject() {
 		return -1, false
 	}
-	end := len(trimSpaceRight(obj.Raw[:len(obj.Raw)-1]))
+	end := len(skip.TrimRight(obj.Raw[:len(obj.Raw)-1]))
 	return obj.Off + end, end > 1
 }
 
@@ -261,8 +262,8 @@ func (m *Message) Prepend(raw []byte, keys ...string) error {
 	if !arr.IsArray() {
 		return ErrShape
 	}
-	into := Splice{Off: arr.Off + 1, Text: trimSpace(raw)}
-	if skipSpace(arr.Raw, 1) == len(arr.Raw)-1 {
+	into := Splice{Off: arr.Off + 1, Text: skip.Trim(raw)}
+	if skip.Space(arr.Raw, 1) == len(arr.Raw)-1 {
 		return m.Apply(into)
 	}
 	return m.Apply(into, Splice{Off: arr.Off + 1, Text: []byte{','}})

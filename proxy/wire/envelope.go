@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
+	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
 // Parse returns the message on line, with the results of [Message.LookEnvelope]. It keeps line.
@@ -44,11 +45,11 @@ func (m *Message) Messages() iter.Seq[*Message] {
 func (m *Message) LookEnvelope() bool {
 	m.ambiguity, m.kind, m.deep = 0, Unreadable, false
 	b := m.frame
-	i := skipSpace(b, 0)
+	i := skip.Space(b, 0)
 	if i < len(b) && b[i] == '[' {
 		m.forget()
 		// Log lines often begin with a bracket, so check the syntax.
-		first := skipSpace(b, i+1)
+		first := skip.Space(b, i+1)
 		if first == len(b) || b[first] != '{' || !json.Valid(b[i:]) {
 			return false
 		}
@@ -89,37 +90,37 @@ func (m *Message) members(i int) bool {
 	if i >= len(b) || b[i] != '{' {
 		return false
 	}
-	i = skipSpace(b, i+1)
+	i = skip.Space(b, i+1)
 	if i < len(b) && b[i] == '}' {
-		return skipSpace(b, i+1) == len(b)
+		return skip.Space(b, i+1) == len(b)
 	}
 	for i < len(b) && b[i] == '"' {
-		end := skipString(b, i)
+		end := skip.String(b, i)
 		if end < 0 {
 			return false
 		}
 		s := topSlotQuoted(b[i:end])
-		if i = skipSpace(b, end); i >= len(b) || b[i] != ':' {
+		if i = skip.Space(b, end); i >= len(b) || b[i] != ':' {
 			return false
 		}
-		start := skipSpace(b, i+1)
+		start := skip.Space(b, i+1)
 		if start >= len(b) {
 			return false
 		}
-		if i = skipValue(b, start); i < 0 {
+		if i = skip.Value(b, start); i < 0 {
 			return false
 		}
 		m.record(s, span{start, i})
-		if i = skipSpace(b, i); i >= len(b) {
+		if i = skip.Space(b, i); i >= len(b) {
 			return false
 		}
 		if b[i] == '}' {
-			return skipSpace(b, i+1) == len(b)
+			return skip.Space(b, i+1) == len(b)
 		}
 		if b[i] != ',' {
 			return false
 		}
-		i = skipSpace(b, i+1)
+		i = skip.Space(b, i+1)
 	}
 	return false
 }

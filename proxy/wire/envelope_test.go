@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
 func TestLookEnvelope(t *testing.T) {
@@ -40,7 +42,7 @@ func TestEnvelopeIsAnObject(t *testing.T) {
 		var m Message
 		m.Reset(Server, []byte(line))
 		want := json.Valid([]byte(line)) && strings.HasPrefix(strings.TrimSpace(line), "{")
-		if got := m.locate(skipSpace(m.Frame(), 0)); got != want {
+		if got := m.locate(skip.Space(m.Frame(), 0)); got != want {
 			t.Errorf("%q: %v", line, got)
 		}
 	})
@@ -198,7 +200,7 @@ func TestLookEnvelopeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// skipValue finds the same ends as a decoder, at every alignment.
+// skip.Value finds the same ends as a decoder, at every alignment.
 func TestSkipValue(t *testing.T) {
 	for _, row := range table(t, "corpus.txt", 3) {
 		frame := line(t, row[2])
@@ -216,49 +218,16 @@ func TestSkipValue(t *testing.T) {
 				} else {
 					continue
 				}
-				if got := skipValue(b, i); got != want {
+				if got := skip.Value(b, i); got != want {
 					t.Fatalf("%s: the value at %d ends at %d, want %d", b, i, got, want)
 				}
-				if got := skipValue(b[:want:want], i); got != want {
+				if got := skip.Value(b[:want:want], i); got != want {
 					t.Fatalf("%s: the value at %d, with nothing after it, ends at %d, want %d", b, i, got, want)
 				}
-				if got := skipValue(b[:want-1:want-1], i); got != -1 {
+				if got := skip.Value(b[:want-1:want-1], i); got != -1 {
 					t.Fatalf("%s: the value at %d, without its last byte, ends at %d, want -1", b, i, got)
 				}
 			}
 		}
 	}
-}
-
-// stringEnd finds the end of a string whether it scans it by words, by IndexByte or in two parts.
-func TestStringEnd(t *testing.T) {
-	parts := []string{"", `\"`, `\\`, `\\\"`, `\\\\`, "x", "é", `\`, strings.Repeat("y", 7), strings.Repeat("y", 63), strings.Repeat("y", 64), strings.Repeat("y", 200), strings.Repeat(`\\`, 40), strings.Repeat(`\"`, 40)}
-	for _, a := range parts {
-		for _, b := range parts {
-			for _, c := range parts {
-				in := a + b + c
-				want := len(in)
-				for i := 0; i < len(in); i++ {
-					if in[i] == '\\' {
-						i++
-					} else if in[i] == '"' {
-						want = i
-						break
-					}
-				}
-				if want == len(in) && !escapedEnd(in) {
-					in += `"` // now the string ends there
-				}
-				end, escaped := stringEnd([]byte(in), 0)
-				if end != want || escaped != (want == len(in) && escapedEnd(in)) {
-					t.Fatalf("%q ends at %d, %v; want %d", in, end, escaped, want)
-				}
-			}
-		}
-	}
-}
-
-func escapedEnd(s string) bool {
-	n := len(s) - len(strings.TrimRight(s, `\`))
-	return n%2 == 1
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
 // HasForm reports whether a frame for which LookEnvelope returned true has the form of a
@@ -60,10 +62,10 @@ func isNested(raw []byte) bool { return raw[0] == '{' || raw[0] == '[' }
 func validStart(raw []byte) bool {
 	switch raw[0] {
 	case '{':
-		next := raw[skipSpace(raw, 1)]
+		next := raw[skip.Space(raw, 1)]
 		return next == '"' || next == '}'
 	case '[':
-		next := raw[skipSpace(raw, 1)]
+		next := raw[skip.Space(raw, 1)]
 		return next == '"' || next == ']' || bytes.IndexByte([]byte(`{[-0123456789tfn`), next) >= 0
 	}
 	if raw[0] == '"' && isBare(raw) || raw[0] != '"' && validID(raw) {

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/attache-mcp/attache/proxy/wire/internal/skip"
+
 // RemoveMembers returns the splices that remove the members of obj for which
 // drop is true, each with one comma. They do not overlap.
 func RemoveMembers(obj Value, drop func(Member) bool) (out []Splice) {
@@ -37,8 +39,8 @@ func removal(in Value, keptEnd, start, end int) Splice {
 	if keptEnd >= 0 {
 		return Splice{Off: in.Off + keptEnd, Len: end - keptEnd}
 	}
-	if next := skipSpace(in.Raw, end); next < len(in.Raw) && in.Raw[next] == ',' {
-		end = skipSpace(in.Raw, next+1)
+	if next := skip.Space(in.Raw, end); next < len(in.Raw) && in.Raw[next] == ',' {
+		end = skip.Space(in.Raw, next+1)
 	}
 	return Splice{Off: in.Off + start, Len: end - start}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/attache-mcp/attache/proxy/internal/room"
+	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
 // A Peer is one end of the session.
@@ -287,8 +288,8 @@ func (m *Message) Root() Value {
 	if m.tooLarge {
 		return Value{}
 	}
-	i := skipSpace(m.frame, 0)
-	return Value{trimSpaceRight(m.frame[i:]), i}
+	i := skip.Space(m.frame, 0)
+	return Value{skip.TrimRight(m.frame[i:]), i}
 }
 
 // Get returns the member found by following keys from the frame's root.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
+	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
 // A Scanner scans client frames. It is iterative, so no frame can exhaust
@@ -168,7 +169,7 @@ func (s *Scanner) close(c *container) {
 func (s *Scanner) open(i int, parent *container) (next int, inside bool) {
 	if s.depth == MaxDepth {
 		s.flag(TooDeep)
-		return skipNested(s.b, i), false
+		return skip.Nested(s.b, i), false
 	}
 	closer := s.b[i] + 2 // '{' and '}' are two apart, '[' and ']' as well
 	i = skipBlank(s.b, i+1)

@@ -1,14 +1,16 @@
 package wire
 
+import "github.com/attache-mcp/attache/proxy/wire/internal/skip"
+
 // An Envelope scans the top-level members of a line that is streamed in chunks and
 // never held. It finds whether the line can be a message, its kind, and its id,
 // wherever the id is. Ids and methods over 4 KiB count as unreadable. The zero
 // value is ready for the first chunk.
 type Envelope struct {
 	state    envelopeState
-	nested   skip // while state is envNested
-	escaped  bool // the last byte was a backslash that escapes the next byte of a top-level string
-	slot     slot // of the current member
+	nested   skip.State // while state is envNested
+	escaped  bool       // the last byte was a backslash that escapes the next byte of a top-level string
+	slot     slot       // of the current member
 	name     captureBuffer
 	id       captureBuffer
 	method   captureBuffer
@@ -67,7 +69,7 @@ func (e *Envelope) Feed(b []byte) {
 		case envInName, envString:
 			i = e.inString(b, i)
 		case envNested:
-			if i = e.nested.over(b, i); e.nested.depth == 0 {
+			if i = e.nested.Over(b, i); e.nested.Depth == 0 {
 				e.endNested()
 			}
 		case envScalar:
@@ -75,7 +77,7 @@ func (e *Envelope) Feed(b []byte) {
 		case envBad:
 			return
 		default:
-			if !isSpace(b[i]) {
+			if !skip.IsSpace(b[i]) {
 				e.punctuation(b[i])
 			}
 			i++
@@ -91,7 +93,7 @@ func (e *Envelope) punctuation(c byte) {
 	case e.state == envStart && c == '[':
 		e.state, e.batch = envBatch, true
 	case e.state == envBatch && c == '{':
-		e.state, e.nested = envNested, skip{depth: 2}
+		e.state, e.nested = envNested, skip.State{Depth: 2}
 	case (e.state == envFirstName || e.state == envName) && c == '"':
 		e.state = envInName
 		e.name.reset()
@@ -124,7 +126,7 @@ func (e *Envelope) begin(c byte) {
 	case '"':
 		e.state = envString
 	case '{', '[':
-		e.state, e.nested = envNested, skip{depth: 1}
+		e.state, e.nested = envNested, skip.State{Depth: 1}
 	case ',', '}', ']', ':':
 		e.state = envBad
 	default:
@@ -160,7 +162,7 @@ func (e *Envelope) inString(b []byte, i int) int {
 	if e.escaped {
 		i++
 	}
-	i, e.escaped = stringEnd(b, i)
+	i, e.escaped = skip.StringEnd(b, i)
 	done := i < len(b)
 	if done {
 		i++
@@ -186,7 +188,7 @@ func (e *Envelope) inString(b []byte, i int) int {
 // inScalar continues a number or literal and returns the offset after what it read.
 func (e *Envelope) inScalar(b []byte, i int) int {
 	start := i
-	for i < len(b) && class[b[i]]&clsEndScalar == 0 {
+	for i < len(b) && !skip.EndsScalar(b[i]) {
 		i++
 	}
 	e.keep(b[start:i], i < len(b))

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
+	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
 // A Value is a JSON value and its position: Raw is the value's text without
@@ -89,7 +90,7 @@ func (v Value) Members() iter.Seq[Member] {
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for i := v.open('['); ; {
-			e, next, ok := v.valueAt(skipSeparator(v.Raw, i))
+			e, next, ok := v.valueAt(skip.Separator(v.Raw, i))
 			if !ok || !yield(e) {
 				return
 			}
@@ -132,20 +133,20 @@ func (v Value) open(bracket byte) int {
 // nextMember reads the next member from offset i, which is after the opening brace or
 // after a member.
 func (v Value) nextMember(i int) (key, val Value, next int, ok bool) {
-	i = skipSeparator(v.Raw, i)
+	i = skip.Separator(v.Raw, i)
 	if i >= len(v.Raw) || v.Raw[i] != '"' {
 		return Value{}, Value{}, 0, false
 	}
-	end := skipString(v.Raw, i)
+	end := skip.String(v.Raw, i)
 	if end < 0 {
 		return Value{}, Value{}, 0, false
 	}
 	key = v.sub(i, end)
-	i = skipSpace(v.Raw, end)
+	i = skip.Space(v.Raw, end)
 	if i >= len(v.Raw) || v.Raw[i] != ':' {
 		return Value{}, Value{}, 0, false
 	}
-	val, next, ok = v.valueAt(skipSpace(v.Raw, i+1))
+	val, next, ok = v.valueAt(skip.Space(v.Raw, i+1))
 	return key, val, next, ok
 }
 
@@ -154,7 +155,7 @@ func (v Value) valueAt(i int) (e Value, next int, ok bool) {
 	if i >= len(v.Raw) {
 		return Value{}, 0, false
 	}
-	end := skipValue(v.Raw, i)
+	end := skip.Value(v.Raw, i)
 	if end < 0 {
 		return Value{}, 0, false
 	}
@@ -168,8 +169,7 @@ func (v Value) sub(start, end int) Value {
 }
 
 const (
-	clsEndScalar = 1 << iota // what ends a number or literal
-	clsDigit
+	clsDigit    = 1 << iota
 	clsNumber   // what a number begins with
 	clsFraction // what continues a number after its first digits
 	clsEscape   // what may follow a backslash, except u
@@ -181,7 +181,6 @@ var class = func() (t [256]uint8) {
 			t[set[i]] |= bit
 		}
 	}
-	mark(",}] \t\r\n:\"{[", clsEndScalar)
 	mark("0123456789", clsDigit)
 	mark("-0123456789", clsNumber)
 	mark(".eE", clsFraction)

@@ -1,4 +1,6 @@
-package wire
+// Package skip finds the end of a JSON value, at memory speed. It matches brackets and strings, and checks
+// nothing else. No function allocates.
+package skip
 
 import (
 	"bytes"
@@ -7,48 +9,47 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
 )
 
-// Skipping finds the end of a value. It matches brackets and strings, and checks nothing
-// else.
+// IsSpace reports whether a byte is white space.
+func IsSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && isSpace(b[i]) {
+// Space returns the offset of the first byte from i on that is not white space, or len(b).
+func Space(b []byte, i int) int {
+	for i < len(b) && IsSpace(b[i]) {
 		i++
 	}
 	return i
 }
 
-// trimSpace returns b without white space around it.
-func trimSpace(b []byte) []byte { return trimSpaceRight(b[skipSpace(b, 0):]) }
+// Trim returns b without white space around it.
+func Trim(b []byte) []byte { return TrimRight(b[Space(b, 0):]) }
 
-// trimSpaceRight returns b without white space at its end.
-func trimSpaceRight(b []byte) []byte {
-	for len(b) > 0 && isSpace(b[len(b)-1]) {
+// TrimRight returns b without white space at its end.
+func TrimRight(b []byte) []byte {
+	for len(b) > 0 && IsSpace(b[len(b)-1]) {
 		b = b[:len(b)-1]
 	}
 	return b
 }
 
-// skipSeparator skips white space and at most one comma.
-func skipSeparator(b []byte, i int) int {
-	i = skipSpace(b, i)
+// Separator returns the offset after white space and at most one comma.
+func Separator(b []byte, i int) int {
+	i = Space(b, i)
 	if i < len(b) && b[i] == ',' {
-		i = skipSpace(b, i+1)
+		i = Space(b, i+1)
 	}
 	return i
 }
 
-// skipValue returns the offset after the value that begins at i, or -1.
-func skipValue(b []byte, i int) int {
+// Value returns the offset after the value that begins at i, or -1.
+func Value(b []byte, i int) int {
 	switch b[i] {
 	case '"':
-		return skipString(b, i)
+		return String(b, i)
 	case '{', '[':
-		return skipNested(b, i)
+		return Nested(b, i)
 	}
 	start := i
-	for i < len(b) && class[b[i]]&clsEndScalar == 0 {
+	for i < len(b) && !EndsScalar(b[i]) {
 		i++
 	}
 	if i == start {
@@ -57,26 +58,37 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the offset after the string that opens at i, or -1 when
+// EndsScalar reports whether a byte ends a number or literal.
+func EndsScalar(c byte) bool { return endsScalar[c] }
+
+var endsScalar = func() (t [256]bool) {
+	for _, c := range []byte(",}] \t\r\n:\"{[") {
+		t[c] = true
+	}
+	return t
+}()
+
+// String returns the offset after the string that opens at i, or -1 when
 // it does not end in b.
-func skipString(b []byte, i int) int {
+func String(b []byte, i int) int {
 	if i++; i+8 <= len(b) {
 		// The usual case: a short string.
 		if f := lanes.StringMark(lanes.Word(b, i)); f != 0 && b[i+bits.TrailingZeros64(f)/8] == '"' {
 			return i + bits.TrailingZeros64(f)/8 + 1
 		}
 	}
-	end, _ := stringEnd(b, i)
+	end, _ := StringEnd(b, i)
 	if end == len(b) {
 		return -1
 	}
 	return end + 1
 }
 
-func skipNested(b []byte, i int) int {
-	k := skip{depth: 1}
-	end := k.over(b, i+1)
-	if k.depth > 0 {
+// Nested returns the offset after the object or array that opens at i, or -1 when it does not end in b.
+func Nested(b []byte, i int) int {
+	k := State{Depth: 1}
+	end := k.Over(b, i+1)
+	if k.Depth > 0 {
 		return -1
 	}
 	return end
@@ -86,10 +98,10 @@ func skipNested(b []byte, i int) int {
 // call costs as much as a few words.
 const near = 64
 
-// stringEnd returns the offset of the quote that ends the string which continues at
+// StringEnd returns the offset of the quote that ends the string which continues at
 // i, or len(b) if it does not end in b. Then escaped says whether b ends in a
 // backslash that escapes the next byte.
-func stringEnd(b []byte, i int) (end int, escaped bool) {
+func StringEnd(b []byte, i int) (end int, escaped bool) {
 	for i < len(b) {
 		if i = nearMark(b, i, min(len(b), i+near)); i < len(b) && b[i] != '"' && b[i] != '\\' {
 			// Far from any mark. Whether the next quote is escaped depends only on the
@@ -141,21 +153,23 @@ func farQuote(b []byte, i int) (end int, escaped bool) {
 	return end, (end-run)&1 != 0
 }
 
-// A skip is a position inside nested arrays and objects, from which skipping can
+// A State is a position inside nested arrays and objects, from which skipping can
 // continue in the next chunk.
-type skip struct {
-	depth    int    // containers still open
+type State struct {
+	// Depth is how many containers are still open.
+	Depth int
+
 	inString uint64 // all ones inside a string, zero outside
 	escaped  bool   // the last byte was a backslash that escapes the next byte
 }
 
-// over continues at offset i. It returns the offset after the bracket that closes
-// the outermost container, or len(b) with depth > 0 if that bracket is not in b.
+// Over continues at offset i. It returns the offset after the bracket that closes
+// the outermost container, or len(b) with Depth > 0 if that bracket is not in b.
 //
 // It reads a word at a time. Inside a string, the number of quotes up to a lane is
 // odd; multiplying by Ones computes these sums for all lanes at once. The sums of
 // brackets outside strings give the depth in the same way.
-func (k *skip) over(b []byte, i int) int {
+func (k *State) Over(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		w := lanes.Word(b, i)
 		ascii := ^w & lanes.Vars.High
@@ -167,7 +181,7 @@ func (k *skip) over(b []byte, i int) int {
 		in := (quotes>>7)*lanes.Vars.Ones ^ k.inString
 		if in == ^uint64(0) && !k.escaped {
 			// Only text: skip to the end of the string.
-			if i, k.escaped = stringEnd(b, i+8); k.escaped || i == len(b) {
+			if i, k.escaped = StringEnd(b, i+8); k.escaped || i == len(b) {
 				return i
 			}
 			i -= 8
@@ -176,19 +190,19 @@ func (k *skip) over(b []byte, i int) int {
 		w |= lanes.Vars.Bit5 // [ and ] become { and }
 		opened := ((ascii &^ ((w ^ lanes.Vars.Open) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
 		closed := ((ascii &^ ((w ^ lanes.Vars.Close) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
-		if int(closed>>56) >= k.depth {
+		if int(closed>>56) >= k.Depth {
 			// The outermost container may close in this word, in the first lane of depth
 			// zero. A borrow from a lane below zero changes only the lanes above it.
-			depths := opened + uint64(k.depth)*lanes.Vars.Ones - closed
+			depths := opened + uint64(k.Depth)*lanes.Vars.Ones - closed
 			if zero := (depths - lanes.Vars.Ones) &^ depths & lanes.Vars.High; zero != 0 {
-				k.depth = 0
+				k.Depth = 0
 				return i + bits.TrailingZeros64(zero)/8 + 1
 			}
 		}
-		k.depth += int(opened>>56) - int(closed>>56)
+		k.Depth += int(opened>>56) - int(closed>>56)
 		k.inString = -(in >> 56 & 1)
 	}
-	for ; i < len(b) && k.depth > 0; i++ {
+	for ; i < len(b) && k.Depth > 0; i++ {
 		k.step(b[i])
 	}
 	return i
@@ -196,7 +210,7 @@ func (k *skip) over(b []byte, i int) int {
 
 // escapedLanes marks the lanes that a backslash escapes. slashes marks the lanes with
 // a backslash.
-func (k *skip) escapedLanes(slashes uint64) (escaped uint64) {
+func (k *State) escapedLanes(slashes uint64) (escaped uint64) {
 	escaped = slashes << 8
 	if k.escaped {
 		escaped |= 0x80
@@ -216,7 +230,7 @@ func (k *skip) escapedLanes(slashes uint64) (escaped uint64) {
 }
 
 // step reads one byte.
-func (k *skip) step(c byte) {
+func (k *State) step(c byte) {
 	escaped := k.escaped
 	k.escaped = false
 	switch {
@@ -228,8 +242,8 @@ func (k *skip) step(c byte) {
 		}
 	case k.inString != 0:
 	case c == '{' || c == '[':
-		k.depth++
+		k.Depth++
 	case c == '}' || c == ']':
-		k.depth--
+		k.Depth--
 	}
 }
