@@ -17,7 +17,8 @@ type pattern struct {
 	anchors []string // in lower case; they match in any case
 	word    bool     // the anchor must begin a word
 	re      *regexp.Regexp
-	by      func(s *Scrubber, groups [][]byte) string
+	// by returns the text in place of a match, whose groups are those of re.
+	by func(s *Scrubber, groups [][]byte) string
 }
 
 // The patterns are compiled when they are first needed, not at every start. The first
@@ -79,15 +80,16 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 	a := newAnchors(b, p.anchors)
 	var out []byte
 	done := 0
+	// The search goes on behind a match that was replaced, else at the next anchor.
 	for i := a.next(0); i >= 0; i = a.next(max(done, i+1)) {
-		if p.word && i > 0 && b[i-1] != '_' && wordByte(b[i-1]) {
+		if p.word && i > 0 && b[i-1] != '_' && wordByte(b[i-1]) { // an underscore may precede it, as in MY_TOKEN
 			continue
 		}
 		m := p.re.FindSubmatch(b[i:])
 		if m == nil || s.prose && p.name == nameCredential && endsLocation(b[:i], m[0]) {
 			continue
 		}
-		if by := p.by(s, m); by != string(m[0]) {
+		if by := p.by(s, m); by != string(m[0]) { // a placeholder is no secret that was found
 			s.note(p.name)
 			out = append(append(out, b[done:i]...), by...)
 			done = i + len(m[0])

@@ -47,6 +47,7 @@ type Recorder struct {
 	limit int // how many bytes may be queued
 	done  chan struct{}
 
+	// mu guards the fields up to stopped. It is never held while the file is written.
 	mu      sync.Mutex
 	wake    sync.Cond
 	pending []Event
@@ -121,6 +122,7 @@ func (r *Recorder) run() {
 			continue
 		}
 		lines := r.lines(events)
+		// A session without lines leaves an empty file.
 		if !started {
 			started = true
 			lines = append(r.headerLine(allNames), lines...)
@@ -155,6 +157,7 @@ func (r *Recorder) next() (events []Event, more bool) {
 	for len(r.pending) == 0 && !r.closed && r.stopped == nil {
 		r.wake.Wait()
 	}
+	// The caller keeps the slice, and Watch appends to a new one meanwhile.
 	events, r.pending, r.bytes = r.pending, nil, 0
 	return events, !r.closed && r.stopped == nil
 }
@@ -178,6 +181,7 @@ func (r *Recorder) stop(err error) {
 
 // write writes b unless a write has failed before.
 func (r *Recorder) write(b []byte) {
+	// After ErrSlow, the lines that were queued before are still written.
 	if err := r.failure(); err == nil || errors.Is(err, ErrSlow) {
 		_, err := r.w.Write(b)
 		r.stop(err)
@@ -224,7 +228,7 @@ func (r *Recorder) completeHeader() {
 	if !ok {
 		return
 	}
-	if line := r.headerLine(r.scrub.Found()); len(line) == r.room {
+	if line := r.headerLine(r.scrub.Found()); len(line) == r.room { // a longer one would overwrite lines
 		if _, err := at.WriteAt(line, 0); err != nil && !errors.Is(err, syscall.ESPIPE) { // a pipe keeps the first header
 			r.stop(fmt.Errorf("the header could not be completed: %w", err))
 		}

@@ -78,7 +78,7 @@ func NewScrubber(s Secrets) *Scrubber {
 		out.prefix, out.keyForm = s.KeyPrefix, []pattern{keyPattern(s.KeyPrefix)}
 	}
 	out.literals = secretLiterals(s.Values, "scrubbed-secret-%d")
-	if home := strings.TrimRight(s.Home, `/\`); len(home) > 1 {
+	if home := strings.TrimRight(s.Home, `/\`); len(home) > 1 { // not the root, with which every path begins
 		by := "/home/user"
 		if strings.Contains(home, `\`) {
 			by = `C:\Users\user`
@@ -96,6 +96,7 @@ func NewScrubber(s Secrets) *Scrubber {
 // secretLiterals returns literals that replace each value by a placeholder with its number.
 func secretLiterals(values []string, placeholder string) (all []literal) {
 	for i, v := range values {
+		// A key is found by its pattern, whose placeholder has the form of a key.
 		if len(v) >= minSecret && !attacheKey().MatchString(v) {
 			all = append(all, literal{name: nameSecret, text: []byte(v), by: fmt.Appendf(nil, placeholder, i+1)})
 		}
@@ -114,6 +115,7 @@ func (s *Scrubber) laterLiterals() []literal {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Later returns another slice when there are more secrets, so its address tells.
 	if s.seen != &values[0] {
 		s.seen, s.more = &values[0], secretLiterals(values, "scrubbed-token-%d")
 	}
@@ -247,6 +249,7 @@ func unescaped(b []byte) []byte {
 
 // text scrubs the raw bytes of a string, or of a line that is not JSON.
 func (s *Scrubber) text(b []byte) []byte {
+	// Known secrets come first: if a pattern replaced a part of one, the rest would not be found.
 	for _, l := range slices.Concat(s.literals, s.laterLiterals()) {
 		b = s.literal(b, l)
 	}
@@ -311,6 +314,7 @@ func (l *literal) part(out, b []byte, i, end int) bool {
 
 // inPath reports whether a path that follows these bytes is in the middle of another path.
 func inPath(out, b []byte) bool {
+	// Nothing of the rest precedes the path, so the byte before it is the last one that was copied.
 	if len(b) == 0 {
 		b = out
 	}
@@ -322,7 +326,7 @@ func inPath(out, b []byte) bool {
 }
 
 func wordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 // the last: letters that are not ASCII
 }
 
 // key returns the placeholder of an attache key. It has the form of a key, but is not one.

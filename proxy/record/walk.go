@@ -27,6 +27,8 @@ func (w *walk) run() {
 	for i := 0; i < len(w.in); {
 		switch c := w.in[i]; c {
 		case '{', '[':
+			// Of a list below the name of a credential, each element is one. An object has names of
+			// its own.
 			w.stack = append(w.stack, container{object: c == '{', key: c == '{', credential: c == '[' && w.credential})
 			w.credential = false
 			i++
@@ -36,7 +38,7 @@ func (w *walk) run() {
 			i++
 		case ',':
 			if n := len(w.stack); n > 0 {
-				w.stack[n-1].key = w.stack[n-1].object
+				w.stack[n-1].key = w.stack[n-1].object // in an object, a name follows
 			}
 			w.credential = false
 			i++

@@ -59,6 +59,8 @@ func (w *file) append(work []item) (written int, err error) {
 	}
 	for written < len(work) {
 		text, end, to := w.lines(work, written)
+		// The file is full. Either the next one is created, or the rename fails and the file may
+		// grow, so the next turn has lines.
 		if len(text) == 0 {
 			if err := w.rotate(); err != nil {
 				return written, err
@@ -109,6 +111,7 @@ func (w *file) refresh() error {
 		return w.create("")
 	case err != nil:
 		return errFile("could not be examined", err)
+	// Another process may have renamed the file and created the next one.
 	case w.f == nil || !os.SameFile(info, w.info):
 		return w.open()
 	case info.Size() > w.size:
@@ -146,6 +149,7 @@ func (w *file) read(size int64) error {
 		return errFile("cannot be continued", err)
 	}
 	w.size, w.first, w.newline, w.partial = size, nil, e.open, e.partial
+	// Without a complete line, the record that begins the file also describes the incomplete one.
 	if e.tip.seq == 0 {
 		w.begin("")
 		return nil
@@ -199,6 +203,7 @@ func (w *file) create(after string) error {
 // continues from the last known line, either of this process or of the newest renamed file.
 func (w *file) begin(after string) {
 	w.firstLine = Digest{}
+	// Another process may have written and renamed the file since this one last wrote.
 	if older, err := rotatedFiles(w.path); err == nil && len(older) > 0 {
 		newest := older[len(older)-1]
 		if e, err := endOf(newest); err == nil && e.tip.seq >= w.tip.seq {
@@ -226,6 +231,7 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 // process has the file open), the file may grow by a quarter before the next attempt.
 func (w *file) rotate() error {
 	name := rotatedName(w.path, w.tip.seq)
+	// A rename would replace an existing file, and its records would be gone.
 	_, err := os.Lstat(name)
 	if err == nil {
 		err = fmt.Errorf("%s: %w", name, fs.ErrExist)
@@ -254,6 +260,8 @@ func (w *file) rotate() error {
 // records that are in the file.
 func (w *file) put(text []byte, end tip) (written int, err error) {
 	if n, err := w.write(w.f, text); err != nil {
+		// A part of a line must not stay, because the next record would be appended to it. If it
+		// cannot be removed, the next refresh repairs the file as if another process had died here.
 		if n > 0 && w.f.Truncate(w.size) != nil {
 			w.info = nil // refresh will read the file again
 			written = w.complete(text, n)

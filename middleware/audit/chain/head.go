@@ -75,6 +75,7 @@ func has(r io.Reader, h Head) (bool, error) {
 		switch {
 		case errors.Is(err, io.EOF):
 			return false, nil
+		// A text longer than MaxLine comes in parts, none of which is a line.
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return false, err
 		}

@@ -50,6 +50,8 @@ func (l *lock) take() error {
 		if err := filelock.Lock(l.f, lockPatience); err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)
 		}
+		// A lock belongs to the open file. If the path names another file by now, other processes
+		// lock that one, and this lock protects nothing.
 		if here, err := os.Stat(l.path); err == nil && os.SameFile(here, l.info) {
 			return nil
 		}
@@ -95,7 +97,8 @@ func makeKey(path string) ([]byte, error) {
 	if err := l.take(); err != nil {
 		return nil, err
 	}
-	defer l.close()
+	defer l.close() // which unlocks it
+	// Another process may have made the key while this one waited.
 	if key := readKey(l.path); key != nil {
 		return key, nil
 	}
@@ -104,7 +107,7 @@ func makeKey(path string) ([]byte, error) {
 	}
 	key := newKey()
 	if _, err := l.f.Write(append(hex.AppendEncode(nil, key), '\n')); err != nil {
-		_ = l.f.Truncate(0)
+		_ = l.f.Truncate(0) // the part of a key would be taken for a damaged file
 		return nil, err
 	}
 	return key, nil

@@ -61,6 +61,7 @@ type Log struct {
 	o    Options
 	file file // used by the goroutine only
 
+	// mu guards the fields up to key.
 	mu      sync.Mutex
 	queue   []item
 	queued  int // bytes of the records in the queue
@@ -216,6 +217,7 @@ func (l *Log) Close(grace time.Duration) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A gap record only says how many records are missing, so gaps count too.
 	if n := l.lost + l.gaps + l.waiting; n > 0 {
 		return fmt.Errorf("%d audit records are not in %s: %w", n, l.o.File, ErrLost)
 	}
@@ -237,6 +239,7 @@ func (l *Log) run() {
 			case <-time.After(l.o.Linger):
 			case <-l.urgent:
 			}
+		// A call waits for this record, so it is tried at once, also after a failed write.
 		case <-l.urgent:
 		case <-retry:
 		}
@@ -326,7 +329,7 @@ func (l *Log) settle(work []item, written int, err error) {
 			it.receipt.settle(nil)
 		case it.receipt == nil:
 			l.unwritten = append(l.unwritten, it)
-			continue
+			continue // it is still counted as waiting
 		default:
 			it.receipt.settle(fmt.Errorf("%w: %w", ErrLost, err))
 		}

@@ -43,7 +43,7 @@ func readEnd(r io.ReaderAt, size int64) (e end, err error) {
 // its newline is complete, because it is a valid line once the newline is added.
 func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	from := size - n
-	b := make([]byte, n, n+1)
+	b := make([]byte, n, n+1) // with room for a newline
 	if _, err := r.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
 		return end{}, err
 	}
@@ -74,7 +74,7 @@ func (e *end) setPartial(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	b = bytes.TrimSuffix(b, []byte{'\n'})
+	b = bytes.TrimSuffix(b, []byte{'\n'}) // the next writer adds it if it is missing, so it does not count
 	e.partial = &Partial{Bytes: int64(len(b)), Digest: Digest(sha256.Sum256(b)).String()}
 }
 

@@ -66,6 +66,8 @@ type fragment struct {
 // File verifies the next file; name is its name in faults and remarks. An error that is
 // not a [*Fault] is a read error.
 func (v *Verifier) File(name string, r io.Reader) error {
+	// Writers complete or describe the end of a file before they rename it, so only the last file
+	// of a chain may end within a line.
 	if len(v.open) > 0 {
 		v.addPartial(v.open)
 	}
