@@ -47,6 +47,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Con
 // change edits a call for the server.
 func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate.Context, t target) refusal {
 	set := c.matching.Of(t.name).set
+	// Most calls have no values to set, and need no inputs.
 	if len(set) == 0 && !call.Explained() {
 		return c.edit(call, m, t)
 	}
@@ -59,6 +60,7 @@ func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate
 	if call.Explained() {
 		c.explain(call, t)
 	}
+	// Both may refer to the frame, which must not stay in memory.
 	c.in.Clear()
 	c.values = c.values[:0]
 	return refusal
@@ -73,11 +75,14 @@ func (c *Conn) resolve(view *sessionstate.Context, name string) target {
 	for _, i := range c.byNewName[name] {
 		name := c.rules[i].Tools[0]
 		t := c.visible(&c.in, view, name, c.matching.Of(name))
+		// Another rule may hide this tool, or give it another name first.
 		if t.why == "" && t.rename == i {
 			found, known = c.better(found, known, t)
 		}
 	}
 	switch {
+	// A tool with the name itself competes with a renamed one only if the server is known to have
+	// it.
 	case found.name != "" && own.why == "" && own.rename == none && c.has(name):
 		found, _ = c.better(found, known, own)
 	case found.name == "" && own.rename != none:
@@ -232,6 +237,7 @@ func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 		if err := m.Set(to, "params", "name"); err != nil {
 			return refusal{t.rename, textFailed, err.Error()}
 		}
+		// The reply may name the tool by the name that the client does not know.
 		call.OnReply(namesInReply(t.name, c.rules[t.rename].Rename))
 	}
 	for i := range c.values {
@@ -245,7 +251,7 @@ func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 func (c *Conn) set(call *middleware.Call, m *wire.Message, v *value) refusal {
 	s := v.setting
 	before := m.Get(s.keys...).Raw
-	if bytes.Equal(before, v.raw) {
+	if bytes.Equal(before, v.raw) { // the call has the value, and keeps its bytes
 		return refusal{}
 	}
 	switch err := m.Set(v.raw, s.keys...); {

@@ -78,6 +78,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	view := sessionstate.ContextOf(call)
+	// Most frames have the same view as the one before, and nothing is written.
 	if view != nil && view != c.last.Load() {
 		c.last.Store(view)
 	}
@@ -189,7 +190,7 @@ func (c *Conn) once(message string) bool {
 		return false
 	}
 	if len(c.logged) >= maxLogged {
-		clear(c.logged)
+		clear(c.logged) // rather log a message twice than not at all
 	}
 	c.logged[message] = true
 	return true

@@ -46,6 +46,8 @@ func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *s
 func find(in wire.Value, member, kind string) (wire.Value, refusal) {
 	v := in.Get(member)
 	fits := kind == "a string" && v.IsString() || kind == "an object" && v.IsObject() || kind == "an array" && v.IsArray()
+	// A reader that converts types or ignores letter case could find another value, so a hidden
+	// item could be asked for past the rules.
 	if v.Exists() && !fits || in.Exists() && !in.IsObject() || hasTwin(in, member) {
 		return v, refusal{none, "refused: " + member + " must appear exactly once, as " + kind, member + " could be read in more than one way"}
 	}
@@ -81,6 +83,7 @@ func (c *Conn) resourceRefusal(view *sessionstate.Context, in wire.Value, templa
 		return refusal{rule, "Resource not found: " + middleware.Clip(text), hiddenText("resource", err)}
 	}
 	if template {
+		// No URI has the braces of a template. What is between them is a name.
 		text = strings.NewReplacer("{", "", "}", "").Replace(text)
 	}
 	if rule, why := c.irregularBy(view, text); rule != none {
@@ -179,6 +182,7 @@ func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, lis
 // promptHiddenBy returns the index of the rule that hides a prompt, or none. err is the reason if
 // the rule could not be evaluated.
 func (c *Conn) promptHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
+	// Not Conn.in: the hooks of lists run in the server's direction.
 	in := expression.Inputs{Context: view, Tool: name, Server: c.server}
 	return c.hiddenBy(&in, c.items)
 }
@@ -188,6 +192,8 @@ func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, er
 	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
 	variants := readings(uri)
 	return c.hiddenIf(&in, c.uris, func(r *Rule) (outcome, error) {
+		// The patterns are compared with the URI as it is written, and their canonical forms with
+		// each reading of it.
 		named, err := glob.Match(r.Tools, uri)
 		for i := 0; i < len(variants) && !named && err == nil; i++ {
 			named, err = glob.Match(r.uris, variants[i])

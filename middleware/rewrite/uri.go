@@ -79,7 +79,7 @@ func needlessEscape(text string) bool {
 		if err != nil || c < ' ' || c == 0x7f || strings.Contains(unreserved+`/\`, string(rune(c))) && c < utf8.RuneSelf {
 			return true
 		}
-		text = after[2:]
+		text = after[2:] // the caller has checked that two digits follow each %
 		if _, err := url.PathUnescape("%" + text[:min(2, len(text))]); c == '%' && err == nil {
 			return true
 		}
@@ -160,7 +160,7 @@ func upTo(s, chars string) string {
 // readings returns the canonical forms in which readers may read a URI: in full, without
 // query and fragment, and also without port, parameters and final slash.
 func readings(uri string) []string {
-	all := canonical(strings.ReplaceAll(uri, `\`, "/"))
+	all := canonical(strings.ReplaceAll(uri, `\`, "/")) // browsers and Node read a backslash so
 	noQuery := upTo(all, "?#")
 	var bare strings.Builder
 	for i, segment := range strings.Split(noQuery, "/") {
@@ -168,6 +168,7 @@ func readings(uri string) []string {
 			bare.WriteByte('/')
 		}
 		segment, _, _ = strings.Cut(segment, ";")
+		// The first segment is the scheme, and this one the host with its port.
 		if colon := strings.LastIndexByte(segment, ':'); i == 1 && colon >= 0 && strings.Trim(segment[colon+1:], digits) == "" {
 			segment = segment[:colon]
 		}
