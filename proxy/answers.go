@@ -18,6 +18,7 @@ func (s *session) queue(m *wire.Message, sent func(error)) {
 		return
 	}
 	s.watch(ClientOut, m.Line())
+	// While the client does not read, backlog grows, and awaitReader stops the client's direction.
 	n := int64(len(m.Line()))
 	s.backlog.Add(n)
 	s.toClient.Queue(m.Line(), func(err error) {
@@ -46,6 +47,7 @@ func (s *session) answer(c *call, reply *wire.Message) {
 
 // answerClaimed is answer for a call that the caller has claimed.
 func (s *session) answerClaimed(c *call, reply *wire.Message) {
+	// The upstream will never see the request, so it must not see a cancellation of it either.
 	if !c.Sent.Load() {
 		s.unseen.Add(c.ID())
 	}
@@ -54,6 +56,7 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	switch b := c.Batch; {
 	case reply == nil:
 		return
+	// The answer leaves with the others of its array.
 	case b != nil:
 		s.calls.AnswerLater(b, reply, c.MW.Sent())
 		s.calls.End(c)
@@ -78,6 +81,8 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 		ctx.Call = &c.MW
 		m = s.hook(ctx, c, middleware.Handler(c.MW.Hooks()[i]), m)
 		for range maxInline {
+			// A hook that wants to wait has called Suspend, which left the message here, and has
+			// returned.
 			sp := c.Suspended
 			if c.Suspended = nil; sp == nil {
 				break
@@ -134,6 +139,7 @@ const unansweredWarning = "a layer dropped a request and did not answer it, or n
 // ensureAnswered answers a request that the layers neither sent on nor answered. err is what
 // they returned.
 func (s *session) ensureAnswered(c *call, err error) {
+	// A call that was sent or is held back gets its answer later.
 	if c == &s.c.none.call || c.Holding || c.Sent.Load() || s.calls.HasReply(c) {
 		return
 	}
@@ -168,6 +174,7 @@ func (s *session) failRequests(m *wire.Message, why error) {
 // that of another request. It runs in the client's direction.
 func (s *session) refuse(m *wire.Message, code int, text string) {
 	id := callid.Clean(m.ID())
+	// Without a link no upstream waits for a reply.
 	if l := s.link.Load(); l != nil && id != nil && m.Kind().IsReply() {
 		reply := wire.ErrorReply(id, code, text)
 		reply.From = wire.Client

@@ -14,6 +14,7 @@ import (
 func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
 	s := c.s
 	if to == wire.Server && s.start() != nil || !s.work.Begin() {
+		// Not in this goroutine: the layer may hold a lock that done takes.
 		go done(nil)
 		return
 	}

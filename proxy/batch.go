@@ -33,6 +33,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 	}
 	err := s.sendBatch(b, n, m)
 	b.Array = array.Array{} // the batch outlives the line: it is kept until its members are answered
+	// Answers that were ready before have waited for this.
 	s.calls.BatchWritten(b)
 	s.answerBatch(b)
 	return err
@@ -106,6 +107,7 @@ func (s *session) refuseMember(b *inflight.Batch, m *wire.Message) {
 func (s *session) fromServerBatch(m *wire.Message) error {
 	a := array.New(m.Frame())
 	n := 0
+	// From here on, deliver collects the members.
 	s.v.array = &a
 	var member wire.Message // what becomes of each is copied
 	for e := range m.Root().Elements() {

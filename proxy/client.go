@@ -23,6 +23,7 @@ type clientSide struct {
 	scanner wire.Scanner
 	msg     wire.Message // of a client that pushes: the one being handled
 	ctx     middleware.Context
+	// The next five are those of the current rules; see setRules.
 	chain   middleware.Handler
 	enforce bool        // a layer enforces
 	dryRun  bool        // see Options
@@ -132,16 +133,20 @@ func (s *session) take(m *wire.Message) error {
 	}
 	s.watch(ClientIn, m.Line())
 	d.scanner.LookOnce(m)
+	// Only requests wait for room: a reply or a cancellation may be what makes room.
 	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.Full() != nil && s.work.Begin() {
 		defer s.work.End()
 		defer s.flushServer() // answers the request if it cannot be sent, while the end waits for work
 		s.awaitRoom()
 		d.scanner.LookOnce(m) // the rules may have been replaced meanwhile
 	}
+	// A reply overtakes the frame that is held back, because its layer may wait for this very
+	// reply.
 	if !d.held || array.RepliesOnly(m) {
 		return s.handle(m)
 	}
 	d.waiting = append(d.waiting, m.Clone())
+	// The pump waits, so that memory stays bounded and the client slows down.
 	if d.bytes += len(m.Line()); d.bytes >= s.o.Hold {
 		s.awaitTurn()
 	}
@@ -231,10 +236,12 @@ func (s *session) cancelled(m *wire.Message) bool {
 	}
 	deferred := c.Stop()
 	sent := c.Sent.Load()
+	// A late reply must not pass unread only because no call waits for it any more.
 	if sent && c.MW.HoldsReply() {
 		s.link.Load().Unread.Add(id.Raw)
 	}
 	s.answerBatch(c.Batch)
+	// A deferred call is answered by attache, so the upstream does not know it.
 	return sent || !deferred && !s.unseen.Take(id.Raw)
 }
 
@@ -298,6 +305,7 @@ func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
+	// Before the write: the reply may come before Write returns.
 	c.Sent.Store(true)
 	s.link.Load().Write(m)
 	return nil

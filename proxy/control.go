@@ -51,6 +51,8 @@ func (c *Control) Replace(r Rules) {
 	}
 	c.mu.Unlock()
 	set := make(chan struct{})
+	// setRules waits for the mutex of each direction, which a write may hold for as long as a peer
+	// likes.
 	go func() { defer close(set); s.setRules(r) }()
 	select {
 	case <-set:

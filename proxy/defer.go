@@ -17,6 +17,8 @@ func (c *relayedCall) Defer(m *wire.Message, work middleware.Work) {
 		return
 	}
 	ctx, stop := context.WithCancel(s.deferredCtx)
+	// The call may be answered in another way, and then stand for another request: its number
+	// tells.
 	seq, ok := s.calls.Defer(&c.call, stop)
 	if !ok {
 		stop()

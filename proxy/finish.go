@@ -28,12 +28,17 @@ func (s *session) finish() error {
 			s.watch(ServerStop, ending.StopLine()) // the answers to these calls contain it
 		}
 	}
+	// From here on, layers get no reply to what they have asked.
 	s.asks.Close()
+	// In all that follows, a mutex may be held by a write to a peer that does not read, so nothing
+	// waits longer than the deadline.
 	tasks.RunUntil(deadline, s.c.close)
+	// Work that answers calls is not cancelled at once: half of the time is for its answers, and
+	// half of the rest for it to return.
 	if s.goodbye.Load() {
 		s.deferred.Wait(deadline.Add(-drainTime / 2))
 	}
-	close(s.ending)
+	close(s.ending) // nothing is held back any longer
 	s.endDeferred()
 	s.deferred.Wait(deadline.Add(-drainTime / 4))
 	s.work.Wait(deadline)

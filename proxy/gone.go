@@ -41,6 +41,7 @@ func (l *leaving) Unanswered() bool {
 // Holds implements hangup.Session. While the client's direction waits for an upstream that does
 // not read, no frame is held back.
 func (l *leaving) Holds() bool {
+	// The direction that this asks about holds the mutex while it waits, so do not wait for it.
 	if !l.c.mu.TryLock() {
 		return false
 	}

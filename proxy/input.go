@@ -44,11 +44,13 @@ const mostTried = 4 << 10
 // Try implements wire.Trier.
 func (c clientLines) Try(m *wire.Message) bool {
 	s, d := c.s, &c.s.c
+	// Whatever could block is left to Line, in a goroutine that may wait.
 	if len(m.Line()) > min(mostTried, s.o.Hold) || s.backlog.Full() != nil || !d.mu.TryLock() {
 		return false
 	}
 	defer d.mu.Unlock()
 	l := s.link.Load()
+	// Starting the upstream, and waiting behind a frame, behind a write or for room could block, too.
 	if l == nil || d.held || !l.In.Ready() || s.calls.Full() != nil {
 		return false
 	}
@@ -61,6 +63,7 @@ func (c clientLines) Try(m *wire.Message) bool {
 	if l.In.TryFlush() {
 		s.answerUnsent(l)
 	} else {
+		// The message is accepted. Its write would block, so another goroutine does it.
 		s.answerAside(s.flushServer)
 	}
 	return true

@@ -263,6 +263,7 @@ func newSession(ctx context.Context, o Options) *session {
 		s.supervisor = newSupervisor(s, *o.Restart)
 	}
 	s.c.ctx.Context, s.v.ctx.Context = s.ctx, s.ctx
+	// Frames that are not requests have a call too, so that no layer has to check for nil.
 	s.c.none.init(s)
 	s.v.none.init(s)
 	cmp.Or(o.Control, new(Control)).attach(s, Rules{o.Layers, o.DryRun})
@@ -296,6 +297,7 @@ func (s *session) lastLink() *revive.Link {
 	defer s.upMu.Unlock()
 	l := s.link.Load()
 	if l == nil && s.startErr == nil {
+		// With this, start starts no upstream that nobody would end.
 		s.startErr = errOver
 	}
 	return l

@@ -104,7 +104,7 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	s := (*session)(r)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // the session ended while this waited for mu
 		return 0
 	}
 	left, deadline := last.Leftover(s.supervisor.Hold())
@@ -112,6 +112,8 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	if last.Started() {
 		s.watch(ServerExit, how.ExitLine(returned, left))
 	}
+	// Each of these lines stands for another call, also if two have the same id: so a call that a
+	// line was found for is not found again.
 	unsent := map[*call]bool{}
 	awaits := func(id []byte) *call {
 		c := s.calls.Youngest(id, unsent)
@@ -127,6 +129,7 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 		if c == nil {
 			return false
 		}
+		// Two upstreams in a row have not taken it, so a third one is not tried.
 		if c.Returned {
 			refused = append(refused, c)
 		}
@@ -135,7 +138,11 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	})
 	lines = append(lines, revive.Resend(left, func(id []byte) bool { return awaits(id) != nil })...)
 	again, running := s.claimRunning(unsent)
+	// In the order in which the client sent them: the calls that are repeated came before those
+	// that never arrived.
 	next.Gate.Keep(slices.Concat(again, lines), deadline)
+	// The client's direction writes to the next upstream as soon as mu is free, behind the lines
+	// that are kept.
 	s.link.Store(next)
 	last.Gate.Replaced()
 	for _, c := range running {

@@ -58,6 +58,7 @@ func (s *session) fromServer(m *wire.Message, last bool) error {
 		m.Reset(wire.Server, append(bytes.Clone(m.Line()), '\n'))
 		m.LookEnvelope()
 	}
+	// After an error, the lines before this one still reach the client.
 	if err := s.route(m); err != nil {
 		s.flushClient(true)
 		return err
@@ -69,6 +70,7 @@ func (s *session) fromServer(m *wire.Message, last bool) error {
 // flight is a message even if its form is not that of JSON-RPC: the client is waiting for it and can
 // decide what to do with it.
 func (s *session) isMessage(m *wire.Message) bool {
+	// A last line without its line end may be cut off, so it is checked to its end.
 	if !s.v.lookAt(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		return false
 	}
@@ -101,6 +103,7 @@ func (d *serverSide) lookWhole(m *wire.Message) {
 // flushClient writes the gathered frames if it is time to. last says that no other frame is
 // waiting. The caller holds v.mu.
 func (s *session) flushClient(last bool) error {
+	// A reply for which a layer has registered OnSent is written at once.
 	if !s.v.pace.Due() && !last && len(s.v.sent) == 0 {
 		return nil
 	}
@@ -169,13 +172,16 @@ func (s *session) reply(m *wire.Message) error {
 		return nil
 	}
 	c, known, contested := s.calls.Reply(id)
+	// See lookAt.
 	s.v.hooked = c != nil
 	switch {
+	// A result that rules must read could pass under the name of another call with this id.
 	case contested || known && (c == nil || !c.MW.HoldsReply()) && s.link.Load().Unread.Has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.answeredBefore(id):
 		s.log.Warn("a second reply of the server's to one request was dropped, as rules must read the replies to it")
 		return nil
+	// No call has this id, but a reader may take it for the id of a call whose reply must be held.
 	case c == nil && !known && s.isStray(id):
 		return s.failHeld(id)
 	case c == nil:

@@ -14,6 +14,7 @@ const tooLong = "refused: the message is longer than the proxy may hold to apply
 func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
+	// A long line cannot wait behind a frame that is held back, so its direction does.
 	s.awaitTurn()
 	if s.c.over || s.over.Load() {
 		return errOver

@@ -52,6 +52,8 @@ func (s *session) resumeCall(sp *inflight.Suspension, c *call) {
 	defer d.mu.Unlock()
 	c.Holding, d.held = false, false
 	err := s.runHandler(&c.MW, sp.Resume, sp.Message)
+	// The frame that is resumed, or one behind it, may be held back again: then the rest waits for
+	// that.
 	for err == nil && !d.held && len(d.waiting) > 0 {
 		m := d.waiting[0]
 		d.waiting = d.waiting[1:]
@@ -77,6 +79,7 @@ func (s *session) resumeCall(sp *inflight.Suspension, c *call) {
 // hold limit.
 func (s *session) holdReply(sp *inflight.Suspension, c *call, i int) bool {
 	size := int64(len(sp.Message.Line()))
+	// Many replies may be held back at once, unlike frames of the client, so their size is bounded.
 	if s.held.Add(size) > int64(s.o.Hold) || !s.work.Begin() {
 		s.held.Add(-size)
 		return false

@@ -24,6 +24,7 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 		return false
 	case s.calls.HoldsReply(id), s.asks.MayAnswer(id):
 		return true
+	// It may be the late reply to a cancelled call, which must not pass unread.
 	case id == nil && s.link.Load().Unread.Any():
 		return true
 	case id == nil:
@@ -86,6 +87,7 @@ func (s *session) withholdReply(id []byte) {
 // withholdBatch answers the calls that came in arrays with an error: which of them the dropped
 // array answers is not known, and the server answers none twice.
 func (s *session) withholdBatch() {
+	// Their answers leave as one array, in place of the one that was dropped.
 	var a array.Array
 	s.v.array = &a
 	for _, c := range s.calls.ClaimAll((*call).InWrittenBatch) {
