@@ -51,6 +51,8 @@ func (w *writer) run(t *stream) bool {
 			items, closed, err = w.writeNext(t, items)
 			switch {
 			case err == errTruncated:
+				// net/http closes the connection. After a return it would end the response in good
+				// order, and the client would take a part for the whole.
 				panic(http.ErrAbortHandler)
 			case err != nil:
 				return false
@@ -78,9 +80,11 @@ func (w *writer) writeNext(t *stream, used []outbox.Item) (empty []outbox.Item, 
 	if err == nil {
 		err = w.items(items, closed)
 	}
+	// The stream has ended within a long message.
 	if err == nil && closed && w.open {
 		err = errTruncated
 	}
+	// The slice is used again, and must not keep the messages in memory until then.
 	clear(items)
 	return items, closed, err
 }
@@ -96,6 +100,8 @@ func (w *writer) items(items []outbox.Item, closed bool) error {
 		}
 	}
 	for _, i := range items {
+		// After an error net/http may still read the item, so it is not released: see
+		// outbox.Stream.Abandon.
 		if err := w.item(i); err != nil {
 			return err
 		}
@@ -118,6 +124,7 @@ func (w *writer) decide(first outbox.Item) error {
 	if w.x.accept.JSON && (first.Final || !w.x.accept.Events) {
 		w.mode = asJSON
 		h := w.x.w.Header()
+		// Without http.Header.Set, which allocates a slice for each value.
 		h["Content-Type"], h["Cache-Control"] = jsonContentType, noStore
 		if first.Final && first.Part == outbox.Whole {
 			if len(first.Data) > 1<<10 { // net/http sets it for smaller bodies (see http.ResponseWriter)
@@ -142,6 +149,7 @@ func (w *writer) begin() error {
 	h := w.x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
+	// Nginx would hold events back until its buffer is full.
 	h.Set("X-Accel-Buffering", "no")
 	w.x.wroteHeader = true
 	return w.write([]byte(":\n\n"), true)
@@ -162,6 +170,8 @@ func (w *writer) comment() error {
 }
 
 func (w *writer) write(b []byte, flush bool) (err error) {
+	// In parts, each with a deadline of its own: a slow client may take long for a long message, as
+	// long as it reads.
 	for n := 0; len(b) > 0 && err == nil; b = b[n:] {
 		n = min(len(b), maxWrite)
 		w.x.allowWrite()
@@ -178,12 +188,14 @@ func (w *writer) item(i outbox.Item) error {
 	if w.open && i.Part == outbox.Whole {
 		return errTruncated
 	}
+	// Text is whole events already, and must not overtake the events that are pending.
 	if i.Text {
 		if err := w.writeEvents(); err != nil {
 			return err
 		}
 		return w.write(i.Data, false)
 	}
+	// A message over the hold limit comes in several items, but is one event.
 	begins := !w.open
 	w.open = i.Part == outbox.Middle
 	if w.mode == asJSON {

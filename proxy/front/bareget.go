@@ -24,12 +24,14 @@ type bareGet struct {
 
 // serveBare begins a GET stream. It ends with the session, or when the client disconnects.
 func (f *Front) serveBare(response *bare.Response, s *session, t *stream) {
+	// Without the request, which would stay in memory for as long as the stream is open.
 	x := &exchange{f: f, w: response, rc: *http.NewResponseController(response), accept: accept.Accept{Events: true}}
 	g := &bareGet{s: s, t: t, w: &writer{x: x}, response: response, writing: true}
 	f.streams.Begin()
 	t.Join(&f.pulse)
 	t.Notify(g.wake)
 	response.Watch(g.end)
+	// writing is true since the beginning, so that wake starts no other goroutine meanwhile.
 	if g.w.begin() != nil {
 		g.end()
 		return
@@ -53,6 +55,7 @@ func (g *bareGet) wake() {
 func (g *bareGet) write() {
 	for {
 		_, closed, err := g.w.writeNext(g.t, nil)
+		// In good order: the client sees the end of the body, not a broken connection.
 		if closed && err == nil {
 			g.response.End()
 		}
@@ -77,6 +80,7 @@ func (g *bareGet) moreToWrite() bool {
 
 // end ends the stream.
 func (g *bareGet) end() {
+	// The session, the client and a failed write may end the stream at the same time.
 	g.ended.Do(func() {
 		g.t.Abandon()
 		g.t.Leave(&g.s.f.pulse)

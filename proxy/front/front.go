@@ -181,6 +181,8 @@ type Front struct {
 	log    *slog.Logger
 	keeper *sessions.Keeper // nil without a Store
 
+	// mu guards the fields up to draining. A session.mu may be locked while it is held, not the
+	// other way round.
 	mu       sync.Mutex
 	byID     map[string]*session   // legacy sessions
 	byKey    map[string][]*session // those of 2026-07-28
@@ -273,6 +275,7 @@ func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	h := x.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
+	// Package remote, and so an attache in front of this one, tries again only with this header.
 	if (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", "1")
 	}
@@ -311,6 +314,8 @@ func (f *Front) Drain(ctx context.Context) {
 		left.Go(func() { s.releaseIdle(ctx) })
 	}
 	left.Wait()
+	// Relays end their upstreams, and bare streams are still being written: the HTTP server waits
+	// for neither.
 	f.relays.Wait()
 	f.streams.Wait(time.Now().Add(endTime))
 }

@@ -23,11 +23,14 @@ func IsLoopbackHost(header string) bool { return origin.IsLoopbackHost(header) }
 // request.
 func (x *exchange) admit() bool {
 	at := x.localAddr()
+	// A page can give its name the address of this machine (DNS rebinding). Its requests then have
+	// that name as their host.
 	if !origin.HostAllowed(x.r.Host, x.f.o.Hosts, at.Addr()) {
 		x.refuse(http.StatusForbidden, nil, wire.CodeInvalidRequest, "refused: this name is not one of this server's; the operator can add it to serve.hosts")
 		return false
 	}
 	from, sent := x.r.Header["Origin"]
+	// Only browsers send Origin. A page of another site must not use a server on this machine.
 	if sent && (len(from) != 1 || !slices.Contains(x.f.o.Origins, from[0]) && !origin.IsLocal(from[0], at, x.r.TLS != nil)) {
 		x.refuse(http.StatusForbidden, nil, wire.CodeInvalidRequest, "refused: pages of this origin may not use this server; the operator can add it to serve.origins")
 		return false
@@ -35,6 +38,7 @@ func (x *exchange) admit() bool {
 	if sent {
 		origin.Allow(textproto.MIMEHeader(x.w.Header()), from[0])
 	}
+	// A preflight carries no credential, so it is answered before that is checked.
 	if x.r.Method == http.MethodOptions {
 		origin.Preflight(textproto.MIMEHeader(x.w.Header()), textproto.MIMEHeader(x.r.Header), sent)
 		x.finish(http.StatusNoContent)
@@ -66,6 +70,7 @@ func (x *exchange) authenticate() bool {
 		x.credential = ""
 		return true
 	}
+	// AuthenticateRequest may find a credential elsewhere, such as in a cookie.
 	if x.credential == "" && x.f.o.AuthenticateRequest == nil {
 		x.challenge(http.StatusUnauthorized, "", "send an API key or a token in the header Authorization, after the word Bearer")
 		return false
@@ -100,6 +105,7 @@ func (x *exchange) authenticate() bool {
 // logRefusal logs why a request was refused, at the level that kind returns. first is the level of the
 // first request of a kind in a minute.
 func (x *exchange) logRefusal(kind *limit.Refusals, first slog.Level, err error) {
+	// A client that tries again and again must not fill the log.
 	level, last := slog.LevelDebug, false
 	if x.r.Context().Err() == nil { // otherwise the client has disconnected, so nobody was refused
 		level, last = kind.Add(first)

@@ -38,6 +38,7 @@ func (x *exchange) get() {
 	x.accept.JSON = false
 	t := newStream(true)
 	s := x.session(id, nil)
+	// The session may have been closed since it was found, and may go on: look again.
 	for s != nil && !s.attach(t) {
 		s.release()
 		s = x.session(id, nil)
@@ -85,6 +86,7 @@ func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 		ctx, cancel := context.WithTimeout(base, checkTime)
 		defer cancel()
 		switch who, err := ask(ctx); {
+		// An issuer that is down says nothing about the credential, so the stream goes on.
 		case err != nil && !errors.Is(err, ErrUnavailable), err == nil && who.ID != id:
 			f.log.Info("a stream was ended: its credential is no longer accepted", "err", err)
 			end()
@@ -131,6 +133,7 @@ func (s *session) attach(t *stream) bool {
 func (s *session) detach(t *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// attach may have closed it, and taken it out.
 	if i := slices.Index(s.gets, t); i >= 0 {
 		s.gets = slices.Concat(s.gets[:i], s.gets[i+1:])
 	}

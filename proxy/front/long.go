@@ -35,6 +35,8 @@ func (o *output) longPart(b []byte, end bool) {
 		o.s.noteRequest(wire.Oversize(wire.Server, &l.envelope))
 	}
 	for more := l.stream != nil; more; {
+		// The parts are copies, because the relay uses its buffer again. Push blocks while the
+		// client does not read, so they are few.
 		i := outbox.Item{Part: outbox.Middle, Final: l.final}
 		i.Data, b = piece.Cut(b)
 		if more = len(b) > 0; !more && end && l.complete() {
@@ -59,6 +61,8 @@ func (o *output) chooseStream(l *longLine) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// With the id, but before the kind is known, the line may still be a request of the server with
+	// the id of a call.
 	l.guessed = m.ID() == nil || !m.Kind().IsReply()
 	if m.ID() != nil {
 		l.call = s.callLocked(m.ID())

@@ -43,11 +43,13 @@ func (x *exchange) postModern(p *message) {
 	}
 	defer s.release()
 	x.reportSender(s)
+	// The call is in the table already, because join needs it there, so it is taken out again.
 	if s.crowded() {
 		s.withdraw(c)
 		x.refuseCrowded(p.id)
 		return
 	}
+	// The tools of the session are known only now that it was found.
 	if why := s.params.Mismatch(x.r.Header, &p.m); why != "" {
 		s.withdraw(c)
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
@@ -66,6 +68,7 @@ func (x *exchange) postModern(p *message) {
 		x.r = x.r.WithContext(ctx)
 		x.watchCredential(s, t, cancel)
 	}
+	// The client has closed the connection, which in this revision cancels the request.
 	if !x.answer(t, p) {
 		s.abandon(x.r.Context(), c)
 	}
@@ -94,6 +97,7 @@ func (f *Front) join(key string, c *call, who Principal, credential string) (*se
 	if f.draining {
 		return nil, errDraining
 	}
+	// Ids are never rewritten, so a call whose id is in use in all sessions gets another session.
 	for _, s := range f.byKey[key] {
 		if s.enter(c) {
 			return s, nil
@@ -160,6 +164,8 @@ func (s *session) abandon(ctx context.Context, c *call) {
 	}
 	s.dropLocked(c)
 	s.abandonLocked(c)
+	// A cancellation that comes as well must not hit a request of another client with this id: see
+	// notifyModern.
 	s.left.Add(c.raw)
 	s.mu.Unlock()
 	b := append([]byte(`{"requestId":`), c.sent()...)

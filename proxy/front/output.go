@@ -89,6 +89,7 @@ func (s *session) awaitsReply(reply *wire.Message) bool {
 func (o *output) reply(m *wire.Message) {
 	s := o.s
 	raw := m.ID()
+	// ID returns strings and integers alone. The id may be a fraction, or null.
 	if raw == nil {
 		raw = m.Get("id").Raw
 	}
@@ -119,6 +120,7 @@ func (o *output) reply(m *wire.Message) {
 	if c.listsTools {
 		s.params.Learn(m.Root())
 	}
+	// The relay uses the memory of m again, so the stream gets a lease of it, or a copy.
 	line, lease := m.KeepLine()
 	c.stream.Push(outbox.Item{Data: line[:len(m.Frame())], Lease: lease, Final: closes, Failed: m.Kind() == wire.Error, Beside: m.Beside}, closes)
 }
@@ -274,6 +276,7 @@ func (s *session) pass(t *stream, frame []byte) {
 	if s.closed {
 		return
 	}
+	// Without a handshake the next stream may be another client's, so nothing waits for it.
 	if s.key != "" || s.pendingBytes+len(frame) > maxPending {
 		if !s.dropped {
 			s.dropped = true
@@ -288,6 +291,7 @@ func (s *session) pass(t *stream, frame []byte) {
 // deliverPendingLocked sends the pending messages to t. The caller holds s.mu.
 func (s *session) deliverPendingLocked(t *stream) {
 	for i, frame := range s.pending {
+		// Not Push, which may block: mu is locked.
 		if !t.Offer(outbox.Item{Data: frame}) {
 			s.pending = s.pending[i:]
 			return

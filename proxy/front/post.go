@@ -40,6 +40,8 @@ func (x *exchange) post() {
 	if !ok {
 		return
 	}
+	// The names of the last relay are most often those of this one, so the relay need not scan
+	// again.
 	p, code, text := parse(line, *x.f.names.Load())
 	if text != "" {
 		x.refuse(http.StatusBadRequest, nil, code, text)
@@ -214,6 +216,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	t := newStream(x.accept.Events)
 	calls := p.calls(t)
 	switch {
+	// A session that no other front can continue ends with this front, so it takes no more calls.
 	case len(calls) > 0 && s.entry == nil && x.f.Draining():
 		x.refuseFull(p.id, errDraining)
 		return true, nil
@@ -238,6 +241,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 			return true, nil
 		}
 	}
+	// Before hand, after which the message belongs to the relay.
 	cancelled := p.cancels()
 	err = x.hand(s, p)
 	if err != nil && p.m.Kind().IsReply() {
@@ -251,6 +255,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	case len(calls) == 0 && err == nil:
 		s.cancelled(cancelled)
 		x.finish(http.StatusAccepted)
+	// The client has disconnected while the message waited for the relay.
 	case err != nil && !errors.Is(err, errClosed):
 		s.withdraw(calls...)
 		return false, nil

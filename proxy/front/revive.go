@@ -51,6 +51,7 @@ func (f *Front) findOrHold(ctx context.Context, id string, who Principal) (s *se
 		if begun, err = f.keeper.Begin(ctx, key); err != nil {
 			return nil, key, err
 		}
+		// Another request may have continued the session while this one waited.
 		if s = f.find(id, who); s != nil && begun {
 			f.keeper.Free(key)
 		}
@@ -68,6 +69,7 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	}
 	s.entry.Restore(saved)
 	f.byID[id] = s
+	// Messages of the client wait until shakeHands has repeated the handshake.
 	s.in.Hold()
 	t := newStream(false)
 	m, err := s.ask(t, "initialize", []byte(saved.Initialize))
@@ -83,6 +85,8 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 // Its id is a number of 31 bits: some servers do not answer string ids, some truncate longer numbers,
 // and some write 16 digits with an exponent.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
+	// Random, so that it is hardly that of a request of the client, whose ids are counters or
+	// texts.
 	id := strconv.AppendInt(nil, 1<<30+rand.Int64N(1<<30), 10)
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
 	_, err := s.add([]*call{c})
@@ -113,6 +117,7 @@ func (s *session) shakeHands(t *stream) {
 	}
 	s.log.Info("a session goes on that another process of attache had")
 	s.in.First(wire.NewNotification(wire.Client, "notifications/initialized", nil))
+	// The client has had the replies to these requests from the other process.
 	ignored := newStream(false)
 	ignored.Abandon()
 	for _, q := range s.entry.Requests() {
@@ -153,6 +158,7 @@ func (s *session) recordClose(why closeReason) {
 	}
 	s.entry.Part()
 	if s.closeReason = why; why == reasonEnded {
+		// Drain waits for relays, and so for this too.
 		s.f.relays.Go(func() { s.entry.Leave(true) })
 	}
 }

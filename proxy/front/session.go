@@ -113,6 +113,7 @@ func (f *Front) open(id string, o Opening) (*session, error) {
 	s.mu.Unlock()
 	ro := relay.Options
 	ro.ClientLines, ro.ClientOut = s.in, &output{s: s}
+	// Not the context of a request: the relay serves all requests of the session.
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	f.relays.Add(1)
@@ -172,6 +173,7 @@ func (s *session) expire() {
 func (s *session) endUnused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A session that was used meanwhile has another lastUsed.
 	used := s.lastUsed
 	time.AfterFunc(restTime, func() {
 		s.mu.Lock()
@@ -237,6 +239,7 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 		defer s.mu.Unlock()
 		return s.closed
 	}
+	// From here on, use and add refuse.
 	s.closed = true
 	s.f.o.Limits.Close(s.who.ID)
 	s.timer.Stop()
@@ -248,7 +251,9 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	s.mu.Unlock()
 	s.f.removeLocked(s)
 	s.recordClose(why)
+	// The relay sees the end of its client, ends the upstream, and returns: see run.
 	s.in.Close()
+	// If the upstream does not read, the relay does not get to the end of its input.
 	s.stopStalled(-1)
 	for _, t := range gets {
 		t.Close()
@@ -276,6 +281,7 @@ func (s *session) stopStalled(before int) {
 
 // answerLocked answers a call with an error. The caller holds s.mu.
 func (s *session) answerLocked(c *call, text string) {
+	// With the id that the client gave the call, also if the relay knows it by another.
 	reply := wire.ErrorReply(c.raw, wire.CodeInternalError, text).Frame()
 	closes := s.dropLocked(c)
 	c.stream.Force(outbox.Item{Data: reply, Final: closes, Failed: true}, closes)
@@ -329,6 +335,7 @@ func (s *session) add(calls []*call) (added bool, err error) {
 			s.tokens[c.token] = c
 		}
 	}
+	// Messages that waited for a stream go to this one, unless a GET stream is there for them.
 	if t := calls[0].stream; t.Events() && s.getLocked() == nil {
 		s.deliverPendingLocked(t)
 	}

@@ -77,6 +77,7 @@ func (f *Front) evictLocked(who Principal) bool {
 			continue
 		}
 		s.mu.Lock()
+		// A session with an open stream, or with a call whose client has disconnected, is in use.
 		idle := s.users == 0 && !s.closed && len(s.calls) == 0 && time.Since(s.lastUsed) >= restTime
 		used := s.lastUsed
 		s.mu.Unlock()
