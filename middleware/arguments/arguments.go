@@ -111,6 +111,7 @@ func Compile(o Options) (*Shared, error) {
 		layers = append(layers, r.reads()...)
 	}
 	s.names = middleware.Needs(layers...).ArgumentNames
+	// Then the writing of one value can change what another rule has read.
 	for outer := range paths {
 		for inner := range paths {
 			s.overlap = s.overlap || strings.HasPrefix(inner, outer+".")
@@ -196,6 +197,7 @@ type waitState struct{ list, workspace bool }
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {
 	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: waited != waitState{}}
 	tc.view = sessionstate.ContextOf(tc.call)
+	// The client has answered, so the session may know more than when the call came.
 	if waited.workspace && c.workspace != nil {
 		tc.view = c.workspace.Refresh(tc.call)
 	}
@@ -234,6 +236,8 @@ func (c *Conn) handle(tc *toolCall, waited *waitState) (ready <-chan struct{}, r
 		return nil, refused
 	}
 	c.lookUp(tc)
+	// A further round of a call gets the values of the first one, whatever the session knows by
+	// now.
 	round := c.recall(tc, intents)
 	if tc.known {
 		if intents = c.filterKnown(tc, intents); len(intents) == 0 {
@@ -262,6 +266,7 @@ func (c *Conn) lookUp(tc *toolCall) {
 		return
 	}
 	t, known := c.catalog.Tool(tc.name)
+	// A tool can be known without being there: the list is complete, and lacks it.
 	if tc.known = known; t == nil {
 		return
 	}

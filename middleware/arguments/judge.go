@@ -71,6 +71,7 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 		in := &out[len(out)-1]
 		in.rule, in.callValue = r, callValue
 		c.evaluate(tc, in)
+		// The rule's value was needed only to log a difference.
 		if r.Mode == Fill && !missing(callValue) {
 			c.keepOwn(tc, in)
 			out = out[:len(out)-1]
@@ -85,6 +86,7 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 		return // the names include those of all rules
 	}
 	left := len(rules)
+	// No two members of a plain frame have one name, so the search ends when all are found.
 	for m := range tc.m.Arguments().Members() {
 		for i, r := range rules {
 			if !c.callValues[i].Exists() && m.Key.Equals(r.Argument[0]) {
@@ -111,6 +113,7 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 		return r.refusal("the call has the argument, which is forbidden",
 			"is not the model's to choose: it is forbidden here. Leave it out and call again.")
 	}
+	// Only objects lead to the argument, and they do not have it.
 	if _, _, err := r.memberToSet(tc.m.Arguments(), nil); err == nil {
 		return nil
 	}

@@ -21,6 +21,8 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 	return func(ctx context.Context, reply *wire.Message) error {
 		result := reply.Get("result")
 		list := result.Get("tools")
+		// Readers could see different lists in a reply that is not plain. The rules still judge the
+		// calls.
 		if !list.IsArray() || !reply.Plain() {
 			return nil
 		}
@@ -88,6 +90,7 @@ func (e *listEdit) tool(index int, entry wire.Value) {
 				Why: "the schema agrees with the rule", Path: []string{"result", "tools", strconv.Itoa(index), "inputSchema"},
 				Before: text, After: next, Source: "the rule"})
 		}
+		// A fill makes the argument optional only for a session that has a value.
 		e.private = e.private || r.Mode == Fill && r.Value.UsesSession()
 		text = next
 	}
@@ -103,6 +106,7 @@ func (e *listEdit) applies(r *rule, t *middleware.Tool) bool {
 		return true
 	}
 	e.private = e.private || r.When.UsesSession() // also if it does not hold
+	// It depends on the call whether the rule applies, and the schema is the same for all calls.
 	if r.When.UsesArguments() {
 		return false
 	}

@@ -28,6 +28,7 @@ func (c *Conn) first(e event) bool {
 	if c.logged == nil {
 		c.logged = map[event]bool{}
 	}
+	// The name may be a view of a frame, whose memory is used again.
 	e.tool = strings.Clone(e.tool)
 	c.logged[e] = true
 	return true

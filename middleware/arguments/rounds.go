@@ -87,6 +87,7 @@ func (r *rounds) hook(view *sessionstate.Context, tool []byte, key uint64, value
 		if !reply.Get("result", "resultType").Equals("input_required") {
 			return nil
 		}
+		// The next round sends the requestState of this reply or, without one, repeats the arguments.
 		r.put(key, values)
 		if state := reply.Get("result", "requestState"); state.Exists() {
 			r.put(r.sum(view, tool, state.Raw), values)

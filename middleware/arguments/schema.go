@@ -106,6 +106,7 @@ func (r *rule) place(t *middleware.Tool) place {
 			return p
 		}
 	}
+	// Through a reference, constraints that are not read here may apply to the argument.
 	around, outside := constraint.References(t.InputSchema, r.Argument[0])
 	if p.why == "" && (around || outside) {
 		p.why = "$ref"

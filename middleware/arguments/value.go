@@ -167,6 +167,7 @@ func (r *rule) sessionValue(in *expression.Inputs) (v value) {
 // fact that is not known, or reads the principal and nobody is identified or the credential was
 // refused.
 func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
+	// An expression could make a value of nobody's empty facts, such as "user-".
 	if r.Value.ReadsPrincipal() && (in.Context == nil || in.Context.Principal == nil || in.Context.Unidentified != nil) {
 		return nil, nil
 	}

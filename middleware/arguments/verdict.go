@@ -203,8 +203,10 @@ func judgeText(property wire.Value, name string) Verdict {
 	}
 	barePath = cmp.Or(barePath, formOfPath(property))
 	switch {
+	// A sentence about another path outweighs all about the workspace.
 	case otherPath.Why != "":
 		return otherPath
+	// Doubt counts against a yes. A no needs no understanding of the rest.
 	case unknown != "" && (path.Path || isWorkspace && barePath != ""):
 		return Verdict{Why: "it says more than attache understands: " + strconv.QuoteToASCII(middleware.Clip(unknown))}
 	case path.Path:

@@ -15,6 +15,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 	if c.overlap {
 		slices.SortStableFunc(intents, compareForWriting)
 	}
+	// One edit moves the rest of the frame once, however many values there are.
 	written := c.writeAll(tc, intents)
 	var values map[int]string
 	for i := range intents {
@@ -62,6 +63,7 @@ func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 			return false
 		case !in.callValue.Exists():
 			text := c.member(in)
+			// The object has no member that a comma could follow.
 			if !follows {
 				text, follows = text[1:], true
 			}
