@@ -129,6 +129,7 @@ type counts struct {
 var methods = [...]string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions, "other"}
 
 func (c *counts) add(method string, status int, took time.Duration) {
+	// The last method stands for all others.
 	of := 0
 	for of < len(methods)-1 && methods[of] != method {
 		of++
@@ -179,6 +180,7 @@ func (s *service) writeCounts(b *strings.Builder) {
 func (c *counts) writeRequests(b *strings.Builder, path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Statuses that did not occur are left out: a thousand lines for each method would say nothing.
 	for i, method := range methods {
 		for status, n := range c.requests[i] {
 			if n > 0 {

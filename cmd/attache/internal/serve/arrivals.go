@@ -33,6 +33,8 @@ func (a *arrivals) watch(server *http.Server) {
 			one.watch = &own.watch
 			ctx, own.watch.left = context.WithCancel(ctx)
 		}
+		// The goroutine that accepts connections calls this, so when that has ended, all of them
+		// are counted: see drain.
 		a.n.Add(1)
 		a.open.Store(c, one)
 		return context.WithValue(ctx, arrivalKey{}, one)
@@ -58,6 +60,7 @@ func (a *arrivals) request(r *http.Request) *watch {
 }
 
 func (a *arrivals) handle(one *arrival) {
+	// Few requests are the first of their connection, and a load is all that the others cost.
 	if !one.handled.Load() && one.handled.CompareAndSwap(false, true) {
 		a.n.Add(-1)
 	}

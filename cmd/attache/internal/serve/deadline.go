@@ -35,9 +35,12 @@ type connection struct {
 
 // Read implements net.Conn.
 func (c *connection) Read(b []byte) (int, error) {
+	// While a request is handled, this is the read by which net/http notices that the client leaves. It
+	// returns without data, and the watch reads in its place.
 	if len(b) == 1 && c.watch.postpone() {
 		return 0, nil
 	}
+	// The watch may have read the first byte of the next request.
 	if n := c.watch.take(b); n > 0 {
 		return n, nil
 	}
@@ -100,6 +103,7 @@ func (d *deadline) move(t time.Time) error {
 	case t.Before(d.began): // the HTTP server interrupts a running read so, and must not wait for a timer
 		d.due, d.passed = time.Time{}, true
 		return d.set(t)
+	// A timer that fires before t is left alone: fire then looks at due again.
 	case d.fires.IsZero() || t.Before(d.fires):
 		d.fireLocked(t)
 	}

@@ -74,6 +74,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
+	// Before the first reload, which must not change whether clients need a credential.
 	o := e.frontOptions()
 	e.warnOfCredentials()
 	e.reloader = session.NewReloader(e.shared, e.loader(o.Authenticate != nil), server.state, e.log)
@@ -180,6 +181,7 @@ func (e *endpoint) logOf(s front.Opening) *slog.Logger {
 // open makes the relay of a session. The front calls it when a session begins or is continued. From
 // children.begin on nothing may fail, because only Closed calls children.end.
 func (e *endpoint) open(s front.Opening) (front.Relay, error) {
+	// It also stands for the session among children.
 	control := &proxy.Control{}
 	if e.process && !e.s.children.begin(control) {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
@@ -287,6 +289,7 @@ func firstText(meta wire.Value, paths [][]string) string {
 
 // children holds the sessions that have a process.
 type children struct {
+	// max is serve.limits.children.
 	max int
 
 	mu  sync.Mutex
@@ -321,6 +324,7 @@ func (c *children) count() int {
 func (c *children) restart() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Restart does not wait for the new process, so mu is held only for a moment.
 	for session := range c.all {
 		if session.Restart() {
 			n++

@@ -63,6 +63,7 @@ func (s *service) address() string {
 	}
 	host, port, _ := net.SplitHostPort(at)
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		// 0.0.0.0 is not an address at which others reach this machine.
 		host, _ = os.Hostname()
 	}
 	return net.JoinHostPort(host, port)
@@ -88,11 +89,15 @@ func (s *service) keepLease(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		// While the lease was over, any session of this front may have been taken.
 		if s.renewLease(ctx) {
 			s.Log.Warn("the lease of this front was over: sessions that other fronts have taken end here")
 			unsure = true
 		}
+		// Without the store there is nothing to compare with.
 		if !s.leaseFails {
+			// Sessions that could not be stored are compared at each tick, all of them only until
+			// that has succeeded.
 			unsure = s.recheck(ctx, unsure) != nil && unsure
 		}
 	}

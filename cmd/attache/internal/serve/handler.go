@@ -180,6 +180,7 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 // also says when a request begins and ends to those who count or watch connections.
 func (s *service) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Before anything that may block, because drain waits for connections without a request.
 		watched := s.arrivals.request(r)
 		if watched != nil {
 			watched.handle(r)

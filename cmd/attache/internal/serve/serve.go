@@ -93,6 +93,7 @@ func Run(ctx context.Context, o Options) int {
 		return cli.ExitUsage
 	}
 	defer s.close()
+	// The argument is evaluated now, and kept until Run returns.
 	defer runtime.KeepAlive(make([]byte, headroom))
 	defer debug.SetGCPercent(debug.SetGCPercent(growth)) // sets it now, and at the end what it was
 	s.signals = session.NotifySignals()
@@ -113,7 +114,7 @@ func Run(ctx context.Context, o Options) int {
 type service struct {
 	Options
 	settings   *config.ServeSettings
-	limits     *front.Limits
+	limits     *front.Limits // of the process: all endpoints share them
 	children   children
 	fronts     *fronts.Front      // nil if sessions exist only in this process
 	leaseFails bool               // the last renewal of the lease failed
@@ -185,6 +186,7 @@ func (s *service) checkPaths() error {
 func (s *service) checkAddresses() error {
 	addresses := []string{s.settings.Listen}
 	if len(s.Listeners) > 0 {
+		// serve.listen is not used then.
 		addresses = nil
 	}
 	for _, l := range s.Listeners {
@@ -351,6 +353,7 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 	}
 	var drained sync.WaitGroup
 	for _, e := range s.endpoints {
+		// Fronts drain at once, because each may need the whole time.
 		drained.Go(func() { e.front.Drain(ctx) })
 	}
 	drained.Wait()

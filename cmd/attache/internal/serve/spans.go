@@ -39,6 +39,7 @@ func (e *endpoint) traceRequests(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		// From here on, spanOf looks for the request of each call.
 		e.traced.Store(true)
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		if tracer == nil {

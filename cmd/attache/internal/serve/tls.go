@@ -49,6 +49,8 @@ func (c *certificate) get() (*tls.Certificate, error) {
 	}
 	c.checked = time.Now()
 	changed := [2]time.Time{modified(c.cert), modified(c.key)}
+	// One file may be replaced before the other. While the two do not match, they are read again at each
+	// check.
 	if c.current != nil && changed == c.read {
 		return c.current, nil
 	}
