@@ -307,6 +307,7 @@ func (x *exchange) finish(status int) {
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()
 	f.draining = true
+	// draining is set, so no session is added after this.
 	all := f.sessionsLocked()
 	f.mu.Unlock()
 	var left sync.WaitGroup

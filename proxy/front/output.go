@@ -56,6 +56,7 @@ func (o *output) Take(m *wire.Message) bool {
 	case m.Kind().IsReply():
 		o.reply(m)
 	default:
+		// The client may answer as soon as it has the request, so its id is noted before.
 		o.s.noteRequest(m)
 		o.s.pass(o.s.streamFor(m), o.s.restored(m).Frame())
 	}
@@ -117,6 +118,7 @@ func (o *output) reply(m *wire.Message) {
 		c.onReply(m)
 		s.entry.Save()
 	}
+	// Before the client has the list: its next call must have the headers that the list demands.
 	if c.listsTools {
 		s.params.Learn(m.Root())
 	}
@@ -204,6 +206,8 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	if s.key != "" && (answered != nil || token.Exists() || listen.Exists()) {
 		return nil // its call is over, and another call in flight may be another client's
 	}
+	// Without a better hint, a message during the only call is most likely about that call. A list
+	// change is about none.
 	if only := s.onlyCallLocked(); only != nil && !subscription.IsListChange(m) {
 		return only
 	}
@@ -213,6 +217,7 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	if t := s.getLocked(); t != nil {
 		return t
 	}
+	// A client without a GET stream reads the streams of its calls alone.
 	return s.anyCallLocked()
 }
 

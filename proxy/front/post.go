@@ -28,6 +28,7 @@ func (x *exchange) post() {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
 		return
 	}
+	// Before the body is read, so that too many requests cost little memory.
 	if err := x.f.o.Limits.Begin(x.who.ID); err != nil {
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, err)
 		x.busy(nil, "too many requests are being served: try again")
@@ -90,6 +91,8 @@ func (x *exchange) postLegacy(p *message) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
 		return
 	}
+	// A session may be closed between the look-up and the delivery. The next look-up continues it,
+	// or refuses.
 	for delivered := false; !delivered; {
 		s := x.session(id, p.id)
 		if s == nil {
@@ -289,6 +292,7 @@ func (p *message) cancels() string {
 func (s *session) cancelled(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// initialize cannot be cancelled (specification, basic/utilities/cancellation).
 	if c := s.calls[id]; c != nil && id != "" && !c.initialize {
 		s.answerLocked(c, "the client cancelled the request")
 		s.abandonLocked(c)

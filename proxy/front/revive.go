@@ -68,6 +68,7 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 		return nil, err
 	}
 	s.entry.Restore(saved)
+	// Under f.mu since openLocked, so the id is not found before the state is restored.
 	f.byID[id] = s
 	// Messages of the client wait until shakeHands has repeated the handshake.
 	s.in.Hold()

@@ -35,6 +35,7 @@ type session struct {
 	params         mirrored.Params
 	serverRequests callid.Unread // ids of the server's requests that the client has not answered
 
+	// mu guards the fields below. It is never held while a stream may block.
 	mu           sync.Mutex
 	calls        map[string]*call // by id
 	tokens       map[string]*call // by progress token
@@ -100,6 +101,7 @@ func (f *Front) open(id string, o Opening) (*session, error) {
 	}
 	o.Request, o.Label = s.request, s.label()
 	if id != "" && f.keeper != nil {
+		// The principal is a part of the key: with the id alone, nobody finds the session.
 		s.entry = f.keeper.New(sessions.NewKey(id, o.Who.ID))
 		o.Session = s.entry.Key.ID
 	}
@@ -139,6 +141,7 @@ func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	if closed != nil {
 		closed()
 	}
+	// Calls in flight when the relay returns have had no answer from it.
 	text := "the session is over"
 	if err != nil {
 		text += ": " + err.Error()
@@ -216,6 +219,7 @@ func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users--; s.users == 0 {
+		// expire measures from here.
 		s.lastUsed = time.Now()
 	}
 }

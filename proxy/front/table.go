@@ -48,6 +48,7 @@ func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	}
 	err := f.o.Limits.Open(o.Who.ID)
 	evicted := err != nil && f.evictLocked(o.Who)
+	// The evicted session has left the limits, though its upstream may still be ending.
 	if evicted {
 		err = f.o.Limits.Open(o.Who.ID)
 	}
