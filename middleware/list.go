@@ -2,11 +2,11 @@ package middleware
 
 import "github.com/attache-mcp/attache/proxy/wire"
 
-// PrivateList returns the edit that sets the cacheScope of a list to "private", so that
-// no other session is shown a list that a layer edited for this one (specification,
-// server/utilities/caching). result is the result with the list, layer the name for the
-// note about the edit. It returns no edit for a list that is already private, or of an
-// era without caching.
+// PrivateList returns the edit that sets the cacheScope of a list, or of the answer to
+// server/discover, to "private", so that no other session is shown what a layer edited for
+// this one (specification, server/utilities/caching). result is the result with the list,
+// layer the name for the note about the edit. It returns no edit for a list that is already
+// private, or of an era without caching.
 func PrivateList(call *Call, layer string, result wire.Value, modern bool) []wire.Splice {
 	scope := result.Get("cacheScope")
 	if scope.Equals("private") || !scope.Exists() && !modern {
@@ -14,7 +14,7 @@ func PrivateList(call *Call, layer string, result wire.Value, modern bool) []wir
 	}
 	after := []byte(`"private"`)
 	call.Note(Note{
-		Layer: layer, Act: Edited, Why: "the list depends on who asks",
+		Layer: layer, Act: Edited, Why: "it depends on who asks",
 		Path: []string{"result", "cacheScope"}, Before: scope.Raw, After: after,
 	})
 	if scope.Exists() {

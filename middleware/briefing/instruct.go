@@ -61,7 +61,7 @@ func (c *Conn) extendInstructions(call *middleware.Call, view *sessionstate.Cont
 			skip(call, why)
 			return nil
 		}
-		outcome, err := sessionstate.Seen, instruct(call, s, reply)
+		outcome, err := sessionstate.Seen, instruct(call, s, reply, view.Modern)
 		if err != nil {
 			outcome = sessionstate.Open
 		}
@@ -82,8 +82,9 @@ func isCutOff(s *session, limit int, reply *wire.Message) bool {
 	return limit > 0 && !strings.Contains(old, s.text) && len(utf16.Encode([]rune(old+s.text))) > limit
 }
 
-// instruct appends the text to the instructions.
-func instruct(call *middleware.Call, s *session, reply *wire.Message) error {
+// instruct appends the text to the instructions. An answer of the modern era becomes private, because
+// the text is that of one principal, and clients may show others an answer that is public.
+func instruct(call *middleware.Call, s *session, reply *wire.Message, modern bool) error {
 	text, old := s.text, reply.Get("result", "instructions")
 	switch oldText := old.Text(); {
 	case strings.Contains(oldText, text):
@@ -100,5 +101,5 @@ func instruct(call *middleware.Call, s *session, reply *wire.Message) error {
 		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Path: []string{"result", "instructions"},
 			Before: old.Raw, After: quoted, Source: s.source()})
 	}
-	return nil
+	return reply.Apply(middleware.PrivateList(call, "briefing", reply.Get("result"), modern)...)
 }
