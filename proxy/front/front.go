@@ -13,8 +13,8 @@
 // id of 128 random bits, a relay and so an upstream of its own. It belongs to the principal that
 // opened it; to anybody else it does not exist. In revision 2026-07-28, a key in the _meta of a
 // request ([Options.Conversation]) and its principal say which session it belongs to. The requests
-// of such a session share a relay, unless two with the same id are in flight: ids are never
-// rewritten, so the second request gets another relay. With a [sessions.Store], sessions of the
+// of such a session share a relay. If two with the same id or progress token are in flight, the
+// relay sees the second one under another id and token. With a [sessions.Store], sessions of the
 // first kind continue in another process: after a restart, or in another front after this one.
 //
 // # Answers
@@ -191,9 +191,9 @@ type Front struct {
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not track
 
-	pulse         pulse.Pulse
-	subscriptions atomic.Uint64              // how many there were in 2026-07-28
-	names         atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that had the last message
+	pulse   pulse.Pulse
+	renamed atomic.Uint64              // how many requests the relays know under another id
+	names   atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that had the last message
 }
 
 // New returns a Front.

@@ -30,6 +30,9 @@ func (o *output) longPart(b []byte, end bool) {
 	l.envelope.Feed(b)
 	if l.stream == nil && !l.dropped {
 		o.chooseStream(l)
+		if c := l.call; c != nil && c.name != nil && !c.name.RestoreStart(&b) {
+			l.call, l.stream, l.dropped = nil, nil, true
+		}
 	}
 	if end {
 		o.s.noteRequest(wire.Oversize(wire.Server, &l.envelope))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/body"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -29,16 +30,16 @@ var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 // parse scans a body that ends in a newline, with names as wire.Scanner.ArgumentNames. It changes
 // line ends within the body to spaces; after that nobody may change the body. If the body is not a
 // message, code and text describe the error to answer with.
-func parse(body []byte, names [][]string) (p *message, code int, text string) {
+func parse(data []byte, names [][]string) (p *message, code int, text string) {
 	p = &message{}
-	p.m.Reset(wire.Client, body)
+	p.m.Reset(wire.Client, data)
 	scanner := scanners.Get().(*wire.Scanner)
 	scanner.ArgumentNames = names
 	scanner.Look(&p.m) // faster than json.Valid
 	if !p.m.Plain() {
 		// A plain frame has no line end inside.
-		oneLine(body)
-		p.m.Reset(wire.Client, body)
+		body.OneLine(data)
+		p.m.Reset(wire.Client, data)
 		scanner.Look(&p.m)
 	}
 	scanners.Put(scanner)
@@ -63,15 +64,6 @@ func parse(body []byte, names [][]string) (p *message, code int, text string) {
 	}
 	p.revision = p.m.Get("params", "_meta", protocolKey).Text()
 	return p, 0, ""
-}
-
-// oneLine changes all line ends but the last to spaces. In JSON, line ends stand between tokens only.
-func oneLine(body []byte) {
-	for i, c := range body[:len(body)-1] {
-		if c == '\n' || c == '\r' {
-			body[i] = ' '
-		}
-	}
 }
 
 // calls returns a call for each request in the message. Their replies go to t.

@@ -35,8 +35,10 @@ func (x *exchange) postModern(p *message) {
 	}
 	t := newStream(x.accept.Events)
 	c := p.calls(t)[0]
-	x.f.rename(c, p)
-	s, err := x.f.join(x.f.key(x.who, p), c, x.who, x.credential)
+	if c.subscribes {
+		x.f.rename(c, p)
+	}
+	s, err := x.f.join(x.f.key(x.who, p), c, p, x)
 	if err != nil {
 		x.refuseFull(p.id, err)
 		return
@@ -74,14 +76,15 @@ func (x *exchange) postModern(p *message) {
 	}
 }
 
-// rename gives a subscription an id that no other request has.
-func (f *Front) rename(c *call, p *message) {
-	if !c.subscribes {
-		return
+// rename gives a call an id and a progress token that no other has. It reports false if it did before.
+func (f *Front) rename(c *call, p *message) bool {
+	if c.name != nil {
+		return false
 	}
-	if id := subscription.Rename(c.raw, f.subscriptions.Add(1)); p.m.Set(id, "id") == nil {
-		c.id, c.renamed = callKey(id), id
+	if c.name = subscription.Rename(&p.m, c.raw, f.renamed.Add(1)); c.name != nil {
+		c.id, c.token = callKey(c.name.ID), callKey(c.name.Token)
 	}
+	return c.name != nil
 }
 
 // key returns the key of the session that a message belongs to.
@@ -89,9 +92,9 @@ func (f *Front) key(who Principal, p *message) string {
 	return callid.Kept(strconv.Quote(who.ID) + f.o.Conversation(&p.m))
 }
 
-// join adds c to a session of that key in which no other request has the id of c, and returns the
-// session in use. If there is none it opens one.
-func (f *Front) join(key string, c *call, who Principal, credential string) (*session, error) {
+// join adds c, the call of p, to the session of that key, and returns the session in use. It renames c
+// if a request there has its id, because only that server has its tasks. If there is none it opens one.
+func (f *Front) join(key string, c *call, p *message, x *exchange) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.draining {
@@ -99,11 +102,11 @@ func (f *Front) join(key string, c *call, who Principal, credential string) (*se
 	}
 	// Ids are never rewritten, so a call whose id is in use in all sessions gets another session.
 	for _, s := range f.byKey[key] {
-		if s.enter(c) {
+		if s.enter(c) || f.rename(c, p) && s.enter(c) {
 			return s, nil
 		}
 	}
-	s, err := f.openLocked("", Opening{Who: who, Credential: credential})
+	s, err := f.openLocked("", Opening{Who: x.who, Credential: x.credential})
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +181,7 @@ func (s *session) abandon(ctx context.Context, c *call) {
 // revisions a session has one client, which uses no id twice, and nobody else has that of a renamed call.
 // The caller holds s.mu.
 func (s *session) abandonLocked(c *call) {
-	if s.key == "" || c.renamed != nil {
+	if s.key == "" || c.name != nil {
 		return
 	}
 	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
@@ -205,9 +208,9 @@ func (x *exchange) notifyModern(p *message) {
 	x.f.mu.Unlock()
 	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed) && to[0].use() {
 		defer to[0].release()
-		if cancelled != "" && named[0].renamed != nil {
+		if cancelled != "" && named[0].name != nil {
 			cancelled = named[0].id
-			_ = p.m.Set(named[0].renamed, "params", "requestId")
+			_ = p.m.Set(named[0].sent(), "params", "requestId")
 		}
 		_ = x.hand(to[0], p)
 		to[0].cancelled(cancelled)

@@ -111,8 +111,8 @@ func (o *output) reply(m *wire.Message) {
 	}
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
-	if c.renamed != nil {
-		m = subscription.Restore(m, c.raw)
+	if c.name != nil {
+		m = c.name.Restore(m)
 	}
 	if c.onReply != nil { // before the client has the reply
 		c.onReply(m)
@@ -221,14 +221,17 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	return s.anyCallLocked()
 }
 
-// restored returns a notification of a subscription with the id that the client gave the subscription.
+// restored returns a notification of a renamed call as the client expects it.
 func (s *session) restored(m *wire.Message) *wire.Message {
 	if s.key != "" { // 2026-07-28
-		id := m.Get("params", "_meta", subscription.IDKey)
+		id, calls := m.Get("params", "_meta", subscription.IDKey), s.calls
+		if m.MethodIs("notifications/progress") {
+			id, calls = m.Get("params", "progressToken"), s.tokens
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if c := find(s.calls, id.Raw); c != nil && c.renamed != nil {
-			return subscription.Restore(m, c.raw)
+		if c := find(calls, id.Raw); c != nil && c.name != nil {
+			return c.name.Restore(m)
 		}
 	}
 	return m

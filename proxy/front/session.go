@@ -13,6 +13,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
+	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -56,11 +57,11 @@ type session struct {
 
 // A call is a request of the client in flight.
 type call struct {
-	id         string // the callKey of renamed, or else of raw
+	id         string // the callKey of sent()
 	request    *http.Request
-	raw        []byte // the id as the client wrote it
-	renamed    []byte // the id of a subscription for the relay, raw; nil if it is that of the client
-	token      string // the callKey of the progress token; "" for none
+	raw        []byte             // the id as the client wrote it
+	name       *subscription.Name // the id for the relay; nil if it is that of the client
+	token      string             // the callKey of the progress token; "" for none
 	stream     *stream
 	number     uint64 // counts the calls of a session
 	initialize bool
@@ -83,8 +84,8 @@ func newStream(events bool) *stream {
 
 // sent returns the raw id that the relay knows.
 func (c *call) sent() []byte {
-	if c.renamed != nil {
-		return c.renamed
+	if c.name != nil {
+		return c.name.ID
 	}
 	return c.raw
 }

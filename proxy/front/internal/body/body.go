@@ -109,3 +109,12 @@ func (b *Buffer) Release() {
 	}
 	b.taken, b.data = 0, nil
 }
+
+// OneLine changes all line ends but the last to spaces. In JSON, line ends stand between tokens only.
+func OneLine(b []byte) {
+	for i, c := range b[:len(b)-1] {
+		if c == '\n' || c == '\r' {
+			b[i] = ' '
+		}
+	}
+}

@@ -1,11 +1,13 @@
-// Package subscription gives the subscriptions of the clients that share a relay ids of their own.
+// Package subscription gives requests of the clients that share a relay ids of their own.
 //
 // Clients without a handshake share a relay, and every client of an SDK uses the same ids: the first
-// subscription of the TypeScript SDK has the id "listen:0". A subscription stays open, so its id would keep
-// a request of another client from the relay for as long.
+// subscription of the TypeScript SDK has the id "listen:0". A subscription stays open, so it always gets
+// another id. Any other request gets one if its id is that of a request in flight.
 package subscription
 
 import (
+	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -14,27 +16,58 @@ import (
 // IDKey is the member of _meta with the id of the subscriptions/listen request that a message belongs to.
 const IDKey = "io.modelcontextprotocol/subscriptionId"
 
-// Rename returns another id, raw JSON, for a subscription with the raw id. n is its number.
-func Rename(raw []byte, n uint64) []byte {
+// A Name is what a relay knows a renamed request by. All is raw JSON.
+type Name struct {
+	ID, Token []byte // towards the relay; Token is nil if the request has no progress token
+	id, token []byte // those that the client wrote
+}
+
+// Rename gives the request m another id. raw is its id, n the number of the name. It returns nil if m
+// cannot be edited.
+func Rename(m *wire.Message, raw []byte, n uint64) *Name {
 	text := string(raw)
 	if v := (wire.Value{Raw: raw}); v.IsString() {
 		text = v.Text()
 	}
-	return wire.Quote(text + "#" + strconv.FormatUint(n, 10))
+	name := &Name{ID: wire.Quote(text + "#" + strconv.FormatUint(n, 10)), id: raw}
+	if token := m.Get("params", "_meta", "progressToken"); token.Exists() && !token.IsNull() {
+		name.Token, name.token = name.ID, bytes.Clone(token.Raw)
+		if m.Set(name.Token, "params", "_meta", "progressToken") != nil {
+			return nil
+		}
+	}
+	if m.Set(name.ID, "id") != nil {
+		return nil
+	}
+	return name
 }
 
-// Restore returns a copy of a message of a renamed subscription, with the client's raw id.
-func Restore(m *wire.Message, id []byte) *wire.Message {
+// Restore returns a copy of a message that belongs to a renamed request, with what the client wrote.
+func (n *Name) Restore(m *wire.Message) *wire.Message {
 	m = m.Clone()
 	params := "params"
 	if m.Kind().IsReply() {
 		params = "result"
-		_ = m.Set(id, "id")
+		_ = m.Set(n.id, "id")
 	}
 	if m.Get(params, "_meta", IDKey).Exists() {
-		_ = m.Set(id, params, "_meta", IDKey)
+		_ = m.Set(n.id, params, "_meta", IDKey)
+	}
+	if m.MethodIs("notifications/progress") {
+		_ = m.Set(n.token, params, "progressToken")
 	}
 	return m
+}
+
+// RestoreStart sets the client's id in the beginning of a long reply to a renamed request. It reports
+// false if the id comes after the result.
+func (n *Name) RestoreStart(b *[]byte) bool {
+	before, after, found := bytes.Cut(*b, n.ID)
+	if !found || bytes.Contains(before, []byte(`"result"`)) || bytes.Contains(before, []byte(`"error"`)) {
+		return false
+	}
+	*b = slices.Concat(before, n.id, after)
+	return true
 }
 
 // IsListChange reports whether m says that a list or resource has changed. Such a notification does
