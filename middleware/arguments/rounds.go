@@ -37,7 +37,7 @@ func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 	key = c.rounds.sum(tc.view, tc.m.Name().Raw, tc.m.Arguments().Raw)
 	var last map[int]string
 	if state := tc.m.Get("params", "requestState"); state.Exists() {
-		last = c.rounds.get(c.rounds.sum(tc.view, tc.m.Name().Raw, state.Raw))
+		last = c.rounds.get(c.rounds.sum(tc.view, tc.m.Name().Raw, []byte(state.Text())))
 	} else if tc.m.Get("params", "inputResponses").Exists() {
 		last = c.rounds.get(key)
 	}
@@ -90,7 +90,7 @@ func (r *rounds) hook(view *sessionstate.Context, tool []byte, key uint64, value
 		// The next round sends the requestState of this reply or, without one, repeats the arguments.
 		r.put(key, values)
 		if state := reply.Get("result", "requestState"); state.Exists() {
-			r.put(r.sum(view, tool, state.Raw), values)
+			r.put(r.sum(view, tool, []byte(state.Text())), values) // peers may escape it differently
 		}
 		return nil
 	}
