@@ -182,6 +182,9 @@ func (s *session) keepsBack(m *wire.Message) bool {
 	if m.Kind() == wire.Request || m.MethodIs("notifications/cancelled") {
 		s.v.lookWhole(m)
 	}
+	if id := s.supervisor.Ends(m); id != nil {
+		s.calls.cancel(id) // there will be no reply
+	}
 	drop, less := s.supervisor.KeepsBack(m)
 	if less != nil {
 		params := revive.LessParams(less)

@@ -149,6 +149,25 @@ func (l *Listens) End(id []byte) {
 	delete(l.byID, string(id))
 }
 
+// Ended forgets the subscription that a notification of the server cancels, and returns its raw id; nil
+// if it cancels none (revision 2026-07-28, basic/patterns/cancellation).
+func (l *Listens) Ended(m *wire.Message) []byte {
+	if !l.some.Load() || !m.MethodIs("notifications/cancelled") {
+		return nil
+	}
+	id := m.Get("params", "requestId").Raw
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID[string(id)] == nil {
+		return nil
+	}
+	delete(l.byID, string(id))
+	return bytes.Clone(id)
+}
+
+// Ends is Listens.Ended.
+func (v *Supervisor) Ends(m *wire.Message) []byte { return v.listens.Ended(m) }
+
 // Granted records what a notification of the server grants. It reports whether to drop the
 // notification, because the client already got that of the last server. less is the id of a
 // subscription to which this server grants less.
