@@ -76,11 +76,8 @@ func (x *exchange) postModern(p *message) {
 	}
 }
 
-// rename gives a call an id and a progress token that no other has. It reports false if it did before.
+// rename gives a call an id and a progress token that no other has, if its message can be edited.
 func (f *Front) rename(c *call, p *message) bool {
-	if c.name != nil {
-		return false
-	}
 	if c.name = subscription.Rename(&p.m, c.raw, f.renamed.Add(1)); c.name != nil {
 		c.id, c.token = callKey(c.name.ID), callKey(c.name.Token)
 	}
@@ -102,7 +99,7 @@ func (f *Front) join(key string, c *call, p *message, x *exchange) (*session, er
 	}
 	// Ids are never rewritten, so a call whose id is in use in all sessions gets another session.
 	for _, s := range f.byKey[key] {
-		if s.enter(c) || f.rename(c, p) && s.enter(c) {
+		if s.enter(c) || c.name == nil && f.rename(c, p) && s.enter(c) {
 			return s, nil
 		}
 	}
@@ -213,7 +210,7 @@ func (x *exchange) notifyModern(p *message) {
 			_ = p.m.Set(named[0].sent(), "params", "requestId")
 		}
 		_ = x.hand(to[0], p)
-		to[0].cancelled(cancelled)
+		to[0].cancelled(cancelled, "client")
 	}
 	x.body.Release()
 	x.finish(http.StatusAccepted)

@@ -55,6 +55,8 @@ func (o *output) Take(m *wire.Message) bool {
 		o.batch(m)
 	case m.Kind().IsReply():
 		o.reply(m)
+	case o.s.key != "" && m.MethodIs("notifications/cancelled"): // the end of a subscription
+		o.s.cancelled(callKey(m.Get("params", "requestId").Raw), "server")
 	default:
 		// The client may answer as soon as it has the request, so its id is noted before.
 		o.s.noteRequest(m)

@@ -256,7 +256,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	x.body.Release()
 	switch {
 	case len(calls) == 0 && err == nil:
-		s.cancelled(cancelled)
+		s.cancelled(cancelled, "client")
 		x.finish(http.StatusAccepted)
 	// The client has disconnected while the message waited for the relay.
 	case err != nil && !errors.Is(err, errClosed):
@@ -287,14 +287,14 @@ func (p *message) cancels() string {
 	return callKey(p.m.Get("params", "requestId").Raw)
 }
 
-// cancelled answers the call with that key, which its client has cancelled, because the upstream will
-// not.
-func (s *session) cancelled(id string) {
+// cancelled answers the call with that key, which the client or server has cancelled, because the
+// upstream will not.
+func (s *session) cancelled(id, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// initialize cannot be cancelled (specification, basic/utilities/cancellation).
 	if c := s.calls[id]; c != nil && id != "" && !c.initialize {
-		s.answerLocked(c, "the client cancelled the request")
+		s.answerLocked(c, "the "+by+" cancelled the request")
 		s.abandonLocked(c)
 	}
 }
