@@ -130,12 +130,11 @@ func (s *session) enter(c *call) bool {
 	return false
 }
 
-// stale reports whether an abandoned request with the id of c may still get a reply.
+// stale reports whether an abandoned request with the id or token of c may still get a reply or progress.
 func (s *session) stale(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, stale := s.abandoned[callid.Kept(c.id)]
-	return stale
+	return s.abandoned[callid.Kept(c.id)] || s.abandoned["token "+callid.Kept(c.token)]
 }
 
 // withdraw removes calls that were not sent, and abandons their streams: nobody reads them, and the
@@ -151,7 +150,7 @@ func (s *session) withdraw(calls ...*call) {
 	}
 }
 
-// maxAbandoned is how many ids of abandoned requests a session remembers.
+// maxAbandoned is how many ids and tokens of abandoned requests a session remembers.
 const maxAbandoned = 10_000
 
 // abandon cancels a call whose client has closed the connection, as revision 2026-07-28 demands. ctx is
@@ -173,18 +172,20 @@ func (s *session) abandon(ctx context.Context, c *call) {
 	_ = s.in.Put(ctx, wire.NewNotification(wire.Client, "notifications/cancelled", b))
 }
 
-// abandonLocked remembers the id of a cancelled call, because its reply may still come and must not go
-// to another client that uses the same id. Clients without a handshake share a session; in earlier
-// revisions a session has one client, which uses no id twice, and nobody else has that of a renamed call.
-// The caller holds s.mu.
+// abandonLocked remembers the id and token of a cancelled call, because messages with them may still come,
+// and must not go to another client. Only clients without a handshake share a session, and nobody else has
+// the id of a renamed call. The caller holds s.mu.
 func (s *session) abandonLocked(c *call) {
 	if s.key == "" || c.name != nil {
 		return
 	}
 	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
-		s.abandoned = map[string]struct{}{}
+		s.abandoned = map[string]bool{}
 	}
-	s.abandoned[callid.Kept(c.id)] = struct{}{}
+	s.abandoned[callid.Kept(c.id)] = true
+	if c.token != "" {
+		s.abandoned["token "+callid.Kept(c.token)] = true // no raw id begins like this
+	}
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a
