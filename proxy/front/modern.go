@@ -116,24 +116,20 @@ func (f *Front) join(key string, c *call, p *message, x *exchange) (*session, er
 }
 
 // enter adds a call to the session and marks the session as used. It reports false if the session is
-// closed, or has a call with that id or progress token.
+// closed, or has or abandoned a call with that id or progress token.
 func (s *session) enter(c *call) bool {
 	if !s.use() {
 		return false
 	}
-	if !s.stale(c) {
-		if added, err := s.add([]*call{c}); added && err == nil {
-			return true
-		}
+	if added, err := s.add([]*call{c}); added && err == nil {
+		return true
 	}
 	s.release()
 	return false
 }
 
-// stale reports whether an abandoned request with the id or token of c may still get a reply or progress.
+// stale reports whether an abandoned call with the id or token of c may still get messages. The caller holds s.mu.
 func (s *session) stale(c *call) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.abandoned[callid.Kept(c.id)] || s.abandoned["token "+callid.Kept(c.token)]
 }
 
@@ -189,22 +185,22 @@ func (s *session) abandonLocked(c *call) {
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a
-// request that was sent with another credential, one of several with that id, or one whose stream was
-// closed: a request with that id may be another client's. go-sdk closes the stream and cancels.
+// request that was sent with another credential, or one of several with that id, or if a request with that
+// id was over a moment ago: the other one may be another client's. go-sdk closes the stream and cancels,
+// maybe as the reply comes. A subscription is ended all the same if the other request has got its reply.
 func (x *exchange) notifyModern(p *message) {
-	key := x.f.key(x.who, p)
-	cancelled := p.cancels()
-	var named []*call
+	key, cancelled, id := x.f.key(x.who, p), p.cancels(), p.m.Get("params", "requestId").Raw
 	x.f.mu.Lock()
-	all := x.f.byKey[key]
+	all, named := x.f.byKey[key], []*call(nil)
 	to := slices.DeleteFunc(slices.Clone(all), func(s *session) bool {
 		calls := s.named(cancelled, x.header("Authorization"))
 		named = append(named, calls...)
 		return cancelled != "" && len(calls) == 0
 	})
-	closed := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.left.Take(p.m.Get("params", "requestId").Raw) })
+	closed := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.left.Take(id) })
+	over := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.replied.Take(id) })
 	x.f.mu.Unlock()
-	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed) && to[0].use() {
+	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed && (!over || named[0].subscribes)) && to[0].use() {
 		defer to[0].release()
 		if cancelled != "" && named[0].name != nil {
 			cancelled = named[0].id

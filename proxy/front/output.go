@@ -113,6 +113,9 @@ func (o *output) reply(m *wire.Message) {
 	}
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
+	if s.key != "" {
+		s.replied.Add(c.raw)
+	}
 	if c.name != nil {
 		m = c.name.Restore(m)
 	}

@@ -47,6 +47,7 @@ type session struct {
 	version      string           // the revision that initialize negotiated
 	closed       bool
 	abandoned    map[string]bool // callid.Kept of ids, and of tokens, of cancelled calls that may still get messages
+	replied      callid.Recent   // ids of calls that have their reply, in 2026-07-28
 	left         callid.Recent   // ids of calls whose clients closed the connection
 	number       uint64          // of the latest call
 	users        int             // HTTP requests in flight
@@ -318,8 +319,8 @@ func (s *session) signalIdleLocked() {
 	}
 }
 
-// add adds the calls of a message before it is sent. If one of their ids or progress tokens is in use
-// it reports false and adds none.
+// add adds the calls of a message before it is sent. If one of their ids or progress tokens is in use, or
+// is that of an abandoned call, it reports false and adds none.
 func (s *session) add(calls []*call) (added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,7 +328,7 @@ func (s *session) add(calls []*call) (added bool, err error) {
 		return false, errClosed
 	}
 	for i, c := range calls {
-		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil {
+		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil || s.stale(c) {
 			return false, nil
 		}
 	}
