@@ -46,6 +46,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/body"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
+	"github.com/attache-mcp/attache/proxy/front/internal/taskkey"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -192,6 +193,7 @@ type Front struct {
 	streams  tasks.Group // on bare connections, which the HTTP server does not track
 
 	pulse   pulse.Pulse
+	keys    taskkey.Keys               // of the sessions in byKey
 	renamed atomic.Uint64              // how many requests the relays know under another id
 	names   atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that had the last message
 }

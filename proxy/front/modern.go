@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/errorstatus"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
@@ -38,7 +37,7 @@ func (x *exchange) postModern(p *message) {
 	if c.subscribes {
 		x.f.rename(c, p)
 	}
-	s, err := x.f.join(x.f.key(x.who, p), c, p, x)
+	s, err := x.f.join(c, p, x)
 	if err != nil {
 		x.refuseFull(p.id, err)
 		return
@@ -84,14 +83,10 @@ func (f *Front) rename(c *call, p *message) bool {
 	return c.name != nil
 }
 
-// key returns the key of the session that a message belongs to.
-func (f *Front) key(who Principal, p *message) string {
-	return callid.Kept(strconv.Quote(who.ID) + f.o.Conversation(&p.m))
-}
-
-// join adds c, the call of p, to the session of that key, and returns the session in use. It renames c
-// if a request there has its id, because only that server has its tasks. If there is none it opens one.
-func (f *Front) join(key string, c *call, p *message, x *exchange) (*session, error) {
+// join adds c, the call of p, to the session that p belongs to, and returns the session in use. It renames
+// c if a request there has its id, because only that server has its tasks. If there is none it opens one.
+func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
+	key := f.keys.Of(x.who.ID, &p.m, f.o.Conversation)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.draining {
@@ -189,7 +184,7 @@ func (s *session) abandonLocked(c *call) {
 // id was over a moment ago: the other one may be another client's. go-sdk closes the stream and cancels,
 // maybe as the reply comes. A subscription is ended all the same if the other request has got its reply.
 func (x *exchange) notifyModern(p *message) {
-	key, cancelled, id := x.f.key(x.who, p), p.cancels(), p.m.Get("params", "requestId").Raw
+	key, cancelled, id := x.f.keys.Of(x.who.ID, &p.m, x.f.o.Conversation), p.cancels(), p.m.Get("params", "requestId").Raw
 	x.f.mu.Lock()
 	all, named := x.f.byKey[key], []*call(nil)
 	to := slices.DeleteFunc(slices.Clone(all), func(s *session) bool {
@@ -197,10 +192,10 @@ func (x *exchange) notifyModern(p *message) {
 		named = append(named, calls...)
 		return cancelled != "" && len(calls) == 0
 	})
+	over := len(named) == 1 && !named[0].subscribes && slices.ContainsFunc(all, func(s *session) bool { return s.replied.Take(id) })
 	closed := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.left.Take(id) })
-	over := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.replied.Take(id) })
 	x.f.mu.Unlock()
-	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed && (!over || named[0].subscribes)) && to[0].use() {
+	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed && !over) && to[0].use() {
 		defer to[0].release()
 		if cancelled != "" && named[0].name != nil {
 			cancelled = named[0].id

@@ -115,6 +115,7 @@ func (o *output) reply(m *wire.Message) {
 	s.mu.Unlock()
 	if s.key != "" {
 		s.replied.Add(c.raw)
+		s.f.keys.Learn(s.who.ID, s.key, m)
 	}
 	if c.name != nil {
 		m = c.name.Restore(m)

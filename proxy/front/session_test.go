@@ -79,7 +79,7 @@ func TestLongTextsAreNotKept(t *testing.T) {
 	key := func(conversation string) string {
 		p := &message{}
 		p.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"threadId":"`+conversation+`"}}}`))
-		return f.key(Principal{ID: "key a"}, p)
+		return f.keys.Of("key a", &p.m, f.o.Conversation)
 	}
 	if k := key(long + "1"); len(k) > 1000 || k == key(long+"2") || key("1") == key("2") {
 		t.Errorf("the key of a session has %d bytes, or is not of its conversation", len(k))
