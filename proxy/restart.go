@@ -183,7 +183,7 @@ func (s *session) keepsBack(m *wire.Message) bool {
 		s.v.lookWhole(m)
 	}
 	if id := s.supervisor.Ends(m); id != nil {
-		s.calls.cancel(id) // there will be no reply
+		s.calls.Cancel(id) // there will be no reply
 	}
 	drop, less := s.supervisor.KeepsBack(m)
 	if less != nil {
