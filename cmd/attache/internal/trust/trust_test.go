@@ -267,6 +267,7 @@ objectives: [" goal ", more]`
 		warnings int
 	}{
 		{"between the operator's", text, fixedSource{e: operators}, 0, "first before after last goal more", nil, 0},
+		{"before what the operator appends", text, fixedSource{e: policy.Effective{Policies: operators.Policies[1:]}}, 0, "before after last  goal  more", nil, 0},
 		{"alone", text, nil, 0, "before last after  goal  more", nil, 0},
 		{"not in the place of a source that failed", text, fixedSource{err: down}, 0, "", down, 0},
 		{"not where it would crowd others out", text, fixedSource{e: operators}, 300, "first last goal", nil, 1},
