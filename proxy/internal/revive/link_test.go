@@ -61,3 +61,19 @@ func TestUnsentOnce(t *testing.T) {
 		}
 	}
 }
+
+// Parts of a long line are not kept for the next server, which would get a line without its beginning.
+func TestNoPartOfALongLineIsUnsent(t *testing.T) {
+	for takes := range 4 {
+		l := NewLink(LinkOptions{Limit: 1 << 20}, Ending{})
+		l.Connect(&brokenServer{takes: takes})
+		l.Open()
+		first, last := l.Chunk([]byte("{ "), true), l.Chunk([]byte("}\n"), false)
+		if first == nil && last == nil {
+			t.Errorf("%d bytes were written, and no error was returned", takes)
+		}
+		if got := bytes.Join(l.Unsent.Take(), nil); len(got) > 0 {
+			t.Errorf("%d bytes were written: %q is unsent", takes, got)
+		}
+	}
+}
