@@ -177,6 +177,7 @@ func TestDown(t *testing.T) {
 		{"not text", answer(200, `{"objectives": [1]}`), down, "objectives is not of the right type"},
 		{"empty text", answer(200, `{"objectives": ["a", " "]}`), down, "objective 2 is empty"},
 		{"no name", answer(200, `{"policies": [{"position": "append", "text": "t"}]}`), down, "policy 1: it has no name or no text"},
+		{"no text", answer(200, `{"policies": [{"name": "n", "position": "append", "text": " "}]}`), down, "policy 1: it has no name or no text"},
 		{"bad position", answer(200, `{"policies": [{"name": "n", "position": "`+secret+`", "text": "t"}]}`), down, "policy 1: its position is neither"},
 		{"no policy", answer(200, `{"policies": [null]}`), down, "policy 1: it is not a JSON object"},
 		{"too much", answer(200, `{"objectives": ["`+strings.Repeat("x", 1<<20)+`"]}`), down, "more than 1 MiB"},

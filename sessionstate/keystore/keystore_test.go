@@ -26,6 +26,7 @@ var suite = []struct {
 	{"revoke", testRevoke},
 	{"import", testImport},
 	{"several import at once", testImportAtOnce},
+	{"an entry that cannot be read", testUnreadable},
 }
 
 // check ends the test if err is not nil.
@@ -125,6 +126,26 @@ func testRevoke(t *testing.T, open func() *Store) {
 	}
 	if err := s.Revoke(t.Context(), "nobody", start); !errors.Is(err, identity.ErrUnknownKey) || !strings.Contains(err.Error(), `"nobody": see attache key list`) {
 		t.Errorf("revoking an unknown key: %v", err)
+	}
+}
+
+// A key whose entry cannot be read belongs to nobody.
+func testUnreadable(t *testing.T, open func() *Store) {
+	s := open()
+	for _, change := range []string{`roles = 'dev'`, `permissions = ''`, `expires = 'tomorrow'`} {
+		key, e, err := s.Create(t.Context(), ada, "", 0, start)
+		check(t, err)
+		check(t, s.db.In(t.Context(), allTenants, func(tx *database.Tx) error {
+			_, err := tx.Exec(`UPDATE api_keys SET `+change+` WHERE id = ?1`, e.ID)
+			return err
+		}))
+		p, err := NewResolver(s, time.Minute, nil).Resolve(t.Context(), key)
+		if !errors.Is(err, identity.ErrKeyStore) || !strings.Contains(err.Error(), e.ID) {
+			t.Errorf("%s: Resolve = %v, %v", change, p, err)
+		}
+		if n, err := s.Import(t.Context(), nil); err == nil {
+			t.Errorf("%s: Import = %+v", change, n)
+		}
 	}
 }
 

@@ -192,8 +192,14 @@ func TestFlood(t *testing.T) {
 	if n := len(r.byHash); n > maxAnswers {
 		t.Errorf("%d answers are cached", n)
 	}
+	late, _ := f.add()
+	if _, err := r.Resolve(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
 	f.away = true
-	if _, err := r.Resolve(t.Context(), key); err != nil {
-		t.Errorf("the known key: %v", err)
+	for _, known := range []string{key, late} {
+		if _, err := r.Resolve(t.Context(), known); err != nil {
+			t.Errorf("a known key: %v", err)
+		}
 	}
 }
