@@ -49,9 +49,11 @@ func TestUnsentOnce(t *testing.T) {
 			l := NewLink(LinkOptions{Limit: 1 << 20}, Ending{})
 			l.Connect(&brokenServer{takes: test.takes})
 			l.Open()
+			var buffer []byte // both lines are in the same place
 			for _, text := range []string{first, second} {
 				var m wire.Message
-				m.Reset(wire.Client, []byte(text))
+				buffer = append(buffer[:0], text...)
+				m.Reset(wire.Client, buffer)
 				l.Write(&m)
 			}
 			_ = l.In.Flush()

@@ -8,16 +8,23 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A cancelled subscription is forgotten, so that the limit counts the open ones only.
-func TestCancelledSubscriptionsAreForgotten(t *testing.T) {
+// A subscription that was cancelled or answered is forgotten, so that the limit counts the open ones only.
+func TestEndedSubscriptionsAreForgotten(t *testing.T) {
 	v := New(nil, Policy{}, Options{})
-	send := func(line string) {
+	send := func(line string) *middleware.Call {
 		c := new(middleware.Call)
 		c.Reset(nil, true)
 		v.Sent(c, wire.Parse(wire.Client, []byte(line+"\n")))
+		return c
 	}
 	for i := range maxSubscriptions {
-		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"listen:%d","method":"subscriptions/listen","params":{}}`, i))
+		c := send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"listen:%d","method":"subscriptions/listen","params":{}}`, i))
+		if i%2 == 0 {
+			for _, hook := range c.Hooks() {
+				_ = hook(t.Context(), wire.Parse(wire.Server, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"listen:%d","result":{}}`+"\n", i)))
+			}
+			continue
+		}
 		send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"listen:%d"}}`, i))
 	}
 	send(`{"jsonrpc":"2.0","id":"last","method":"subscriptions/listen","params":{}}`)
@@ -25,6 +32,12 @@ func TestCancelledSubscriptionsAreForgotten(t *testing.T) {
 		t.Error("a cancelled subscription is still known")
 	}
 	if !v.listens.Again([]byte(`"last"`)) {
-		t.Error("a subscription is not known after as many as are kept were cancelled")
+		t.Error("a subscription is not known after as many as are kept were cancelled or answered")
+	}
+	for i := range maxSubscriptions {
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{}}`, i))
+	}
+	if len(v.listens.byID) != maxSubscriptions {
+		t.Errorf("%d subscriptions are kept", len(v.listens.byID))
 	}
 }

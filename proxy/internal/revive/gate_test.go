@@ -1,0 +1,144 @@
+package revive
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// The lines that wait for a server which ends while they are written wait for the next one,
+// except those that the server may have read.
+func TestOpenOfServerThatEnds(t *testing.T) {
+	const first, second = `{"id":1}` + "\n", `{"id":2}` + "\n"
+	for _, test := range []struct {
+		ended bool // before the gate was opened
+		takes int
+		want  string
+	}{
+		{false, 0, first + second},
+		{false, len(first) - 2, first + second},
+		{false, len(first), second},
+		{false, len(first + second), ""},
+		{true, len(first + second), first + second},
+	} {
+		l := NewLink(LinkOptions{Limit: 1 << 20, Hold: time.Hour, Expired: func(*Link) {}}, Ending{})
+		for _, line := range []string{first, second} {
+			l.In.Queue([]byte(line), nil)
+			_ = l.In.Flush()
+		}
+		if test.ended {
+			l.Gate.Close()
+		}
+		l.Gate.Open(&brokenServer{takes: test.takes}, func(lines []byte) []byte { return lines })
+		if lines, _ := l.Leftover(time.Hour); string(lines) != test.want {
+			t.Errorf("%+v: %q are left", test, lines)
+		}
+	}
+}
+
+// A gate holds lines until the first of them has waited for its time.
+func TestDeadlineIsThatOfTheFirstLine(t *testing.T) {
+	l := NewLink(LinkOptions{Limit: 1, Hold: time.Hour, Expired: func(*Link) {}}, Ending{})
+	first := time.Now().Add(time.Hour)
+	l.Gate.Keep([]byte("{}\n"), first)
+	l.Gate.Keep([]byte("{}\n"), first.Add(time.Hour))
+	if lines, deadline := l.Gate.TakeKept(); string(lines) != "{}\n{}\n" || !deadline.Equal(first) {
+		t.Errorf("%q may wait until %v, want %v", lines, deadline, first)
+	}
+}
+
+// A long line, which waits outside of the gate, needs the server too.
+func TestAwaitWantsTheServer(t *testing.T) {
+	l := NewLink(LinkOptions{}, Ending{})
+	over := make(chan struct{})
+	close(over)
+	if l.Gate.Await(nil, over) {
+		t.Error("the gate was opened or replaced")
+	}
+	select {
+	case <-l.Gate.wanted:
+	default:
+		t.Error("the server is not wanted")
+	}
+}
+
+// The end of a session frees a writer that waits for a server which never was ready.
+func TestEndClosesTheGate(t *testing.T) {
+	l := NewLink(LinkOptions{}, NewEnding(nil)) // without room, so a writer waits
+	written := make(chan error)
+	go func() {
+		_, err := l.Gate.Write([]byte("{}\n"))
+		written <- err
+	}()
+	if _, err := l.End(0); err != nil {
+		t.Error(err)
+	}
+	if err := <-written; !errors.Is(err, ErrEnded) {
+		t.Errorf("the writer got %v", err)
+	}
+}
+
+// A server that has closed its input gets no more time to end if more lines wait than the limit allows.
+func TestMayEndIsBounded(t *testing.T) {
+	l := NewLink(LinkOptions{Limit: 10}, Ending{})
+	if l.Unsent.Add([]byte("{}\n")); !l.MayEnd(func() {}) {
+		t.Error("a short line does not wait")
+	}
+	if l.Unsent.Add([]byte(strings.Repeat(" ", 10) + "\n")); l.MayEnd(func() {}) {
+		t.Error("more lines wait than the limit allows")
+	}
+}
+
+// A server that loses sessions is not in a crash loop, unless it was never ready for one.
+func TestLostSessionsAreNoCrashLoop(t *testing.T) {
+	for _, test := range []struct{ lost, ready, down bool }{{true, true, false}, {true, false, true}, {false, true, true}} {
+		v := New(nil, Policy{}, Options{})
+		now := time.Now()
+		for range manyDeaths {
+			last := NewLink(LinkOptions{}, Ending{})
+			if test.ready {
+				last.ready = now
+			}
+			v.nextLink(last, Ending{lost: test.lost}, now)
+		}
+		if v.pace.Down() != test.down {
+			t.Errorf("%+v: %v", test, v.pace.Down())
+		}
+	}
+}
+
+// A request of a server whose id belongs to one that the client has not answered gets another id,
+// and its own when the client answers or the server cancels it.
+func TestIDsOfServersThatHaveEnded(t *testing.T) {
+	var r ServerRequests
+	parse := func(from wire.Peer, line string) *wire.Message { return wire.Parse(from, []byte(line+"\n")) }
+	newID := func() string { return `"new"` }
+	step := func(what string, m *wire.Message, want string, err error) {
+		t.Helper()
+		if got := strings.TrimSpace(string(m.Line())); got != want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", what, got, err, want)
+		}
+	}
+	const ping, answer = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
+	m := parse(wire.Server, ping)
+	step("the first server", m, ping, r.Asked(m, newID))
+	if ids := r.Orphan(); len(ids) != 1 || string(ids[0]) != "1" {
+		t.Errorf("%q have no answer", ids)
+	}
+	m = parse(wire.Server, ping)
+	step("the second server", m, strings.Replace(ping, "1,", `"new",`, 1), r.Asked(m, newID))
+	m = parse(wire.Server, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	step("a cancellation", m, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"new"}}`, r.Cancelled(m))
+	if m = parse(wire.Client, answer); !r.Answered(m) {
+		t.Error("an answer for the first server was not dropped")
+	}
+	if m = parse(wire.Client, strings.Replace(answer, "1,", `"new",`, 1)); r.Answered(m) {
+		t.Error("an answer for the second server was dropped")
+	}
+	step("an answer", m, answer, nil)
+	m = parse(wire.Server, ping)
+	step("the id is free again", m, ping, r.Asked(m, newID))
+}
