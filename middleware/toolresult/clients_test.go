@@ -39,13 +39,14 @@ func TestClientOf(t *testing.T) {
 // MaxInstructions depends on the version that the client sent.
 func TestMaxInstructions(t *testing.T) {
 	for info, want := range map[string]int{
-		`{"name":"claude-code","version":"2.1.330"}`:          4096,
-		`{"name":"claude-code","version":"2.2.0-beta.1"}`:     4096,
-		`{"name":"claude-code","version":"2.1.329"}`:          2048,
-		`{"name":"claude-code","version":"next"}`:             2048,
-		`{"name":"claude-code"}`:                              2048,
-		`{"name":"gemini-cli-mcp-client","version":"0.61.0"}`: 0,
-		`{"name":"something-else","version":"2.1.330"}`:       0,
+		`{"name":"claude-code","version":"2.1.330"}`:                                   4096,
+		`{"name":"claude-code","version":"2.2.0-beta.1"}`:                              4096,
+		`{"name":"claude-code","version":"2.1.329"}`:                                   2048,
+		`{"name":"claude-code","version":"next"}`:                                      2048,
+		`{"name":"claude-code"}`:                                                       2048,
+		`{"name":"gemini-cli-mcp-client","version":"0.61.0"}`:                          0,
+		`{"name":"something-else","version":"2.1.330"}`:                                0,
+		`{"name":"claude-code","version":"2.1.330-` + strings.Repeat("x", 1000) + `"}`: 2048, // it is not kept
 	} {
 		k := new(toolresult.Memory)
 		var m wire.Message
