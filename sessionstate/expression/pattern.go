@@ -24,9 +24,6 @@ func (patterns) Name() string { return "attache.patterns" }
 func (patterns) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, found *cel.Issues) {
 	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher(overloads.Matches)) {
 		args := call.AsCall().Args()
-		if len(args) == 0 {
-			continue
-		}
 		pattern := args[len(args)-1]
 		text, _ := pattern.AsLiteral().(types.String) // the empty pattern is valid
 		if strings.ContainsRune(string(text), '\b') { // certainly meant as a word boundary
