@@ -49,6 +49,7 @@ func TestBool(t *testing.T) {
 		`!("admin" in principal.roles)`:                                  false,
 		`!(session.id == "x")`:                                           true,
 		`"x" in principal.permissions || server.name == "git"`:           true,
+		`"records:read" in principal.permissions`:                        true,
 		`session.trust=="direct"&&tool.name=="git_status"`:               true,
 		"session.trust == \"direct\"\n&& session.workspace.id == \"w1\"": true,
 		`principal.tenant == ""`:                                         false,
@@ -188,6 +189,9 @@ func TestCompileErrors(t *testing.T) {
 		{`session.workspace == "/src"`, Bool, "compare a field of it: session.workspace has id, path"},
 		{`session.trust = "x"`, Bool, "equal is =="},
 		{`session.trust == "x" and true`, Bool, "Syntax error"},
+		{`session.id == "s" server.name == "git"`, Bool, "Syntax error"},
+		{`session.id == "s`, Bool, "Syntax error"},
+		{`"x" && session.id == "s"`, Bool, "expected type 'bool' but found 'string'"},
 		{`not has(arguments.a)`, Bool, "not is !"},
 		{`session.id.matches("^\s")`, Bool, `in quotes, a backslash is written twice`},
 		{`/src/shop`, Any, `a text stands in quotes within those of YAML, as in '"acme"'`},
@@ -291,7 +295,7 @@ func TestCostLimit(t *testing.T) {
 func TestSimpleAgreesWithCEL(t *testing.T) {
 	for _, src := range []string{
 		`session.trust == "direct"`, `session.trust != "direct"`, `!(session.trust != "direct")`,
-		`"admin" in principal.roles`, `!("admin" in principal.roles)`, `"x" in principal.permissions`,
+		`"admin" in principal.roles`, `!("admin" in principal.roles)`, `"x" in principal.permissions`, `"records:read" in principal.permissions`,
 		`"admin" in principal.roles && session.id == "s1" && server.name != "x"`,
 		`"x" in principal.roles || session.id == "s2" || tool.name == "git_status"`,
 		`'' == principal.user`, `principal.user == ''`, `session.workspace.id == "w1"`,
