@@ -132,6 +132,8 @@ func TestCheck(t *testing.T) {
 	good := "sha256:" + strings.Repeat("0", 64)
 	for want, s := range map[string]Source{
 		"not an https address": {URL: "http://host/x", Digest: good},
+		`"https:///x" is not`:  {URL: "https:///x", Digest: good},
+		"write what sha256sum": {URL: "https://host/x", Digest: strings.Repeat("0", 64)},
 		"user name":            {URL: "https://u:p@host/x", Digest: good},
 		"digest or key":        {URL: "https://host/x"},
 		"not both":             {URL: "https://host/x", Digest: good, Key: "RW"},
@@ -161,5 +163,12 @@ func TestFetchRefuses(t *testing.T) {
 	}
 	if checkRedirect(next, nil) == nil {
 		t.Error("a redirect to http is followed")
+	}
+	next.URL.Scheme = "https"
+	if err := checkRedirect(next, make([]*http.Request, 5)); err != nil {
+		t.Error(err)
+	}
+	if checkRedirect(next, make([]*http.Request, 6)) == nil {
+		t.Error("six redirects are followed")
 	}
 }
