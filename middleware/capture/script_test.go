@@ -31,7 +31,8 @@ import (
 //	accept                 not an answer: credentials in _meta are accepted
 //	known=USER             not an answer: the owner of messages without a credential
 //
-// Each look-up of a credential adds a note, and each frame adds a note with its principal.
+// Each look-up of a credential adds a note, and each frame adds a note with its principal. The notification
+// test/recheck makes the layer look up every owner again.
 func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"capture": scriptedLayer}}.Play(t, "testdata/*.txt")
 }
@@ -72,7 +73,10 @@ func scriptedLayer(s *proxytest.Session, arg string) middleware.Layer {
 	wrap := layer.Wrap
 	layer.Wrap = func(next middleware.Handler) middleware.Handler {
 		return wrap(func(ctx context.Context, m *wire.Message) error {
-			if m.From == wire.Client {
+			switch {
+			case m.MethodIs("notifications/test/recheck"):
+				c.Recheck()
+			case m.From == wire.Client:
 				s.Note("%s", principalOf(middleware.CallFrom(ctx)))
 			}
 			return next(ctx, m)
