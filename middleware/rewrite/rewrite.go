@@ -85,7 +85,7 @@ type Shared struct {
 	uris      []int // the rules that may hide resources
 
 	editsList       bool // a list of tools may have to be edited
-	readAnnotations bool // a condition reads annotations
+	readAnnotations bool // a rule reads annotations
 	privateTools    bool // the list of tools depends on the session
 	privateItems    bool // the lists of prompts and resources depend on the session
 	needs           middleware.Layer
@@ -133,7 +133,7 @@ func (s *Shared) add(i int, rule *Rule) {
 		}
 	}
 	s.editsList = s.editsList || rule.editsList()
-	s.readAnnotations = s.readAnnotations || rule.When.UsesAnnotations()
+	s.readAnnotations = s.readAnnotations || rule.usesAnnotations()
 	s.privateTools = s.privateTools || rule.editsList() && rule.When.UsesSession()
 	s.privateItems = s.privateItems || rule.hidesItems() && rule.When.UsesSession()
 }

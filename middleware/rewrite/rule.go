@@ -172,6 +172,11 @@ func (r *Rule) always(before []Rule) bool {
 	return r.When == nil && !slices.ContainsFunc(before, func(s Rule) bool { return s.Rename != "" && s.Tools[0] == r.Tools[0] })
 }
 
+// usesAnnotations reports whether the rule reads annotations, in its condition or for a value.
+func (r *Rule) usesAnnotations() bool {
+	return r.When.UsesAnnotations() || slices.ContainsFunc(r.Set, func(s Setting) bool { return s.Value.UsesAnnotations() })
+}
+
 // A ruleSet holds the indexes of rules by what they do, in order.
 type ruleSet struct{ hide, rename, describe, set []int }
 

@@ -142,6 +142,7 @@ func ruleSets(t testing.TB) map[string][]Rule {
 			{Tools: one("two"), Rename: "same", When: when(t, `tool.annotations.title != ""`)},
 			{Tools: one("other"), Rename: "taken"},
 		},
+		"fromannotations": {{Tools: one("look"), Set: set(t, map[string]string{"safe": "tool.annotations.readOnlyHint"})}},
 		"annotated": {
 			{Tools: one("*"), Hide: true, When: when(t, `tool.annotations.destructiveHint`)},
 			{Tools: one("look"), Set: set(t, map[string]string{"safe": "tool.annotations.readOnlyHint"})},
