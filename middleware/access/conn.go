@@ -3,6 +3,7 @@ package access
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -60,42 +61,67 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 // A waitState records what a call has waited for.
 type waitState struct {
 	until time.Time // the end of the time to wait for the Lender; zero if the call has not waited for it
-	list  bool      // it has waited for annotations, or cannot wait: see middleware.Call.Suspend
+	list  bool      // it has waited for annotations
 }
 
-// call judges a call, which waits for the Lender no longer than waited.until. A call that is refused by
-// annotations waits once until they are known.
+// errAnnotations is the reason to refuse a call that cannot wait for annotations.
+var errAnnotations = errors.New("the annotations of the tool are not known yet, and neither a notification nor a member of a batch can wait for them")
+
+// call judges a call, which waits for the Lender no longer than waited.until. If the decision
+// depends on annotations, the call waits once until they are known.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {
 	call := middleware.CallFrom(ctx)
 	view := sessionstate.ContextOf(call)
 	tool := m.Name().View()
-	d, steps, answered := c.judge(m, view, tool, waited.until, call.Explained())
-	if answered != nil {
-		c.suspend(call, m, next, answered, waited)
-		return nil
-	}
+	d, steps := c.judge(m, view, tool, call.Explained())
 	if d.annotated && !waited.list {
 		if ready := c.catalog.AskUnknown(tool, call, m); ready != nil {
-			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error {
-				return c.call(ctx, m, next, waitState{waited.until, true})
-			})
+			c.suspendForList(call, m, next, ready, waited, d)
 			return nil
 		}
 	}
+	if answered := c.takeRates(&d, view, tool, waited.until); answered != nil {
+		c.suspend(call, m, next, answered, waited)
+		return nil
+	}
+	return c.finish(ctx, m, next, &d, steps)
+}
+
+// finish executes a decision: it passes the call on, or answers it.
+func (c *Conn) finish(ctx context.Context, m *wire.Message, next middleware.Handler, d *decision, steps []step) error {
+	call := middleware.CallFrom(ctx)
+	view := sessionstate.ContextOf(call)
+	tool := m.Name().View()
 	if call.Noted() {
-		c.noteDecision(call, &d, steps)
+		c.noteDecision(call, d, steps)
 	}
 	if call.Explained() {
-		c.noteRates(call, &d, tool)
+		c.noteRates(call, d, tool)
 	}
 	if d.allowed {
 		return next(ctx, m)
 	}
-	c.logRefusal(call, view, tool, &d)
+	c.logRefusal(call, view, tool, d)
 	if m.Kind() != wire.Request {
 		return nil
 	}
 	return call.Answer(ctx, wire.RefusalReply(m, d.text, view != nil && view.Modern))
+}
+
+// suspendForList judges the call again when the annotations are known. A call that cannot wait is refused: d, which
+// was decided without annotations, may allow what they would refuse.
+func (c *Conn) suspendForList(call *middleware.Call, m *wire.Message, next middleware.Handler, ready <-chan struct{}, waited waitState, d decision) {
+	call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error {
+		select {
+		case <-ready:
+			return c.call(ctx, m, next, waitState{waited.until, true})
+		default:
+			if d.allowed {
+				d = undecided(d.by, errAnnotations)
+			}
+			return c.finish(ctx, m, next, &d, nil)
+		}
+	})
 }
 
 // suspend judges the call again when the Lender has answered. A frame that cannot be suspended,
@@ -113,38 +139,44 @@ func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.H
 	})
 }
 
-// judge decides about a call and, if it is allowed, takes its tokens. With explain
-// it also returns the result of each rule. If it returns a channel, nothing is decided yet:
-// judge must be called again when the channel is closed. Once until has passed, judge always
-// decides.
-func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, until time.Time, explain bool) (d decision, steps []step, answered <-chan struct{}) {
+// judge decides about a call by the rules. With explain it also returns the result of each rule.
+func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, explain bool) (d decision, steps []step) {
 	if !m.Plain() {
 		// The relay refuses such a frame itself where rules enforce.
-		return undecided(byDefaultRule, wire.ErrNotPlain), nil, nil
+		return undecided(byDefaultRule, wire.ErrNotPlain), nil
 	}
 	in := &c.inputs
 	in.Context, in.Tool, in.Server, in.Arguments = view, tool, c.o.Server, m.Arguments().Raw
+	q := request{inputs: in}
 	if c.readsAnnotations {
-		if t, _ := c.catalog.Tool(tool); t != nil {
+		t, known := c.catalog.Tool(tool)
+		if q.unknown = !known; t != nil {
 			in.Annotations = t.Annotations
 		}
 	}
-	q := request{inputs: in}
 	if explain {
 		d = c.decide(c.all, q, func(s step) { steps = append(steps, s) })
 	} else {
 		d = c.decide(c.tools.Of(tool), q, nil)
 	}
 	in.Clear()
-	if d.allowed && len(c.rates) > 0 {
-		now := time.Now()
-		late := !until.IsZero() && !now.Before(until)
-		answered = c.limiters.take(c.rates, &d, view, tool, attempt{now, c.o.Down, late})
-		if d.rate != none {
-			d.by = c.o.Rates[d.rate].Name
-		}
+	return d, steps
+}
+
+// takeRates takes the tokens of a call that is allowed, and refuses it if a rate is reached. If it returns
+// a channel, nothing is decided yet: it must be called again when the channel is closed. Once until has
+// passed, it always decides.
+func (c *Conn) takeRates(d *decision, view *sessionstate.Context, tool string, until time.Time) (answered <-chan struct{}) {
+	if !d.allowed || len(c.rates) == 0 {
+		return nil
 	}
-	return d, steps, answered
+	now := time.Now()
+	late := !until.IsZero() && !now.Before(until)
+	answered = c.limiters.take(c.rates, d, view, tool, attempt{now, c.o.Down, late})
+	if d.rate != none {
+		d.by = c.o.Rates[d.rate].Name
+	}
+	return answered
 }
 
 // logRefusal logs a refusal, as a warning if the call could not be decided, because then

@@ -13,6 +13,7 @@ import (
 type request struct {
 	inputs  *expression.Inputs
 	listing bool // whether to ask if a call with some arguments could be allowed
+	unknown bool // whether the annotations of the tool are not known
 	matched bool // whether the tool is known to match each rule
 }
 
@@ -52,7 +53,7 @@ type decision struct {
 	err        error         // why the call could not be decided; contains no value of the call
 	retryAfter time.Duration // how long until the rate allows the call
 	text       string        // the text of the refusal, for the model
-	annotated  bool          // whether the rule that refused reads annotations
+	annotated  bool          // whether it depends on annotations that are not known
 }
 
 const none = -1 // no rate
@@ -100,23 +101,25 @@ func (s *step) skipped() bool {
 // the result of each rule.
 func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 	q.matched = c.matched
+	annotated := false
 	for _, i := range c.rules {
 		r := &s.o.Rules[i]
 		result := r.apply(&q)
 		if result.rule = i; visit != nil {
 			visit(result)
 		}
+		annotated = annotated || q.unknown && result.reason != OtherTools && r.When.DependsOnAnnotations(q.inputs)
 		switch {
 		case result.skipped():
 			continue
 		case result.reason == allows, result.reason == hasPermissions:
-			return decision{allowed: true, reason: result.reason, by: r.Name, rate: none}
+			return decision{allowed: true, reason: result.reason, by: r.Name, rate: none, annotated: annotated}
 		case result.reason == errored:
 			return undecided(r.Name, result.err)
 		}
-		return decision{reason: result.reason, by: r.Name, rate: none, missing: result.missing, text: r.refusal(result.missing), annotated: r.When.UsesAnnotations()}
+		return decision{reason: result.reason, by: r.Name, rate: none, missing: result.missing, text: r.refusal(result.missing), annotated: annotated}
 	}
-	d := decision{allowed: s.o.Default != Deny, reason: byDefault, by: byDefaultRule, rate: none}
+	d := decision{allowed: s.o.Default != Deny, reason: byDefault, by: byDefaultRule, rate: none, annotated: annotated}
 	if !d.allowed {
 		d.text = textDenied
 	}

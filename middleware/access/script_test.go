@@ -3,7 +3,6 @@ package access_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -141,62 +140,14 @@ func options(t testing.TB) map[string]access.Options {
 			{Tools: []string{"write_*"}, Require: []string{"records:write"}, When: when(t, "has(arguments.path)")},
 		}, Default: access.Deny, Hide: true},
 		"destructive": {Rules: destructive, Hide: true},
-		"lookup":      {Rules: records, Hide: true},
+		"idempotent": {
+			Rules: []access.Rule{{Tools: []string{"set_*"}, Deny: true, When: when(t, `tool.annotations.idempotentHint || tool.annotations.title == "Set"`)}},
+			Rates: []access.Rate{{Tools: []string{"*"}, Per: access.PerSession, Limit: 1, Window: time.Hour}},
+		},
+		"lookup": {Rules: records, Hide: true},
 		"rates": {Rates: []access.Rate{
 			{Tools: []string{"*"}, Per: access.PerSession, Limit: 60, Window: time.Minute, Burst: 2},
 			{Tools: []string{"slow"}, Per: access.PerTool, Limit: 1, Window: time.Minute},
 		}},
-	}
-}
-
-// The first call waits for the annotations of its tool: a client that continues a session, as after a
-// restart of a front, does not list the tools again. So does the first call after a change of the list.
-func TestFirstCallWaitsForAnnotations(t *testing.T) {
-	shared, err := access.Compile(options(t)["destructive"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	catalog := new(middleware.Catalog)
-	s := proxytest.Start(t, shared.Connect(access.ConnOptions{Catalog: catalog}).Layer(), catalog.Layer())
-	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
-	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	s.Client.Send(initialized)
-	s.Server.Expect(initialized)
-	for id := range 3 {
-		look := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"look"}}`, id)
-		s.Client.Send(look)
-		asked := wire.Value{Raw: s.Server.Next()}
-		if !asked.Get("method").Equals("tools/list") {
-			t.Fatalf("the server was not asked for its tools: %s", asked.Raw)
-		}
-		s.Server.Send(`{"jsonrpc":"2.0","id":` + string(asked.Get("id").Raw) + `,"result":{"tools":[{"name":"look","annotations":{"readOnlyHint":true}}]}}`)
-		s.Server.Expect(look)
-		s.Server.Send(changed)
-		s.Client.Expect(changed)
-	}
-}
-
-// A notification and a member of a batch cannot wait for the annotations, so they are refused.
-func TestNoWaitForAnnotations(t *testing.T) {
-	for _, frame := range []string{
-		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"look"}}`,
-		`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look"}}]`,
-	} {
-		shared, err := access.Compile(options(t)["destructive"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		catalog := new(middleware.Catalog)
-		s := proxytest.Start(t, shared.Connect(access.ConnOptions{Catalog: catalog}).Layer(), catalog.Layer())
-		const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-		s.Client.Send(initialized)
-		s.Server.Expect(initialized)
-		s.Client.Send(frame)
-		if asked := (wire.Value{Raw: s.Server.Next()}); !asked.Get("method").Equals("tools/list") {
-			t.Fatalf("the server was not asked for its tools: %s", asked.Raw)
-		}
-		const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
-		s.Client.Send(ping)
-		s.Server.Expect(ping)
 	}
 }

@@ -234,9 +234,15 @@ func (p *Program) analyse(checked *ast.AST) (loops bool) {
 }
 
 func (e *engine) eval(in *Inputs, want Type) (Value, error) {
+	result, err := e.run(in)
+	if err != nil {
+		return Value{}, evalError(err)
+	}
+	return toValue(result, want)
+}
+
+func (e *engine) run(in *Inputs) (result ref.Val, err error) {
 	in.makeObjects(e.types)
-	var result ref.Val
-	var err error
 	if e.loops {
 		ctx, cancel := context.WithTimeout(context.Background(), maxTime)
 		defer cancel()
@@ -244,10 +250,7 @@ func (e *engine) eval(in *Inputs, want Type) (Value, error) {
 	} else {
 		result, _, err = e.program.Eval((*activation)(in))
 	}
-	if err != nil {
-		return Value{}, evalError(err)
-	}
-	return toValue(result, want)
+	return result, err
 }
 
 func toValue(result ref.Val, want Type) (Value, error) {
@@ -274,6 +277,12 @@ type decodedInputs struct {
 	arguments   ref.Val
 	annotations map[string]ref.Val
 	annotErr    error
+}
+
+// An annotationProbe makes annotations unknown, to find whether a result depends on them.
+type annotationProbe struct {
+	unknown bool // reading an annotation yields a CEL unknown
+	tested  bool // an expression tested with has() whether there is an annotation
 }
 
 // makeObjects makes the objects of the inputs, unless they exist.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cel.dev/cel-go/common/types"
+
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -45,6 +47,7 @@ type Inputs struct {
 	Server string
 
 	derived decodedInputs
+	probe   annotationProbe
 }
 
 // Clear empties the inputs and their cache. It costs less than making new ones.
@@ -232,6 +235,18 @@ func (p *Program) ArgumentNames() (names [][]string) {
 
 // UsesAnnotations reports whether the result can depend on annotations.
 func (p *Program) UsesAnnotations() bool { return p.usesAny(usesAnnotations) }
+
+// DependsOnAnnotations reports whether the result for these inputs can differ with the annotations,
+// which are not known.
+func (p *Program) DependsOnAnnotations(in *Inputs) bool {
+	if !p.UsesAnnotations() || slices.ContainsFunc(p.guards, func(g guard) bool { return g.fails(in) }) {
+		return false
+	}
+	unknown := Inputs{Context: in.Context, Tool: in.Tool, Arguments: in.Arguments, Server: in.Server}
+	unknown.probe.unknown = true
+	result, err := p.engine.run(&unknown)
+	return unknown.probe.tested || err == nil && types.IsUnknown(result)
+}
 
 // UsesPrincipal reports whether the result can depend on the caller: on the principal, or on the
 // session's trust, which a credential can set.

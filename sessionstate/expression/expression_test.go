@@ -503,3 +503,37 @@ func TestRemembered(t *testing.T) {
 		t.Errorf("%v: cached results of a program that reads a call: %v; of another: %v", err, tool.readsNoCall(), p.readsNoCall())
 	}
 }
+
+func TestDependsOnAnnotations(t *testing.T) {
+	for src, want := range map[string]bool{
+		`tool.annotations.destructiveHint`:                                 true,
+		`!tool.annotations.idempotentHint`:                                 true,
+		`tool.annotations.title == "Set"`:                                  true,
+		`has(tool.annotations.title) && true`:                              true,
+		`has(tool.annotations)`:                                            true,
+		`tool.annotations.title in ["a", "b"]`:                             true,
+		`["a"].exists(x, x == tool.annotations.title)`:                     true,
+		`tool.annotations.title.startsWith("x")`:                           true,
+		`tool.annotations.destructiveHint && session.trust == "direct"`:    true,
+		`tool.annotations.destructiveHint && session.trust == "sandboxed"`: false,
+		`session.trust == "sandboxed" && tool.annotations.destructiveHint`: false,
+		`tool.annotations.readOnlyHint || arguments.path == "/a"`:          false,
+		`tool.annotations.readOnlyHint || arguments.path == "/b"`:          true,
+		`tool.name == "b" && tool.annotations.readOnlyHint`:                false,
+		`tool.name == "a" ? tool.annotations.readOnlyHint : true`:          true,
+		`tool.name == "b" ? tool.annotations.readOnlyHint : true`:          false,
+		`tool.name == "a"`: false,
+	} {
+		in := &Inputs{Tool: "a", Arguments: []byte(`{"path":"/a"}`), Context: &sessionstate.Context{Trust: sessionstate.Fact{Value: "direct", Source: sessionstate.Operator}}}
+		p, err := Compile(src, Bool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.DependsOnAnnotations(in); got != want {
+			t.Errorf("%s: %t, want %t", src, got, want)
+		}
+	}
+	if (*Program)(nil).DependsOnAnnotations(&Inputs{}) {
+		t.Error("no condition depends on annotations")
+	}
+}

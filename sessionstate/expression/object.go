@@ -81,7 +81,10 @@ func vocabularyOf() ([objects]*types.Type, map[string]map[string]*types.FieldTyp
 	add(objSession, "workspace", objectField(t[objWorkspace], objWorkspace, func(in *Inputs) bool {
 		return in.text("session.workspace.path") != "" || in.text("session.workspace.id") != ""
 	}))
-	add(objTool, "annotations", objectField(t[objAnnotations], objAnnotations, func(in *Inputs) bool { return len(in.Annotations) > 0 }))
+	add(objTool, "annotations", objectField(t[objAnnotations], objAnnotations, func(in *Inputs) bool {
+		in.probe.tested = in.probe.unknown
+		return len(in.Annotations) > 0
+	}))
 	add(objAnnotations, "title", annotationField("title", types.StringType))
 	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
 		add(objAnnotations, name, annotationField(name, types.BoolType))
@@ -117,11 +120,17 @@ func annotationField(name string, t *types.Type) *types.FieldType {
 	return &types.FieldType{
 		Type: t,
 		IsSet: func(o any) bool {
-			a, err := o.(*object).in.decodedAnnotations()
+			in := o.(*object).in
+			in.probe.tested = in.probe.unknown
+			a, err := in.decodedAnnotations()
 			return err == nil && a[name] != nil && a[name].Type() == t
 		},
 		GetFrom: func(o any) (any, error) {
-			a, err := o.(*object).in.decodedAnnotations()
+			in := o.(*object).in
+			if in.probe.unknown {
+				return types.NewUnknown(0, nil), nil
+			}
+			a, err := in.decodedAnnotations()
 			if err != nil {
 				return nil, err
 			}
