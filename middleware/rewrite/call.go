@@ -23,18 +23,23 @@ type target struct {
 	other  string // the other tool that the client sees under the same name, if there is one
 }
 
-// call handles a call. One for a tool that is hidden by its annotations waits until they are known, but not
-// if it has waited, or cannot wait (see [middleware.Call.Suspend]).
+// call handles a call. If a rule for it depends on annotations, the call waits once until they are known.
+// A call that cannot wait (see [middleware.Call.Suspend]) is refused.
 func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler, waited bool) error {
 	call := middleware.CallFrom(ctx)
 	name := m.Name().View()
-	t := c.resolve(view, name)
-	if t.why != "" && !waited && t.rule != none && c.rules[t.rule].When.UsesAnnotations() {
-		if ready := c.catalog.AskUnknown(t.name, call, m); ready != nil {
-			call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, view, next, true) })
-			return nil
-		}
+	if ready, rule := c.askAnnotations(call, m, view, name, waited); ready != nil {
+		call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error {
+			select {
+			case <-ready:
+				return c.call(ctx, m, view, next, true)
+			default:
+				return c.refuseName(ctx, m, target{rule: rule, why: "its annotations are not known yet, and neither a notification nor a member of a batch can wait for them"}, m.Name().View())
+			}
+		})
+		return nil
 	}
+	t := c.resolve(view, name)
 	if t.why != "" {
 		return c.refuseName(ctx, m, t, name)
 	}
@@ -42,6 +47,34 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Con
 		return c.refuse(ctx, m, view, refusal)
 	}
 	return next(ctx, m)
+}
+
+// askAnnotations asks the server for its tools if a rule for the tool that the client calls by a name, or for one
+// that is renamed to it, depends on annotations that are not known. It returns that rule, and a channel that is
+// closed when the tools are known, or nil if there is nothing to wait for.
+func (c *Conn) askAnnotations(call *middleware.Call, m *wire.Message, view *sessionstate.Context, name string, waited bool) (ready <-chan struct{}, rule int) {
+	if waited || !c.readAnnotations {
+		return nil, none
+	}
+	tools := []string{name}
+	for _, i := range c.byNewName[name] {
+		tools = append(tools, c.rules[i].Tools[0])
+	}
+	for _, tool := range tools {
+		if _, known := c.catalog.Tool(tool); known {
+			continue
+		}
+		c.setInputs(&c.in, view, tool)
+		c.in.Arguments = m.Arguments().Raw
+		rule := c.matching.Of(tool).dependsOnAnnotations(c.rules, &c.in)
+		c.in.Clear()
+		if rule != none {
+			if ready := c.catalog.AskUnknown(tool, call, m); ready != nil {
+				return ready, rule
+			}
+		}
+	}
+	return nil, none
 }
 
 // change edits a call for the server.

@@ -195,6 +195,18 @@ func (s *ruleSet) add(i int, rule *Rule) {
 	}
 }
 
+// dependsOnAnnotations returns the first of the rules for calls that depends on annotations, which are not known,
+// or none.
+func (s *ruleSet) dependsOnAnnotations(rules []Rule, in *expression.Inputs) int {
+	for _, i := range slices.Concat(s.hide, s.rename, s.set) {
+		depends := func(s Setting) bool { return s.Value.DependsOnAnnotations(in) }
+		if r := &rules[i]; r.When.DependsOnAnnotations(in) || slices.ContainsFunc(r.Set, depends) {
+			return i
+		}
+	}
+	return none
+}
+
 // rulesFor returns the rules that may apply to a tool: those whose patterns match, and
 // those whose patterns take too long to match, so that judge returns the error.
 func (s *Shared) rulesFor(tool string) *ruleSet {

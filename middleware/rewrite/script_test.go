@@ -143,6 +143,11 @@ func ruleSets(t testing.TB) map[string][]Rule {
 			{Tools: one("other"), Rename: "taken"},
 		},
 		"fromannotations": {{Tools: one("look"), Set: set(t, map[string]string{"safe": "tool.annotations.readOnlyHint"})}},
+		"idempotent": {
+			{Tools: one("set_*"), Hide: true, When: when(t, `tool.annotations.idempotentHint`)},
+			{Tools: one("a"), Rename: "b", When: when(t, `tool.annotations.title != ""`)},
+			{Tools: one("*"), Hide: true, When: when(t, `tool.annotations.destructiveHint && session.trust == "sandboxed"`)},
+		},
 		"annotated": {
 			{Tools: one("*"), Hide: true, When: when(t, `tool.annotations.destructiveHint`)},
 			{Tools: one("look"), Set: set(t, map[string]string{"safe": "tool.annotations.readOnlyHint"})},
