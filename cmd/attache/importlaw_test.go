@@ -157,7 +157,7 @@ func importLaw() []law {
 		{rooms + "config", []string{library, rooms + "rules", rooms + "setting", rooms + "cli", rooms + "include", rooms + "clientconfig", rooms + "servername"}, "settings use types of the library, and other packages act on them"},
 		{rooms + "filecheck", []string{library, rooms + "cli", rooms + "config", rooms + "setting"}, "every command checks files in the same way"},
 		{rooms + "include", []string{"internal/fetch", "sessionstate/textfile"}, "it verifies the origin of any fetched file"},
-		{rooms + "recipes", []string{rooms + "cli", rooms + "clientfile", rooms + "config"}, "a recipe is a part of a configuration file"},
+		{rooms + "recipes", []string{rooms + "cli", rooms + "clientfile", rooms + "config", "sessionstate/textfile"}, "a recipe is a part of a configuration file"},
 		{rooms + "status", []string{"middleware", "middleware/glob", "proxy/wire", rooms + "cli", "sessionstate/filelock"}, "a report of a running attache is written and read without running one"},
 		{rooms + "logging", []string{"middleware", "proxy/record", rooms + "cli", rooms + "config", rooms + "term"}, "the log knows the secrets, and not its users"},
 		{rooms + "telemetry", []string{"middleware/trace", "middleware/trace/otlp", rooms + "cli"}, "it exports any spans and metrics"},

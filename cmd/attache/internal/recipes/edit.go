@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // mark follows a key that [Add] has written, so that [Remove] removes nothing that the user wrote.
@@ -88,7 +90,11 @@ func decode(content []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return values, nil
 	}
-	if err := yaml.Unmarshal(bytes.TrimPrefix(content, []byte(byteOrderMark)), &values); err != nil {
+	_, err := textfile.ParseYAML(content) // Unmarshal takes minutes for deep nesting, which this refuses
+	if err == nil {
+		err = yaml.Unmarshal(bytes.TrimPrefix(content, []byte(byteOrderMark)), &values)
+	}
+	if err != nil {
 		return nil, errors.New("it is not valid: run \"attache config check\" and correct it first")
 	}
 	if values == nil { // Unmarshal sets that if the file has only comments

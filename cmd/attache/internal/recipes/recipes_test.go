@@ -87,6 +87,7 @@ func TestAddRefuses(t *testing.T) {
 		"servers: {a: {}}\n":                "not written as a block",
 		"servers: [a]\n":                    "not a mapping",
 		"log: [\n":                          "not valid",
+		strings.Repeat("[", 100_000):        "not valid",
 		"servers:\n  git: {}\n":             "already exists",
 		"policy:\n  dir: |\n    servers:\n": "",
 		"\"servers\":\n  a: {}\n":           "not written as a block",
