@@ -17,6 +17,9 @@ import (
 // maxFile is the maximum size of a frame, a list of tools or a recording.
 const maxFile = 256 << 20
 
+// byteOrderMark begins the files that some Windows programs write.
+var byteOrderMark = []byte("\ufeff")
+
 // A callInput is one frame, or a recording.
 type callInput struct {
 	frame     []byte
@@ -119,6 +122,7 @@ func readInput(path string, stdin io.Reader) (callInput, error) {
 	if err != nil {
 		return callInput{}, cli.Usagef("--frame: %s: %v", path, cli.Unreadable(err))
 	}
+	data = bytes.TrimPrefix(data, byteOrderMark)
 	head, _, _ := bytes.Cut(data, []byte{'\n'})
 	if header := (wire.Value{Raw: bytes.TrimSpace(head)}); json.Valid(head) && header.Get("version").Exists() && !header.Get("jsonrpc").Exists() {
 		session, err := record.Read(bytes.NewReader(data))

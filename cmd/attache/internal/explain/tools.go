@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ func toolsFromFile(path string) (toolList, error) {
 	if err != nil {
 		return toolList{}, cli.Usagef("--tools: %s: %v", path, cli.Unreadable(err))
 	}
-	compact, err := oneLine(data)
+	compact, err := oneLine(bytes.TrimPrefix(data, byteOrderMark))
 	if err != nil {
 		return toolList{}, cli.Usagef("--tools: %s:%v", path, err)
 	}
