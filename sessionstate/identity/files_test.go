@@ -60,6 +60,8 @@ func TestTokenFile(t *testing.T) {
 	putOld(t, next, "sixth.ab.b", 2*time.Hour)
 	check(t, os.Rename(next, file))
 	want("sixth.ab.b", nil, "")
+	putOld(t, file, "\ufeffseventh.a.b\r\n", time.Hour)
+	want("seventh.a.b", nil, "")
 
 	for text, says := range map[string]string{
 		"":                            "is empty: write the token into it",

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -70,6 +71,7 @@ func parseKeySet(data []byte) (*keySet, error) {
 	var document struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // editors on Windows write this mark
 	if err := json.Unmarshal(data, &document); err != nil || document.Keys == nil {
 		return nil, errors.New(`it is not a JSON Web Key Set ({"keys": [...]})`)
 	}

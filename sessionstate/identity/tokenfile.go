@@ -53,7 +53,7 @@ func (t *cachedTokenFile) token() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := strings.TrimSpace(string(data))
+	text := strings.TrimSpace(strings.TrimPrefix(string(data), "\ufeff")) // editors on Windows write this mark
 	switch {
 	case text == "":
 		return "", fmt.Errorf("%w: %s is empty: write the token into it", ErrTokenFile, t.path)

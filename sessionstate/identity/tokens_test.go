@@ -556,6 +556,7 @@ func TestKeySetFile(t *testing.T) {
 	g.want(token, identity.ErrKeySet) // not read again so soon
 	g.later(identity.RetryAfter)
 	g.want(token, nil)
+	newTokensTest(t, "\ufeff"+allKeys(), nil).want(token, nil)
 
 	dir := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) { o.JWKS = filepath.Dir(o.JWKS) })
 	dir.want(token, identity.ErrKeySet)
