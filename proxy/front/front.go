@@ -188,7 +188,7 @@ type Front struct {
 	byID     map[string]*session   // legacy sessions
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
-	refused  struct{ unchecked, credential, limit, session limit.Refusals }
+	refused  struct{ unchecked, credential, address, limit, session limit.Refusals }
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not track
 

@@ -26,12 +26,14 @@ func (x *exchange) admit() bool {
 	// A page can give its name the address of this machine (DNS rebinding). Its requests then have
 	// that name as their host.
 	if !origin.HostAllowed(x.r.Host, x.f.o.Hosts, at.Addr()) {
+		x.logRefusal(&x.f.refused.address, slog.LevelInfo, fmt.Errorf("the host %.100q is not in serve.hosts", x.r.Host))
 		x.refuse(http.StatusForbidden, nil, wire.CodeInvalidRequest, "refused: this name is not one of this server's; the operator can add it to serve.hosts")
 		return false
 	}
 	from, sent := x.r.Header["Origin"]
 	// Only browsers send Origin. A page of another site must not use a server on this machine.
 	if sent && (len(from) != 1 || !slices.Contains(x.f.o.Origins, from[0]) && !origin.IsLocal(from[0], at, x.r.TLS != nil)) {
+		x.logRefusal(&x.f.refused.address, slog.LevelInfo, fmt.Errorf("the origin %.100q is not in serve.origins", strings.Join(from, ", ")))
 		x.refuse(http.StatusForbidden, nil, wire.CodeInvalidRequest, "refused: pages of this origin may not use this server; the operator can add it to serve.origins")
 		return false
 	}

@@ -46,6 +46,27 @@ func TestUnavailableWarning(t *testing.T) {
 	})
 }
 
+// An operator reads in the log which name or origin is missing in the configuration.
+func TestRefusedAddressIsLogged(t *testing.T) {
+	var out bytes.Buffer
+	f := New(Options{Log: slog.New(slog.NewTextHandler(&out, nil)), Hosts: []string{"mcp.example"}})
+	for host, from := range map[string]string{"other.example": "", "mcp.example": "https://page.example"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/mcp", strings.NewReader("{}"))
+		if from != "" {
+			r.Header.Set("Origin", from)
+		}
+		w := httptest.NewRecorder()
+		if f.ServeHTTP(w, r); w.Code != http.StatusForbidden {
+			t.Errorf("%s: status %d, want 403", host, w.Code)
+		}
+	}
+	for _, want := range []string{`the host \"other.example\" is not in serve.hosts`, `the origin \"https://page.example\" is not in serve.origins`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the log does not have %s:\n%s", want, &out)
+		}
+	}
+}
+
 // A downStore is a Store whose database does not answer.
 type downStore struct{ sessions.Store }
 
