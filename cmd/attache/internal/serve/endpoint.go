@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -36,13 +39,15 @@ type endpoint struct {
 	telemetry *telemetry.Telemetry
 	process   bool        // each session has a process
 	traced    atomic.Bool // a request had a span
+
+	notStarted rate.Sometimes // limits how often the log says at level error that the server could not be started
 	// start starts the upstream of a session, also after a crash. env returns the environment for a process.
 	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
 
 // newEndpoint compiles the rules of a server and makes its front. After an error nothing is left open.
 func newEndpoint(s *service, server Server) (*endpoint, error) {
-	e := &endpoint{Server: server, s: s, log: s.Log}
+	e := &endpoint{Server: server, s: s, log: s.Log, notStarted: rate.Sometimes{First: 20, Interval: time.Minute}}
 	if len(s.Servers) > 1 {
 		e.log = logging.ForServer(s.Log, server.Settings.Server.Name)
 	}
@@ -243,7 +248,9 @@ func namespace(who front.Principal) string {
 func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Upstream, error) {
 	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr(), Forker: e.s.forker})
 	if err != nil {
-		e.logOf(s).Error("the server could not be started", "err", err)
+		level := slog.LevelDebug // clients try again without end
+		e.notStarted.Do(func() { level = slog.LevelError })
+		e.logOf(s).Log(context.Background(), level, "the server could not be started", "err", err)
 		return nil, err
 	}
 	e.logOf(s).Debug("server started", "command", p.Path(), "pid", p.Pid())

@@ -368,6 +368,21 @@ func TestLogNamesClients(t *testing.T) {
 	}
 }
 
+// Clients that try again and again do not fill the log of a server that cannot be started.
+func TestLogOfStartsIsLimited(t *testing.T) {
+	var out bytes.Buffer
+	e := startLogging(t, slog.New(slog.NewTextHandler(&out, nil)), "{}\n").endpoints[0]
+	e.Command = []string{filepath.Join(t.TempDir(), "none")}
+	for range 100 {
+		if _, err := e.startProcess(front.Opening{}, func() []string { return nil }); err == nil {
+			t.Fatal("a server without a program was started")
+		}
+	}
+	if n := strings.Count(out.String(), "the server could not be started"); n != 20 {
+		t.Errorf("%d lines for 100 starts", n)
+	}
+}
+
 // With several servers, each line of the log and of a server's stderr contains the name of the server. The
 // log does not contain its secrets.
 func TestLogNamesServers(t *testing.T) {
