@@ -51,20 +51,10 @@ func TestKeysInTheDatabase(t *testing.T) {
 	front := serveEcho(t, filepath.Join(second, "config.yaml"))
 	ask := func(key string) int { // opens no session
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, front, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Mcp-Session-Id", "none")
 		if key != "" {
-			request.Header.Set("Authorization", "Bearer "+key)
+			key = "Bearer " + key
 		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		return response.StatusCode
+		return endNoSession(t, front, key)
 	}
 	want := func(who, key string, status int) {
 		t.Helper()
@@ -96,6 +86,63 @@ func TestKeysInTheDatabase(t *testing.T) {
 	for ask(eve) != accepted { // until the front asks again
 	}
 	want("bob, with the database again", bob, http.StatusUnauthorized)
+}
+
+// A front that starts while its database is away finds out later whether the database has keys. Until then
+// clients get 503.
+func TestKeysUnknownAtTheStart(t *testing.T) {
+	t.Parallel()
+	for _, hasKeys := range []bool{false, true} {
+		cluster := pgtest.New(t, os.Getenv)
+		config := filepath.Join(t.TempDir(), "config.yaml")
+		attachetest.WriteFile(t, config, fmt.Sprintf("store: {url: %q}\n", cluster.Database()))
+		withStore(t, config, "store", "migrate")
+		key := "atk_nobody00_AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH"
+		if hasKeys {
+			key = withStore(t, config, "key", "create", "--user", "ada")
+		}
+		cluster.Kill()
+		front := serveEcho(t, config)
+		want := func(when, authorization string, status int) {
+			t.Helper()
+			got := http.StatusServiceUnavailable
+			for again := true; again; again = status != got && got == http.StatusServiceUnavailable {
+				got = endNoSession(t, front, authorization)
+			}
+			if got != status {
+				t.Errorf("with keys %t, %s, %.10q gets %d, want %d", hasKeys, when, authorization, got, status)
+			}
+		}
+		want("without the database", "", http.StatusServiceUnavailable)
+		want("without the database", "Bearer "+key, http.StatusServiceUnavailable)
+		cluster.Start()
+		nobody := accepted
+		if hasKeys {
+			nobody = http.StatusUnauthorized
+		}
+		want("later", "", nobody)
+		want("later", "Basic "+key, nobody)
+		want("later", "Bearer "+key, accepted)
+	}
+}
+
+// endNoSession asks a front to end a session that does not exist, and returns the status of the answer.
+func endNoSession(t *testing.T, front, authorization string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, front, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Mcp-Session-Id", "none")
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
 }
 
 // withStore runs a command of attache, again while the database does not answer, as on a busy machine.

@@ -18,29 +18,46 @@ import (
 // A keyDatabase holds keys that several machines share. It survives a configuration reload.
 type keyDatabase struct {
 	answers *keystore.Resolver
-	hasKeys func() (bool, error) // asks the database at the first call only
-	warned  sync.Once            // warns that hasKeys failed
+	store   *keystore.Store
+	warned  sync.Once // warns that hasKeys failed
 	close   func()
+
+	mu     sync.Mutex // guards the fields below
+	failed time.Time  // when hasKeys failed for the last time
+	err    error      // its error then; nil once there is an answer
+	has    bool       // the answer
 }
 
-// askTime bounds the query whether there are keys.
-const askTime = 5 * time.Second
+const (
+	askTime  = 5 * time.Second // bounds the query whether there are keys
+	askAgain = time.Second     // how long an error of it is returned again
+)
 
 // openKeys returns the keys in a database.
 func openKeys(db *database.Server) *keyDatabase {
 	store := keystore.New(db.Open(keystore.Schema()))
-	k := &keyDatabase{answers: keystore.NewResolver(store, identity.DefaultCache, nil)}
+	k := &keyDatabase{answers: keystore.NewResolver(store, identity.DefaultCache, nil), store: store, err: errNotAsked}
 	k.close = db.OnNotice(func(payload string) {
 		if payload == "" || payload == keystore.Notice {
 			k.answers.Refresh()
 		}
 	})
-	k.hasKeys = sync.OnceValues(func() (bool, error) {
+	return k
+}
+
+var errNotAsked = errors.New("the database was not asked")
+
+// hasKeys reports whether the database has keys. It asks until the first answer, which it then keeps.
+func (k *keyDatabase) hasKeys() (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err != nil && time.Since(k.failed) > askAgain {
 		ctx, cancel := context.WithTimeout(context.Background(), askTime)
 		defer cancel()
-		return store.Any(ctx)
-	})
-	return k
+		k.has, k.err = k.store.Any(ctx)
+		k.failed = time.Now()
+	}
+	return k.has, k.err
 }
 
 // sharedKeys are the keys in a database under one configuration.
@@ -74,35 +91,45 @@ func (k *sharedKeys) Resolve(ctx context.Context, credential string) (*sessionst
 }
 
 // required reports whether clients must send a key, because the database has keys. They must also
-// send one if the database does not answer, or anybody could use attache during that time.
-func (k *sharedKeys) required(log *slog.Logger) bool {
+// send one if the database does not answer, or anybody could use attache during that time; unsure is then true.
+func (k *sharedKeys) required(log *slog.Logger) (required, unsure bool) {
 	has, err := k.hasKeys()
 	if err != nil {
 		k.warned.Do(func() {
-			log.Warn("it is not known whether the shared database has keys, so clients need a credential; if it has none, start attache again when it answers", "err", err)
+			log.Warn("it is not known whether the shared database has keys, so clients need a credential until it answers", "err", err)
 		})
 	}
-	return has || err != nil
+	return has || err != nil, err != nil
 }
 
 // Authenticates reports whether clients must send a credential: there is an issuer, a key file that
 // is configured or exists, or a database with keys.
 func (s *Shared) Authenticates() bool {
+	authenticates, _ := s.NeedsCredential()
+	return authenticates
+}
+
+// NeedsCredential is like Authenticates, and reports whether it is unsure, because a database that may have keys
+// has not answered yet.
+func (s *Shared) NeedsCredential() (needs, unsure bool) {
 	who := s.authenticator
 	_, isFile := who.keys.(*identity.Resolver)
 	shared, isShared := who.keys.(*sharedKeys)
 	switch {
 	case who.tokens != nil:
-		return true
+		return true, false
 	case !isFile && !isShared:
-		return false
+		return false, false
 	case !s.settings.Origin("identity.keys_file").Default():
-		return true
+		return true, false
 	}
 	if _, err := os.Stat(s.settings.Identity.KeysFile); err == nil {
-		return true
+		return true, false
 	}
-	return isShared && shared.required(s.Log)
+	if !isShared {
+		return false, false
+	}
+	return shared.required(s.Log)
 }
 
 // Authenticate returns the owner of a client's credential under the current settings.

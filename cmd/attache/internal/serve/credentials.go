@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy/front"
@@ -81,6 +84,29 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 		}
 	}
 	return front.Principal{ID: principalID(p, credential), Value: p}, nil
+}
+
+// authenticateUnsure returns authenticate for a front that started while its database did not answer. If the
+// database has no keys, as its first answer says, clients need no credential from then on.
+func (e *endpoint) authenticateUnsure() func(*http.Request) (front.Principal, error) {
+	var open atomic.Bool
+	return func(r *http.Request) (front.Principal, error) {
+		if open.Load() {
+			return front.Principal{}, nil
+		}
+		needs, unsure := e.shared.NeedsCredential()
+		scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		switch {
+		case !needs:
+			open.Store(true)
+			return front.Principal{}, nil
+		case unsure:
+			return front.Principal{}, fmt.Errorf("%w: it is not known whether the shared database has keys", front.ErrUnavailable)
+		case !strings.EqualFold(scheme, "Bearer"):
+			return front.Principal{}, identity.ErrUnknownKey
+		}
+		return e.authenticate(r.Context(), strings.TrimSpace(credential))
+	}
 }
 
 // hasOnlyTokens reports whether err means that the default key file does not exist, and clients use

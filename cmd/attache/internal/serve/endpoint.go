@@ -150,7 +150,7 @@ func (e *endpoint) close() {
 }
 
 // frontOptions returns the options of the front. Whether clients need a credential is decided here, once: a
-// reload does not change it.
+// reload does not change it. If a database has to say so, it is decided by its first answer.
 func (e *endpoint) frontOptions() front.Options {
 	o := front.Options{
 		Open:         e.open,
@@ -163,7 +163,11 @@ func (e *endpoint) frontOptions() front.Options {
 		Store:        e.s.sessionStore(&e.Server),
 		Log:          e.log,
 	}
-	if e.shared.Authenticates() {
+	needs, unsure := e.shared.NeedsCredential()
+	if unsure && e.s.reachable() == "" {
+		o.AuthenticateRequest = e.authenticateUnsure()
+	}
+	if needs {
 		o.Authenticate = e.authenticate
 		o.Reauthenticate = e.Settings.Identity.Cache * 9 / 10 // the result may be a tenth old already
 		o.Scope = strings.Join(e.s.scopes(), " ")

@@ -3,9 +3,12 @@ package serve
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
 // keepAlive detects peers that have disappeared without closing the connection, after 75 s.
@@ -35,4 +38,22 @@ func (s *service) notifySystemd() {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		s.Log.Warn("systemd does not learn that attache serves", "err", err)
 	}
+}
+
+// reachable returns an address on which other machines reach attache, or "".
+func (s *service) reachable() string {
+	addresses := []string{s.settings.Listen}
+	if len(s.Listeners) > 0 {
+		// serve.listen is not used then.
+		addresses = nil
+	}
+	for _, l := range s.Listeners {
+		if l.Addr().Network() != "unix" { // the permissions of the file restrict access
+			addresses = append(addresses, l.Addr().String())
+		}
+	}
+	if open := slices.IndexFunc(addresses, func(a string) bool { return !config.IsLoopback(a) }); open >= 0 {
+		return addresses[open]
+	}
+	return ""
 }

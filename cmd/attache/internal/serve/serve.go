@@ -184,24 +184,14 @@ func (s *service) checkPaths() error {
 
 // checkAddresses returns an error if attache would serve other machines without authentication.
 func (s *service) checkAddresses() error {
-	addresses := []string{s.settings.Listen}
-	if len(s.Listeners) > 0 {
-		// serve.listen is not used then.
-		addresses = nil
-	}
-	for _, l := range s.Listeners {
-		if l.Addr().Network() != "unix" { // the permissions of the file restrict access
-			addresses = append(addresses, l.Addr().String())
-		}
-	}
-	open := slices.IndexFunc(addresses, func(a string) bool { return !config.IsLoopback(a) })
-	if open < 0 {
+	address := s.reachable()
+	if address == "" {
 		return nil
 	}
 	for _, e := range s.endpoints {
 		if !e.shared.Authenticates() {
 			return fmt.Errorf("attache is to listen on %s, which other machines reach, and nothing says who may use %s: make keys with attache key create, or set identity.jwt, or listen on 127.0.0.1",
-				addresses[open], e.Path)
+				address, e.Path)
 		}
 	}
 	return nil
