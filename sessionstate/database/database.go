@@ -39,6 +39,7 @@ type DB struct {
 
 	sql    *sql.DB
 	server *Server // nil for a file
+	path   string  // of a file
 	schema Schema
 
 	trace    func(statement string) // may be nil
@@ -98,11 +99,11 @@ func (db *DB) Exec(ctx context.Context, s Scope, query string, args ...any) (int
 	}
 	stmt, err := db.prepare(ctx, db.bind(query, args))
 	if err != nil {
-		return 0, err
+		return 0, db.named(err)
 	}
 	result, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
-		return 0, err
+		return 0, db.named(err)
 	}
 	return result.RowsAffected()
 }
@@ -117,9 +118,10 @@ func (db *DB) Row(ctx context.Context, s Scope, query string, args ...any) Row {
 	}
 	stmt, err := db.prepare(ctx, db.bind(query, args))
 	if err != nil {
-		return rowOf(nil, err)
+		return rowOf(nil, db.named(err))
 	}
-	row := rowOf(stmt.QueryContext(ctx, args...))
+	rows, err := stmt.QueryContext(ctx, args...)
+	row := rowOf(rows, db.named(err))
 	row.now = db.now(time.Time{})
 	return row
 }
@@ -163,7 +165,7 @@ func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r 
 // writer, and a later one may see changes that an earlier one did not.
 func (db *DB) View(ctx context.Context, s Scope, f func(*Tx) error) error {
 	if db.server == nil {
-		return f(&Tx{ctx: ctx, db: db, to: sqlStatements{db.sql}})
+		return db.named(f(&Tx{ctx: ctx, db: db, to: sqlStatements{db.sql}}))
 	}
 	return db.transact(ctx, s, true, f)
 }
@@ -174,13 +176,13 @@ func (db *DB) transact(ctx context.Context, s Scope, readOnly bool, f func(*Tx) 
 	}
 	t, err := db.sql.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return db.named(err)
 	}
 	defer func() { _ = t.Rollback() }() // does nothing after Commit
 	if err := f(&Tx{ctx: ctx, db: db, to: sqlStatements{t}}); err != nil {
-		return err
+		return db.named(err)
 	}
-	return t.Commit()
+	return db.named(t.Commit())
 }
 
 // Close closes a file. [Server.Close] closes the DBs of a server. A process that ends without

@@ -53,13 +53,27 @@ func OpenFile(ctx context.Context, o FileOptions) (*DB, error) {
 	if err == nil {
 		db, err = connectFile(ctx, o)
 	}
-	switch {
-	case damaged(err):
-		return nil, fmt.Errorf("%s cannot be used: %w: end all attaches and move the file away; attache makes a new one", o.Path, err)
-	case err != nil:
-		return nil, fmt.Errorf("%s cannot be used: %w", o.Path, err)
+	if err != nil {
+		return nil, unusable(o.Path, err)
 	}
 	return db, nil
+}
+
+// unusable returns err with the name of the file, and says what to do about a damaged one.
+func unusable(path string, err error) error {
+	if damaged(err) {
+		return fmt.Errorf("%s cannot be used: %w: end all attaches and move the file away; attache makes a new one", path, err)
+	}
+	return fmt.Errorf("%s cannot be used: %w", path, err)
+}
+
+// named returns err with the name of the file if SQLite refused a statement of the opened
+// file: a damaged page is not read before a statement needs it.
+func (db *DB) named(err error) error {
+	if _, ok := errors.AsType[*sqlite.Error](err); !ok {
+		return err
+	}
+	return unusable(db.path, err)
 }
 
 // makeFile creates the file if it does not exist, readable by its owner alone: SQLite would
@@ -106,7 +120,7 @@ func connectFile(ctx context.Context, o FileOptions) (*DB, error) {
 	}
 	db.SetMaxOpenConns(1) // one process does not compete with itself for the lock; and data_version is per connection
 	err = initialize(ctx, db, o, steps)
-	opened := &DB{sql: db, schema: o.Schema, trace: o.Trace}
+	opened := &DB{sql: db, path: o.Path, schema: o.Schema, trace: o.Trace}
 	if err == nil {
 		opened.version, err = db.PrepareContext(ctx, `PRAGMA data_version`)
 	}

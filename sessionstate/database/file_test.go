@@ -50,6 +50,44 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
+// So does the error for a page that is found damaged after the file was opened.
+func TestDamagedPage(t *testing.T) {
+	o := FileOptions{Path: filepath.Join(t.TempDir(), "x.db"), Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)}
+	db, err := OpenFile(t.Context(), o)
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(o.Path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte(strings.Repeat("damaged ", 500)), 4096); err != nil { // the page of the table
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = OpenFile(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	const query = `SELECT b FROM a`
+	var b string
+	ask := func(tx *Tx) error { return tx.Row(query).Scan(&b) }
+	_, execErr := db.Exec(t.Context(), Scope{}, `INSERT INTO a VALUES ('c')`)
+	for name, err := range map[string]error{
+		"In": db.In(t.Context(), Scope{}, ask), "View": db.View(t.Context(), Scope{}, ask),
+		"Row": db.Row(t.Context(), Scope{}, query).Scan(&b), "Exec": execErr,
+	} {
+		if err == nil || !strings.Contains(err.Error(), o.Path) || !strings.Contains(err.Error(), "move the file away") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 // If something truncates the file that SQLite maps into memory, as a full disk may, a statement
 // fails. The process does not end.
 func TestMappedFileTruncated(t *testing.T) {
