@@ -20,7 +20,7 @@ import (
 )
 
 // testProxies puts the reverse proxies of packaging, with other addresses and files, in front of attache serve,
-// if they are installed: in both eras, events arrive one by one, and a call may take long.
+// if they are installed: in both eras, events arrive one by one, a call may take long, and a reload of Caddy breaks none.
 func (l *lab) testProxies(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"front.yaml": "serve: {hosts: [mcp.example.com]}\n"})
@@ -39,15 +39,24 @@ func (l *lab) testProxies(t *testing.T) {
 				t.Skip(row.program + " is not installed")
 			}
 			t.Parallel()
-			address := l.listen(t, func(address string) []string { return row.command(t, address, upstream) })
+			var command []string
+			address := l.listen(t, func(address string) []string {
+				command = row.command(t, address, upstream)
+				return command
+			})
 			awaitCertificate(t, address)
-			for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
-				t.Run(protocol, func(t *testing.T) {
-					t.Parallel()
-					p := &proxyClient{T: t, protocol: protocol, client: proxiedClient(protocol, address)}
-					p.legacy()
-					p.modern()
-				})
+			t.Run("events", func(t *testing.T) {
+				for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+					t.Run(protocol, func(t *testing.T) {
+						t.Parallel()
+						p := newProxyClient(t, protocol, address)
+						p.legacy()
+						p.modern()
+					})
+				}
+			})
+			if row.program == "caddy" {
+				reloadCaddy(t, command, address)
 			}
 		})
 	}
@@ -56,16 +65,17 @@ func (l *lab) testProxies(t *testing.T) {
 func caddyCommand(t *testing.T, listen, upstream string) []string {
 	dir := t.TempDir()
 	_, port, _ := net.SplitHostPort(listen)
-	replacements := []string{"mcp.example.com {", "https://mcp.example.com:" + port + " {", "127.0.0.1:8333", upstream}
+	settings := " {"
 	if out, err := exec.Command("caddy", "adapt", "--config", "../../packaging/Caddyfile").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if version, _ := exec.Command("caddy", "version").Output(); strings.Contains(string(version), "2.6.2") {
-		replacements = append(replacements, "flush_interval -1", "flush_interval -1\n\t\tbuffer_requests") // as the comments in the file advise
+		settings += "\n\t\tbuffer_requests" // as the comments in the file advise
 	}
+	replacements := []string{"mcp.example.com {", "https://mcp.example.com:" + port + " {", "127.0.0.1:8333 {", upstream + settings}
 	writeFiles(t, dir, map[string]string{"Caddyfile": `
 {
-	admin off
+	admin unix//` + dir + `/admin
 	auto_https disable_redirects
 	skip_install_trust
 	local_certs
@@ -74,6 +84,21 @@ func caddyCommand(t *testing.T, listen, upstream string) []string {
 }
 ` + attachetest.Packaged(t, "Caddyfile", replacements...)})
 	return []string{"caddy", "run", "--config", dir + "/Caddyfile", "--adapter", "caddyfile"}
+}
+
+// reloadCaddy reloads Caddy, started with command, in the middle of a call, which must still get its answer.
+func reloadCaddy(t *testing.T, command []string, address string) {
+	p := newProxyClient(t, "HTTP/1.1", address)
+	session := p.open()
+	call := p.block(session)
+	config := command[3]
+	reload := exec.Command("caddy", "reload", "--force", "--config", config, "--adapter", "caddyfile",
+		"--address", "unix/"+filepath.Dir(config)+"/admin")
+	if out, err := reload.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	newProxyClient(t, "HTTP/1.1", address).cancel(session) // on a connection of the new configuration
+	until(t, call, `"id":2,`)
 }
 
 // awaitCertificate waits until the proxy has a certificate: Caddy creates it after it starts to listen.
@@ -113,6 +138,10 @@ type proxyClient struct {
 	client   *http.Client
 }
 
+func newProxyClient(t *testing.T, protocol, address string) *proxyClient {
+	return &proxyClient{T: t, protocol: protocol, client: proxiedClient(protocol, address)}
+}
+
 func (p *proxyClient) post(body string, headers ...string) *http.Response {
 	p.Helper()
 	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, proxiedURL, strings.NewReader(body))
@@ -149,16 +178,34 @@ func until(t *testing.T, from *bufio.Reader, text string) string {
 	}
 }
 
-// legacy opens a session with a stream, which starts with a comment. The server sends a request during a call,
-// and the call ends only if that request was not delayed. During a silent call, comments keep the connection
-// alive.
-func (p *proxyClient) legacy() {
+// open opens a session and returns its id.
+func (p *proxyClient) open() (session string) {
 	first := p.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`)
-	session := first.Header.Get("Mcp-Session-Id")
+	session = first.Header.Get("Mcp-Session-Id")
 	if b, err := io.ReadAll(first.Body); err != nil || session == "" {
 		p.Fatalf("%d %s %v", first.StatusCode, b, err)
 	}
 	p.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", session)
+	return session
+}
+
+// block starts a silent call with the id 2, and returns its stream after the first comment.
+func (p *proxyClient) block(session string) *bufio.Reader {
+	silent := bufio.NewReader(p.post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"block","arguments":{}}}`, "Mcp-Session-Id", session).Body)
+	until(p.T, silent, ":")
+	return silent
+}
+
+// cancel ends the call of block.
+func (p *proxyClient) cancel(session string) {
+	p.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "Mcp-Session-Id", session)
+}
+
+// legacy opens a session with a stream, which starts with a comment. The server sends a request during a call,
+// and the call ends only if that request was not delayed. During a silent call, comments keep the connection
+// alive.
+func (p *proxyClient) legacy() {
+	session := p.open()
 	r, err := http.NewRequestWithContext(p.Context(), http.MethodGet, proxiedURL, nil)
 	if err != nil {
 		p.Fatal(err)
@@ -180,9 +227,8 @@ func (p *proxyClient) legacy() {
 	p.post(`{"jsonrpc":"2.0","id":`+id[1]+`,"result":{"action":"accept","content":{"ok":true}}}`, "Mcp-Session-Id", session)
 	until(p.T, call, `"id":1,`)
 
-	silent := bufio.NewReader(p.post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"block","arguments":{}}}`, "Mcp-Session-Id", session).Body)
-	until(p.T, silent, ":")
-	p.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "Mcp-Session-Id", session)
+	silent := p.block(session)
+	p.cancel(session)
 	until(p.T, silent, `"id":2,`)
 }
 
