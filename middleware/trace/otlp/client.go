@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -45,6 +46,10 @@ const (
 	retries    = 2
 	// maxAnswer is how much of an answer is read, so that the connection can be reused.
 	maxAnswer = 64 << 10
+	// maxReason is how much of a collector's reason is shown.
+	maxReason = 256
+
+	protobuf = "application/x-protobuf"
 )
 
 // A client sends the messages of one signal.
@@ -91,10 +96,11 @@ func (c *client) send(ctx context.Context, message []byte) {
 	body, err := c.encode(message)
 	for n, pause := 0, c.pause; err == nil; n, pause = n+1, 2*pause {
 		var again bool
-		if again, err = c.post(ctx, body); err == nil {
+		var wait time.Duration
+		if again, wait, err = c.post(ctx, body); err == nil {
 			return
 		}
-		if !again || n == retries || !c.sleep(ctx, pause) {
+		if !again || n == retries || !c.sleep(ctx, max(pause, wait)) {
 			break
 		}
 		err = nil
@@ -125,16 +131,16 @@ func (c *client) encode(message []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// post makes one attempt. again reports whether another attempt may succeed.
-func (c *client) post(ctx context.Context, body []byte) (again bool, err error) {
+// post makes one attempt. again reports whether another attempt may succeed, after wait.
+func (c *client) post(ctx context.Context, body []byte) (again bool, wait time.Duration, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.o.Endpoint, bytes.NewReader(body))
 	if err != nil {
-		return false, errors.New("the request could not be created")
+		return false, 0, errors.New("the request could not be created")
 	}
 	for name, value := range c.o.Headers {
 		r.Header.Set(name, value)
 	}
-	r.Header.Set("Content-Type", "application/x-protobuf")
+	r.Header.Set("Content-Type", protobuf)
 	if c.o.Gzip {
 		r.Header.Set("Content-Encoding", "gzip")
 	}
@@ -143,16 +149,43 @@ func (c *client) post(ctx context.Context, body []byte) (again bool, err error) 
 		if outer, ok := errors.AsType[*url.Error](err); ok {
 			err = outer.Err // without the whole URL
 		}
-		return true, err
+		return true, 0, err
 	}
 	defer answer.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		again = true // the "Retryable Response Codes" of OTLP
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return again, fmt.Errorf("the collector answered %s", answer.Status)
+		return again, retryAfter(answer.Header), fmt.Errorf("the collector answered %s", answer.Status)
 	}
-	return false, nil
+	if answer.Header.Get("Content-Type") == protobuf {
+		err = rejected(text)
+	}
+	return false, 0, err // what was rejected must not be sent again
+}
+
+// retryAfter returns how long a collector wants to be left alone, 0 if it does not say.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(min(seconds, 3600)) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return time.Until(at)
+	}
+	return 0
+}
+
+// rejected returns an error if an answer, an Export…ServiceResponse, says that the collector has
+// rejected some spans or data points.
+func rejected(answer []byte) error {
+	partial, _ := field(answer, 1)
+	reason, _ := field(partial, 2)
+	_, n := field(partial, 1)
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("the collector rejected %d spans or data points: %q", n, reason[:min(len(reason), maxReason)])
 }

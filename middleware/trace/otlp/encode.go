@@ -102,3 +102,24 @@ func scopeField(b []byte, field protowire.Number, s instrumentation.Scope) []byt
 		return attributes(b, 3, s.Attributes.ToSlice())
 	})
 }
+
+// field returns the last value of a field of a message, of its bytes or its number; none if the
+// message is invalid.
+func field(b []byte, want protowire.Number) (text []byte, n uint64) {
+	for len(b) > 0 {
+		num, kind, length := protowire.ConsumeField(b)
+		if length < 0 {
+			return nil, 0
+		}
+		_, _, tag := protowire.ConsumeTag(b)
+		switch {
+		case num != want:
+		case kind == protowire.BytesType:
+			text, _ = protowire.ConsumeBytes(b[tag:length])
+		case kind == protowire.VarintType:
+			n, _ = protowire.ConsumeVarint(b[tag:length])
+		}
+		b = b[length:]
+	}
+	return text, n
+}

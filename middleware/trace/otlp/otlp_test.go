@@ -2,6 +2,7 @@ package otlp_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -186,6 +187,70 @@ func TestAnswers(t *testing.T) {
 			export(t, e)
 			if asked != test.asked || !strings.HasSuffix(failure, test.failure) || (failure == "") != (test.failure == "") || strings.Contains(failure, secret) {
 				t.Errorf("asked %d times, want %d; failed with %q, want %q", asked, test.asked, failure, test.failure)
+			}
+		})
+	}
+}
+
+// A collector that takes only some of the spans says so in its answer (an
+// ExportTraceServiceResponse), which is not sent again.
+func TestRejected(t *testing.T) {
+	for _, test := range []struct{ name, kind, answer, failure string }{
+		{"all accepted", "application/x-protobuf", "", ""},
+		{"only a remark", "application/x-protobuf", "\n\x07\x12\x05quota", ""},
+		{"some rejected", "application/x-protobuf", "\n\x09\x08\x03\x12\x05quota", `the collector rejected 3 spans or data points: "quota"`},
+		{"invalid", "application/x-protobuf", "\n\x09\x08", ""},
+		{"of another kind", "text/plain", "\n\x09\x08\x03\x12\x05quota", ""},
+	} {
+		asked, failure := 0, ""
+		c := collector(t)
+		c.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Content-Type", test.kind)
+			io.WriteString(w, test.answer)
+			asked++
+			return true
+		}
+		export(t, exporter(t, otlp.Options{Endpoint: c.URL + "/v1/traces", Failed: func(err error) { failure += err.Error() }}))
+		if asked != 1 || !strings.HasSuffix(failure, test.failure) || (failure == "") != (test.failure == "") {
+			t.Errorf("%s: asked %d times, failed with %q", test.name, asked, failure)
+		}
+	}
+}
+
+// A collector that is busy is left alone for as long as it wants, unless the program ends.
+func TestRetryAfter(t *testing.T) {
+	for _, test := range []struct {
+		name, header string
+		ending       bool
+		least        time.Duration
+		asked        int
+	}{
+		{"seconds", "1", false, time.Second, 2},
+		{"a date", time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat), false, 500 * time.Millisecond, 2},
+		{"a date in the past", "Sun, 06 Nov 1994 08:49:37 GMT", false, 0, 2},
+		{"neither", "soon", false, 0, 2},
+		{"ending", "100000000000", true, 0, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := 0
+			c := collector(t)
+			c.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+				if asked++; asked == 1 {
+					w.Header().Set("Retry-After", test.header)
+					w.WriteHeader(http.StatusTooManyRequests)
+				}
+				return true
+			}
+			ended := make(chan struct{})
+			if test.ending {
+				close(ended)
+			}
+			e := exporter(t, otlp.Options{Endpoint: c.URL + "/v1/traces", Ending: ended})
+			otlp.Hasten(e)
+			began := time.Now()
+			export(t, e)
+			if d := time.Since(began); asked != test.asked || d < test.least || d > test.least+time.Minute {
+				t.Errorf("asked %d times within %v", asked, d)
 			}
 		})
 	}
