@@ -243,6 +243,11 @@ func panicLayer(*proxytest.Session, string) middleware.Layer {
 				call.Suspend(reply, nil, time.Second, broken)
 				return nil
 			})
+		case where == "suspended reply":
+			call.OnReply(func(ctx context.Context, reply *wire.Message) error {
+				call.Suspend(reply, nil, time.Second, func(context.Context, *wire.Message) error { return nil })
+				return broken(ctx, reply)
+			})
 		case where == "ask":
 			call.Ask(wire.Client, "roots/list", nil, time.Minute, func(*wire.Message) { panic("broken done") })
 		}
