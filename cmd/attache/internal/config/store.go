@@ -36,7 +36,7 @@ func (s StoreSettings) Address(p cli.Process) (string, error) {
 func storeOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "store.url", Help: "the PostgreSQL database that several machines share, as postgres://USER:PASSWORD@HOST/DATABASE: a text, {env: VARIABLE} or {file: FILE}; default: files in the user's state directory",
-			Value: setting.SecretValue(&s.Store.URL)},
+			Value: setting.SecretOrNone(&s.Store.URL)},
 	}
 }
 

@@ -63,17 +63,27 @@ func CheckSecret(s string) error {
 }
 
 // secretValue reads a [Secret].
-type secretValue struct{ to *Secret }
+type secretValue struct {
+	to    *Secret
+	empty bool // "" is allowed
+}
 
 // SecretValue returns a value that is a text, {env: VARIABLE} or {file: FILE}.
-func SecretValue(to *Secret) Value { return secretValue{to} }
+func SecretValue(to *Secret) Value { return secretValue{to, false} }
+
+// SecretOrNone is [SecretValue], but "" stands for none.
+func SecretOrNone(to *Secret) Value { return secretValue{to, true} }
 
 func (v secretValue) String() string { return v.to.String() }
 
 func (v secretValue) Schema() map[string]any {
-	text := map[string]any{"type": "string", "minLength": 1}
+	name := map[string]any{"type": "string", "minLength": 1}
 	from := func(key string) map[string]any {
-		return map[string]any{"type": "object", "properties": map[string]any{key: text}, "required": []string{key}, "additionalProperties": false}
+		return map[string]any{"type": "object", "properties": map[string]any{key: name}, "required": []string{key}, "additionalProperties": false}
+	}
+	text := name
+	if v.empty {
+		text = map[string]any{"type": "string"}
 	}
 	return map[string]any{"anyOf": []any{text, from("env"), from("file")}}
 }
@@ -81,7 +91,7 @@ func (v secretValue) Schema() map[string]any {
 func (v secretValue) Read(r *Reader, key string, n ast.Node) {
 	*v.to = Secret{}
 	if !IsMapping(n) {
-		r.ReadScalar(key, Text(&v.to.Text, CheckSecret), n)
+		r.ReadScalar(key, Text(&v.to.Text, v.check), n)
 		return
 	}
 	const forms = "write a text, {env: VARIABLE} or {file: FILE}"
@@ -101,6 +111,13 @@ func (v secretValue) Read(r *Reader, key string, n ast.Node) {
 	default:
 		r.Problems.Add(f.At, "%s: unknown key %q: %s", key, f.Name, forms)
 	}
+}
+
+func (v secretValue) check(s string) error {
+	if s == "" && v.empty {
+		return nil
+	}
+	return CheckSecret(s)
 }
 
 // TokenVariable returns an error if s is not the name of a variable. The error does not contain s,
