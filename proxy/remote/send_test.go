@@ -245,7 +245,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// The transport sends no Accept-Encoding and no Origin. Cookies are sent back in the session that
+// The transport accepts both forms of an answer, and sends no Accept-Encoding and no Origin. Cookies are sent back in the session that
 // got them.
 func TestU28WhatIsSent(t *testing.T) {
 	l := &legacy{}
@@ -260,6 +260,10 @@ func TestU28WhatIsSent(t *testing.T) {
 	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
 	c.close()
 	for _, r := range l.requests {
+		accept := map[string]string{http.MethodPost: "application/json, text/event-stream", http.MethodGet: "text/event-stream"}[r.verb]
+		if got := r.Get("Accept"); got != accept && r.verb != http.MethodDelete {
+			t.Errorf("%s %s: accept %q", r.verb, r.method, got)
+		}
 		for _, name := range []string{"Accept-Encoding", "Origin", "Authorization", "Referer"} {
 			if r.Get(name) != "" {
 				t.Errorf("%s %s: %s: %s", r.verb, r.method, name, r.Get(name))
@@ -430,6 +434,55 @@ func TestU30Blackhole(t *testing.T) {
 		c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: …`)
 		c.close()
 	})
+}
+
+// A server that closes its HTTP/2 connection with GOAWAY during a call still answers that call. Later calls use a
+// new connection, and each call is executed once.
+func TestU29GoAway(t *testing.T) {
+	var mu sync.Mutex
+	calls := map[string][]string{} // the connections that brought a call, by its id
+	answer := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		id := anyID.FindString(string(body))
+		mu.Lock()
+		calls[id] = append(calls[id], r.Proto+" "+r.RemoteAddr)
+		mu.Unlock()
+		if id == anyID.FindString(call) {
+			w.Header().Set("Connection", "close") // net/http sends GOAWAY
+			writeEvents(w, ": ok\n\n")
+			<-answer
+		}
+		writeEvents(w, "data: "+anyID.ReplaceAllString(result, id)+"\n\n")
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	c := connectTo(t, server, remote.NewTransport(remote.TransportOptions{TLS: &tls.Config{RootCAs: roots}}))
+	c.send(call)
+	n, other := 1, false
+	for end := time.Now().Add(patience); !other && time.Now().Before(end); { // until GOAWAY has arrived
+		n++
+		id := fmt.Sprintf(`"id":%d,`, n)
+		c.send(anyID.ReplaceAllString(call, id))
+		c.expect(anyID.ReplaceAllString(result, id))
+		mu.Lock()
+		first := calls[anyID.FindString(call)]
+		other = len(first) == 1 && strings.HasPrefix(first[0], "HTTP/2") && calls[id][0] != first[0]
+		mu.Unlock()
+	}
+	close(answer)
+	c.expect(result)
+	c.close()
+	if !other || len(calls) != n {
+		t.Errorf("%d calls: %v", n, calls)
+	}
+	for id, from := range calls {
+		if len(from) != 1 {
+			t.Errorf("%s came by %q", id, from)
+		}
+	}
 }
 
 // A blackhole is a connection that discards writes once silent is set.

@@ -763,6 +763,33 @@ func TestU27PrivateAddresses(t *testing.T) {
 	}
 }
 
+// A public server cannot make attache connect to a private address by a redirect.
+func TestU27Redirect(t *testing.T) {
+	local, _ := start(t, logintest.Config{})
+	for target, want := range map[string]string{
+		local.URL: "from https to http", "https://127.0.0.1:1/": "not a public address", "https://169.254.169.254/latest": "not a public address", "https://example.com/": "",
+	} {
+		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/metadata" {
+				http.Redirect(w, r, target, http.StatusFound)
+			}
+		}))
+		o := options(t, local)
+		o.URL, o.Transport = "https://example.com/mcp", s.Client().Transport.(*http.Transport).Clone()
+		o.Transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
+		}
+		resp, err := o.Client().Get("https://example.com/metadata")
+		if err == nil {
+			resp.Body.Close()
+		}
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", target, err)
+		}
+		s.Close()
+	}
+}
+
 // A public server cannot make the browser open a page on this machine.
 func TestU27PrivatePage(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -330,3 +330,35 @@ func TestF25LogOfACall(t *testing.T) {
 		})
 	}
 }
+
+// The credential and the other headers of a client do not reach the server, whose cookies do not reach the client.
+func TestU28ClientHeaders(t *testing.T) {
+	private := []string{"Authorization", "Cookie", "X-Api-Key", "Idempotency-Key", "Origin", "Referer", "X-Forwarded-For", "Mcp-Session-Id"}
+	for _, legacy := range []bool{true, false} {
+		t.Run(fmt.Sprintf("legacy=%t", legacy), func(t *testing.T) {
+			r := startRemote(t, &remoteUpstream{calls: func(w http.ResponseWriter, r *http.Request, id string) {
+				for _, name := range private {
+					if got := r.Header.Get(name); got != "" && (name != "Mcp-Session-Id" || got != "upstream") {
+						t.Errorf("the server got %s: %s", name, got)
+					}
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Set-Cookie", "route=a")
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+			}})
+			headers, call := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "x"}, modernCall
+			session := "client"
+			if legacy {
+				headers, call, session = nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, r.open(t)
+			}
+			for _, name := range private {
+				headers = append(headers, name, "secret")
+			}
+			headers = append(headers, "Origin", strings.TrimSuffix(r.url, "/mcp"), "Mcp-Session-Id", session)
+			resp, body := r.post(t, http.DefaultClient, call, headers...)
+			if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{}}` || resp.Header.Get("Set-Cookie") != "" {
+				t.Errorf("%s %v %s", resp.Status, resp.Header, body)
+			}
+		})
+	}
+}
