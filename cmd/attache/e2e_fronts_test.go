@@ -40,7 +40,9 @@ func TestE2EFronts(t *testing.T) {
 	t.Run("rolling restart", testRollingRestart)
 	t.Run("a front is killed", testFrontKilled)
 	t.Run("a front is unreachable", testFrontUnreachable)
+	t.Run("fronts come back", testFrontsComeBack)
 	t.Run("a remote server answers 503", testRemoteUnavailable)
+	t.Run("a remote server answers 502", testRemoteBadGateway)
 }
 
 // testFrontUnreachable makes a front name another one that cannot be reached, or that receives the message and
@@ -78,6 +80,78 @@ func testFrontUnreachable(t *testing.T) {
 				t.Errorf("status %d, and the front got %d requests: %s", status, requests.Load(), text)
 			}
 		})
+	}
+}
+
+// testFrontsComeBack makes both fronts unreachable for one request. When they serve again, nginx must send them
+// requests that come at once, although it tries such a front with one request a second.
+func testFrontsComeBack(t *testing.T) {
+	const requests = 6
+	f := &farm{T: t}
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		f.addresses = append(f.addresses, l.Addr().String())
+	}
+	f.startNginx()
+	session := strings.Repeat("0", 32) + ".x"
+	if _, text, status := f.post(session, `{}`); status != http.StatusBadGateway {
+		t.Fatalf("without fronts: status %d: %s", status, text)
+	}
+	var arrived sync.WaitGroup
+	arrived.Add(requests)
+	for _, address := range f.addresses {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			arrived.Done()
+			arrived.Wait()
+		})}}
+		front.Start()
+		defer front.Close()
+	}
+	statuses := make(chan int)
+	for range requests {
+		go func() {
+			_, _, status := f.post(session, `{}`)
+			if status != http.StatusOK {
+				arrived.Done()
+			}
+			statuses <- status
+		}()
+	}
+	for range requests {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("with both fronts: status %d", status)
+		}
+	}
+}
+
+// testRemoteBadGateway makes a front answer 502 because a remote server did, which may have executed the call.
+func testRemoteBadGateway(t *testing.T) {
+	var requests atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, `{}`)
+	}))
+	defer front.Close()
+	f := &farm{T: t, addresses: []string{front.Listener.Addr().String()}}
+	f.startNginx()
+	r, err := f.client.Post("https://mcp.example.com/mcp", "application/json", strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, _ := io.ReadAll(r.Body)
+	if r.StatusCode != http.StatusBadGateway || r.Header.Get("Retry-After") != "7" || requests.Load() != 1 || !json.Valid(b) {
+		t.Errorf("status %d, Retry-After %q, %d requests: %s", r.StatusCode, r.Header.Get("Retry-After"), requests.Load(), b)
 	}
 }
 

@@ -38,8 +38,10 @@ func Nginx(t *testing.T, listen string, fronts ...string) []string {
 	WriteCertificate(t, dir, 1)
 	site := Packaged(t, "nginx.conf",
 		"listen 443 ", "listen "+listen+" ",
-		"server 127.0.0.1:8333 ", "server "+strings.Join(fronts, " fail_timeout=1s;\n    server ")+" ",
+		"server 127.0.0.1:8333 fail_timeout=1s;", "server "+strings.Join(fronts, " fail_timeout=1s;\n    server ")+" fail_timeout=1s;",
+		"server 127.0.0.1:8333 max_fails=0;", "server "+strings.Join(fronts, " max_fails=0;\n    server ")+" max_fails=0;",
 		"    server 127.0.0.1:8334 fail_timeout=1s;\n    server 127.0.0.1:8335 fail_timeout=1s;\n", "",
+		"    server 127.0.0.1:8334 max_fails=0;\n    server 127.0.0.1:8335 max_fails=0;\n", "",
 		"/etc/ssl/mcp.example.com.pem", dir+"/cert.pem", "/etc/ssl/mcp.example.com.key", dir+"/key.pem")
 	WriteFile(t, filepath.Join(dir, "site.conf"), site)
 	WriteFile(t, filepath.Join(dir, "nginx.conf"), `
