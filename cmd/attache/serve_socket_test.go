@@ -140,10 +140,16 @@ func TestServeRefusesDatagrams(t *testing.T) {
 // A session continues in another process of attache, however the first process ended. It is briefed once, and
 // each new process reports that the server has lost its state.
 func TestServeContinuesAfterRestart(t *testing.T) {
+	for _, per := range []string{"session", "server"} {
+		t.Run(per, func(t *testing.T) { testServeContinues(t, "briefing: {once_per: "+per+"}\n") })
+	}
+}
+
+func testServeContinues(t *testing.T, settings string) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	config := filepath.Join(dir, "config.yaml")
-	attachetest.WriteFile(t, config, "policy: {dir: policies, scope: acme}\n")
+	attachetest.WriteFile(t, config, "policy: {dir: policies, scope: acme}\n"+settings)
 	attachetest.WriteFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship it]\n")
 	l := listen(t, "tcp", "127.0.0.1:0")
 	var session string

@@ -1,12 +1,15 @@
 package assembly
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // compileBriefing compiles the briefing from the policy source and from trusted workspaces, if
@@ -43,6 +46,12 @@ func (s *Shared) compileBriefing() error {
 		o.Turns = nil
 	case s.UserTurns && b.OncePer != "server":
 		o.UserTurns, o.AskAgain = s.userTurns, s.Database != nil
+	case s.UserTurns && s.Continues:
+		server := s.settings.Server.Name
+		o.UserTurns, o.AskAgain = func(tenant string) (sessionstate.Turns, error) {
+			turns, err := s.userTurns(tenant)
+			return turnsOfServer{turns, server}, err
+		}, s.Database != nil
 	}
 	o.Response = slices.Contains(b.Channels, "response")
 	o.Instructions = slices.Contains(b.Channels, "instructions")
@@ -52,6 +61,23 @@ func (s *Shared) compileBriefing() error {
 	}
 	s.briefing = briefing.Compile(o)
 	return nil
+}
+
+// turnsOfServer are the turns that the sessions of one server have in all processes, apart from those of
+// other servers.
+type turnsOfServer struct {
+	sessionstate.Turns
+	server string
+}
+
+func (t turnsOfServer) key(session string) string { return session + "\nserver " + t.server }
+
+func (t turnsOfServer) Take(ctx context.Context, key string, idle time.Duration) (mine bool, unseen int, err error) {
+	return t.Turns.Take(ctx, t.key(key), idle)
+}
+
+func (t turnsOfServer) Settle(ctx context.Context, key string, o sessionstate.Outcome) error {
+	return t.Turns.Settle(ctx, t.key(key), o)
 }
 
 // reusePolicies returns source or, if it reads the same directory as before, the earlier source,

@@ -53,6 +53,8 @@ type Options struct {
 	Database *database.Server
 	// UserTurns gives a briefing only once in all processes of the user, or of the database.
 	UserTurns bool
+	// Continues means that sessions continue in other processes, as those of attache serve do.
+	Continues bool
 	// Teams configures the layer teams; nil for a process that serves no client, or many.
 	Teams *TeamsOptions
 	Log   *slog.Logger

@@ -432,17 +432,20 @@ func TestLogNamesServers(t *testing.T) {
 	}
 }
 
-// If a client names its conversation, only one of two servers gives the briefing. If it does not, each
-// server does. This is also true of Gemini CLI, where servers over stdio know the session by their parent
+// If a client names its conversation, only one of two servers gives the briefing. If it does not, or if the
+// operator wants that (once_per: server), each server does. This is also true of Gemini CLI, where servers over stdio know the session by their parent
 // process: Gemini CLI has not started attache serve.
 func TestInstructionsOfServers(t *testing.T) {
 	named := strings.Replace(initialize, `"params":{`, `"params":{"_meta":{"sessionID":"c"},`, 1)
 	gemini := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{},"clientInfo":{"name":"gemini-cli-mcp-client","version":"1"}`, 1)
-	for body, want := range map[string]int{named: 1, gemini: 2} {
+	for _, row := range []struct {
+		body, settings string
+		want           int
+	}{{named, "", 1}, {named, ", once_per: server", 2}, {gemini, "", 2}} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "config.yaml")
 		attachetest.WriteFile(t, filepath.Join(dir, "policies", "acme.yaml"), "scope: acme\nobjectives: [Ship]\n")
-		attachetest.WriteFile(t, file, "serve: {listen: '127.0.0.1:0'}\npolicy: {dir: policies, scope: acme}\nbriefing: {channels: [instructions]}\n"+
+		attachetest.WriteFile(t, file, "serve: {listen: '127.0.0.1:0'}\npolicy: {dir: policies, scope: acme}\nbriefing: {channels: [instructions]"+row.settings+"}\n"+
 			"servers: {git: {server: {command: [none]}}, shop: {server: {command: [none]}}}\n")
 		s := startServers(t, io.Discard, file, "git", "shop")
 		defer s.close()
@@ -451,12 +454,12 @@ func TestInstructionsOfServers(t *testing.T) {
 		var briefed []string
 		for _, e := range s.endpoints {
 			e.start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
-			if _, got := (&runningService{s, web.URL + e.Path}).post(t, http.DefaultClient, body); strings.Contains(got, "SESSION CONTEXT") {
+			if _, got := (&runningService{s, web.URL + e.Path}).post(t, http.DefaultClient, row.body); strings.Contains(got, "SESSION CONTEXT") {
 				briefed = append(briefed, e.Path)
 			}
 		}
-		if len(briefed) != want {
-			t.Errorf("after %s the briefing is in the instructions of %q", body, briefed)
+		if len(briefed) != row.want {
+			t.Errorf("%s after %s the briefing is in the instructions of %q", row.settings, row.body, briefed)
 		}
 	}
 }
