@@ -265,6 +265,9 @@ func list(b *bench) {
 	for _, limit := range []int{0, 1, 2, 3, 100} {
 		b.same(got(direct, teams.Filter{Limit: limit}), all)
 	}
+	if _, cursor, err := b.List(b.Context(), direct, teams.Filter{Limit: len(all)}); cursor != "" || err != nil {
+		b.Errorf("after a full page, which is the last one, the cursor is %q, %v", cursor, err)
+	}
 	b.same(got(sandboxed, teams.Filter{}), all)      // including its own parent
 	b.same(got(grandchild, teams.Filter{}), all[:2]) // no direct session
 	b.same(got(direct, teams.Filter{ChildrenOf: direct.ID}), all[1:2])
