@@ -3,6 +3,8 @@ package clientconfig
 import (
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // Remote servers in TOML are not wrapped if the file could not be restored, or if the client would lose a login.
@@ -25,7 +27,7 @@ func TestWrapSkipsTOML(t *testing.T) {
 		"bearer_token_env_var = \"T\"\n" + `http_headers = {authorization = "a"}`: "it is remote, and the name of a header cannot become",
 	} {
 		config := "[mcp_servers.s]\nurl = \"https://x\"\n" + entry + "\n"
-		d := mustRead(t, File{Path: "config.toml"}, []byte(config))
+		d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte(config))
 		plan := d.Wrap(Launch{Command: "attache"}, all)
 		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
 			t.Errorf("%s: %+v", entry, step)
@@ -36,7 +38,7 @@ func TestWrapSkipsTOML(t *testing.T) {
 // A client may log in to a server with an object "transport", whose members say so.
 func TestWrapSkipsLoginInTransport(t *testing.T) {
 	config := `{"mcpServers": {"s": {"transport": {"type": "streamableHttp", "url": "https://x", "oauth": {}}}}}`
-	d := mustRead(t, File{Path: "x.json"}, []byte(config))
+	d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(config))
 	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || !strings.Contains(step.Text, "the client logs in to it") {
 		t.Errorf("%+v", step)
 	}
@@ -52,7 +54,7 @@ func TestUnwrapSkipsTOML(t *testing.T) {
 		"args = [\"--bearer-env\", \"T\", \"--\", \"https://x\"]\nenv_vars = [\"T\", \"U\"]": "its env_vars were edited",
 	} {
 		config := "[mcp_servers.s]\ncommand = \"attache\"\n" + entry + "\n"
-		d := mustRead(t, File{Path: "config.toml"}, []byte(config))
+		d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte(config))
 		plan := d.Unwrap(Launch{}, all)
 		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
 			t.Errorf("%s: %+v", entry, step)
@@ -70,7 +72,7 @@ func TestOtherProgramOfTheSameLauncher(t *testing.T) {
 		`"-y", "--", "npx", "x"`:                                   false,
 	} {
 		config := `{"mcpServers": {"s": {"command": "run", "args": [` + args + `]}}}`
-		d := mustRead(t, File{Path: "x.json"}, []byte(config))
+		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(config))
 		plan := d.Unwrap(launch, all)
 		if step := plan.Steps[0]; step.Done != wrapped || (string(plan.Content) == config) == wrapped {
 			t.Errorf("%s: %+v, %s", args, step, plan.Content)
@@ -83,7 +85,7 @@ func TestReadRefusesBrokenUTF8(t *testing.T) {
 	for path, text := range map[string]string{
 		"x.json": "{\"mcpServers\": {\"s\": {\"command\": \"\xff\"}}}", "x.toml": "# \xff\n[mcp_servers.s]\ncommand = \"x\"\n",
 	} {
-		if _, err := Read(File{Path: path}, []byte(text)); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		if _, err := Read(mcpclient.File{Path: path}, []byte(text)); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
