@@ -33,7 +33,7 @@ servers of one attache serve.`,
 			}
 			running, err := status.Await(status.Dirs(c.Process), may)
 			if err != nil {
-				return fmt.Errorf("what runs cannot be read: %w", err)
+				return fmt.Errorf("the list of running attaches cannot be read: %w", err)
 			}
 			return c.restart(slices.DeleteFunc(running, func(r status.Report) bool { return !may(r) }), name)
 		},

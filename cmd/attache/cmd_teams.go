@@ -44,7 +44,7 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 		}
 		executable, err := os.Executable()
 		if err != nil {
-			return fmt.Errorf("where attache is cannot be found out, which agents need: %w", err)
+			return fmt.Errorf("the path of attache is not known, and agents need it: %w", err)
 		}
 		sink := logging.NewSink(c.Stderr)
 		defer sink.Close()

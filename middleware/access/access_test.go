@@ -124,7 +124,7 @@ func TestCompileErrors(t *testing.T) {
 		{Options{Rules: []Rule{{Tools: []string{"*"}, Message: "No."}}}, "has a message for refusals and allows"},
 		{Options{Rules: []Rule{{Tools: []string{"*"}, Require: []string{""}}}}, "an empty permission"},
 		{Options{Rules: []Rule{{Tools: []string{"*"}, When: text}}}, "when is not a condition"},
-		{Options{Rules: []Rule{{Tools: []string{"*"}, When: when(t, `tool.annotations.readOnlyHint`)}}}, "would allow on the word of the server"},
+		{Options{Rules: []Rule{{Tools: []string{"*"}, When: when(t, `tool.annotations.readOnlyHint`)}}}, "would allow a call because of annotations"},
 		{Options{Rates: []Rate{{Tools: []string{"*"}, Per: "day", Limit: 1, Window: 1}}}, `access.rates[0]: per is "day"`},
 		{Options{Rates: []Rate{{Tools: []string{"*"}, Per: PerUser}}}, "a rate needs a limit"},
 		{Options{Rates: []Rate{{Per: PerUser, Limit: 1, Window: 1}}}, "no tools are named"},

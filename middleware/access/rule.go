@@ -45,7 +45,7 @@ func (r *Rule) Check() error {
 	case r.Message != "" && !r.Deny && len(r.Require) == 0:
 		return errors.New("the rule has a message for refusals and allows: add deny or require, or remove the message")
 	case !r.Deny && len(r.Require) == 0 && r.When.UsesAnnotations():
-		return errors.New("would allow on the word of the server, which chooses its annotations itself: name the tools that are allowed, or write the opposite condition with deny")
+		return errors.New("would allow a call because of annotations, which the server chooses: name the tools that are allowed, or write the opposite condition with deny")
 	case slices.Contains(r.Require, ""):
 		return errors.New("an empty permission is required: name one")
 	}

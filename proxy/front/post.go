@@ -227,7 +227,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 		x.refuseCrowded(p.id)
 		return true, nil
 	case p.m.Kind().IsReply() && !s.awaitsReply(&p.m):
-		s.log.Info("a reply to no request of the server's was dropped")
+		s.log.Info("a reply of the client that answers no request of the server was dropped")
 		x.body.Release()
 		x.finish(http.StatusAccepted)
 		return true, nil

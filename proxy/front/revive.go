@@ -116,7 +116,7 @@ func (s *session) shakeHands(t *stream) {
 		s.end("the session was to go on with another process of the server, which is " + err.Error() + ": begin a new session with initialize")
 		return
 	}
-	s.log.Info("a session goes on that another process of attache had")
+	s.log.Info("a session that another attache process had continues here")
 	s.in.First(wire.NewNotification(wire.Client, "notifications/initialized", nil))
 	// The client has had the replies to these requests from the other process.
 	ignored := newStream(false)

@@ -91,7 +91,7 @@ func lock(file string) (unlock func(), err error) {
 	}
 	if err := filelock.Lock(f, lockTimeout); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s: %w: another attache key is at work: try again", name, err)
+		return nil, fmt.Errorf("%s: %w: another attache key command holds it: try again", name, err)
 	}
 	return func() { _ = f.Close() }, nil
 }

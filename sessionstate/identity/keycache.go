@@ -80,7 +80,7 @@ func parseKeySetURL(text string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())):
-		return nil, errors.New("identity.jwt.jwks can be changed on its way: use https, or http to localhost")
+		return nil, errors.New("identity.jwt.jwks would be fetched without TLS, so others could change it: use https, or http to localhost")
 	case u.User != nil:
 		return nil, errors.New("identity.jwt.jwks has a user name in it: take it out, a key set is public")
 	}

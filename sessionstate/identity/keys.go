@@ -153,7 +153,7 @@ func isKeyRune(r rune) bool {
 
 func checkExpiry(expiry time.Duration) error {
 	if expiry != 0 && expiry < time.Second {
-		return fmt.Errorf("expiry %v: give a time ahead, or none for a key without end", expiry)
+		return fmt.Errorf("expiry %v is less than a second: give a longer time, or none for a key that does not expire", expiry)
 	}
 	return nil
 }

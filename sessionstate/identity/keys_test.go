@@ -117,7 +117,7 @@ func TestCreateRefuses(t *testing.T) {
 	}{
 		{"prefix", identity.Attributes{}, "a b", 0, `"a b" is not a prefix for keys: write at most 32 letters`},
 		{"long prefix", identity.Attributes{}, strings.Repeat("a", 33), 0, "write at most 32"},
-		{"expiry", identity.Attributes{}, "", -time.Hour, "give a time ahead"},
+		{"expiry", identity.Attributes{}, "", -time.Hour, "give a longer time"},
 		{"line break", identity.Attributes{User: "a\nb"}, "", 0, "leave out line breaks"},
 		{"control character", identity.Attributes{Permissions: []string{"a\x1bb"}}, "", 0, "control characters"},
 		{"space", identity.Attributes{Tenant: " a"}, "", 0, "space around it"},

@@ -474,7 +474,7 @@ func TestNewTokensRefuses(t *testing.T) {
 		{func(o *identity.TokenOptions) { o.JWKS = "" }, "identity.jwt.jwks is missing"},
 		{func(o *identity.TokenOptions) { o.Leeway = time.Hour }, "identity.jwt.leeway 1h0m0s is too long"},
 		{func(o *identity.TokenOptions) { o.Claims.Plan = "a\nb" }, `identity.jwt.claims.plan "a\nb" is not the name`},
-		{func(o *identity.TokenOptions) { o.JWKS = "http://keys.example/" + secret }, "can be changed on its way: use https"},
+		{func(o *identity.TokenOptions) { o.JWKS = "http://keys.example/" + secret }, "others could change it: use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "http://127.0.0.1.example/" }, "use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "http://localhost@keys.example/" }, "use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "ftp://keys.example/" }, "use https"},

@@ -281,7 +281,7 @@ func (l *Log) flush() (closed bool) {
 		l.o.Log.Error("calls cannot be audited: "+remedy(err), "file", l.o.File, "err", err)
 	case err == nil && l.failed:
 		l.failed = false
-		l.o.Log.Info("the audit file is written again", "file", l.o.File)
+		l.o.Log.Info("the audit file can be written again", "file", l.o.File)
 	}
 	return closed
 }

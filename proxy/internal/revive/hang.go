@@ -49,7 +49,7 @@ func (v *Supervisor) watchHang(ctx context.Context, l *Link) {
 			continue
 		}
 		if ctx.Err() == nil {
-			v.o.Log.Warn("the server hangs: it is ended, and started again", "silent", time.Since(since))
+			v.o.Log.Warn("the server does not answer: it is stopped and started again", "silent", time.Since(since))
 			l.stop()
 		}
 		return

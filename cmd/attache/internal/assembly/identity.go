@@ -252,7 +252,7 @@ func (c *Authenticator) credential(inMeta capture.Credential) (string, error) {
 	case inMeta.Text != "" && inMeta.Key == capture.CredentialKey && isToken:
 		return "", fmt.Errorf("%w: it came where an API key belongs: send it under _meta[%q]", identity.ErrToken, capture.TokenKey)
 	case inMeta.Text != "" && inMeta.Key == capture.TokenKey && !isToken:
-		return "", fmt.Errorf("%w: what came under _meta[%q] is none: send a JWT there, or an API key under _meta[%q]", identity.ErrToken, capture.TokenKey, capture.CredentialKey)
+		return "", fmt.Errorf("%w: the text under _meta[%q] is no token: send a JWT there, or an API key under _meta[%q]", identity.ErrToken, capture.TokenKey, capture.CredentialKey)
 	case inMeta.Text == "" && c.Own.Text != nil:
 		return c.Own.Text()
 	}

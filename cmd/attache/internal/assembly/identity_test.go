@@ -194,7 +194,7 @@ func TestIdentitySettingsRefused(t *testing.T) {
 		"no audience":            {config: "identity: {jwt: {issuer: i, jwks: j}}", want: "identity.jwt.audience is missing"},
 		"no key set":             {config: "identity:\n  jwt:\n    issuer: i\n    audience: a\n", want: "config.yaml:3:5: identity.jwt.jwks is missing"},
 		"only claims":            {config: "identity: {jwt: {claims: {user: u}}}", want: "identity.jwt.issuer is missing"},
-		"http":                   {config: "identity: {jwt: {issuer: i, audience: a, jwks: 'http://issuer.test/'}}", want: "can be changed on its way: use https"},
+		"http":                   {config: "identity: {jwt: {issuer: i, audience: a, jwks: 'http://issuer.test/'}}", want: "others could change it: use https"},
 		"leeway":                 {config: "identity: {jwt: {issuer: i, audience: a, jwks: j, leeway: 1h}}", want: "identity.jwt.leeway 1h0m0s is too long"},
 		"an empty claim":         {config: "identity: {jwt: {issuer: i, audience: a, jwks: j, claims: {user: ''}}}", want: `write the name of a claim, or "-" for none`},
 		"a token, not a file":    {config: "identity: {token_file: " + attachetest.Token(nil) + "}", want: "is a token and not a file that holds one"},

@@ -39,19 +39,19 @@ type Place struct {
 // remove credentials, which no server may see.
 func Order() []Place {
 	return []Place{
-		{"trace", "follows the call: trace context in _meta, spans and metrics", false, (*builder).trace},
-		{"audit", "writes down what was decided", false, (*builder).audit},
+		{"trace", "records spans and metrics; passes on the trace context in _meta", false, (*builder).trace},
+		{"audit", "records every decision", false, (*builder).audit},
 		{"status", "counts what the layers do, for attache status", false, (*builder).status},
 		{"announce", "tells the client of changed lists", false, (*builder).announce},
-		{"capture", "reads who and where out of the traffic; cuts credentials out", false, (*builder).capture},
+		{"capture", "reads the session's facts from the traffic; removes credentials", false, (*builder).capture},
 		{"rewrite", "hides, renames, describes tools; sets arguments by rule", true, (*builder).rewrite},
-		{"access-list", "leaves out of tools/list what may not be called", true, (*builder).accessList},
-		{"arguments", "fills, pins and forbids arguments from the session; keeps the schema in step", true, (*builder).arguments},
-		{"access", "refuses calls that are not allowed; rates", true, (*builder).accessCalls},
-		{audit.GateName, "lets a call go on when its record is written", true, (*builder).auditGate},
+		{"access-list", "removes tools that may not be called from tools/list", true, (*builder).accessList},
+		{"arguments", "fills, pins and forbids arguments; edits the schemas to agree", true, (*builder).arguments},
+		{"access", "refuses calls that are not allowed or exceed a rate", true, (*builder).accessCalls},
+		{audit.GateName, "sends a call on when its record is written", true, (*builder).auditGate},
 		{"briefing", "puts policies and objectives in front of the first response", true, (*builder).briefing},
-		{"teams", "carries messages of other agents in front of tool results", true, (*builder).teams},
-		{"catalog", "remembers what tools/list says, for the layers in front of it", false, (*builder).catalog},
+		{"teams", "puts messages of other agents in front of tool results", true, (*builder).teams},
+		{"catalog", "keeps the server's tool list for the layers above", false, (*builder).catalog},
 	}
 }
 

@@ -50,7 +50,7 @@ func ParseExpiry(s string, now time.Time) (time.Duration, error) {
 		var days int
 		days, err = strconv.Atoi(number)
 		if days > 100*366 {
-			return 0, fmt.Errorf("%q is more than a hundred years: leave --expires out for a key without end", s)
+			return 0, fmt.Errorf("%q is more than a hundred years: leave --expires out for a key that does not expire", s)
 		}
 		span = time.Duration(days) * 24 * time.Hour
 	}

@@ -193,7 +193,7 @@ func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (e
 			c.grant = g
 			return nil
 		case g.Refresh == "":
-			return c.loginError("the login has ended, and the authorization server gave nothing to renew it with")
+			return c.loginError("the login has ended, and the authorization server gave no refresh token")
 		}
 		stored := g.Access
 		// Without scopes, the new token has those of the old one (RFC 6749, section 6).
@@ -279,7 +279,7 @@ func (c *Credentials) requestScopes(ctx context.Context, sent string, scopes []s
 // scopeError returns the error for a server that refuses a token because of scopes that the token
 // has. A new token would not help.
 func scopeError(scopes []string) error {
-	return fmt.Errorf("the server refuses this for want of rights that the token has (%s): ask who runs the server", shown(strings.Join(scopes, " ")))
+	return fmt.Errorf("the server wants scopes that the token has already (%s): ask whoever runs the server", shown(strings.Join(scopes, " ")))
 }
 
 // machineLogin finds the server's authorization server, and gets a token with the client's own

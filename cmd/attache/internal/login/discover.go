@@ -227,7 +227,7 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 		found, err := getJSON(ctx, c, place, prm)
 		switch {
 		case err != nil:
-			unusable = fmt.Errorf("what the server says of its logins cannot be read: %w", err)
+			unusable = fmt.Errorf("the server's metadata about its logins cannot be read: %w", err)
 			if named != "" {
 				return nil, nil, unusable
 			}

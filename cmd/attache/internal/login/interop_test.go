@@ -257,7 +257,7 @@ func TestParams(t *testing.T) {
 	s, o := start(t, logintest.Config{Param: "access_type=offline", Clients: map[string]string{"machine": "s"}, Lifetime: -1})
 	logIn(t, o)
 	_, err := call(t, s, credentials(o), "")
-	requireError(t, err, "gave nothing to renew it with")
+	requireError(t, err, "gave no refresh token")
 	o.Params = map[string]string{"access_type": "offline"}
 	logIn(t, o)
 	s.SetLifetime(time.Hour)

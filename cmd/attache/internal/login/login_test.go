@@ -485,7 +485,7 @@ func TestU23StepUp(t *testing.T) {
 	}
 	// A server that requires a scope that the token has does not cause another login.
 	s.SetRefuses(true)
-	if _, err := call(t, s, c, "?scope=admin"); err == nil || strings.Contains(err.Error(), "attache login") || !strings.Contains(err.Error(), "rights that the token has (admin)") {
+	if _, err := call(t, s, c, "?scope=admin"); err == nil || strings.Contains(err.Error(), "attache login") || !strings.Contains(err.Error(), "scopes that the token has already (admin)") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -83,7 +83,7 @@ func (r *redirect) accept(answer url.Values) bool {
 func (r *redirect) paste(line string) error {
 	u, err := url.Parse(line)
 	if err != nil || !r.accept(u.Query()) {
-		return errors.New("that is not the address that the browser ended at")
+		return errors.New("this is not the address that the browser shows after the login")
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ type Login struct {
 func New(p cli.Process, now time.Time) (*Report, error) {
 	running, err := status.Running(status.Dirs(p)...)
 	if err != nil {
-		return nil, fmt.Errorf("what runs cannot be read: %w", err)
+		return nil, fmt.Errorf("the list of running attaches cannot be read: %w", err)
 	}
 	return &Report{Clients: clients(p), Logins: logins(p, now), Running: append([]status.Report{}, running...)}, nil
 }

@@ -190,7 +190,7 @@ func (s *service) checkAddresses() error {
 	}
 	for _, e := range s.endpoints {
 		if !e.shared.Authenticates() {
-			return fmt.Errorf("attache is to listen on %s, which other machines reach, and nothing says who may use %s: make keys with attache key create, or set identity.jwt, or listen on 127.0.0.1",
+			return fmt.Errorf("attache would listen on %s, which other machines can reach, and without credentials anyone could use %s: make keys with attache key create, or set identity.jwt, or listen on 127.0.0.1",
 				address, e.Path)
 		}
 	}

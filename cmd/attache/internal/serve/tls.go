@@ -62,7 +62,7 @@ func (c *certificate) get() (*tls.Certificate, error) {
 		return nil, err
 	case changed != c.seen: // one warning for each change
 		c.seen = changed
-		c.log.Warn("the certificate was changed and cannot be used; the one before stays in force", "err", err)
+		c.log.Warn("the new certificate cannot be used; the old one stays in force", "err", err)
 	}
 	return c.current, nil
 }

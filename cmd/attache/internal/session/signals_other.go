@@ -20,5 +20,5 @@ var restartSignals []os.Signal
 
 // Restart returns an error, because the system has no signal for it.
 func Restart(int) error {
-	return errors.New("this system has no signal for it: end the server's process, and attache starts it again")
+	return errors.New("this system has no signal for a restart: end the server's process, and attache starts it again")
 }
