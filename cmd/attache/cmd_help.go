@@ -9,6 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// takesServer marks the commands that need a server after "--", mayTakeServer those for which
+// it is optional. The latter describe it in their own help.
+const (
+	takesServer   = "attache-takes-server"
+	mayTakeServer = "attache-may-take-server"
+)
+
 // rootHelp is for a person who has just heard of attache.
 const rootHelp = `attache runs between an MCP client and a server. It knows the
 workspace and the user of a session, fills in tool arguments that a call

@@ -150,13 +150,6 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	})
 }
 
-// takesServer marks the commands that need a server after "--", mayTakeServer those for which
-// it is optional. The latter describe it in their own help.
-const (
-	takesServer   = "attache-takes-server"
-	mayTakeServer = "attache-may-take-server"
-)
-
 // prepare refuses a server's command for a subcommand that takes none. It makes subcommands print
 // to out.
 func (c *program) prepare(cmd *cobra.Command, _ []string) error {

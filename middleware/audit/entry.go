@@ -10,6 +10,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
+// entryKey is the key of the value that holds a call's entry for the gate.
+type entryKey struct{}
+
 // An entry collects the content of a call's record. It is reused for other calls: with
 // new buffers for each call, an audited call takes 40 % longer (BenchmarkChain).
 type entry struct {
@@ -203,18 +206,4 @@ func (e *entry) end(call *middleware.Call, view *sessionstate.Context, o outcome
 		e.view = view
 	}
 	return true
-}
-
-// maxText bounds each text from the wire in a record, in bytes.
-const maxText = 512
-
-// clip shortens a text from a frame to maxText, and copies it.
-func clip(s string) string { return strings.Clone(short(s)) }
-
-// short is clip without the copy.
-func short(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText], "") + "…"
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// entryKey is the key of the value that holds a call's entry for the gate.
-type entryKey struct{}
-
 // GateName is the name of the layer that Gate returns.
 const GateName = "audit-gate"
 

@@ -10,6 +10,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
+// maxText bounds each text from the wire in a record, in bytes.
+const maxText = 512
+
 // A record is a JSON object, or a part of one, that is being written. Members are in an
 // order for people; those without a value are left out.
 type record []byte
@@ -181,4 +184,15 @@ func source(f sessionstate.Fact) string {
 		return f.Source.String()
 	}
 	return f.Source.String() + ": " + clip(f.From)
+}
+
+// clip shortens a text from a frame to maxText, and copies it.
+func clip(s string) string { return strings.Clone(short(s)) }
+
+// short is clip without the copy.
+func short(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
 }

@@ -38,9 +38,6 @@ import (
 // MarkerKey is the _meta key that marks the block. Its value holds the digest of the text.
 const MarkerKey = "io.github.attache-mcp/briefing"
 
-// MaxUnseen bounds the results that carry the text in a place that the client may not show.
-const MaxUnseen = 3
-
 // DefaultWait is how long a first response waits for the briefing.
 const DefaultWait = 2 * time.Second
 

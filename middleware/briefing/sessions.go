@@ -11,6 +11,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
+// MaxUnseen bounds the results that carry the text in a place that the client may not show.
+const MaxUnseen = 3
+
 // The table of sessions is bounded because the client chooses the conversation keys. A session
 // that is dropped costs another look-up; the turns still hold which sessions were briefed.
 const (

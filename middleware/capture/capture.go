@@ -35,16 +35,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// The _meta keys under which a host may send a credential, if the operator allows it.
-const (
-	CredentialKey = "io.github.attache-mcp/apiKey" // an API key
-	TokenKey      = "io.github.attache-mcp/token"  // a token (JWT)
-)
-
-// CredentialKeys returns the keys whose members are removed from frames. A frame that may contain
-// one and cannot be edited must not reach a server.
-func CredentialKeys() []string { return []string{CredentialKey, TokenKey} }
-
 // DefaultWorkspaceKeys returns the places in _meta where a host may name the workspace:
 // attache's own key and the two spellings of Orbit.
 func DefaultWorkspaceKeys() [][]string {

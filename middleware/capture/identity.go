@@ -15,14 +15,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A Credential is a secret that a client sent to identify itself.
-type Credential struct {
-	// Key is the key of _meta that held it, [CredentialKey] or [TokenKey].
-	Key string
-	// Text is the credential itself; "" if the client sent none and the operator's applies.
-	Text string
-}
-
 const (
 	// patience is the default of Options.Patience.
 	patience = 3 * time.Second

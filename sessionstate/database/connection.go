@@ -255,7 +255,3 @@ func (s *Server) onConnection(ctx context.Context, f func(*connection) (begun bo
 		return err
 	}
 }
-
-// errBusy is returned when all connections of this process stay in use for too long. The server
-// may be fine.
-var errBusy = errors.New("all connections of this process to the database are in use")

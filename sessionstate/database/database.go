@@ -20,15 +20,9 @@ import (
 	"time"
 )
 
-// Errors that callers may need to distinguish.
-var (
-	// ErrVersion is returned if this program cannot use the version of the tables. Its text
-	// says what to do.
-	ErrVersion = errors.New("the database has another version")
-	// ErrDown is returned while a server cannot be reached or does not answer in time. The
-	// caller continues without it, and may try again later: see [Server].
-	ErrDown = errors.New("the database is not available")
-)
+// ErrDown is returned while a server cannot be reached or does not answer in time. The caller
+// continues without it, and may try again later: see [Server].
+var ErrDown = errors.New("the database is not available")
 
 // A DB gives access to the tables of one part of the program. It is safe for use by several
 // goroutines.

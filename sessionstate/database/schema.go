@@ -1,6 +1,7 @@
 package database
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -52,6 +53,10 @@ func (s Schema) steps(engine string) ([]string, error) {
 	}
 	return all, nil
 }
+
+// ErrVersion is returned if this program cannot use the version of the tables. Its text says what
+// to do.
+var ErrVersion = errors.New("the database has another version")
 
 // A Version describes the version of the tables of one part.
 type Version struct {

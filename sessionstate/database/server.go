@@ -19,6 +19,10 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
+// errBusy is returned when all connections of this process stay in use for too long. The server
+// may be fine.
+var errBusy = errors.New("all connections of this process to the database are in use")
+
 // ServerOptions are the options of [Connect].
 type ServerOptions struct {
 	// URL is the address as in libpq: postgres://user:password@host/database. Without a

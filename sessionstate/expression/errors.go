@@ -165,3 +165,5 @@ func evalError(err error) error {
 	}
 	return ErrEvaluation
 }
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

@@ -121,8 +121,7 @@ func (r *reader) path() string {
 	return path
 }
 
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // literal reads a string without escapes and line breaks.
 func (r *reader) literal() (string, bool) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
+	"github.com/goccy/go-yaml/token"
 )
 
 // A fileKind is a kind of file that identifies callers.
@@ -94,4 +95,17 @@ func lock(file string) (unlock func(), err error) {
 		return nil, fmt.Errorf("%s: %w: another attache key command holds it: try again", name, err)
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// placeError is an error at a place in the file.
+type placeError struct {
+	at   *token.Token
+	text string
+}
+
+func (e *placeError) Error() string {
+	if e.at == nil || e.at.Position == nil {
+		return e.text
+	}
+	return fmt.Sprintf("%d:%d: %s", e.at.Position.Line, e.at.Position.Column, e.text)
 }

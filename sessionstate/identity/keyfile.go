@@ -19,6 +19,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
+// maxWordBytes bounds a role, a permission and the other words of an entry.
+const maxWordBytes = 1024
+
 // header begins a new key file.
 const header = "# API keys of attache: their hashes, not the keys. Change it with attache key create and revoke.\n"
 
@@ -109,19 +112,6 @@ func (w word) IsZero() bool { return w.text == "" }
 // bytes that are not UTF-8 become that, so two different words could become equal.
 func isWord(s string) bool {
 	return len(s) <= maxWordBytes && !strings.ContainsRune(s, utf8.RuneError) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, unicode.IsControl)
-}
-
-// placeError is an error at a place in the file.
-type placeError struct {
-	at   *token.Token
-	text string
-}
-
-func (e *placeError) Error() string {
-	if e.at == nil || e.at.Position == nil {
-		return e.text
-	}
-	return fmt.Sprintf("%d:%d: %s", e.at.Position.Line, e.at.Position.Column, e.text)
 }
 
 // parse reads the content of a key file. Its errors begin with the line and column if they are
@@ -303,4 +293,8 @@ func keyYAMLOf(e Entry) keyYAML {
 		},
 		Created: at(e.Created), Expires: at(e.Expires), Revoked: at(e.Revoked),
 	}
+}
+
+func isKeyRune(r rune) bool {
+	return r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }

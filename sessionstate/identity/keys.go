@@ -24,7 +24,6 @@ const (
 
 	secretLength = 32 // characters of 5 bits
 	idLength     = 8
-	maxWordBytes = 1024
 )
 
 // Create makes a key for the owner described by a, and adds its entry to file. It creates the
@@ -145,10 +144,6 @@ func CheckPrefix(prefix string) error {
 		return fmt.Errorf("%.40q is not a prefix for keys: write at most 32 letters, digits, dashes and underscores, such as atk", prefix)
 	}
 	return nil
-}
-
-func isKeyRune(r rune) bool {
-	return r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }
 
 func checkExpiry(expiry time.Duration) error {

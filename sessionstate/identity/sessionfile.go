@@ -12,11 +12,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// ErrSessionFile means that the session file is missing, may be read or written by others, or
-// is not a session file. None of it is used, and the session has no principal, until the program
-// that writes the file corrects it; the text says how.
-var ErrSessionFile = errors.New("session file cannot be used")
-
 // A SessionFile is the content of a session file. At least one field is set.
 type SessionFile struct {
 	// Principal is the person for whom the session acts, nil if the file names nobody; trust

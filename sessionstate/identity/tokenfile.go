@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,10 +9,6 @@ import (
 	"time"
 	"unicode"
 )
-
-// ErrTokenFile means that the token file is missing, readable by others, or contains no token.
-// It identifies nobody until the program that writes it corrects it; the text says how.
-var ErrTokenFile = errors.New("token file cannot be used")
 
 // settleTime is the age of a file after which a later write changes its modification time:
 // some file systems store times in steps of two seconds.

@@ -73,23 +73,6 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 	return child, made && err == nil, err
 }
 
-// firstResult returns the result of the first of two calls that were made with the same key at the same
-// time, nil if there is none. The second one waited for a row that the first had locked, and err is its
-// refusal; look finds the result by the key.
-func firstResult[T any](ctx context.Context, s *Store, tenant, key string, err error, look func(*tx) (*T, error)) (result *T) {
-	if r, refused := errors.AsType[Refusal](err); key == "" || !refused || r == ErrUnavailable {
-		return nil
-	}
-	err = s.in(ctx, tenant, func(t *tx) (err error) {
-		result, err = look(t)
-		return err
-	})
-	if err != nil {
-		return nil
-	}
-	return result
-}
-
 // spawned returns the child that parent has created with key, nil if there is none.
 func (t *tx) spawned(parent Ref, key string) (*Session, error) {
 	child, err := scan(t.Row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.parent = ?3 AND s.spawn_key = ?4`,

@@ -169,3 +169,20 @@ func (t *tx) put(to Ref, l letter) (id string, err error) {
 	t.wrote++
 	return id, err
 }
+
+// firstResult returns the result of the first of two calls that were made with the same key at the same
+// time, nil if there is none. The second one waited for a row that the first had locked, and err is its
+// refusal; look finds the result by the key.
+func firstResult[T any](ctx context.Context, s *Store, tenant, key string, err error, look func(*tx) (*T, error)) (result *T) {
+	if r, refused := errors.AsType[Refusal](err); key == "" || !refused || r == ErrUnavailable {
+		return nil
+	}
+	err = s.in(ctx, tenant, func(t *tx) (err error) {
+		result, err = look(t)
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return result
+}

@@ -2,10 +2,14 @@ package textfile
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/token"
 )
+
+// MaxQuoted is how many bytes of a file of secrets an error may quote: too few for a key or token.
+const MaxQuoted = 15
 
 // The parser recurses for each level of nesting: a file of only brackets would exhaust the stack
 // and end the process; 60 KB of them took 6 GB. A mapping with very many keys takes minutes. The lexer does
@@ -121,4 +125,12 @@ func (l levels) close() levels {
 		}
 	}
 	return l
+}
+
+// quoteShort quotes s if it is no longer than [MaxQuoted], and else returns "this".
+func quoteShort(s string) string {
+	if q := strconv.Quote(s); len(q) <= len(`""`)+MaxQuoted {
+		return q
+	}
+	return "this"
 }

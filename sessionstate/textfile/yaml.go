@@ -150,17 +150,6 @@ func errorAt(t *token.Token, text string) *SyntaxError {
 	return e
 }
 
-// MaxQuoted is how many bytes of a file of secrets an error may quote: too few for a key or token.
-const MaxQuoted = 15
-
-// quoteShort quotes s if it is no longer than [MaxQuoted], and else returns "this".
-func quoteShort(s string) string {
-	if q := strconv.Quote(s); len(q) <= len(`""`)+MaxQuoted {
-		return q
-	}
-	return "this"
-}
-
 // printable replaces the characters of s that a terminal does not print.
 func printable(s string) string {
 	return strings.Map(func(c rune) rune {

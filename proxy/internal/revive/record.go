@@ -2,6 +2,7 @@ package revive
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,12 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
+
+// errNotReady is returned for a server that ended, or did not answer, before it was ready.
+var errNotReady = errors.New("it ended, or did not answer, before it was ready")
+
+// errOther is returned for a server that differs from the one that the client knows.
+var errOther = errors.New("another server")
 
 // A Record has what a new server must know before it gets the client's frames, and what the
 // last server has declared. The zero value is ready to use. Its methods may be called from

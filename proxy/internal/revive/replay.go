@@ -2,7 +2,6 @@ package revive
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -10,12 +9,6 @@ import (
 
 // readyTime is how long a server may take to answer the first messages.
 const readyTime = 60 * time.Second
-
-// errOther is returned for a server that differs from the one that the client knows.
-var errOther = errors.New("another server")
-
-// errNotReady is returned for a server that ended, or did not answer, before it was ready.
-var errNotReady = errors.New("it ended, or did not answer, before it was ready")
 
 // replay sends a server the messages that it has to know before it gets frames of the
 // client (R5). There are none in the modern era.

@@ -22,6 +22,9 @@ const (
 	geminiJSON = "gemini-json"
 )
 
+// maxOutput is the maximum size of each output of a run, in bytes.
+const maxOutput = 10 << 20
+
 // An output is a file with the first maxOutput bytes of an agent's output.
 type output struct {
 	file      *os.File

@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// maxOutput is the maximum size of each output of a run, in bytes.
-	maxOutput = 10 << 20
 	// killAfter is how long an agent may run after SIGTERM.
 	killAfter = 10 * time.Second
 	// checkEvery is how often a supervisor checks whether its session was ended.

@@ -180,3 +180,6 @@ func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, erro
 
 // Shared returns the Shared that the connection uses.
 func (c *Conn) Shared() *Shared { return c.shared.Load() }
+
+// ownIDs begins the ids of attache's requests if the recording has no prefix.
+const ownIDs = "attache-"

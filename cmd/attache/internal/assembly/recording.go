@@ -116,6 +116,3 @@ func parentsOf(s *record.Session) func(id []byte) string {
 		return all[0]
 	}
 }
-
-// ownIDs begins the ids of attache's requests if the recording has no prefix.
-const ownIDs = "attache-"

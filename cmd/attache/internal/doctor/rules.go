@@ -123,3 +123,15 @@ func (d *Doctor) placed(rule string) string {
 	}
 	return rule
 }
+
+type toolArgument struct {
+	tool        string
+	path        []string
+	text        bool // it accepts a string; rules are suggested only for such arguments
+	verdict     arguments.Verdict
+	optional    bool
+	schema      []byte          // the schema of the tool
+	annotations []byte          // of the tool
+	rule        *arguments.Rule // that acts on it; see actingRule
+	misfit      string          // why it does not accept the value of its rule
+}

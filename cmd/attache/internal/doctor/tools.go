@@ -95,18 +95,6 @@ func classOf(name string, v arguments.Verdict) (nameClass, bool) {
 
 const workspaceValue = "session.workspace.path"
 
-type toolArgument struct {
-	tool        string
-	path        []string
-	text        bool // it accepts a string; rules are suggested only for such arguments
-	verdict     arguments.Verdict
-	optional    bool
-	schema      []byte          // the schema of the tool
-	annotations []byte          // of the tool
-	rule        *arguments.Rule // that acts on it; see actingRule
-	misfit      string          // why it does not accept the value of its rule
-}
-
 const maxArgumentDepth = 4
 
 // toolArguments returns the arguments of the tools in a JSON array.

@@ -327,19 +327,3 @@ func origin(address string) string {
 	}
 	return u.Scheme + "://" + u.Host
 }
-
-// maxScopes is how many scopes are used at most. A server chooses them, and they are kept and requested.
-const maxScopes = 500
-
-// union returns the scopes in the lists, each once, at most maxScopes.
-func union(lists ...[]string) (all []string) {
-	for _, scope := range slices.Concat(lists...) {
-		if len(all) >= maxScopes {
-			break
-		}
-		if !slices.Contains(all, scope) {
-			all = append(all, scope)
-		}
-	}
-	return all
-}

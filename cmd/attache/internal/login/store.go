@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
+
+// maxScopes is how many scopes are used at most. A server chooses them, and they are kept and requested.
+const maxScopes = 500
 
 // A Grant holds the tokens for one remote server, and how to renew them.
 type Grant struct {
@@ -309,4 +313,17 @@ func (s Store) newKey() (string, error) {
 	rand.Read(key) // never fails
 	text := base64.StdEncoding.EncodeToString(key)
 	return text, s.Ring.Set(text)
+}
+
+// union returns the scopes in the lists, each once, at most maxScopes.
+func union(lists ...[]string) (all []string) {
+	for _, scope := range slices.Concat(lists...) {
+		if len(all) >= maxScopes {
+			break
+		}
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
 }

@@ -274,3 +274,10 @@ func (r *Reloader) Close() {
 		r.watcher.close()
 	}
 }
+
+// warnSettings logs settings that are valid but probably a mistake.
+func warnSettings(s *config.Settings, log *slog.Logger) {
+	for _, w := range s.Warnings {
+		log.Warn(w.String())
+	}
+}

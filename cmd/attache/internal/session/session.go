@@ -66,13 +66,6 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 	return w.run(ctx)
 }
 
-// warnSettings logs settings that are valid but probably a mistake.
-func warnSettings(s *config.Settings, log *slog.Logger) {
-	for _, w := range s.Warnings {
-		log.Warn(w.String())
-	}
-}
-
 // A relay is the state of one session.
 type relay struct {
 	p       cli.Process
