@@ -62,6 +62,10 @@ func TestMemoIsBounded(t *testing.T) {
 	if len(m.items) != 1 {
 		t.Error("a value that is not too long is not kept")
 	}
+	m.add(&middleware.Note{Rule: "a", After: []byte(`2`)}, record("y"))
+	if len(m.items) != 1 {
+		t.Error("another note of the same rule does not replace the first one")
+	}
 	for i := range 3 * maxMemoItems {
 		m.add(&middleware.Note{Rule: string(rune('a' + i))}, nil)
 	}

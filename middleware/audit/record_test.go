@@ -1,9 +1,14 @@
 package audit
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // The time of a record is in UTC with milliseconds, which are truncated.
@@ -35,6 +40,47 @@ func TestClip(t *testing.T) {
 	} {
 		if got := clip(test.text); got != test.want {
 			t.Errorf("got %d bytes, want %d", len(got), len(test.want))
+		}
+	}
+}
+
+// A call that has ended is no longer among the calls in flight, which would grow without end.
+func TestEndedCallsAreRemoved(t *testing.T) {
+	shared := Compile(Options{Log: chain.New(chain.Options{File: filepath.Join(t.TempDir(), "audit.jsonl")})})
+	c := shared.Connect(ConnOptions{})
+	var calls [3]middleware.Call
+	var entries []*entry
+	for i := range calls {
+		e := c.begin(&calls[i], wire.NewMessage(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"x"}`)))
+		c.inFlight = append(c.inFlight, e)
+		entries = append(entries, e)
+	}
+	for _, e := range entries {
+		c.remove(e)
+	}
+	if n := len(c.inFlight); n > 0 {
+		t.Errorf("%d calls are in flight", n)
+	}
+	c.Close()
+	if err := shared.Close(time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whether jq can read a text does not depend on an escape in it.
+func TestPortable(t *testing.T) {
+	deep := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+	for text, want := range map[string]bool{
+		deep(maxDepth):                        true,
+		deep(maxDepth + 1):                    false,
+		`["\n",` + deep(maxDepth) + `]`:       false,
+		`["\u0041",` + deep(maxDepth-1) + `]`: true,
+		`"[\"[`:                               true,
+		`"\ud800"`:                            false,
+		`"\ud83d\ude00"`:                      true,
+	} {
+		if got := portable([]byte(text)); got != want {
+			t.Errorf("portable(%.20q) = %v", text, got)
 		}
 	}
 }

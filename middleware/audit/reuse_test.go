@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +218,36 @@ func serve(in io.Reader, out io.Writer) {
 		if json.Unmarshal(lines.Bytes(), &m) == nil && m.ID != nil {
 			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", m.ID)
 		}
+	}
+}
+
+// A record names the caller of its call, also if the call before it had another one.
+func TestRecordsNameTheirCaller(t *testing.T) {
+	log, path := newLog(t, nil)
+	a := newAudit(t, everything(log))
+	view := map[string]*sessionstate.Context{}
+	for _, user := range []string{"ada", "bob"} {
+		view[user] = &sessionstate.Context{Principal: &sessionstate.Principal{User: user}}
+	}
+	h := middleware.Chain(func(ctx context.Context, m *wire.Message) error {
+		middleware.CallFrom(ctx).SetValue(sessionstate.ContextKey{}, view[m.Name().Text()])
+		reply(ctx)
+		return nil
+	}, a.Layer())
+	callers := []string{"ada", "ada", "bob", "ada", "bob", "bob"}
+	for _, user := range callers {
+		handle(h, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+user+`"}}`, nothing)
+	}
+	check(t, a.Close(time.Minute))
+	var got []string
+	for line := range strings.Lines(records(t, path)) {
+		var r struct{ User, Tool string }
+		check(t, json.Unmarshal([]byte(line), &r))
+		if r.Tool != "" {
+			got = append(got, r.User)
+		}
+	}
+	if !slices.Equal(got, callers) {
+		t.Errorf("the records name %q, want %q", got, callers)
 	}
 }
