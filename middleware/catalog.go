@@ -47,7 +47,9 @@ type Catalog struct {
 	initialized bool   // the legacy server may be asked: see ready
 	answered    bool   // the server has answered initialize, server/discover or tools/list
 	ask         *listing
-	retried     bool // the server ended while attache asked, so attache asks once more
+	retried     bool          // the server ended while attache asked, so attache asks once more
+	pause       time.Duration // after the last request that got no reply in time
+	again       time.Time     // the end of pause
 }
 
 // Bounds of a catalogue. Tools beyond them are dropped.
@@ -64,6 +66,13 @@ const (
 const (
 	ListTimeout  = 2 * time.Second
 	StartTimeout = time.Minute
+)
+
+// A request that got no reply in time is repeated by a call after latePause, then after twice that time,
+// and so on, up to maxPause.
+const (
+	latePause = 5 * time.Second
+	maxPause  = 5 * time.Minute
 )
 
 // Tool returns the tool with that name, or nil. known reports whether the answer is certain:
@@ -240,6 +249,7 @@ type listing struct {
 	// Guarded by Catalog.mu:
 	done  bool // all pages have arrived, or no more are asked for
 	stale bool // the tools have changed since the first request
+	late  bool // no reply arrived in time
 }
 
 // Ask asks the server for its tools on behalf of the call whose message is m. It returns a
@@ -251,11 +261,13 @@ type listing struct {
 func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	c.mu.Lock()
 	l := c.ask
-	if l != nil {
-		defer c.mu.Unlock()
-		if l.done {
-			return nil
-		}
+	switch {
+	case l == nil || l.late && time.Now().After(c.again):
+	case l.done:
+		c.mu.Unlock()
+		return nil
+	default:
+		c.mu.Unlock()
 		return l.ready
 	}
 	limit := ListTimeout
@@ -339,7 +351,14 @@ func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 	l.done = reply == nil || l.pages >= maxPages || next == nil && !stale && !l.stale
 	if l.done {
 		close(l.ready)
-		if ended := reply == nil && time.Now().Before(l.until); ended && !c.retried {
+		l.late = reply == nil && !time.Now().Before(l.until)
+		switch {
+		case reply != nil:
+			c.retried, c.pause = false, 0
+		case l.late:
+			c.pause = min(max(2*c.pause, latePause), maxPause)
+			c.again = time.Now().Add(c.pause)
+		case !c.retried:
 			c.ask, c.retried = nil, true
 		}
 	}
