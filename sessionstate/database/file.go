@@ -59,12 +59,24 @@ func OpenFile(ctx context.Context, o FileOptions) (*DB, error) {
 	return db, nil
 }
 
-// unusable returns err with the name of the file, and says what to do about a damaged one.
+// unusable returns err with the name of the file, and says what to do if that is known.
 func unusable(path string, err error) error {
-	if damaged(err) {
-		return fmt.Errorf("%s cannot be used: %w: end all attaches and move the file away; attache makes a new one", path, err)
+	var what string
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		what = remedy(e.Code())
 	}
-	return fmt.Errorf("%s cannot be used: %w", path, err)
+	return fmt.Errorf("%s cannot be used: %w%s", path, err, what)
+}
+
+// remedy returns what to do about an error of SQLite, "" if that is not known.
+func remedy(code int) string {
+	switch {
+	case code == sqlite3.SQLITE_IOERR_SHMMAP: // such as FUSE with direct_io: WAL mode needs a mapping that processes share
+		return ": processes cannot share memory on its file system: set XDG_STATE_HOME to a directory on another one"
+	case code&0xff == sqlite3.SQLITE_NOTADB, code&0xff == sqlite3.SQLITE_CORRUPT:
+		return ": end all attaches and move the file away; attache makes a new one"
+	}
+	return ""
 }
 
 // named returns err with the name of the file if SQLite refused a statement of the opened
@@ -171,8 +183,7 @@ func tryInitialize(ctx context.Context, db *sql.DB, s Schema, steps []string) er
 	if found >= len(steps) { // nothing is written, so a writer is not waited for
 		return Version{s.Name, found, len(steps)}.Err()
 	}
-	// The mode is stored in the file, and cannot be changed in a transaction. On a file system
-	// without shared memory SQLite keeps the old mode, which is slower but also correct.
+	// The mode is stored in the file, and cannot be changed in a transaction.
 	var mode string
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
 		return err
@@ -200,12 +211,6 @@ func migrateFile(ctx context.Context, db *sql.DB, steps []string) error {
 		return err
 	}
 	return tx.Commit()
-}
-
-// damaged reports whether err means that the file is not a database, or is a damaged one.
-func damaged(err error) bool {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && (e.Code()&0xff == sqlite3.SQLITE_NOTADB || e.Code()&0xff == sqlite3.SQLITE_CORRUPT)
 }
 
 // busy reports whether err means that another process has locked the file.

@@ -88,6 +88,16 @@ func TestDamagedPage(t *testing.T) {
 	}
 }
 
+// The error for a file on a file system without shared mappings (as FUSE may be) says what to do.
+// Its code is what SQLite returned there.
+func TestRemedy(t *testing.T) {
+	for code, want := range map[int]string{5386: "XDG_STATE_HOME", 11: "move the file away", 26: "move the file away", 13: ""} {
+		if got := remedy(code); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%d: %q", code, got)
+		}
+	}
+}
+
 // If something truncates the file that SQLite maps into memory, as a full disk may, a statement
 // fails. The process does not end.
 func TestMappedFileTruncated(t *testing.T) {
