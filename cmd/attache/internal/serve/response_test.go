@@ -44,9 +44,8 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 			attachetest.WriteCertificate(t, dir, 1)
 			config = "serve: {tls: {cert: " + dir + "/cert.pem, key: " + dir + "/key.pem}}\n"
 		}
-		r := start(t, config)
 		logged := make(chan map[string]slog.Value, 1)
-		r.Log = slog.New(logHandler{slog.DiscardHandler, http.MethodGet, logged})
+		r := startLogging(t, slog.New(logHandler{slog.DiscardHandler, http.MethodGet, logged}), config)
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // without HTTP/2
 		resp, _ := r.post(t, c, initialize)
 		session := resp.Header.Get("Mcp-Session-Id")

@@ -361,6 +361,7 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 
 // serveOn serves until the listener or the server is closed. It always returns an error.
 func (s *service) serveOn(server *http.Server, l net.Listener) error {
+	l = &acceptor{Listener: l, log: s.Log}
 	if s.settings.Cert != "" {
 		return server.ServeTLS(listener{l}, "", "")
 	}
