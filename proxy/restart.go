@@ -146,6 +146,7 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	s.link.Store(next)
 	last.Gate.Replaced()
 	for _, c := range running {
+		s.unseen.Add(c.ID()) // the next upstream has not seen it
 		s.answerClaimed(c, how.Lost(c.ID(), c.Frame != nil))
 	}
 	for _, c := range s.calls.ClaimAll(func(c *call) bool { return slices.Contains(refused, c) }) {
