@@ -105,8 +105,12 @@ func Requests(line []byte, yield func(m *wire.Message)) (kind wire.Kind) {
 }
 
 // Wanted reports whether a line has no request, or a request for whose id wants returns
-// true.
+// true. A cancellation is not wanted: its request has ended, or is not sent to the next server either. It could
+// be the first message there, by which servers may tell the revision.
 func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted bool) {
+	if m := wire.Parse(wire.Client, line); m.MethodIs("notifications/cancelled") {
+		return m.Kind(), false
+	}
 	none := true
 	kind = Requests(line, func(m *wire.Message) {
 		none = false
