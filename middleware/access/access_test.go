@@ -2,12 +2,15 @@ package access
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
@@ -80,6 +83,42 @@ func TestExplain(t *testing.T) {
 	} {
 		if got := show(test.q); got != test.want {
 			t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+		}
+	}
+}
+
+// With Hide, lists are filtered if a rule or the default may refuse whatever the arguments are.
+func TestLists(t *testing.T) {
+	tools := []string{"x"}
+	for name, test := range map[string]struct {
+		o    Options
+		want bool
+	}{
+		"a permission is required":          {Options{Hide: true, Rules: []Rule{{Tools: tools, Require: []string{"read"}}}}, true},
+		"calls are denied":                  {Options{Hide: true, Rules: []Rule{{Tools: tools, Deny: true}}}, true},
+		"the default denies":                {Options{Hide: true, Default: Deny}, true},
+		"a condition that may fail":         {Options{Hide: true, Rules: []Rule{{Tools: tools, When: when(t, `session.id.matches("^a")`)}}}, true},
+		"calls are allowed":                 {Options{Hide: true, Rules: []Rule{{Tools: tools}}}, false},
+		"the condition reads the arguments": {Options{Hide: true, Rules: []Rule{{Tools: tools, Deny: true, When: when(t, `arguments.x == 1`)}}}, false},
+		"Hide is not set":                   {Options{Rules: []Rule{{Tools: tools, Deny: true}}}, false},
+	} {
+		if got := compile(t, test.o).Lists(); got != test.want {
+			t.Errorf("%s: Lists is %v", name, got)
+		}
+	}
+}
+
+// A refusal is logged as a warning only if a rule could not be evaluated.
+func TestRefusalLevel(t *testing.T) {
+	for condition, want := range map[string]string{"true": "INFO", `arguments.missing == 1`: "WARN"} {
+		var log strings.Builder
+		s := compile(t, Options{Rules: []Rule{{Tools: []string{"x"}, Deny: true, When: when(t, condition)}}})
+		c := s.Connect(ConnOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		m := wire.NewMessage(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}}}`))
+		d, _, _ := c.judge(m, principal(), "x", time.Time{}, false)
+		c.logRefusal(new(middleware.Call), principal(), "x", &d)
+		if !strings.Contains(log.String(), "level="+want) {
+			t.Errorf("%s: want %s, got %s", condition, want, log.String())
 		}
 	}
 }

@@ -243,6 +243,48 @@ func TestTokensAreReturned(t *testing.T) {
 	new(access.Limiters).Close(t.Context())
 }
 
+// The unspent tokens of every bucket are returned.
+func TestTokensOfAllBucketsAreReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLender()
+		p := newProcess(t, l, access.Rate{Tools: []string{"*"}, Per: access.PerTool, Limit: 600, Window: time.Minute})
+		for _, tool := range []string{"a", "b", "c"} {
+			for range 4 { // which borrow 1, 2 and 4
+				p.tryTool(t, tool)
+			}
+		}
+		p.limiters.Close(t.Context())
+		if n := l.lent(); n != p.allowed {
+			t.Errorf("%d tokens are lent after %d calls", n, p.allowed)
+		}
+	})
+}
+
+// A process whose bucket is empty does not ask again before the next token is there, and then it does.
+func TestEmptyBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rate := access.Rate{Tools: []string{"*"}, Per: access.PerTenant, Limit: 6, Window: time.Minute, Burst: 5}
+		l := newLender()
+		other, p := newProcess(t, l, rate), newProcess(t, l, rate)
+		for other.try(t) {
+		}
+		l.asked = 0
+		for range 9 { // the next token is there after 10 s
+			if p.try(t) {
+				t.Fatal("a call over the limit is allowed")
+			}
+			time.Sleep(time.Second)
+		}
+		if l.asked != 1 {
+			t.Errorf("the lender was asked %d times, want once", l.asked)
+		}
+		time.Sleep(2 * time.Second)
+		if !p.try(t) {
+			t.Error("a call under the limit is refused")
+		}
+	})
+}
+
 // Names that a client invents create a bounded number of buckets.
 func TestSharedBucketsAreBounded(t *testing.T) {
 	const most = 10_000
