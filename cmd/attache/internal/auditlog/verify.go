@@ -112,7 +112,7 @@ func verify(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
 	fmt.Fprintf(out, "%s: ok: records %d to %d in %s, none changed, dropped or added\n", name, v.First, v.Last, cli.Plural(len(s.Files), "file"))
 	fmt.Fprintf(out, "last: %s\n", v.Digest)
 	if v.Expect == (chain.Digest{}) && v.Line == nil { // with Line, the ends in the database are compared
-		fmt.Fprintln(out, "no record vouches for the last: keep its digest elsewhere, and give it to --expect the next time")
+		fmt.Fprintln(out, "nothing protects the last record: keep its digest elsewhere, and give it to --expect the next time")
 	}
 	return nil
 }

@@ -128,11 +128,11 @@ func (x exchange) replyVerdict() term.Verdict {
 	case bytes.Equal(x.reply, x.received):
 		return untouched(x.received)
 	case bytes.Contains(x.received, []byte(teams.MarkerKey)):
-		return term.Verdict{Style: term.Good, Text: "carried: a message of another agent"}
+		return term.Verdict{Style: term.Good, Text: "delivered: a message of another agent"}
 	case bytes.Contains(x.received, []byte(briefing.MarkerKey)):
 		return term.Verdict{Style: term.Good, Text: "briefed: policies and objectives in front"}
 	}
-	return term.Verdict{Style: term.Good, Text: "eased: workspace is no longer required"}
+	return term.Verdict{Style: term.Good, Text: "changed: workspace is no longer required"}
 }
 
 func untouched(frame []byte) term.Verdict {
