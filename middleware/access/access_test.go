@@ -115,7 +115,7 @@ func TestRefusalLevel(t *testing.T) {
 		s := compile(t, Options{Rules: []Rule{{Tools: []string{"x"}, Deny: true, When: when(t, condition)}}})
 		c := s.Connect(ConnOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		m := wire.NewMessage(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}}}`))
-		d, _, _ := c.judge(m, principal(), "x", time.Time{}, false)
+		d, _ := c.judge(m, principal(), "x", false)
 		c.logRefusal(new(middleware.Call), principal(), "x", &d)
 		if !strings.Contains(log.String(), "level="+want) {
 			t.Errorf("%s: want %s, got %s", condition, want, log.String())
