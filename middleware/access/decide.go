@@ -115,7 +115,9 @@ func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 		case result.reason == allows, result.reason == hasPermissions:
 			return decision{allowed: true, reason: result.reason, by: r.Name, rate: none, annotated: annotated}
 		case result.reason == errored:
-			return undecided(r.Name, result.err)
+			d := undecided(r.Name, result.err)
+			d.annotated = annotated
+			return d
 		}
 		return decision{reason: result.reason, by: r.Name, rate: none, missing: result.missing, text: r.refusal(result.missing), annotated: annotated}
 	}

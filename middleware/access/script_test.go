@@ -144,6 +144,9 @@ func options(t testing.TB) map[string]access.Options {
 			Rules: []access.Rule{{Tools: []string{"set_*"}, Deny: true, When: when(t, `tool.annotations.idempotentHint || tool.annotations.title == "Set"`)}},
 			Rates: []access.Rate{{Tools: []string{"*"}, Per: access.PerSession, Limit: 1, Window: time.Hour}},
 		},
+		"failing": {Rules: []access.Rule{
+			{Tools: []string{"*"}, Deny: true, When: when(t, "tool.annotations.destructiveHint && arguments.size > 9")},
+		}},
 		"lookup": {Rules: records, Hide: true},
 		"rates": {Rates: []access.Rate{
 			{Tools: []string{"*"}, Per: access.PerSession, Limit: 60, Window: time.Minute, Burst: 2},
