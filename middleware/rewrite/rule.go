@@ -199,8 +199,12 @@ func (s *ruleSet) add(i int, rule *Rule) {
 // or none.
 func (s *ruleSet) dependsOnAnnotations(rules []Rule, in *expression.Inputs) int {
 	for _, i := range slices.Concat(s.hide, s.rename, s.set) {
+		r := &rules[i]
+		if r.When.DependsOnAnnotations(in) {
+			return i
+		}
 		depends := func(s Setting) bool { return s.Value.DependsOnAnnotations(in) }
-		if r := &rules[i]; r.When.DependsOnAnnotations(in) || slices.ContainsFunc(r.Set, depends) {
+		if result, _ := r.judgeNamed(in, true, nil); result != conditionFalse && slices.ContainsFunc(r.Set, depends) {
 			return i
 		}
 	}

@@ -143,6 +143,7 @@ func ruleSets(t testing.TB) map[string][]Rule {
 			{Tools: one("other"), Rename: "taken"},
 		},
 		"fromannotations": {{Tools: one("look"), Set: set(t, map[string]string{"safe": "tool.annotations.readOnlyHint"})}},
+		"conditional":     {{Tools: one("look"), When: when(t, `session.trust == "sandboxed"`), Set: set(t, map[string]string{"safe": "tool.annotations.readOnlyHint"})}},
 		"idempotent": {
 			{Tools: one("set_*"), Hide: true, When: when(t, `tool.annotations.idempotentHint`)},
 			{Tools: one("a"), Rename: "b", When: when(t, `tool.annotations.title != ""`)},
