@@ -8,9 +8,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goccy/go-yaml/token"
+
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
-	"github.com/goccy/go-yaml/token"
 )
 
 // A fileKind is a kind of file that identifies callers.

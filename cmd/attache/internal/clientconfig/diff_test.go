@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // Of a long line only the part around the change is shown. The server that changes may have no

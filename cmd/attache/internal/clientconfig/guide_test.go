@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 var updateGuide = flag.Bool("update-clients", false, "write the table of docs/clients.md")

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/tailscale/hujson"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // maxNesting is how deep values may be nested. The parser is recursive, so a file of brackets would

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // opencode has the program and its arguments in one list, and calls the variables "environment".

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/tailscale/hujson"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 const (

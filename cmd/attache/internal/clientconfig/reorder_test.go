@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // A client may write its file again with the members in another order, or with null for what an entry

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 // maxTOMLKeys is the maximum number of keys, tables and lists. The parser compares each table with

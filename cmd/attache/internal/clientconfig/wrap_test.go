@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
 func all(string) bool { return true }
