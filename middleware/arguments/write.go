@@ -63,7 +63,7 @@ func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 			return false
 		case !in.callValue.Exists():
 			text := c.member(in)
-			// The object has no member that a comma could follow.
+			// The object has no member yet, so its first one follows no comma.
 			if !follows {
 				text, follows = text[1:], true
 			}

@@ -31,7 +31,7 @@ func (x *exchange) admit() bool {
 		return false
 	}
 	from, sent := x.r.Header["Origin"]
-	// Only browsers send Origin. A page of another site must not use a server on this machine.
+	// Browsers send Origin: a page of another site must not use a server on this machine.
 	if sent && (len(from) != 1 || !slices.Contains(x.f.o.Origins, from[0]) && !origin.IsLocal(from[0], at, x.r.TLS != nil)) {
 		x.logRefusal(&x.f.refused.address, slog.LevelInfo, fmt.Errorf("the origin %.100q is not in serve.origins", strings.Join(from, ", ")))
 		x.refuse(http.StatusForbidden, nil, wire.CodeInvalidRequest, "refused: pages of this origin may not use this server; the operator can add it to serve.origins")

@@ -92,7 +92,7 @@ func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
-	// Ids are never rewritten, so a call whose id is in use in all sessions gets another session.
+	// A call whose id is in use in all sessions, and cannot be changed, gets another session.
 	for _, s := range f.byKey[key] {
 		if s.enter(c) || c.name == nil && f.rename(c, p) && s.enter(c) {
 			return s, nil

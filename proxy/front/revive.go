@@ -86,8 +86,7 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 // Its id is a number of 31 bits: some servers do not answer string ids, some truncate longer numbers,
 // and some write 16 digits with an exponent.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
-	// Random, so that it is hardly that of a request of the client, whose ids are counters or
-	// texts.
+	// A random number is hardly ever the id of a request of the client: those are counters or texts.
 	id := strconv.AppendInt(nil, 1<<30+rand.Int64N(1<<30), 10)
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
 	_, err := s.add([]*call{c})

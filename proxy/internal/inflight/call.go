@@ -2,9 +2,9 @@
 // until their one reply has left.
 //
 // Both directions of a relay use a [Table]. Its mutex guards the unexported fields of its calls and
-// batches; who may touch an exported field stands at the field. A call that has left the table is used
-// again for another request, so a call may be kept only by who knows that it is still in the table, or
-// knows its number ([Table.Defer]).
+// batches; a comment at an exported field says who may touch it. A call that has left the table is used
+// again for another request, so keep a call only while it is in the table, or together with its number
+// ([Table.Defer]).
 package inflight
 
 import (

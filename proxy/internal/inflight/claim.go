@@ -60,7 +60,7 @@ func (t *Table) youngestLocked(k *callid.Key, long string, others map[*Call]bool
 	return found
 }
 
-// ClaimYoungest claims the call that youngest returns.
+// ClaimYoungest claims the call that Youngest returns, with no others.
 func (t *Table) ClaimYoungest(raw []byte) *Call {
 	k, long := callid.Of(raw)
 	t.mu.Lock()
@@ -106,7 +106,7 @@ func (t *Table) Defer(c *Call, stop func()) (seq uint64, ok bool) {
 	return c.seq, true
 }
 
-// ClaimDeferred is claim for a call that was deferred under the number seq. The call may stand
+// ClaimDeferred is Claim for a call that was deferred under the number seq. The call may stand
 // for another request by now.
 func (t *Table) ClaimDeferred(c *Call, seq uint64) bool {
 	t.mu.Lock()

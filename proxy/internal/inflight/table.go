@@ -72,7 +72,7 @@ func (t *Table) take() *Call {
 }
 
 // Reply returns the call that a reply with the raw id answers: the oldest one in flight. If a
-// layer waits for the reply, or the call came in a batch, the call stays in the table until end;
+// layer waits for the reply, or the call came in a batch, the call stays in the table until End;
 // any other call leaves the table here. known reports whether there was a call. contested
 // reports that the reply may belong to another call, or the other's reply to this one, and that
 // one of them must be held: a server may answer in any order.

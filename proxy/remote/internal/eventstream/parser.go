@@ -1,4 +1,4 @@
-// Package eventstream reads streams of events, of which the answers of servers are made.
+// Package eventstream reads the streams of events in which servers answer.
 package eventstream
 
 import (
