@@ -74,7 +74,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 	view := sessionstate.ContextOf(call)
 	tool := m.Name().View()
 	d, steps := c.judge(m, view, tool, call.Explained())
-	if d.annotated && !waited.list {
+	if d.annotated != "" && !waited.list {
 		if ready := c.catalog.AskUnknown(tool, call, m); ready != nil {
 			c.suspendForList(call, m, next, ready, waited, d)
 			return nil
@@ -117,7 +117,7 @@ func (c *Conn) suspendForList(call *middleware.Call, m *wire.Message, next middl
 			return c.call(ctx, m, next, waitState{waited.until, true})
 		default:
 			if d.allowed {
-				d = undecided(d.by, errAnnotations)
+				d = undecided(d.annotated, errAnnotations)
 			}
 			return c.finish(ctx, m, next, &d, nil)
 		}

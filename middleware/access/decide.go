@@ -53,7 +53,7 @@ type decision struct {
 	err        error         // why the call could not be decided; contains no value of the call
 	retryAfter time.Duration // how long until the rate allows the call
 	text       string        // the text of the refusal, for the model
-	annotated  bool          // whether it depends on annotations that are not known
+	annotated  string        // the name of the first rule that depends on annotations that are not known
 }
 
 const none = -1 // no rate
@@ -101,14 +101,16 @@ func (s *step) skipped() bool {
 // the result of each rule.
 func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 	q.matched = c.matched
-	annotated := false
+	annotated := ""
 	for _, i := range c.rules {
 		r := &s.o.Rules[i]
 		result := r.apply(&q)
 		if result.rule = i; visit != nil {
 			visit(result)
 		}
-		annotated = annotated || q.unknown && result.reason != OtherTools && r.When.DependsOnAnnotations(q.inputs)
+		if annotated == "" && q.unknown && result.reason != OtherTools && r.When.DependsOnAnnotations(q.inputs) {
+			annotated = r.Name
+		}
 		switch {
 		case result.skipped():
 			continue
