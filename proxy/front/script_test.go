@@ -126,6 +126,14 @@ func (w *world) judge(next middleware.Handler) middleware.Handler {
 	}
 }
 
+// readReplies is a layer that reads the replies to all requests.
+func readReplies(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		middleware.CallFrom(ctx).OnReply(func(context.Context, *wire.Message) error { return nil })
+		return next(ctx, m)
+	}
+}
+
 func (w *world) closed() {
 	if w.children > 0 {
 		time.Sleep(time.Millisecond) // a process takes a moment to end
@@ -369,6 +377,8 @@ func (w *world) set(rest string) error {
 		w.layers = []middleware.Layer{{Name: "test", Enforces: true}}
 	case "judge":
 		w.layers = []middleware.Layer{{Name: "test", Wrap: w.judge}}
+	case "reads":
+		w.layers = []middleware.Layer{{Name: "test", Wrap: readReplies}}
 	case "tokens": // of one principal
 		w.o.Authenticate = func(_ context.Context, credential string) (Principal, error) {
 			if !slices.Contains(strings.Fields(value), credential) {

@@ -44,7 +44,9 @@ func Rename(m *wire.Message, raw []byte, n uint64) *Name {
 
 // Restore returns a copy of a message that belongs to a renamed request, with what the client wrote.
 func (n *Name) Restore(m *wire.Message) *wire.Message {
-	m = m.Clone()
+	if m = m.Clone(); !m.Plain() {
+		m.LookEnvelope() // otherwise Set refuses it: the whole frame was scanned for a layer
+	}
 	params := "params"
 	if m.Kind().IsReply() {
 		params = "result"
