@@ -288,12 +288,13 @@ func (p *message) cancels() string {
 }
 
 // cancelled answers the call with that key, which the client or server has cancelled, because the
-// upstream will not.
+// upstream will not. A server cancels only subscriptions, and requests of its own, which may have the
+// same id.
 func (s *session) cancelled(id, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// initialize cannot be cancelled (specification, basic/utilities/cancellation).
-	if c := s.calls[id]; c != nil && id != "" && !c.initialize {
+	if c := s.calls[id]; c != nil && id != "" && !c.initialize && (c.subscribes || by == "client") {
 		s.answerLocked(c, "the "+by+" cancelled the request")
 		s.abandonLocked(c)
 	}
