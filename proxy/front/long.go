@@ -3,7 +3,6 @@ package front
 import (
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
-	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -109,7 +108,7 @@ func (o *output) endLong(l *longLine) {
 		return
 	}
 	if m.Kind().IsReply() {
-		delete(s.abandoned, callid.Kept(callKey(m.ID())))
+		s.settleLocked(m.ID())
 	}
 	if l.dropped {
 		s.log.Warn("a message of the server's over the hold limit was dropped: no stream takes it")

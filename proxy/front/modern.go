@@ -125,7 +125,17 @@ func (s *session) enter(c *call) bool {
 
 // stale reports whether an abandoned call with the id or token of c may still get messages. The caller holds s.mu.
 func (s *session) stale(c *call) bool {
-	return s.abandoned[callid.Kept(c.id)] || s.abandoned["token "+callid.Kept(c.token)]
+	_, id := s.abandoned[callid.Kept(c.id)]
+	_, token := s.abandoned["token "+callid.Kept(c.token)]
+	return id || token
+}
+
+// settleLocked forgets an abandoned call with that raw id: after its reply nothing comes for it. The caller
+// holds s.mu.
+func (s *session) settleLocked(raw []byte) {
+	id := callid.Kept(callKey(raw))
+	delete(s.abandoned, s.abandoned[id])
+	delete(s.abandoned, id)
 }
 
 // withdraw removes calls that were not sent, and abandons their streams: nobody reads them, and the
@@ -171,12 +181,14 @@ func (s *session) abandonLocked(c *call) {
 		return
 	}
 	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
-		s.abandoned = map[string]bool{}
+		s.abandoned = map[string]string{}
 	}
-	s.abandoned[callid.Kept(c.id)] = true
+	token := ""
 	if c.token != "" {
-		s.abandoned["token "+callid.Kept(c.token)] = true // no raw id begins like this
+		token = "token " + callid.Kept(c.token) // no raw id begins like this
+		s.abandoned[token] = ""
 	}
+	s.abandoned[callid.Kept(c.id)] = token
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a

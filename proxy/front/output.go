@@ -99,7 +99,7 @@ func (o *output) reply(m *wire.Message) {
 	s.mu.Lock()
 	c := s.callLocked(raw)
 	if c == nil {
-		delete(s.abandoned, callid.Kept(callKey(raw)))
+		s.settleLocked(raw)
 		s.mu.Unlock()
 		if len(raw) == 0 || string(raw) == "null" {
 			s.pass(s.streamFor(m), m.Frame()) // only the client may know which request it answers

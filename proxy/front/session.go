@@ -46,14 +46,14 @@ type session struct {
 	dropped      bool             // a message was dropped, which is logged once
 	version      string           // the revision that initialize negotiated
 	closed       bool
-	abandoned    map[string]bool // callid.Kept of ids, and of tokens, of cancelled calls that may still get messages
-	replied      callid.Recent   // ids of calls that have their reply, in 2026-07-28
-	left         callid.Recent   // ids of calls whose clients closed the connection
-	number       uint64          // of the latest call
-	users        int             // HTTP requests in flight
-	lastUsed     time.Time       // when the last of them ended
-	timer        *time.Timer     // ends the session when it is idle; once closed, stops a stalled relay
-	idle         chan struct{}   // closed when no call is running; nil while nobody waits for that
+	abandoned    map[string]string // callid.Kept of ids, each with the key of its token, and of tokens of cancelled calls that may still get messages
+	replied      callid.Recent     // ids of calls that have their reply, in 2026-07-28
+	left         callid.Recent     // ids of calls whose clients closed the connection
+	number       uint64            // of the latest call
+	users        int               // HTTP requests in flight
+	lastUsed     time.Time         // when the last of them ended
+	timer        *time.Timer       // ends the session when it is idle; once closed, stops a stalled relay
+	idle         chan struct{}     // closed when no call is running; nil while nobody waits for that
 }
 
 // A call is a request of the client in flight.
