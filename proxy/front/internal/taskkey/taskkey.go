@@ -23,7 +23,7 @@ const (
 // Keys makes keys, and has those of the sessions that made tasks. The zero value is ready to use.
 type Keys struct {
 	mu   sync.Mutex
-	keys map[string]string // by principal and task
+	keys map[string]string // by principal and task; "" if several sessions have a task with that id
 }
 
 // Of returns the key of the session that a message of a principal belongs to. conversation returns the
@@ -33,7 +33,7 @@ func (k *Keys) Of(who string, m *wire.Message, conversation func(*wire.Message) 
 	if id := taskOf(m); id.IsString() && len(id.Raw) <= maxID {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if key, ok := k.keys[who+id.Text()]; ok {
+		if key := k.keys[who+id.Text()]; key != "" {
 			return key
 		}
 	}
@@ -67,5 +67,10 @@ func (k *Keys) Learn(who, key string, reply *wire.Message) {
 	if k.keys == nil || len(k.keys) >= maxTasks {
 		k.keys = map[string]string{}
 	}
-	k.keys[strconv.Quote(who)+id.Text()] = key
+	at := strconv.Quote(who) + id.Text()
+	// Each session has a server of its own, and some number their tasks.
+	if other, ok := k.keys[at]; ok && other != key {
+		key = ""
+	}
+	k.keys[at] = key
 }
