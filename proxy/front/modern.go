@@ -92,7 +92,7 @@ func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
-	// A call whose id is in use in all sessions, and cannot be changed, gets another session.
+	// There are several only if a message could not be edited, so that its call needed a session of its own.
 	for _, s := range f.byKey[key] {
 		if s.enter(c) || c.name == nil && f.rename(c, p) && s.enter(c) {
 			return s, nil
@@ -192,8 +192,8 @@ func (s *session) abandonLocked(c *call) {
 }
 
 // notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a
-// request that was sent with another credential, or one of several with that id, or if a request with that
-// id was over a moment ago: the other one may be another client's. go-sdk closes the stream and cancels,
+// request that was sent with another credential, or one of several with that id, or if one of the last 64
+// replies was to a request with that id: the other one may be another client's. go-sdk closes the stream and cancels,
 // maybe as the reply comes. A subscription is ended all the same if the other request has got its reply.
 func (x *exchange) notifyModern(p *message) {
 	key, cancelled, id := x.f.keys.Of(x.who.ID, &p.m, x.f.o.Conversation), p.cancels(), p.m.Get("params", "requestId").Raw
