@@ -100,7 +100,8 @@ type Options struct {
 
 	// AuthenticateRequest, if not nil, is called instead of Authenticate. It is for programs that
 	// identify users by a cookie, a client certificate, or middleware in front of the Front. It must
-	// not read the body. Its errors have the same meaning.
+	// not read the body. Its errors have the same meaning. With a Principal without an ID, a credential
+	// in the header has no effect.
 	AuthenticateRequest func(r *http.Request) (Principal, error)
 
 	// Reauthenticate is how often the principal of an open stream is checked again; 0 means one minute.

@@ -46,6 +46,24 @@ func TestUnavailableWarning(t *testing.T) {
 	})
 }
 
+// If AuthenticateRequest lets everybody in, a credential that nobody has checked does not reach the layers.
+func TestUncheckedCredential(t *testing.T) {
+	for id, want := range map[string]string{"": "", "key a": "atk_a"} {
+		opened := make(chan Opening, 1)
+		f := New(Options{
+			AuthenticateRequest: func(*http.Request) (Principal, error) { return Principal{ID: id}, nil },
+			Open:                func(o Opening) (Relay, error) { opened <- o; return Relay{}, ErrBusy },
+		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/mcp",
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
+		r.Header = http.Header{"Authorization": {"Bearer atk_a"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		f.ServeHTTP(httptest.NewRecorder(), r)
+		if o := <-opened; o.Credential != want {
+			t.Errorf("the session of %q has the credential %q, want %q", id, o.Credential, want)
+		}
+	}
+}
+
 // An operator reads in the log which name or origin is missing in the configuration.
 func TestRefusedAddressIsLogged(t *testing.T) {
 	var out bytes.Buffer
