@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
@@ -124,6 +125,35 @@ func TestKeysUnknownAtTheStart(t *testing.T) {
 		want("later", "Basic "+key, nobody)
 		want("later", "Bearer "+key, accepted)
 	}
+}
+
+// If an issuer is named while it is not known whether the database has keys, the front does not let everybody in
+// when it turns out that the database has none.
+func TestIssuerBeforeKeysAreKnown(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.New(t, os.Getenv)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	store := fmt.Sprintf("store: {url: %q}\n", cluster.Database())
+	attachetest.WriteFile(t, config, store)
+	withStore(t, config, "store", "migrate")
+	cluster.Kill()
+	front := serveEcho(t, config)
+	want := func(status int) {
+		t.Helper()
+		got, end := 0, time.Now().Add(20*time.Second)
+		for again := true; again; again = status != got && got == http.StatusServiceUnavailable && time.Now().Before(end) {
+			got = endNoSession(t, front, "")
+		}
+		if got != status {
+			t.Errorf("a client without a credential gets %d, want %d", got, status)
+		}
+	}
+	want(http.StatusServiceUnavailable)
+	attachetest.WriteFile(t, config, store+"identity: {jwt: {issuer: 'https://127.0.0.1:1/', audience: attache, jwks: 'https://127.0.0.1:1/keys'}}\n")
+	want(http.StatusUnauthorized)
+	cluster.Start()
+	withStore(t, config, "key", "list") // the database answers
+	want(http.StatusUnauthorized)
 }
 
 // endNoSession asks a front to end a session that does not exist, and returns the status of the answer.

@@ -299,10 +299,13 @@ func (p *process) connections() []*Conn {
 }
 
 // CurrentSettings returns the settings that new connections get: those of the last [Shared.Reload].
-func (p *process) CurrentSettings() *config.Settings {
+func (p *process) CurrentSettings() *config.Settings { return p.Current().settings }
+
+// Current returns the Shared that new connections get.
+func (p *process) Current() *Shared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.current.settings
+	return p.current
 }
 
 // Settings returns the settings that s was compiled from.

@@ -87,14 +87,15 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 }
 
 // authenticateUnsure returns authenticate for a front that started while its database did not answer. If the
-// database has no keys, as its first answer says, clients need no credential from then on.
+// database has no keys, as its first answer says, clients need no credential from then on, unless a reload
+// has named an issuer meanwhile.
 func (e *endpoint) authenticateUnsure() func(*http.Request) (front.Principal, error) {
 	var open atomic.Bool
 	return func(r *http.Request) (front.Principal, error) {
 		if open.Load() {
 			return front.Principal{}, nil
 		}
-		needs, unsure := e.shared.NeedsCredential()
+		needs, unsure := e.shared.Current().NeedsCredential()
 		scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		switch {
 		case !needs:
