@@ -204,8 +204,9 @@ func (x *exchange) notifyModern(p *message) {
 		named = append(named, calls...)
 		return cancelled != "" && len(calls) == 0
 	})
-	over := len(named) == 1 && !named[0].subscribes && slices.ContainsFunc(all, func(s *session) bool { return s.replied.Take(id) })
 	closed := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.left.Take(id) })
+	// One cancellation takes one id: the others wait for theirs.
+	over := !closed && len(named) == 1 && !named[0].subscribes && slices.ContainsFunc(all, func(s *session) bool { return s.replied.Take(id) })
 	x.f.mu.Unlock()
 	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed && !over) && to[0].use() {
 		defer to[0].release()
