@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/errorstatus"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
-	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
+	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -77,7 +77,7 @@ func (x *exchange) postModern(p *message) {
 
 // rename gives a call an id and a progress token that no other has, if its message can be edited.
 func (f *Front) rename(c *call, p *message) bool {
-	if c.name = subscription.Rename(&p.m, c.raw, f.renamed.Add(1)); c.name != nil {
+	if c.name = rename.Request(&p.m, c.raw, f.renamed.Add(1)); c.name != nil {
 		c.id, c.token = callKey(c.name.ID), callKey(c.name.Token)
 	}
 	return c.name != nil

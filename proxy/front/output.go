@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
-	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
+	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/inanswer"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -197,7 +197,7 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	case m.MethodIs("notifications/progress"):
 		token = params.Get("progressToken")
 	case m.Kind() == wire.Notification:
-		listen = params.Get("_meta", subscription.IDKey)
+		listen = params.Get("_meta", rename.SubscriptionID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	}
 	// Without a better hint, a message during the only call is most likely about that call. A list
 	// change is about none.
-	if only := s.onlyCallLocked(); only != nil && !subscription.IsListChange(m) {
+	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {
 		return only
 	}
 	if s.key != "" {
@@ -230,7 +230,7 @@ func (s *session) streamFor(m *wire.Message) *stream {
 // restored returns a notification of a renamed call as the client expects it.
 func (s *session) restored(m *wire.Message) *wire.Message {
 	if s.key != "" { // 2026-07-28
-		id, calls := m.Get("params", "_meta", subscription.IDKey), s.calls
+		id, calls := m.Get("params", "_meta", rename.SubscriptionID), s.calls
 		if m.MethodIs("notifications/progress") {
 			id, calls = m.Get("params", "progressToken"), s.tokens
 		}
@@ -313,4 +313,11 @@ func (s *session) deliverPendingLocked(t *stream) {
 		s.pendingBytes -= len(frame)
 	}
 	s.pending = nil
+}
+
+// isListChange reports whether m says that a list or resource has changed. Such a notification does
+// not belong to a call.
+func isListChange(m *wire.Message) bool {
+	return m.MethodIs("notifications/tools/list_changed") || m.MethodIs("notifications/prompts/list_changed") ||
+		m.MethodIs("notifications/resources/list_changed") || m.MethodIs("notifications/resources/updated")
 }

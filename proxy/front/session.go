@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
-	"github.com/attache-mcp/attache/proxy/front/internal/subscription"
+	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -60,9 +60,9 @@ type session struct {
 type call struct {
 	id         string // the callKey of sent()
 	request    *http.Request
-	raw        []byte             // the id as the client wrote it
-	name       *subscription.Name // the id for the relay; nil if it is that of the client
-	token      string             // the callKey of the progress token; "" for none
+	raw        []byte       // the id as the client wrote it
+	name       *rename.Name // the id for the relay; nil if it is that of the client
+	token      string       // the callKey of the progress token; "" for none
 	stream     *stream
 	number     uint64 // counts the calls of a session
 	initialize bool

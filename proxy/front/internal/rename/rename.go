@@ -1,9 +1,9 @@
-// Package subscription gives requests of the clients that share a relay ids of their own.
+// Package rename gives requests of the clients that share a relay ids of their own.
 //
 // Clients without a handshake share a relay, and every client of an SDK uses the same ids: the first
 // subscription of the TypeScript SDK has the id "listen:0". A subscription stays open, so it always gets
 // another id. Any other request gets one if its id is that of a request in flight.
-package subscription
+package rename
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// IDKey is the member of _meta with the id of the subscriptions/listen request that a message belongs to.
-const IDKey = "io.modelcontextprotocol/subscriptionId"
+// SubscriptionID is the member of _meta with the id of the subscriptions/listen request that a message belongs to.
+const SubscriptionID = "io.modelcontextprotocol/subscriptionId"
 
 // A Name is what a relay knows a renamed request by. All is raw JSON.
 type Name struct {
@@ -22,9 +22,9 @@ type Name struct {
 	id, token []byte // those that the client wrote
 }
 
-// Rename gives the request m another id. raw is its id, n the number of the name. It returns nil if m
+// Request gives the request m another id. raw is its id, n the number of the name. It returns nil if m
 // cannot be edited.
-func Rename(m *wire.Message, raw []byte, n uint64) *Name {
+func Request(m *wire.Message, raw []byte, n uint64) *Name {
 	text := string(raw)
 	if v := (wire.Value{Raw: raw}); v.IsString() {
 		text = v.Text()
@@ -52,8 +52,8 @@ func (n *Name) Restore(m *wire.Message) *wire.Message {
 		params = "result"
 		_ = m.Set(n.id, "id")
 	}
-	if m.Get(params, "_meta", IDKey).Exists() {
-		_ = m.Set(n.id, params, "_meta", IDKey)
+	if m.Get(params, "_meta", SubscriptionID).Exists() {
+		_ = m.Set(n.id, params, "_meta", SubscriptionID)
 	}
 	if m.MethodIs("notifications/progress") {
 		_ = m.Set(n.token, params, "progressToken")
@@ -70,11 +70,4 @@ func (n *Name) RestoreStart(b *[]byte) bool {
 	}
 	*b = slices.Concat(before, n.id, after)
 	return true
-}
-
-// IsListChange reports whether m says that a list or resource has changed. Such a notification does
-// not belong to a call.
-func IsListChange(m *wire.Message) bool {
-	return m.MethodIs("notifications/tools/list_changed") || m.MethodIs("notifications/prompts/list_changed") ||
-		m.MethodIs("notifications/resources/list_changed") || m.MethodIs("notifications/resources/updated")
 }
