@@ -5,7 +5,8 @@ import "github.com/attache-mcp/attache/proxy/internal/inflight"
 // A call is a request of the client in flight.
 type call = inflight.Call
 
-// A relayedCall is a call and the session that relays it. It implements middleware.Relay.
+// A relayedCall joins a call with the session that relays it, because layers reach both through
+// middleware.Relay, which it implements.
 type relayedCall struct {
 	call
 	s *session

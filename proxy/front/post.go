@@ -287,9 +287,9 @@ func (p *message) cancels() string {
 	return callKey(p.m.Get("params", "requestId").Raw)
 }
 
-// cancelled answers the call with that key, which the client or server has cancelled, because the
-// upstream will not. A server cancels only subscriptions, and requests of its own, which may have the
-// same id.
+// cancelled answers a call that was cancelled, because the upstream will not answer it. id is the key of
+// the call; by is "client" or "server". A server may cancel subscriptions and its own requests only, and
+// one of its own may have the id of a call of the client.
 func (s *session) cancelled(id, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,8 @@ func TestReplyOrder(t *testing.T) {
 	}
 }
 
-// The replies to two calls with one id cannot be told apart. That matters if one of them must be held.
+// If two calls have the same id, nobody can tell which reply is whose. So both count as contested if one
+// of the replies must be held.
 func TestContested(t *testing.T) {
 	for _, id := range []string{"0", "-0", `"0"`} {
 		table := newTable(10, 1<<10)

@@ -37,7 +37,7 @@ func Share(p cli.Process) (cli.Process, *Sink) {
 	return p, NewSink(p.Stderr)
 }
 
-// Beside returns a Stderr for another writer. Each of its lines begins with name.
+// Beside returns another Stderr for the same writer. It puts name in front of each line.
 func (s *Stderr) Beside(name string) *Stderr { return &Stderr{s.to, name} }
 
 // Write implements io.Writer.

@@ -150,7 +150,7 @@ func (e *endpoint) close() {
 }
 
 // frontOptions returns the options of the front. Whether clients need a credential is decided here, once: a
-// reload does not change it. If a database has to say so, it is decided by its first answer.
+// reload does not change it. If that depends on a database that does not answer yet, its first answer decides.
 func (e *endpoint) frontOptions() front.Options {
 	o := front.Options{
 		Open:         e.open,
