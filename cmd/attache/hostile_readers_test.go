@@ -191,13 +191,17 @@ func readAsGo(_ testing.TB, frames []string) (found []string) {
 	return found
 }
 
-// isSecret reports whether net/url finds a hidden resource in a URI.
+// isSecret reports whether net/url finds a hidden resource in a URI. The rules hide what is under a
+// directory, with its name and a slash, but not its name alone.
 func isSecret(uri string) bool {
 	u, err := url.Parse(strings.TrimSpace(uri))
 	if err != nil {
 		return false
 	}
-	clean := strings.ToLower(path.Join("/", u.Path, u.Opaque)) + "/"
+	clean := strings.ToLower(path.Join("/", u.Path, u.Opaque))
+	if strings.HasSuffix(u.Path+u.Opaque, "/") {
+		clean += "/"
+	}
 	switch u.Scheme + "://" + strings.ToLower(u.Host) {
 	case "https://api.example", "https://api.example:443", "http://docs.example", "http://docs.example:80", "note://team":
 		return strings.HasPrefix(clean, "/secret/")

@@ -35,7 +35,10 @@ def found(o, name, same):
 
 
 def under(path, root):
-    return (posixpath.normpath("/" + path.lstrip("/")) + "/").lower().startswith(root)
+    clean = posixpath.normpath("/" + path.lstrip("/"))
+    if path.endswith("/"):
+        clean += "/"
+    return clean.lower().startswith(root)
 
 
 def is_secret(uri):
