@@ -117,6 +117,33 @@ func answers() []answer {
 	}
 }
 
+// example returns the scopes of the example in the documentation.
+func example() map[string]policy.Scope {
+	return map[string]policy.Scope{
+		"acme": {
+			Name:       "acme",
+			Policies:   []policy.Policy{{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests."}},
+			Objectives: []string{"Improve platform reliability"},
+		},
+		"acme/platform": {
+			Name: "acme/platform", Parent: "acme",
+			Policies:   []policy.Policy{{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."}},
+			Objectives: []string{"Reduce deployment time to under 5 minutes"},
+		},
+	}
+}
+
+// exampleEffective returns the effective policies of "acme/platform" in example.
+func exampleEffective() policy.Effective {
+	return policy.Effective{
+		Policies: []policy.Policy{
+			{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests.", Inherited: true},
+			{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."},
+		},
+		Objectives: []string{"Improve platform reliability", "Reduce deployment time to under 5 minutes"},
+	}
+}
+
 // mixedScopes returns three scopes with policies in both positions and objectives that repeat.
 func mixedScopes() map[string]policy.Scope {
 	return chain(

@@ -69,33 +69,6 @@ func ask(ctx context.Context, s policy.Source, scope string) (policy.Effective, 
 	return s.Effective(ctx, policy.Query{Scope: scope, Workspace: "w1", Credential: secret})
 }
 
-// example returns the scopes of the example in the documentation.
-func example() map[string]policy.Scope {
-	return map[string]policy.Scope{
-		"acme": {
-			Name:       "acme",
-			Policies:   []policy.Policy{{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests."}},
-			Objectives: []string{"Improve platform reliability"},
-		},
-		"acme/platform": {
-			Name: "acme/platform", Parent: "acme",
-			Policies:   []policy.Policy{{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."}},
-			Objectives: []string{"Reduce deployment time to under 5 minutes"},
-		},
-	}
-}
-
-// exampleEffective returns the effective policies of "acme/platform" in example.
-func exampleEffective() policy.Effective {
-	return policy.Effective{
-		Policies: []policy.Policy{
-			{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests.", Inherited: true},
-			{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."},
-		},
-		Objectives: []string{"Improve platform reliability", "Reduce deployment time to under 5 minutes"},
-	}
-}
-
 func contextOver(t *testing.T, s policy.Source) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
