@@ -87,6 +87,15 @@ func (s *subject) take(key string, want bool) {
 	}
 }
 
+// takeUnseen calls Take, and fails the test if the result is not want and wantUnseen.
+func (s *subject) takeUnseen(key string, idle time.Duration, want bool, wantUnseen int) {
+	s.t.Helper()
+	got, unseen, err := s.turns.Take(s.t.Context(), key, idle)
+	if err != nil || got != want || unseen != wantUnseen {
+		s.t.Fatalf("Take(%q, %v) = %v, %d, %v; want %v, %d", key, idle, got, unseen, err, want, wantUnseen)
+	}
+}
+
 func (s *subject) settle(key string, o sessionstate.Outcome) {
 	s.t.Helper()
 	if err := s.turns.Settle(s.t.Context(), key, o); err != nil {
@@ -103,29 +112,20 @@ func (s *subject) sweep(idle time.Duration, want int) {
 }
 
 // unusedKey checks that an idle key is free, swept or not, unless it is held.
-func unusedKey(t *testing.T, s *subject) {
-	take := func(want bool, wantUnseen int) {
-		t.Helper()
-		mine, unseen, err := s.turns.Take(t.Context(), "a", time.Hour)
-		if err != nil || mine != want || unseen != wantUnseen {
-			t.Fatalf("Take = %v, %d, %v; want %v, %d", mine, unseen, err, want, wantUnseen)
-		}
-	}
-	take(true, 0)
+func unusedKey(_ *testing.T, s *subject) {
+	s.takeUnseen("a", time.Hour, true, 0)
 	s.settle("a", sessionstate.Unseen)
 	s.clock.advance(59 * time.Minute)
-	take(true, 1)
+	s.takeUnseen("a", time.Hour, true, 1)
 	s.settle("a", sessionstate.Seen)
 	for range 2 {
 		s.clock.advance(59 * time.Minute)
-		take(false, 1)
+		s.takeUnseen("a", time.Hour, false, 1)
 	}
 	s.clock.advance(time.Hour)
-	take(true, 0)
+	s.takeUnseen("a", time.Hour, true, 0)
 	s.clock.advance(30 * time.Second)
-	if mine, _, err := s.turns.Take(t.Context(), "a", time.Second); mine || err != nil {
-		t.Fatalf("a held turn was given to another caller: %v", err)
-	}
+	s.takeUnseen("a", time.Second, false, 0)
 }
 
 func firstTaker(_ *testing.T, s *subject) {
@@ -189,24 +189,16 @@ func seenTurn(_ *testing.T, s *subject) {
 	s.take("a", false)
 }
 
-func unseenTurn(t *testing.T, s *subject) {
-	count := func(key string, want int) {
-		t.Helper()
-		if mine, unseen, err := s.turns.Take(t.Context(), key, 0); !mine || unseen != want || err != nil {
-			t.Fatalf("Take(%q) = %v, %d, %v; want true, %d", key, mine, unseen, err, want)
-		}
-	}
+func unseenTurn(_ *testing.T, s *subject) {
 	for i := range 5 {
-		count("a", i)
+		s.takeUnseen("a", 0, true, i)
 		s.settle("a", sessionstate.Open) // is not counted
-		count("a", i)
+		s.takeUnseen("a", 0, true, i)
 		s.take("a", false)
 		s.settle("a", sessionstate.Unseen)
 	}
-	count("a", 5)
-	if mine, unseen, err := s.turns.Take(t.Context(), "a", 0); mine || unseen != 5 || err != nil {
-		t.Fatalf("Take of a held turn = %v, %d, %v; want false, 5", mine, unseen, err)
-	}
+	s.takeUnseen("a", 0, true, 5)
+	s.takeUnseen("a", 0, false, 5)
 	s.settle("a", sessionstate.Seen)
 	s.take("a", false)
 }
