@@ -13,6 +13,7 @@ package fronts
 import (
 	"context"
 	"crypto/rand"
+	"embed"
 	"errors"
 	"os"
 	"path/filepath"
@@ -32,6 +33,18 @@ const (
 	// sweepEvery is the number of renewals from one sweep to the next.
 	sweepEvery = 12
 )
+
+// tenant is the tenant of all rows: session ids are random, so tenants need no separate rows.
+const tenant = ""
+
+// lockWait is how long a statement waits while another process locks the file.
+const lockWait = 5 * time.Second
+
+//go:embed schema/*.sql
+var files embed.FS
+
+// Schema returns the tables of fronts and their sessions.
+func Schema() database.Schema { return database.Schema{Name: "fronts", Files: files} }
 
 // Options are the options of [Open].
 type Options struct {
@@ -181,6 +194,15 @@ type peer struct {
 	id, host, address string
 	until             int64
 	known             bool // it has a row
+}
+
+// peers returns the fronts that a query selects.
+func peers(t *database.Tx, query string, args ...any) ([]peer, error) {
+	return database.Collect(t, func(row database.Rows) (peer, error) {
+		p := peer{known: true}
+		err := row.Scan(&p.id, &p.host, &p.address, &p.until)
+		return p, err
+	}, query, args...)
 }
 
 // longestLease is the longest time, in nanoseconds, that a valid lease can have left. If a lease has more
