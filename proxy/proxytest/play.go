@@ -2,7 +2,6 @@ package proxytest
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,12 +41,8 @@ type Player struct {
 // Play plays the scripts in the files that match pattern, each as a subtest.
 func (p Player) Play(t *testing.T, pattern string) {
 	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no file matches %s (%v)", pattern, err)
-	}
-	for _, file := range files {
-		scripts, err := readScripts(file)
+	for _, file := range matching(t, pattern) {
+		scripts, err := readScripts(file, p.Options)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -63,6 +58,16 @@ func (p Player) Play(t *testing.T, pattern string) {
 			})
 		}
 	}
+}
+
+// matching returns the files that match pattern, of which there must be one.
+func matching(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file matches %s (%v)", pattern, err)
+	}
+	return files
 }
 
 // run plays one script, in a bubble.
@@ -89,27 +94,19 @@ func (p Player) run(session *Session, file string, s script) error {
 // setup returns the setup of the script.
 func (p Player) setup(session *Session, s script) (Setup, error) {
 	c := s.setup
-	o := p.Options
-	o.Layers = slices.Clone(o.Layers)
+	c.Options.Layers = slices.Clone(c.Options.Layers)
 	for _, word := range s.layers {
 		name, arg, _ := strings.Cut(word, "=")
 		layer, ok := p.Named[name]
 		if !ok {
 			return c, fmt.Errorf("there is no layer %q", name)
 		}
-		o.Layers = append(o.Layers, layer(session, arg))
+		c.Options.Layers = append(c.Options.Layers, layer(session, arg))
 	}
-	o.Layers = append(o.Layers, s.needs)
-	o.Hold = cmp.Or(c.Options.Hold, o.Hold)
-	o.InFlight = cmp.Or(c.Options.InFlight, o.InFlight)
-	o.DryRun = c.Options.DryRun || o.DryRun
-	o.ForwardNoise = c.Options.ForwardNoise || o.ForwardNoise
-	o.IDPrefix = cmp.Or(c.Options.IDPrefix, o.IDPrefix)
-	if r := c.Options.Restart; r != nil {
+	c.Options.Layers = append(c.Options.Layers, s.needs)
+	if r := c.Options.Restart; r != nil && r != p.Options.Restart {
 		r.Changed = func(method, before, after string) { session.Note("changed %s", method) }
-		o.Restart = r
 	}
-	c.Options = o
 	return c, nil
 }
 
@@ -154,7 +151,7 @@ func (r *run) step(st step) error {
 	case "note":
 		return r.note(st.text)
 	case "log":
-		if !r.log.has(st.text) {
+		if !strings.Contains(r.Log(), st.text) {
 			return fmt.Errorf("nothing logged has %q in it", st.text)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/attache-mcp/attache/proxy"
 )
 
 // The error of a failed script names the line of the script and shows what the relay sent instead.
@@ -24,7 +26,7 @@ func TestPlayFailures(t *testing.T) {
 		"no layer":     {"layers x=y", `there is no layer "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := parseScript("f", 1, []byte(c.script+"\n"))
+			s, err := parseScript("f", 1, []byte(c.script+"\n"), proxy.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +55,7 @@ func TestScriptErrors(t *testing.T) {
 		"server<<  x":                 "unknown line",
 		"layers a\nlayers b\nclients": "f:9: unknown line",
 	} {
-		if _, err := parseScript("f", 7, []byte(script)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseScript("f", 7, []byte(script), proxy.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", script, err, want)
 		}
 	}
@@ -61,7 +63,7 @@ func TestScriptErrors(t *testing.T) {
 
 // The line numbers in the errors of a script in an archive are those of the file.
 func TestLineNumbers(t *testing.T) {
-	_, err := readScripts("testdata/broken.txtar")
+	_, err := readScripts("testdata/broken.txtar", proxy.Options{})
 	if err == nil || !strings.Contains(err.Error(), "broken.txtar:6: unknown line") {
 		t.Errorf("err = %v", err)
 	}

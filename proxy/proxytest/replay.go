@@ -26,11 +26,7 @@ func Replay(t *testing.T, pattern string, layers ...middleware.Layer) {
 // ReplayWith plays each file as a subtest, with the options that setup returns for it.
 func ReplayWith(t *testing.T, pattern string, setup func(t testing.TB, file string) proxy.Options) {
 	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no file matches %s (%v)", pattern, err)
-	}
-	for _, file := range files {
+	for _, file := range matching(t, pattern) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			data, err := os.ReadFile(file)
 			if err != nil {

@@ -39,15 +39,15 @@ type step struct {
 	raw            []byte
 }
 
-// readScripts reads the scripts of a file.
-func readScripts(file string) ([]script, error) {
+// readScripts reads the scripts of a file. Their option lines override o.
+func readScripts(file string, o proxy.Options) ([]script, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	archive := txtar.Parse(data)
 	if len(archive.Files) == 0 {
-		s, err := parseScript(filepath.Base(file), 1, data)
+		s, err := parseScript(filepath.Base(file), 1, data, o)
 		return []script{s}, err
 	}
 	var out []script
@@ -55,7 +55,7 @@ func readScripts(file string) ([]script, error) {
 	for _, f := range archive.Files {
 		at += bytes.Index(data[at:], []byte("-- "+f.Name+" --"))
 		first := 2 + bytes.Count(data[:at], []byte("\n"))
-		s, err := parseScript(filepath.Base(file), first, f.Data)
+		s, err := parseScript(filepath.Base(file), first, f.Data, o)
 		if err != nil {
 			return nil, err
 		}
@@ -66,8 +66,8 @@ func readScripts(file string) ([]script, error) {
 }
 
 // parseScript parses a script. first is the number of its first line in the file.
-func parseScript(file string, first int, data []byte) (script, error) {
-	var s script
+func parseScript(file string, first int, data []byte, o proxy.Options) (script, error) {
+	s := script{setup: Setup{Options: o}}
 	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
 		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
 			continue

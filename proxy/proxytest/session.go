@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -311,5 +310,3 @@ func (l *logBuffer) String() string {
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
-
-func (l *logBuffer) has(text string) bool { return strings.Contains(l.String(), text) }
