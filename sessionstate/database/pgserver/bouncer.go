@@ -1,10 +1,7 @@
-//go:build unix
-
 package pgserver
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,14 +60,5 @@ func (b *Bouncer) pidFile() string { return filepath.Join(b.dir, "pgbouncer.pid"
 // PID returns the id of the process.
 func (b *Bouncer) PID() (int, error) { return readPID(b.pidFile()) }
 
-// URL returns the URL of a database through the bouncer.
-func (b *Bouncer) URL(database string) (string, error) {
-	u, err := url.Parse(database)
-	if err != nil {
-		return "", err
-	}
-	q := u.Query()
-	q.Set("port", "6432")
-	u.RawQuery = q.Encode()
-	return u.String(), nil
-}
+// URL returns the URL through the bouncer of a database of the cluster.
+func (b *Bouncer) URL(database string) string { return database + "&port=6432" }

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package pgserver starts PostgreSQL and pgbouncer for tests and measurements: a cluster in a
 // temporary directory, which can be reached only through a socket there. It ends with the
 // process that started it, even if that is killed.
@@ -16,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -43,7 +40,7 @@ type Cluster struct {
 	o       Options
 	dir     string
 	bin     string
-	as      *syscall.Credential // nil for the user of this process
+	attr    *syscall.SysProcAttr // of processes
 	server  *process
 	bouncer *process
 	n       atomic.Int64 // number of databases made
@@ -67,16 +64,10 @@ func New(o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("%w: initdb is not found: install PostgreSQL (Debian: postgresql)", ErrMissing)
 	}
 	var err error
-	if c.as, err = unprivileged(); err != nil {
-		return nil, err
-	}
 	if c.dir, err = os.MkdirTemp(o.Parent, "attache-pg-"); err != nil { // short, because it contains a socket
 		return nil, err
 	}
-	if c.as != nil {
-		err = os.Chown(c.dir, int(c.as.Uid), int(c.as.Gid))
-	}
-	if err == nil {
+	if c.attr, err = attributes(c.dir); err == nil {
 		err = c.Start()
 	}
 	if err == nil {
@@ -111,26 +102,6 @@ func find(getenv func(string) string) string {
 		return ""
 	}
 	return filepath.Dir(all[len(all)-1])
-}
-
-// unprivileged returns a user for PostgreSQL if this process runs as root, as which PostgreSQL
-// refuses to run.
-func unprivileged() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
-		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
-		if uidErr == nil && gidErr == nil {
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-		}
-	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }
 
 // Start starts the server, for the first time or after Kill, and waits until it answers.
@@ -168,13 +139,12 @@ func (c *Cluster) keep(script string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// command returns a command that runs as the user of the cluster, in its own process group, so
-// that signals from a terminal do not reach it.
+// command returns a command that runs as the user of the cluster.
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = c.dir
 	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/local/bin:/usr/sbin", "LC_ALL=C"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: c.as}
+	cmd.SysProcAttr = c.attr
 	return cmd
 }
 

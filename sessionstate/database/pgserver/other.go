@@ -1,4 +1,0 @@
-//go:build !unix
-
-// Package pgserver starts PostgreSQL on Unix.
-package pgserver
