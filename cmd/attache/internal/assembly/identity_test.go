@@ -143,8 +143,8 @@ func TestRefusedCredentials(t *testing.T) {
 		"no audience":                    {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"aud": nil})}, want: identity.ErrAudience, text: `have it issued for "attache"`},
 		"for another audience":           {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"aud": "billing"})}, want: identity.ErrAudience, text: "token is for another audience"},
 		"by another issuer":              {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"iss": "https://evil.test"})}, want: identity.ErrIssuer, text: "identity.jwt.issuer"},
-		"unknown key":                    {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, attachetest.OtherKey(), "2", nil)}, want: identity.ErrTokenKey, text: "token is signed by an unknown key"},
-		"another key under the known id": {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, attachetest.OtherKey(), "1", nil)}, want: identity.ErrSignature, text: "signature of the token is wrong"},
+		"unknown key":                    {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, otherKey(), "2", nil)}, want: identity.ErrTokenKey, text: "token is signed by an unknown key"},
+		"another key under the known id": {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, otherKey(), "1", nil)}, want: identity.ErrSignature, text: "signature of the token is wrong"},
 		"unsigned":                       {env: []string{"ATTACHE_TOKEN=" + none}, want: identity.ErrAlgorithm, text: "not signed in a way that is accepted"},
 		"the public key as a secret":     {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodHS256, public, "1", nil)}, want: identity.ErrAlgorithm, text: "not signed in a way that is accepted"},
 		"no user":                        {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"sub": nil})}, want: identity.ErrToken, text: `it has no claim "sub": correct identity.jwt.claims.user`},
@@ -369,4 +369,9 @@ func TestPolicyKey(t *testing.T) {
 			t.Errorf("%.10s…: the endpoint gets %.10q; want %q", credential, got, want)
 		}
 	}
+}
+
+// otherKey returns a key that the issuer does not have.
+func otherKey() ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
 }

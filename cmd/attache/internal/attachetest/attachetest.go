@@ -21,11 +21,6 @@ func Key() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed([]byte("a seed that is no secret of ours"))
 }
 
-// OtherKey returns a key that the issuer does not have.
-func OtherKey() ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
-}
-
 // KeySet returns the key set of the issuer.
 func KeySet() []byte {
 	x := base64.RawURLEncoding.EncodeToString(Key().Public().(ed25519.PublicKey))
