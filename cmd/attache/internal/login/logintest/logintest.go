@@ -4,11 +4,11 @@
 package logintest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -83,6 +83,9 @@ type family struct {
 
 // New starts the servers.
 func New(c Config) *Server {
+	if c.PKCE == nil {
+		c.PKCE = []string{"S256"}
+	}
 	s := &Server{Config: c, clients: map[string]client{}, codes: map[string]url.Values{}, tokens: map[string]*family{}, refresh: map[string]*family{}, events: map[string]int{}}
 	for id, secret := range c.Clients {
 		s.clients[id] = client{secret: secret, method: c.Method}
@@ -190,28 +193,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) resourceMetadata(w http.ResponseWriter) {
-	resource := s.MCP()
-	switch s.PRM {
-	case "":
-	case "root":
-		resource = s.URL
-	default:
-		resource = s.PRM
-	}
-	reply(w, 200, map[string]any{"resource": resource, "authorization_servers": []string{s.Issuer()}, "scopes_supported": s.Scopes})
-}
-
 func (s *Server) serverMetadata(w http.ResponseWriter) {
 	m := map[string]any{
 		"issuer": s.Issuer(), "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token",
 		"revocation_endpoint": s.URL + "/revoke", "response_types_supported": []string{"code"},
-		"code_challenge_methods_supported":               []string{"S256"},
+		"code_challenge_methods_supported":               s.PKCE,
 		"authorization_response_iss_parameter_supported": s.AdvertisesIss,
 		"client_id_metadata_document_supported":          s.Document,
-	}
-	if s.PKCE != nil {
-		m["code_challenge_methods_supported"] = s.PKCE
 	}
 	if !s.NoRegister {
 		m["registration_endpoint"] = s.URL + "/register"
@@ -255,14 +243,11 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, known := s.clients[q.Get("client_id")]
-	if s.Document && strings.HasPrefix(q.Get("client_id"), "https://") {
-		known = true
-	}
+	known = known || s.Document && strings.HasPrefix(q.Get("client_id"), "https://")
 	target, err := url.Parse(q.Get("redirect_uri"))
-	switch {
-	case !known, c.redirects != nil && !slices.Contains(c.redirects, q.Get("redirect_uri")), err != nil,
-		q.Get("response_type") != "code", q.Get("code_challenge_method") != "S256", q.Get("code_challenge") == "",
-		q.Get("state") == "", !s.knows(q):
+	if !known || c.redirects != nil && !slices.Contains(c.redirects, q.Get("redirect_uri")) || err != nil ||
+		q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" ||
+		q.Get("state") == "" || !s.knows(q) {
 		http.Error(w, "this is not a login request: "+r.URL.RawQuery, 400)
 		return
 	}
@@ -277,12 +262,8 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if s.NoScope != "" && slices.Contains(strings.Fields(q.Get("scope")), s.NoScope) {
 		answer = url.Values{"error": {"invalid_scope"}, "state": {q.Get("state")}}
 	}
-	switch s.Iss {
-	case "":
-	case "right":
-		answer.Set("iss", s.Issuer())
-	default:
-		answer.Set("iss", s.Iss)
+	if s.Iss != "" {
+		answer.Set("iss", cmp.Or(map[string]string{"right": s.Issuer()}[s.Iss], s.Iss))
 	}
 	target.RawQuery = answer.Encode()
 	http.Redirect(w, r, target.String(), http.StatusFound)
@@ -330,16 +311,15 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			s.issue(w, f)
 		}
 	case "client_credentials":
-		if !s.knows(r.Form) {
+		switch {
+		case !s.knows(r.Form):
 			refuse("invalid_target")
-			return
-		}
-		if !s.hasParam(r.Form) {
+		case !s.hasParam(r.Form):
 			refuse("invalid_request")
-			return
+		default:
+			s.events["client_credentials"]++
+			s.issue(w, &family{client: id, scope: r.FormValue("scope")})
 		}
-		s.events["client_credentials"]++
-		s.issue(w, &family{client: id, scope: r.FormValue("scope")})
 	default:
 		refuse("unsupported_grant_type")
 	}
@@ -360,40 +340,25 @@ func (s *Server) issue(w http.ResponseWriter, f *family) {
 	reply(w, 200, answer)
 }
 
-// protect passes requests with a valid token to Protected.
-func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
-	token, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	need := ""
-	if s.Needs != nil {
-		need = s.Needs(r)
+func (s *Server) renews(f *family) bool {
+	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
+	return !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline) && !f.online
+}
+
+// knows reports whether the authorization server gives tokens for the resource in the parameters.
+func (s *Server) knows(params url.Values) bool {
+	resource := params.Get("resource")
+	switch s.Resource {
+	case "":
+		return resource != "" && strings.HasPrefix(s.MCP(), resource)
+	case "-":
+		return !params.Has("resource")
 	}
-	s.mu.Lock()
-	f := s.tokens[token]
-	valid := f != nil && f.access == token && !f.revoked && (s.Lifetime == 0 || time.Now().Before(f.expires))
-	enough := valid && (need == "" || slices.Contains(strings.Fields(f.scope), need)) && !s.Refuses
-	if enough {
-		s.events["served"]++
-	}
-	s.mu.Unlock()
-	challenge := "Bearer "
-	if !s.NoHeader && s.PRM != "none" {
-		path := "/mcp"
-		if s.PRM == "root" {
-			path = ""
-		}
-		challenge += fmt.Sprintf("resource_metadata=%q, ", s.URL+"/.well-known/oauth-protected-resource"+path)
-	}
-	switch {
-	case enough:
-		s.Protected.ServeHTTP(w, r)
-	case valid:
-		w.Header().Set("WWW-Authenticate", challenge+fmt.Sprintf(`error="insufficient_scope", scope=%q`, need))
-		http.Error(w, "too little", http.StatusForbidden)
-	default:
-		if sent {
-			challenge += `error="invalid_token", `
-		}
-		w.Header().Set("WWW-Authenticate", strings.TrimSuffix(challenge, ", "))
-		http.Error(w, "who are you?", http.StatusUnauthorized)
-	}
+	return resource == s.Resource
+}
+
+// hasParam reports whether the parameters have the one that the authorization server wants.
+func (s *Server) hasParam(params url.Values) bool {
+	name, value, _ := strings.Cut(s.Param, "=")
+	return s.Param == "" || params.Get(name) == value
 }

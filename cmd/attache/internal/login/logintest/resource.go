@@ -1,34 +1,56 @@
 package logintest
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
-// knows reports whether the authorization server gives tokens for the resource in the parameters.
-func (s *Server) knows(params url.Values) bool {
-	resource := params.Get("resource")
-	switch s.Resource {
-	case "":
-		return resource != "" && strings.HasPrefix(s.MCP(), resource)
-	case "-":
-		return !params.Has("resource")
+// protect passes requests with a valid token to Protected.
+func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
+	token, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	need := ""
+	if s.Needs != nil {
+		need = s.Needs(r)
 	}
-	return resource == s.Resource
+	s.mu.Lock()
+	f := s.tokens[token]
+	valid := f != nil && f.access == token && !f.revoked && (s.Lifetime == 0 || time.Now().Before(f.expires))
+	enough := valid && (need == "" || slices.Contains(strings.Fields(f.scope), need)) && !s.Refuses
+	if enough {
+		s.events["served"]++
+	}
+	s.mu.Unlock()
+	challenge := "Bearer "
+	if !s.NoHeader && s.PRM != "none" {
+		path := "/mcp"
+		if s.PRM == "root" {
+			path = ""
+		}
+		challenge += fmt.Sprintf("resource_metadata=%q, ", s.URL+"/.well-known/oauth-protected-resource"+path)
+	}
+	switch {
+	case enough:
+		s.Protected.ServeHTTP(w, r)
+	case valid:
+		w.Header().Set("WWW-Authenticate", challenge+fmt.Sprintf(`error="insufficient_scope", scope=%q`, need))
+		http.Error(w, "too little", http.StatusForbidden)
+	default:
+		if sent {
+			challenge += `error="invalid_token", `
+		}
+		w.Header().Set("WWW-Authenticate", strings.TrimSuffix(challenge, ", "))
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	}
 }
 
-// hasParam reports whether the parameters have the one that the authorization server wants.
-func (s *Server) hasParam(params url.Values) bool {
-	name, value, _ := strings.Cut(s.Param, "=")
-	return s.Param == "" || params.Get(name) == value
-}
-
-func (s *Server) renews(f *family) bool {
-	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
-	return !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline) && !f.online
+func (s *Server) resourceMetadata(w http.ResponseWriter) {
+	resource := cmp.Or(map[string]string{"": s.MCP(), "root": s.URL}[s.PRM], s.PRM)
+	reply(w, 200, map[string]any{"resource": resource, "authorization_servers": []string{s.Issuer()}, "scopes_supported": s.Scopes})
 }
 
 func reply(w http.ResponseWriter, status int, v any) {
