@@ -166,26 +166,26 @@ func (a *attache) ask(ctx context.Context, m *member) bool {
 }
 
 // join registers a session and takes its turn of the briefing.
-func (a *attache) join(ctx context.Context, s *session) error {
-	if err := a.register(ctx, s); err != nil {
+func (a *attache) join(ctx context.Context, key, workspace string) error {
+	if err := a.register(ctx, key, workspace); err != nil {
 		return err
 	}
 	w := a.world
 	mine := false
-	_ = w.time("turn taken", func() (err error) { mine, _, err = a.turns.Take(ctx, s.key, unused); return err })
+	_ = w.time("turn taken", func() (err error) { mine, _, err = a.turns.Take(ctx, key, unused); return err })
 	if mine {
-		_ = w.time("turn settled", func() error { return a.turns.Settle(ctx, s.key, sessionstate.Seen) })
+		_ = w.time("turn settled", func() error { return a.turns.Settle(ctx, key, sessionstate.Seen) })
 	}
 	_ = w.time("turns swept", func() error { _, err := a.turns.Sweep(ctx, unused); return err })
 	return nil
 }
 
-func (a *attache) register(ctx context.Context, s *session) error {
+func (a *attache) register(ctx context.Context, key, workspace string) error {
 	if a.sessions != nil {
-		return a.world.time("front session saved", func() error { return a.sessions.Save(ctx, s.frontKey(), frontSession()) })
+		return a.world.time("front session saved", func() error { return a.sessions.Save(ctx, frontKey(key), frontSession()) })
 	}
 	return a.world.time("registration", func() error {
-		me, err := a.teams.Attach(ctx, teams.Claim{Key: s.key, Workspace: s.workspace, Trust: sessionstate.Direct, Title: "Load"},
+		me, err := a.teams.Attach(ctx, teams.Claim{Key: key, Workspace: workspace, Trust: sessionstate.Direct, Title: "Load"},
 			teams.Attachment{Instance: a.instance, Server: "server", Host: host, PID: 1})
 		if err == nil {
 			m := &member{ref: me.Ref, watch: teams.OpenWatch(a.world.watches, me.Ref)}
@@ -196,9 +196,20 @@ func (a *attache) register(ctx context.Context, s *session) error {
 	})
 }
 
-func (a *attache) leave(ctx context.Context, s *session) {
+// frontKey returns the key of a session in fronts.
+func frontKey(key string) sessions.Key { return sessions.NewKey(key, "user") }
+
+// frontSession returns what a front saves of each session, in a typical size.
+func frontSession() sessions.Session {
+	return sessions.Session{
+		Initialize: `{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"load","version":"1.0.0"}}`,
+		Version:    "2025-11-25", Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}}`, Level: `{"level":"info"}`,
+	}
+}
+
+func (a *attache) leave(ctx context.Context, key string) {
 	if a.sessions != nil {
-		_ = a.world.time("front session left", func() error { return a.sessions.Leave(ctx, s.frontKey(), true) })
+		_ = a.world.time("front session left", func() error { return a.sessions.Leave(ctx, frontKey(key), true) })
 		return
 	}
 	m := a.member.Swap(nil)

@@ -14,6 +14,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgserver"
 )
 
+// serverConnections is the number of connections from pgbouncer to PostgreSQL, as in docs/scale.md.
+const serverConnections = 20
+
 // A gauge reads the resource use of the servers.
 type gauge struct {
 	cluster    *pgserver.Cluster

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -173,7 +174,7 @@ func count(ctx context.Context, n int, f func(int) error) (int, error) {
 // answered calls f until the database has answered.
 func answered(ctx context.Context, f func() error) error {
 	err := f()
-	for errors.Is(err, teams.ErrUnavailable) && pause(ctx, 10*time.Millisecond) {
+	for errors.Is(err, teams.ErrUnavailable) && machine.Pause(ctx, 10*time.Millisecond) {
 		err = f()
 	}
 	return err

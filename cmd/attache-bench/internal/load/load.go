@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 	"github.com/attache-mcp/attache/cmd/internal/fronts"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/pgserver"
@@ -21,9 +22,6 @@ import (
 
 // settings are for a small dedicated server that waits for the disk.
 const settings = "-c max_connections=300 -c shared_buffers=512MB -c max_wal_size=4GB"
-
-// serverConnections is the number of connections from pgbouncer to PostgreSQL, as in docs/scale.md.
-const serverConnections = 20
 
 // A world has the state of a run.
 type world struct {
@@ -80,9 +78,7 @@ func (w *world) prepare(cluster *pgserver.Cluster) (*gauge, error) {
 	if w.direct, err = cluster.Database(); err != nil {
 		return nil, err
 	}
-	if w.pooled, err = bouncer.URL(w.direct); err != nil {
-		return nil, err
-	}
+	w.pooled = bouncer.URL(w.direct)
 	server, err := database.Connect(database.ServerOptions{URL: w.direct})
 	if err != nil {
 		return nil, err
@@ -114,7 +110,7 @@ func (w *world) play(ctx context.Context, g *gauge) error {
 	ramp := min(o.Duration/5, 20*time.Second)
 	for n := range total {
 		w.work.Go(func() {
-			if !pause(ctx, random.N(ramp)) {
+			if !machine.Pause(ctx, random.N(ramp)) {
 				return
 			}
 			home := homes[n%len(homes)]
@@ -127,11 +123,11 @@ func (w *world) play(ctx context.Context, g *gauge) error {
 			}
 		})
 	}
-	pause(ctx, 2*ramp)
+	machine.Pause(ctx, 2*ramp)
 	w.meter.reset()
 	w.sessions.Store(0)
 	first := g.read()
-	if !pause(ctx, o.Duration) {
+	if !machine.Pause(ctx, o.Duration) {
 		return ctx.Err()
 	}
 	base := w.report(g, first, total)
@@ -166,19 +162,9 @@ func (w *world) until(ctx context.Context, at time.Duration) bool {
 		if left <= 0 {
 			return true
 		}
-		pause(ctx, min(w.fast(left), time.Second)) // the speed may change
+		machine.Pause(ctx, min(w.fast(left), time.Second)) // the speed may change
 	}
 	return false
-}
-
-// pause waits for d. It returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // A clock shows the time of the model, which can pass faster than real time.

@@ -31,3 +31,15 @@ type Options struct {
 	Getenv   func(string) string
 	Out, Log io.Writer
 }
+
+// The model.
+const (
+	sessionTime        = 30 * time.Minute
+	serversPerSession  = 5
+	callsPerSession    = 40
+	messagesPerSession = 20 // of a session in a team
+	sessionsPerMember  = 10 // one in so many sessions, all of them of stdio attaches, is in a team
+	peak               = 3
+	teamSize           = 8
+	retryAfter         = 5 * time.Second
+)

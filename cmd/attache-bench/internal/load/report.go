@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A speed is too high for the database when it completes less than the share leastDone of the
@@ -63,12 +65,12 @@ func (w *world) climb(ctx context.Context, g *gauge, base rate) error {
 	fmt.Fprintln(w.o.Out, "| sessions a day | requests a second | done | send p99 ms | look p99 ms | failed | PostgreSQL CPU | machine CPU | WAL MB/s |\n|---|---|---|---|---|---|---|---|---|")
 	for speed := 2.0; ; speed *= 2 {
 		w.clock.set(speed * w.o.Speed)
-		if !pause(ctx, w.o.Step/4) { // until it is steady
+		if !machine.Pause(ctx, w.o.Step/4) { // until it is steady
 			return ctx.Err()
 		}
 		w.meter.reset()
 		first := g.read()
-		if !pause(ctx, w.o.Step) {
+		if !machine.Pause(ctx, w.o.Step) {
 			return ctx.Err()
 		}
 		r := w.since(g, first)

@@ -12,20 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/sessionstate/teams"
-)
-
-// The model: see the package comment.
-const (
-	sessionTime        = 30 * time.Minute
-	serversPerSession  = 5
-	callsPerSession    = 40
-	messagesPerSession = 20 // of a session in a team
-	sessionsPerMember  = 10 // one in so many sessions, all of them of stdio attaches, is in a team
-	peak               = 3
-	teamSize           = 8
-	retryAfter         = 5 * time.Second
 )
 
 // A session is the session of a client.
@@ -33,17 +20,6 @@ type session struct {
 	key, workspace string
 	team           bool
 	attaches       []*attache
-}
-
-// frontKey returns the key of the session in fronts.
-func (s *session) frontKey() sessions.Key { return sessions.NewKey(s.key, "user") }
-
-// frontSession returns what a front saves of a session, in a typical size.
-func frontSession() sessions.Session {
-	return sessions.Session{
-		Initialize: `{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"load","version":"1.0.0"}}`,
-		Version:    "2025-11-25", Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}}`, Level: `{"level":"info"}`,
-	}
 }
 
 // live plays a session that begins at age until its end.
@@ -56,7 +32,7 @@ func (w *world) live(ctx context.Context, attaches []*attache, age time.Duration
 	}
 	w.sessions.Add(1)
 	for _, a := range attaches {
-		for a.join(ctx, s) != nil {
+		for a.join(ctx, s.key, s.workspace) != nil {
 			if !w.until(ctx, w.clock.now()+retryAfter) {
 				return
 			}
@@ -81,7 +57,7 @@ func (w *world) live(ctx context.Context, attaches []*attache, age time.Duration
 	}
 	w.until(ctx, born+sessionTime)
 	for _, a := range attaches {
-		a.leave(context.WithoutCancel(ctx), s)
+		a.leave(context.WithoutCancel(ctx), s.key)
 	}
 }
 

@@ -27,7 +27,17 @@ func AwaitListener(ctx context.Context, address string) error {
 		if c, err := net.Dial("tcp", address); err == nil {
 			return c.Close()
 		}
-		time.Sleep(5 * time.Millisecond)
+		Pause(ctx, 5*time.Millisecond)
 	}
 	return ctx.Err()
+}
+
+// Pause waits for d. It returns false if ctx ends first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

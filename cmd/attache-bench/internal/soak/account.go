@@ -53,11 +53,11 @@ func (a *account) next() int {
 }
 
 // note records the answer to a request of a client, and the outcome.
-func (a *account) note(client string, q *request, kind string, o outcome) {
+func (a *account) note(client string, number int, kind string, o outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answers[answer{client, kind}]++
-	a.outcomes[q.number] = o
+	a.outcomes[number] = o
 }
 
 // served reports whether at least that many kinds of clients have at least that many results each.

@@ -15,48 +15,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// modernVersion is the protocol version without a handshake.
-const modernVersion = "2026-07-28"
-
-// patience is how long a request may take before it counts as never answered: long enough for a
-// busy machine.
-const patience = 3 * time.Minute
-
-// A request is a request of a client. Its number is unique in the run.
-type request struct {
-	number     int
-	method     string
-	name       string // of the tool, or the URI
-	key        string // in the result of a tool or a resource
-	size       int    // of the text in the result
-	body       []byte
-	id         string        // as raw JSON
-	slow       bool          // the client reads the answer slowly
-	written    chan struct{} // closed when the link has written the request; over HTTP, just before
-	cancelled  atomic.Bool
-	succeeded  bool // a result arrived
-	start, end time.Time
-}
-
-// A link is the connection of a client.
-type link interface {
-	// call sends a request and returns the line that answers it.
-	call(ctx context.Context, q *request) ([]byte, error)
-	// notify sends a notification.
-	notify(ctx context.Context, body []byte) error
-	// end ends the session, orderly or abruptly. It returns when everything that belongs
-	// to this client has ended.
-	end(orderly bool) error
-}
-
-var (
-	// errGone is returned for requests whose link the client itself has ended.
-	errGone = errors.New("the client went away")
-	// errLost is returned when the link broke.
-	errLost = errors.New("the connection broke")
-)
+// An opener opens the link of a client.
+type opener func(*client) (link, error)
 
 // A client runs one session after the other: it opens a session, makes calls, and ends the session
 // orderly or abruptly.
@@ -66,21 +30,21 @@ type client struct {
 	rng    *rand.Rand
 	modern bool
 	open   opener
-	// server is the client's own, nil if other clients use it too; front is nil on stdio;
-	// places has all processes on the way to the server.
-	server, front *place
-	places        []*place
-	link          link
-	pid           atomic.Int64 // of the server that answered last
-	killed        time.Time
-	gone          atomic.Bool // the client has ended its link itself
+	// The processes on the way: server is the client's own, and remote the server that others use
+	// too; one of them is nil. front is nil on stdio.
+	front, server, remote *place
+
+	link   link
+	pid    atomic.Int64 // of the server that answered last
+	killed time.Time
+	gone   atomic.Bool // the client has ended its link itself
 }
 
 // session runs one session.
 func (c *client) session(ctx context.Context) {
 	c.gone.Store(false)
 	c.pid.Store(0)
-	l, err := c.open(ctx, c)
+	l, err := c.open(c)
 	if err != nil {
 		c.run.account.fault("%s: start: %v", c.kind, err)
 		return
@@ -89,7 +53,7 @@ func (c *client) session(ctx context.Context) {
 	ok := c.modern || c.begin(ctx)
 	for ctx.Err() == nil && ok && c.rng.IntN(40) > 0 {
 		ok = c.step(ctx)
-		pause(ctx, time.Duration(c.rng.IntN(50))*time.Millisecond)
+		machine.Pause(ctx, time.Duration(c.rng.IntN(50))*time.Millisecond)
 	}
 	c.leave(ctx, ctx.Err() != nil || !ok || c.rng.IntN(2) == 0)
 }
@@ -115,13 +79,13 @@ func (c *client) duringCalls(ctx context.Context, tool string, f func()) {
 	wait := time.Duration(c.rng.IntN(10_000)) * time.Microsecond
 	var calls sync.WaitGroup
 	calls.Go(func() { c.burst(ctx, 5, tool, 100, false) })
-	pause(ctx, wait)
+	machine.Pause(ctx, wait)
 	f()
 	calls.Wait()
 }
 
 func (c *client) begin(ctx context.Context) bool {
-	q := c.request("initialize", "", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}`)
+	q := c.request("initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}`)
 	if !c.do(ctx, q) || !q.succeeded {
 		return false
 	}
@@ -141,9 +105,9 @@ func (c *client) step(ctx context.Context) bool {
 	case n < 79:
 		return c.cancel(ctx)
 	case n < 84:
-		return c.do(ctx, c.request("tools/list", "", ""))
+		return c.do(ctx, c.request("tools/list", ""))
 	case n < 88:
-		return c.do(ctx, c.request("ping", "", ""))
+		return c.do(ctx, c.request("ping", ""))
 	case n < 93:
 		n := c.run.account.next()
 		return c.do(ctx, c.numbered(n, "resources/read", scheme+key(n), fmt.Sprintf(`"uri":"%s%s"`, scheme, key(n))))
@@ -178,9 +142,9 @@ func (c *client) cancel(ctx context.Context) bool {
 	defer stop()
 	done := make(chan bool, 1)
 	go func() { done <- c.do(calling, q) }()
-	pause(ctx, time.Duration(c.rng.IntN(400))*time.Millisecond)
+	machine.Pause(ctx, time.Duration(c.rng.IntN(400))*time.Millisecond)
 	q.cancelled.Store(true)
-	if _, ok := c.link.(*httpLink); !ok || !c.modern {
+	if c.front == nil || !c.modern { // over HTTP, the end of its request cancels a modern call
 		<-q.written // a notification before the request would cancel nothing
 		_ = c.link.notify(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, q.id))
 	}
@@ -197,8 +161,8 @@ func (c *client) call(tool string, size int) *request {
 	return q
 }
 
-func (c *client) request(method, name, params string) *request {
-	return c.numbered(c.run.account.next(), method, name, params)
+func (c *client) request(method, params string) *request {
+	return c.numbered(c.run.account.next(), method, "", params)
 }
 
 // numbered returns a request with the number n. Half of the ids are strings.
@@ -226,7 +190,7 @@ func (c *client) do(ctx context.Context, q *request) bool {
 	q.end = time.Now()
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		c.run.account.fault("%s: request %d (%s %s) had no answer within %v: %v", c.kind, q.number, q.method, q.name, patience, err)
-		c.run.account.note(c.kind, q, "never answered", unknown)
+		c.run.account.note(c.kind, q.number, "never answered", unknown)
 		return false
 	}
 	if err != nil {
@@ -246,14 +210,14 @@ func (c *client) do(ctx context.Context, q *request) bool {
 	if q.method == "tools/call" {
 		o = executed
 	}
-	c.run.account.note(c.kind, q, "result", o)
+	c.run.account.note(c.kind, q.number, "result", o)
 	c.check(q, m.Result)
 	return true
 }
 
 // check compares a result with the one expected.
 func (c *client) check(q *request, result []byte) {
-	for _, p := range c.places {
+	for _, p := range []*place{c.front, c.server, c.remote} {
 		p.answered(c, q.start, q.end)
 	}
 	if q.key == "" {
@@ -282,7 +246,7 @@ func (c *client) refused(q *request, m *message) {
 	} else if !c.excused(q.start, q.end) {
 		c.run.account.fault("%s: request %d (%s %s) got an error though nothing was killed: %s", c.kind, q.number, q.method, q.name, m.Error.Message)
 	}
-	c.run.account.note(c.kind, q, kind, o)
+	c.run.account.note(c.kind, q.number, kind, o)
 }
 
 // unanswered checks that the failure of a request is excused. It returns false if the session is over.
@@ -290,24 +254,19 @@ func (c *client) unanswered(ctx context.Context, q *request, err error) bool {
 	kind := kindOf(err.Error())
 	switch {
 	case q.cancelled.Load():
-		c.run.account.note(c.kind, q, "cancelled", unknown)
+		c.run.account.note(c.kind, q.number, "cancelled", unknown)
 		return !errors.Is(err, errLost)
 	case c.gone.Load() || ctx.Err() != nil:
 		kind = errGone.Error()
-	case c.front == nil || !c.front.excuses(c, q.start, q.end):
+	case !c.front.excuses(c, q.start, q.end):
 		c.run.account.fault("%s: request %d (%s %s): %v, though nothing was killed that it was sent to", c.kind, q.number, q.method, q.name, err)
 	}
-	c.run.account.note(c.kind, q, kind, unknown)
+	c.run.account.note(c.kind, q.number, kind, unknown)
 	return !errors.Is(err, errLost)
 }
 
 func (c *client) excused(start, end time.Time) bool {
-	for _, p := range c.places {
-		if p.excuses(c, start, end) {
-			return true
-		}
-	}
-	return false
+	return c.front.excuses(c, start, end) || c.server.excuses(c, start, end) || c.remote.excuses(c, start, end)
 }
 
 // killEvery is the least time between two kills of one client's server: a server that ends
@@ -340,13 +299,3 @@ func (c *client) hold() {
 		}
 	})
 }
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
-// An opener opens the link of a client.
-type opener func(context.Context, *client) (link, error)

@@ -14,11 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-)
 
-const (
-	sessionHeader = "Mcp-Session-Id"
-	versionHeader = "Mcp-Protocol-Version"
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // An httpLink is a client of a front.
@@ -38,7 +35,7 @@ const idleConnection = 2 * time.Second
 
 // openHTTP returns an opener for the endpoint at url.
 func openHTTP(url string) opener {
-	return func(_ context.Context, c *client) (link, error) {
+	return func(c *client) (link, error) {
 		l := &httpLink{client: c, url: url, transport: &http.Transport{IdleConnTimeout: idleConnection}}
 		l.life, l.leave = context.WithCancel(context.Background())
 		return l, nil
@@ -77,7 +74,7 @@ func (l *httpLink) call(ctx context.Context, q *request) ([]byte, error) {
 		case l.life.Err() != nil:
 			return nil, errGone
 		case errors.Is(err, syscall.ECONNREFUSED) && ctx.Err() == nil && l.client.front.excuses(l.client, q.start, time.Now()):
-			pause(ctx, 50*time.Millisecond) // nobody listens, so nothing was sent
+			machine.Pause(ctx, 50*time.Millisecond) // nobody listens, so nothing was sent
 			q.start = time.Now()
 			continue
 		}

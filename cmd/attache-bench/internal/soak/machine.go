@@ -20,6 +20,10 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
+// idle is how long attache keeps an unused session. On a busy machine a client may get no processor
+// for many seconds, and its session must not end meanwhile.
+const idle = time.Minute
+
 // A program is a process that can be killed and restarted.
 type program struct {
 	run     *run
@@ -95,8 +99,6 @@ func (p *program) url() string { return "http://" + p.address + "/mcp" }
 
 func (r *run) config() string { return filepath.Join(r.dir, "config", "stdio.yaml") }
 
-func (r *run) server() []string { return []string{r.self, Stdio, r.ledger} }
-
 // newFront returns a front that is not started yet.
 func (r *run) newFront(name string) *program {
 	f := &program{run: r, name: name, address: machine.FreeAddress(), admin: machine.FreeAddress(), place: &place{}}
@@ -153,11 +155,7 @@ func (r *run) configure(version int) error {
 // chaos disturbs attache until ctx is done.
 func (r *run) chaos(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(r.o.Seed, 0))
-	for version := 1; ; version++ {
-		pause(ctx, time.Duration(1000+rng.IntN(9000))*time.Millisecond)
-		if ctx.Err() != nil {
-			return
-		}
+	for version := 1; machine.Pause(ctx, time.Duration(1000+rng.IntN(9000))*time.Millisecond); version++ {
 		switch rng.IntN(4) {
 		case 0:
 			r.shaky.restart(context.WithoutCancel(ctx))

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A sample is the live memory of the steady front at a point in time.
@@ -46,7 +48,7 @@ func (f *program) liveAtRest(ctx context.Context) (float64, error) {
 
 // watch samples memory until ctx is done.
 func (r *run) watch(ctx context.Context) {
-	for began := time.Now(); ctx.Err() == nil; pause(ctx, 2*time.Second) {
+	for began := time.Now(); ctx.Err() == nil; machine.Pause(ctx, 2*time.Second) {
 		at := time.Since(began)
 		if n, err := r.steady.live(ctx); err == nil {
 			r.samples = append(r.samples, sample{at, n})

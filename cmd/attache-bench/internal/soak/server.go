@@ -16,6 +16,14 @@ import (
 	"time"
 )
 
+// modernVersion is the protocol version without a handshake.
+const modernVersion = "2026-07-28"
+
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+)
+
 // message has the members of a frame that the server and the clients read.
 type message struct {
 	ID     json.RawMessage `json:"id"`

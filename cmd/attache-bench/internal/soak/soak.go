@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,10 +14,6 @@ import (
 
 // ErrBroken is returned when a bound is broken. The report, already written, lists the faults.
 var ErrBroken = errors.New("a bound is broken: see the faults above")
-
-// idle is how long attache keeps an unused session. On a busy machine a client may get no processor
-// for many seconds, and its session must not end meanwhile.
-const idle = time.Minute
 
 // A run is one run of the soak.
 type run struct {
@@ -109,57 +104,6 @@ func (r *run) load(ctx context.Context) {
 	r.clients(ctx, r.o.Duration, 2)
 	background.Wait()
 	r.pending.Wait()
-}
-
-// clients runs n clients of each kind for a time.
-func (r *run) clients(ctx context.Context, d time.Duration, n int) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	var all sync.WaitGroup
-	number := uint64(0)
-	for range n {
-		for _, c := range r.kinds() {
-			number++
-			c.run, c.rng = r, rand.New(rand.NewPCG(r.o.Seed, number))
-			all.Go(func() {
-				for ctx.Err() == nil {
-					c.session(ctx)
-				}
-			})
-		}
-	}
-	all.Wait()
-}
-
-// kinds returns a client of each kind.
-func (r *run) kinds() (all []*client) {
-	for _, modern := range []bool{false, true} {
-		era := "legacy"
-		if modern {
-			era = "modern"
-		}
-		server := func(c *client) *client {
-			c.server = &place{}
-			c.places = append(c.places, c.server)
-			return c
-		}
-		of := func(kind string, open opener, places ...*place) *client {
-			return &client{kind: kind + ", " + era, modern: modern, open: open, places: places}
-		}
-		at := func(f *program, kind, path string, places ...*place) *client {
-			c := of(kind, openHTTP("http://"+f.address+path), append(places, f.place)...)
-			c.front = f.place
-			return c
-		}
-		all = append(all,
-			server(of("stdio", openStdio(append([]string{"--config", r.config(), "--"}, r.server()...)...))),
-			of("stdio to HTTP", openStdio("--config", r.config(), "--", r.remote.url()), r.remote.place),
-			server(at(r.steady, "HTTP to stdio", "/local")),
-			at(r.steady, "HTTP to HTTP", "/remote", r.remote.place),
-			server(at(r.shaky, "HTTP to stdio, front killed", "/local")),
-			at(r.shaky, "HTTP to HTTP, front killed", "/remote", r.remote.place))
-	}
-	return all
 }
 
 // later runs do after d, and before the run ends.

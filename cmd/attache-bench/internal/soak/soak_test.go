@@ -46,7 +46,7 @@ func TestLedger(t *testing.T) {
 func TestPlaceExcuses(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	c, other := &client{}, &client{}
-	p := &place{deaths: []*death{{from: at(10), ready: at(20), recovered: map[*client]time.Time{}}}}
+	p := &place{deaths: []*death{{from: at(10), ready: at(20), recovered: map[any]time.Time{}}}}
 	p.answered(c, at(15), at(16)) // by the old process
 	p.answered(c, at(25), at(30))
 	p.answered(c, at(35), at(40))
@@ -93,7 +93,6 @@ func TestDo(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			a := newAccount(io.Discard)
 			c := &client{run: &run{account: a}, rng: rand.New(rand.NewPCG(1, 1)), server: &place{}, link: fixedLink{[]byte(row.answer), row.err}}
-			c.places = []*place{c.server}
 			if row.dead {
 				c.server.die()
 			}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A state has the number of each kind of resource that must not increase.
@@ -51,8 +53,7 @@ func (r *run) rest(ctx context.Context, before state) (state, error) {
 			nextLog = waited + 15*time.Second
 			fmt.Fprintf(r.o.Log, "soak: there is still more of %s\n", strings.Join(more, ", "))
 		}
-		pause(ctx, time.Second)
-		if ctx.Err() != nil {
+		if !machine.Pause(ctx, time.Second) {
 			return nil, ctx.Err()
 		}
 	}
@@ -81,9 +82,7 @@ func (r *run) observe(ctx context.Context) (state, error) {
 			return nil, err
 		}
 	}
-	if err := r.files(s); err != nil {
-		return nil, err
-	}
+	r.files(s)
 	return s, r.rows(ctx, s)
 }
 
@@ -114,21 +113,16 @@ func (f *program) observe(ctx context.Context, s state) error {
 }
 
 // files counts the files that attache keeps, by directory.
-func (r *run) files(s state) error {
+func (r *run) files(s state) {
 	for _, name := range []string{"state", "run", "tmp"} {
-		top := filepath.Join(r.dir, name)
-		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(filepath.Join(r.dir, name), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				in, _ := filepath.Rel(r.dir, filepath.Dir(path))
 				s["files in "+in]++
 			}
 			return nil // a file may be removed meanwhile
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // countRows prints the number of rows of each table of the databases in its arguments. It is Python
@@ -145,14 +139,10 @@ for path in sys.argv[1:]:
 func (r *run) rows(ctx context.Context, s state) error {
 	args := []string{"-c", countRows}
 	for _, places := range []string{"*.db", "*/*.db"} {
-		paths, err := filepath.Glob(filepath.Join(r.dir, "state", "attache", places))
-		if err != nil {
-			return err
-		}
+		paths, _ := filepath.Glob(filepath.Join(r.dir, "state", "attache", places))
 		args = append(args, paths...)
 	}
-	cmd := exec.CommandContext(ctx, "python3", args...)
-	out, err := cmd.Output()
+	out, err := exec.CommandContext(ctx, "python3", args...).Output()
 	if err != nil {
 		return fmt.Errorf("count rows with python3: %w", err)
 	}

@@ -12,27 +12,28 @@ import (
 	"io"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // A stdioLink is an attache on stdio.
 type stdioLink struct {
-	client *client
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	log    *bytes.Buffer
-	ended  chan struct{} // closed at the end of stdout
+	client  *client
+	cmd     *exec.Cmd
+	log     *bytes.Buffer
+	ended   chan struct{} // closed at the end of stdout
+	waiting sync.Map      // of id to the chan []byte for its answer
+	slow    atomic.Int32  // requests in flight whose answers are read slowly
 
-	mu      sync.Mutex
-	waiting map[string]chan<- []byte // by id, nil if the client no longer waits
-	slow    int                      // requests in flight whose answers are read slowly
+	mu sync.Mutex
+	in io.WriteCloser
 }
 
 // openStdio returns an opener that starts an attache with args.
 func openStdio(args ...string) opener {
-	return func(_ context.Context, c *client) (link, error) {
-		l := &stdioLink{client: c, log: &bytes.Buffer{}, ended: make(chan struct{}), waiting: map[string]chan<- []byte{}}
+	return func(c *client) (link, error) {
+		l := &stdioLink{client: c, log: &bytes.Buffer{}, ended: make(chan struct{})}
 		l.cmd = exec.Command(c.run.o.Attache, args...)
 		l.cmd.Env, l.cmd.Stderr = c.run.env, l.log
 		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -74,10 +75,7 @@ func (l *stdioLink) read(out io.Reader) {
 		if m.Method == "" {
 			l.deliver(string(m.ID), line)
 		}
-		l.mu.Lock()
-		slow := l.slow > 0
-		l.mu.Unlock()
-		if slow {
+		if l.slow.Load() > 0 {
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
@@ -85,39 +83,23 @@ func (l *stdioLink) read(out io.Reader) {
 
 // deliver delivers an answer to the call that waits for it.
 func (l *stdioLink) deliver(id string, line []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	to, known := l.waiting[id]
+	to, known := l.waiting.LoadAndDelete(id)
 	if !known {
 		l.client.run.account.fault("%s: an answer that nobody waits for: %.200q", l.client.kind, line)
 		return
 	}
-	delete(l.waiting, id)
-	if to != nil {
-		to <- line
-	}
+	to.(chan []byte) <- line
 }
 
 func (l *stdioLink) call(ctx context.Context, q *request) ([]byte, error) {
-	answer := make(chan []byte, 1)
-	l.mu.Lock()
-	l.waiting[q.id] = answer
+	answer := make(chan []byte, 1) // a late answer does not block
+	l.waiting.Store(q.id, answer)
 	if q.slow {
-		l.slow++
+		l.slow.Add(1)
+		defer l.slow.Add(-1)
 	}
-	_, err := l.in.Write(append(q.body, '\n'))
-	l.mu.Unlock()
+	err := l.write(q.body)
 	close(q.written)
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if q.slow {
-			l.slow--
-		}
-		if _, unanswered := l.waiting[q.id]; unanswered {
-			l.waiting[q.id] = nil
-		}
-	}()
 	if err != nil {
 		return nil, l.lost(err)
 	}
@@ -144,7 +126,9 @@ func (l *stdioLink) lost(err error) error {
 	return fmt.Errorf("%w: %w", errLost, err)
 }
 
-func (l *stdioLink) notify(_ context.Context, body []byte) error {
+func (l *stdioLink) notify(_ context.Context, body []byte) error { return l.write(body) }
+
+func (l *stdioLink) write(body []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.in.Write(append(body, '\n'))
