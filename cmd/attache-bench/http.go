@@ -26,28 +26,6 @@ const (
 	httpToHTTP  direction = "h2h"
 )
 
-// httpParts returns the parts with HTTP on a side of the proxy.
-func httpParts() (out []part) {
-	for _, d := range []direction{httpToStdio, stdioToHTTP, httpToHTTP} {
-		at := string(d) + "-"
-		out = append(out, part{
-			name: string(d), processes: 2, measure: d.measure,
-			exclude: []string{direct, line, bytecopy},
-			rows: append([]row{
-				{name: at + "p50", unit: "µs", ref: floor, what: "p50 of a call with a result of 200 B", frame: frame{Size: 200}},
-				{name: at + "result-4MiB", unit: "µs", ref: floor, what: "p50 of a call", frame: frame{Size: 4 * mib}},
-				{name: at + "args-4MiB", unit: "µs", ref: floor, what: "p50 of a call", frame: frame{Size: 4 * mib, Args: true}},
-				{name: at + "calls", unit: "call/s", ref: floor, what: "calls of 200 B a second, 64 sessions; from stdio one session, 64 in flight"},
-				{name: at + "cpu", unit: "s", ref: floor, what: "CPU of the proxy process for 100,000 of them"},
-			}, d.streamRows()...),
-		}, part{
-			name: at + "memory", processes: 1, measure: d.memory, exclude: []string{direct, line, bytecopy, floor},
-			rows: []row{{name: at + "memory-1GiB", unit: "MiB", what: "peak resident of a result of 1 GiB, more than idle; from stdio of arguments, too", frame: frame{Size: gib}}},
-		})
-	}
-	return out
-}
-
 // measure measures the rows of a direction.
 func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
 	b, err := d.deploy(ctx, s)

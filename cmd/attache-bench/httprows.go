@@ -24,34 +24,6 @@ const (
 	idleTime = 2 * time.Second
 )
 
-// streamRows returns the rows of a direction for notifications and sessions.
-func (d direction) streamRows() []row {
-	at := string(d) + "-"
-	rows := []row{
-		{name: at + "progress", unit: "msg/s", ref: floor, what: "progress notifications a second, 4,000 in one call"},
-		{name: at + "first", unit: "ms", what: "delay of a notification, the next 200 ms behind it"},
-	}
-	if d != stdioToHTTP {
-		rows = append(rows, row{name: at + "sessions", unit: "1/s", ref: floor, what: "sessions opened and ended a second, 4 at once"})
-	}
-	return rows
-}
-
-// idlePart returns a part that measures the memory of idle sessions, each with a stream open.
-func (d direction) idlePart(sessions int) part {
-	at := string(d) + "-idle"
-	return part{
-		name: at, processes: 1, exclude: []string{direct, line, bytecopy, floor},
-		rows: []row{
-			{name: at, unit: "MiB", what: fmt.Sprintf("resident with %d idle sessions, each with a stream open", sessions)},
-			{name: at + "-session", unit: "KiB", what: "resident for one of them"},
-		},
-		measure: func(ctx context.Context, p plan, s subject, _ []row) (sample, error) {
-			return d.idle(ctx, s, at, min(sessions, p.Messages))
-		},
-	}
-}
-
 func (c *session) notesPerSecond(p plan) (float64, error) {
 	n, took := 0, time.Duration(0)
 	for took < p.Budget/2 {

@@ -59,22 +59,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// A plan has the amounts to measure.
-type plan struct {
-	Rounds    int
-	Processes int           // most new processes of a subject in a round
-	Starts    int           // start-ups in one measurement
-	Warm      int           // small calls before the first that counts
-	Calls     int           // small calls that count, for each process
-	Large     int           // calls of 4 MiB; there are more smaller ones and fewer larger ones
-	Messages  int           // pipelined messages for each process
-	Window    int           // most of them in flight
-	Budget    time.Duration // after which a slow subject takes no more samples
-	Timeout   time.Duration // for one process, start to end
-	Quiet     time.Duration // longest wait for a quiet machine before a measurement
-	Patience  time.Duration // longest sum of these waits in a round
-}
-
 func (o options) plan() plan {
 	p := plan{
 		Rounds: 5, Processes: 8, Starts: 3, Warm: 50, Calls: 500, Large: 12, Messages: 20000, Window: 64,
@@ -88,19 +72,6 @@ func (o options) plan() plan {
 		p.Rounds = o.rounds
 	}
 	return p
-}
-
-// samples returns how many calls of a frame of that size count.
-func (p plan) samples(size int) int {
-	switch {
-	case size >= 32*mib:
-		return max(2, p.Large/3)
-	case size >= 4*mib:
-		return max(2, p.Large)
-	case size >= 256*kib:
-		return max(2, p.Large*4)
-	}
-	return p.Calls
 }
 
 // selectParts returns the parts with only the rows that match the list, all if it is empty.

@@ -16,11 +16,7 @@ func relay(command []string, forward func(io.Writer, io.Reader)) error {
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
+	in, out, err := pipes(cmd, 64*kib)
 	if err != nil {
 		return err
 	}
@@ -47,25 +43,17 @@ func copyLines(dst io.Writer, src io.Reader) {
 	r := bufio.NewReaderSize(src, 64*kib)
 	var long []byte
 	for {
-		b, err := r.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, b...)
-			continue
-		}
-		if len(long) > 0 {
-			long = append(long, b...)
-			b = long
-		}
+		b, _, err := readLine(r, &long)
 		if len(b) > 0 {
 			if _, werr := dst.Write(b); werr != nil {
 				return
 			}
 		}
-		if long = long[:0]; cap(long) > mib {
-			long = nil
-		}
 		if err != nil {
 			return
+		}
+		if cap(long) > mib {
+			long = nil
 		}
 	}
 }

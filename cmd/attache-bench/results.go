@@ -5,14 +5,17 @@ import (
 	"slices"
 )
 
-// results holds the values measured, by row, subject and round.
+// results holds the values measured.
 type results struct {
 	rounds   int
-	values   map[cell][][]float64 // by round, one value a process
+	values   map[cell][]float64 // one value a process
 	failures []failure
 }
 
-type cell struct{ row, subject string }
+type cell struct {
+	row, subject string
+	round        int
+}
 
 // A failure is an error of a subject in some parts. The subject is not measured again in them.
 type failure struct {
@@ -21,16 +24,13 @@ type failure struct {
 }
 
 func newResults(rounds int) *results {
-	return &results{rounds: rounds, values: map[cell][][]float64{}}
+	return &results{rounds: rounds, values: map[cell][]float64{}}
 }
 
 func (r *results) add(round int, s subject, v sample) {
 	for name, x := range v {
-		c := cell{name, s.Name}
-		if r.values[c] == nil {
-			r.values[c] = make([][]float64, r.rounds)
-		}
-		r.values[c][round] = append(r.values[c][round], x)
+		c := cell{name, s.Name, round}
+		r.values[c] = append(r.values[c], x)
 	}
 }
 
@@ -51,11 +51,8 @@ func (r *results) failed(p part, s subject) bool {
 // there is none.
 func (r *results) byRound(row, subject string) []float64 {
 	out := make([]float64, r.rounds)
-	for i := range out {
-		out[i] = math.NaN()
-		if v := r.values[cell{row, subject}]; v != nil {
-			out[i] = median(v[i])
-		}
+	for round := range out {
+		out[round] = median(r.values[cell{row, subject, round}])
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 )
 
 const (
@@ -50,49 +51,41 @@ type part struct {
 	measure func(context.Context, plan, subject, []row) (sample, error)
 }
 
-// A sample has the values from one process, by the name of the row.
-type sample map[string]float64
-
 func (p part) includes(s subject) bool {
 	return !slices.Contains(p.exclude, s.Name) && (s.Parts == nil || slices.Contains(s.Parts, p.name))
 }
 
-func parts() []part {
-	return append([]part{
-		{name: "start", processes: 4, measure: startUps, rows: []row{{
-			name: "start", unit: "ms", ref: line, difference: true,
-			what: "start of the process to the answer to initialize",
-		}}},
-		{name: "small calls", processes: 8, measure: sequential, rows: frames(line, 200, 4*kib)},
-		{name: "large calls", processes: 2, measure: sequential, rows: slices.Concat(frames(line, 256*kib), frames(bytecopy, 4*mib, 32*mib))},
-		{name: "pipelined", processes: 4, measure: pipelined, rows: []row{
-			{name: "pipelined", unit: "msg/s", ref: line, what: "calls of 200 B a second, 64 in flight", frame: frame{Size: 200}},
-			// The server alone has no figure: there is no proxy.
-			{name: "cpu", unit: "s", ref: line, what: "CPU of the proxy process for 100,000 of them", frame: frame{Size: 200}},
-		}},
-		{name: "memory 32 MiB", measure: memory, processes: 1, exclude: []string{direct}, rows: []row{{
-			name: "memory-32MiB", unit: "MiB", what: "peak resident after frames of 32 MiB both ways", frame: frame{Size: 32 * mib},
-		}}},
-		// The relay of lines would hold several copies of the frame.
-		{name: "memory 1 GiB", measure: memory, processes: 1, exclude: []string{direct, line}, rows: []row{{
-			name: "memory-1GiB", unit: "MiB", what: "peak resident after a frame of 1 GiB each way", frame: frame{Size: gib},
-		}}},
-		{name: "one CPU", processes: 2, measure: onOneCPU, rows: []row{{
-			name: "one-cpu", unit: "µs", ref: line, what: "p50 of a call with a result of 200 B, all processes on one CPU", frame: frame{Size: 200},
-		}}},
-	}, append(httpParts(), httpToHTTP.idlePart(2000), httpToStdio.idlePart(1000))...)
+// A plan has the amounts to measure.
+type plan struct {
+	Rounds    int
+	Processes int           // most new processes of a subject in a round
+	Starts    int           // start-ups in one measurement
+	Warm      int           // small calls before the first that counts
+	Calls     int           // small calls that count, for each process
+	Large     int           // calls of 4 MiB; there are more smaller ones and fewer larger ones
+	Messages  int           // pipelined messages for each process
+	Window    int           // most of them in flight
+	Budget    time.Duration // after which a slow subject takes no more samples
+	Timeout   time.Duration // for one process, start to end
+	Quiet     time.Duration // longest wait for a quiet machine before a measurement
+	Patience  time.Duration // longest sum of these waits in a round
 }
 
-// frames returns rows for calls with results and with arguments of the sizes.
-func frames(ref string, sizes ...int) []row {
-	var rows []row
-	for _, size := range sizes {
-		for _, f := range []frame{{Size: size}, {Size: size, Args: true}} {
-			rows = append(rows, row{name: f.String(), unit: "µs", ref: ref, what: "p50 of a call, one after the other", frame: f})
-		}
+// samples returns how many calls of a frame of that size count.
+func (p plan) samples(size int) int {
+	switch {
+	case size >= 32*mib:
+		return max(2, p.Large/3)
+	case size >= 4*mib:
+		return max(2, p.Large)
+	case size >= 256*kib:
+		return max(2, p.Large*4)
 	}
-	return rows
+	return p.Calls
 }
+
+// A sample has the values from one process, by the name of the row.
+type sample map[string]float64
 
 // A frame is a tools/call whose result, or whose argument, is Size bytes long.
 type frame struct {

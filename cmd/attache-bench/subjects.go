@@ -138,7 +138,7 @@ func subjects(self, attache, dir string, env []string) []subject {
 		{Name: bytecopy, What: "a copy of bytes, 64 KiB at a time", Argv: behind(self, modeCopy), Env: base},
 		{
 			Name: floor, What: "over HTTP: a bridge that passes lines and checks nothing; between HTTP and HTTP net/http's reverse proxy",
-			Argv: behind(self), Env: base, Parts: []string{string(httpToStdio), string(stdioToHTTP), string(httpToHTTP)},
+			Argv: behind(self), Env: base, Parts: []string{"h2s", "s2h", "h2h"},
 		},
 		{Name: plain, What: "attache with no configuration", Argv: behind(attache, "--"), Env: base, Front: filepath.Join(dir, "front.yaml")},
 		{
