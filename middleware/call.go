@@ -253,3 +253,37 @@ func (c *Call) Shadow(r Relay) *Call {
 	}
 	return s
 }
+
+// A ReplyHook handles the reply to a call, from the server or from attache itself. It may
+// edit the reply. If it returns an error, the error is logged and the reply is sent.
+type ReplyHook func(ctx context.Context, reply *wire.Message) error
+
+// Work answers a call on a goroutine of its own; see [Call.Defer].
+type Work func(ctx context.Context, m *wire.Message) (reply *wire.Message)
+
+type callKey struct{}
+
+// A Context carries the call of the frame being handled. Package proxy creates
+// one for each direction and sets Call before each frame, so that handling a
+// frame does not allocate a context.
+type Context struct {
+	context.Context
+	Call *Call
+}
+
+// Value implements context.Context.
+func (c *Context) Value(key any) any {
+	if key == (callKey{}) {
+		return c.Call
+	}
+	return c.Context.Value(key)
+}
+
+// CallFrom returns the call in ctx. It is never nil for the ctx of a handler or hook.
+func CallFrom(ctx context.Context) *Call {
+	if c, ok := ctx.(*Context); ok {
+		return c.Call
+	}
+	c, _ := ctx.Value(callKey{}).(*Call)
+	return c
+}
