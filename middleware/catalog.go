@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -37,19 +38,22 @@ type Tool struct {
 // A Catalog is the innermost layer, so it reads a list before other layers edit it. It edits
 // nothing. It is kept when rules are reloaded. The zero value is ready to use.
 type Catalog struct {
-	mu          sync.Mutex
-	tools       map[string]*Tool
-	size        int    // bytes in tools
-	whole       bool   // tools contains every tool of the server
-	list        int    // the number of the current list
-	next        []byte // the cursor of the next page of the list; nil if there is none
-	cut         bool   // a tool of the list did not fit
-	initialized bool   // the legacy server may be asked: see ready
-	answered    bool   // the server has answered initialize, server/discover or tools/list
-	ask         *listing
-	retried     bool          // the server ended while attache asked, so attache asks once more
-	pause       time.Duration // after the last request that got no reply in time
-	again       time.Time     // the end of pause
+	mu      sync.Mutex
+	tools   map[string]*Tool
+	size    int    // bytes in tools
+	whole   bool   // tools contains every tool of the server
+	list    int    // the number of the current list
+	next    []byte // the cursor of the next page of the list; nil if there is none
+	cut     bool   // a tool of the list did not fit
+	ask     *listing
+	retried bool          // the server ended while attache asked, so attache asks once more
+	pause   time.Duration // after the last request that got no reply in time
+	again   time.Time     // the end of pause
+
+	// initialized means that a legacy server answers requests: the client has sent
+	// notifications/initialized, or got a list without it, as the clients of mcp-golang do.
+	initialized atomic.Bool
+	answered    atomic.Bool // the server has answered initialize, server/discover or tools/list
 }
 
 // Bounds of a catalogue. Tools beyond them are dropped.
@@ -97,37 +101,23 @@ func (c *Catalog) wrap(next Handler) Handler {
 		case m.MethodIs("tools/list"):
 			at, modern := cursor(m.Get("params", "cursor")), m.Meta().Get(versionKey).Exists()
 			CallFrom(ctx).OnReply(func(_ context.Context, reply *wire.Message) error {
-				c.noteAnswer()
+				c.answered.Store(true)
 				if !modern && reply.Result().Exists() {
-					c.ready()
+					c.initialized.Store(true)
 				}
 				c.learn(at, reply, true)
 				return nil
 			})
 		case m.MethodIs("server/discover"), m.MethodIs("initialize"):
 			CallFrom(ctx).OnReply(func(context.Context, *wire.Message) error {
-				c.noteAnswer()
+				c.answered.Store(true)
 				return nil
 			})
 		case m.MethodIs("notifications/initialized"):
-			c.ready()
+			c.initialized.Store(true)
 		}
 		return next(ctx, m)
 	}
-}
-
-// ready notes that a legacy server answers requests: the client has sent
-// notifications/initialized, or got a list without it, as the clients of mcp-golang do.
-func (c *Catalog) ready() {
-	c.mu.Lock()
-	c.initialized = true
-	c.mu.Unlock()
-}
-
-func (c *Catalog) noteAnswer() {
-	c.mu.Lock()
-	c.answered = true
-	c.mu.Unlock()
 }
 
 // cursor returns the raw cursor v, or nil if it is absent, null or empty.
@@ -271,11 +261,11 @@ func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 		return l.ready
 	}
 	limit := ListTimeout
-	if !c.answered {
+	if !c.answered.Load() {
 		limit = StartTimeout
 	}
 	l = &listing{ready: make(chan struct{}), call: call, until: time.Now().Add(limit)}
-	if !c.initialized {
+	if !c.initialized.Load() {
 		if l.meta = listMeta(m.Meta()); l.meta == nil {
 			c.mu.Unlock()
 			return nil
@@ -340,10 +330,12 @@ func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 	c.mu.Lock()
 	stale := l.stale
 	l.stale = false
-	c.answered = c.answered || reply != nil
 	c.mu.Unlock()
 	l.pages++
 	var next []byte
+	if reply != nil {
+		c.answered.Store(true)
+	}
 	if reply != nil && !stale {
 		next = c.learn(at, reply, false)
 	}
