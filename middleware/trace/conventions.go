@@ -51,3 +51,5 @@ const (
 func durationBounds() []float64 {
 	return []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 }
+
+const layerName = "trace"

@@ -62,20 +62,6 @@ func target(m *wire.Message) (name string, attributes []attribute.KeyValue) {
 	return method, attributes
 }
 
-// remote returns a context with the client's span as the parent.
-func remote(client clientTrace) context.Context {
-	ctx := context.Background()
-	if client.parent == "" {
-		return ctx
-	}
-	var c oteltrace.SpanContextConfig
-	c.TraceID, _ = oteltrace.TraceIDFromHex(client.parent.traceID()) // checked by parse
-	c.SpanID, _ = oteltrace.SpanIDFromHex(client.parent.spanID())
-	c.TraceFlags = oteltrace.TraceFlags(client.parent.flags())
-	c.TraceState, _ = oteltrace.ParseTraceState(client.state.Text()) // an invalid one counts as none
-	return oteltrace.ContextWithRemoteSpanContext(ctx, oteltrace.NewSpanContext(c))
-}
-
 // note counts the edits and refusals of layers.
 func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	if n.Layer == layerName {
@@ -189,4 +175,82 @@ func idText(raw []byte) string {
 // clip shortens a text from a peer. The result is valid UTF-8, as OTLP requires.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "")
+}
+
+// startSpan starts the span of a request. It returns an invalid one without a tracer. The sampler
+// decides whether the span is recorded.
+func (c *Conn) startSpan(call *middleware.Call, m *wire.Message, client clientTrace) oteltrace.SpanContext {
+	t := c.o.Telemetry
+	name, attributes := target(m)
+	s := &span{t: t, open: c.o.Open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport)}
+	s.ctx = client.remote()
+	s.otel = oteltrace.SpanFromContext(context.Background()) // a span that does nothing
+	if t.tracer != nil {
+		attributes := append(s.target[:len(s.target):len(s.target)], s.transport, requestIDKey.String(clip(idText(m.ID()))))
+		options := []oteltrace.SpanStartOption{oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...)}
+		if carrier := c.o.Carrier(m.ID()); !client.parent.IsValid() {
+			s.ctx = oteltrace.ContextWithSpanContext(s.ctx, carrier)
+		} else if carrier.IsValid() {
+			options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: carrier}))
+		}
+		s.ctx, s.otel = t.tracer.Start(s.ctx, name, options...)
+	}
+	c.o.Open.add(s)
+	t.inFlight.Add(s.ctx, 1, metric.WithAttributes(t.server...))
+	call.Listen(false, s.note)
+	call.OnReply(s.reply)
+	return s.otel.SpanContext()
+}
+
+// OpenSpans holds the spans of a connection's calls in flight, also across configuration
+// reloads. The zero value has none.
+type OpenSpans struct {
+	mu   sync.Mutex
+	byID map[string][]*span // by raw request id, oldest first
+}
+
+func (o *OpenSpans) add(s *span) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byID == nil {
+		o.byID = map[string][]*span{}
+	}
+	o.byID[s.id] = append(o.byID[s.id], s)
+}
+
+func (o *OpenSpans) remove(s *span) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if rest := slices.DeleteFunc(o.byID[s.id], func(other *span) bool { return other == s }); len(rest) > 0 {
+		o.byID[s.id] = rest
+	} else {
+		delete(o.byID, s.id)
+	}
+}
+
+// cancel ends the span of the oldest call with a raw id, because it may have no reply.
+func (o *OpenSpans) cancel(id []byte) {
+	o.mu.Lock()
+	var s *span
+	if all := o.byID[string(id)]; len(all) > 0 {
+		s = all[0]
+	}
+	o.mu.Unlock()
+	if s != nil {
+		o.remove(s)
+		s.end(errCancelled, false, nil)
+	}
+}
+
+// Close ends the spans of calls without a reply, at the end of the connection.
+func (o *OpenSpans) Close() {
+	o.mu.Lock()
+	all := o.byID
+	o.byID = nil
+	o.mu.Unlock()
+	for _, spans := range all {
+		for _, s := range spans {
+			s.end(errNoReply, true, nil)
+		}
+	}
 }

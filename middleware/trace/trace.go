@@ -50,14 +50,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-const layerName = "trace"
-
-// The members of _meta, without a prefix as in SEP-414.
-const (
-	parentKey = "traceparent"
-	stateKey  = "tracestate"
-)
-
 // Options configure the layer of one connection. The zero value attaches the client's
 // trace to calls and edits nothing.
 type Options struct {
@@ -86,8 +78,8 @@ type Options struct {
 // A Conn is the layer of one connection.
 type Conn struct {
 	o         Options
-	transport string                  // of requests, as the conventions name it
-	newID     func(length int) string // replaced in tests
+	transport string          // of requests, as the conventions name it
+	newID     func(id []byte) // replaced in tests
 }
 
 // New returns the layer of one connection.
@@ -99,7 +91,7 @@ func New(o Options) *Conn {
 	}
 	if o.Replayed != nil {
 		random := rand.NewChaCha8([32]byte{1})
-		c.newID = func(length int) string { return newID(length, random.Uint64) }
+		c.newID = func(id []byte) { fillID(id, random.Uint64) }
 	}
 	return c
 }
@@ -122,72 +114,43 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// A clientTrace is the trace context in a request from the client.
-type clientTrace struct {
-	parent  traceparent // "" if there is no valid one
-	present bool        // whether there is a traceparent, valid or not
-	state   wire.Value
-}
-
-// readTrace returns the trace context in a request's _meta.
-func readTrace(meta wire.Value) (t clientTrace) {
-	if !meta.IsObject() {
-		return clientTrace{}
-	}
-	parent := meta.Get(parentKey)
-	if t.present = parent.Exists(); !t.present {
-		return t
-	}
-	t.parent, _ = parse(parent.View())
-	t.state = meta.Get(stateKey)
-	return t
-}
-
 // request determines the span of a request, and writes it into the request if necessary.
 func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	call := middleware.CallFrom(ctx)
 	client := readTrace(m.Meta())
 	set := c.o.Propagate && (client.present || mayAddTrace(m))
-	var span traceparent
+	var span oteltrace.SpanContext
 	if c.o.Telemetry != nil {
-		span = c.o.Telemetry.start(c, call, m, client)
+		span = c.startSpan(call, m, client)
 	}
-	if span == "" && !client.present {
-		client.parent = carried(c.o.Carrier(m.ID()))
+	if !span.IsValid() && !client.present {
+		client.parent = c.o.Carrier(m.ID())
 	}
 	switch {
-	case span != "":
+	case span.IsValid():
 	case set:
 		span = c.newSpan(m, client)
 	default:
 		span = client.parent
 	}
-	if span == "" {
+	if !span.IsValid() {
 		return
 	}
-	call.SetValue(middleware.TraceKey{}, span.ids())
+	call.SetValue(middleware.TraceKey{}, idsOf(span))
 	if set && !c.set(ctx, call, m, client, span) && c.o.Telemetry == nil {
-		call.SetValue(middleware.TraceKey{}, client.parent.ids()) // the new span was neither sent nor recorded
+		call.SetValue(middleware.TraceKey{}, idsOf(client.parent)) // the new span was neither sent nor recorded
 	}
-}
-
-// carried returns a span as a traceparent, "" if it is not valid.
-func carried(s oteltrace.SpanContext) traceparent {
-	if !s.IsValid() {
-		return ""
-	}
-	return compose(s.TraceID().String(), s.SpanID().String(), byte(s.TraceFlags()))
 }
 
 // newSpan returns a new span for a request, or the recorded one in a replay.
-func (c *Conn) newSpan(m *wire.Message, client clientTrace) traceparent {
+func (c *Conn) newSpan(m *wire.Message, client clientTrace) oteltrace.SpanContext {
 	if c.o.Replayed != nil {
-		recorded, ok := parse(c.o.Replayed(m.ID()))
-		if ok && (client.parent == "" || client.parent.traceID() == recorded.traceID()) {
+		recorded := parse(c.o.Replayed(m.ID()))
+		if recorded.IsValid() && (!client.parent.IsValid() || client.parent.TraceID() == recorded.TraceID()) {
 			return recorded
 		}
 	}
-	return client.parent.newSpan(c.newID)
+	return newSpan(client.parent, c.newID)
 }
 
 // mayAddTrace reports whether a traceparent may be added to a request without one.
@@ -202,11 +165,11 @@ func mayAddTrace(m *wire.Message) bool {
 }
 
 // set writes the span into the request, and reports whether the server will receive it.
-func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, client clientTrace, span traceparent) bool {
-	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(string(span))
+func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, client clientTrace, span oteltrace.SpanContext) bool {
+	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(format(span))
 	if !c.o.DryRun {
 		err := m.Set(after, "params", "_meta", parentKey)
-		if err == nil && (client.parent == "" || !client.present) {
+		if err == nil && (!client.parent.IsValid() || !client.present) {
 			err = m.Delete("params", "_meta", stateKey)
 		}
 		if err != nil {
@@ -221,15 +184,4 @@ func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, 
 		})
 	}
 	return !c.o.DryRun
-}
-
-// why describes the new span of a request.
-func (t clientTrace) why() string {
-	switch {
-	case t.parent != "":
-		return "a span of the client's trace"
-	case t.present:
-		return "a new trace, because the client's traceparent is not valid"
-	}
-	return "a new trace, because the client named none"
 }

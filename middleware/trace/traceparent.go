@@ -1,108 +1,133 @@
 package trace
 
 import (
+	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 
-	"github.com/attache-mcp/attache/middleware"
-)
+	oteltrace "go.opentelemetry.io/otel/trace"
 
-// A traceparent is a valid value of the member traceparent, in the form of
-// version 00 of W3C Trace Context: version, trace id, span id and flags in
-// lower-case hexadecimal, 00-<32>-<16>-<2>. The empty traceparent means none.
-//
-// https://www.w3.org/TR/trace-context-2/#traceparent-header
-type traceparent string
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
 
 const (
+	// traceparentLen is the length of a traceparent of version 00 of W3C Trace Context: version, trace
+	// id, span id and flags in lower-case hexadecimal, 00-<32>-<16>-<2>.
+	//
+	// https://www.w3.org/TR/trace-context-2/#traceparent-header
 	traceparentLen = 55
-
-	sampled byte = 1 // the caller may have recorded the span
-	random  byte = 2 // the trace id is random, so a sampler may use it
 	// knownFlags are the flags that are propagated. Unknown flags must not be.
-	knownFlags = sampled | random
+	knownFlags = oteltrace.FlagsSampled | oteltrace.FlagsRandom
 )
 
-func (t traceparent) traceID() string { return string(t[3:35]) }
-func (t traceparent) spanID() string  { return string(t[36:52]) }
-
-// flags returns the known flags.
-func (t traceparent) flags() byte { return nibble(t[54]) & knownFlags }
-
-// ids returns the ids for other layers. The strings share the bytes of t.
-func (t traceparent) ids() middleware.Trace {
-	if t == "" {
-		return middleware.Trace{}
-	}
-	return middleware.Trace{TraceID: t.traceID(), SpanID: t.spanID()}
-}
-
-// parse returns text as a traceparent, and reports whether it is valid. For a higher
-// version it reads the members of version 00, as the recommendation requires. It does not
-// keep text.
-func parse(text string) (traceparent, bool) {
+// parse returns the span in a traceparent, or an invalid one if the text is not valid. For a higher
+// version it reads the members of version 00, as the recommendation requires.
+func parse(text string) (span oteltrace.SpanContext) {
 	if len(text) < traceparentLen || text[2] != '-' || text[35] != '-' || text[52] != '-' {
-		return "", false
+		return span
 	}
-	version := text[:2]
-	switch {
-	case !isHex(version) || version == "ff":
-		return "", false
-	case version == "00" && len(text) > traceparentLen:
-		return "", false
-	case len(text) > traceparentLen && text[traceparentLen] != '-':
-		return "", false
+	version, flags := text[:2], text[53:traceparentLen]
+	if !isHex(version) || version == "ff" || !isHex(flags) {
+		return span
 	}
-	trace, span, flags := text[3:35], text[36:52], text[53:55]
-	if !isHex(trace) || !isHex(span) || !isHex(flags) || isZero(trace) || isZero(span) {
-		return "", false
+	if len(text) > traceparentLen && (version == "00" || text[traceparentLen] != '-') {
+		return span
 	}
-	return compose(trace, span, nibble(flags[1])), true
-}
-
-// compose writes a traceparent of version 00.
-func compose(trace, span string, flags byte) traceparent {
-	b := make([]byte, 0, traceparentLen)
-	b = append(append(append(b, "00-"...), trace...), '-')
-	b = append(append(b, span...), '-', '0', '0'+flags&knownFlags)
-	return traceparent(b)
-}
-
-// newSpan returns a new span of t's trace, with t's decision about sampling. If t is empty, it
-// begins a new trace, which is marked as sampled because servers that follow their caller's
-// decision would otherwise record nothing.
-func (t traceparent) newSpan(newID func(length int) string) traceparent {
-	if t == "" {
-		return compose(newID(16), newID(8), sampled|random)
+	trace, errTrace := oteltrace.TraceIDFromHex(text[3:35])
+	id, errID := oteltrace.SpanIDFromHex(text[36:52])
+	if errTrace != nil || errID != nil {
+		return span
 	}
-	return compose(t.traceID(), newID(8), t.flags())
-}
-
-func randomID(length int) string { return newID(length, rand.Uint64) }
-
-// newID returns an id of n bytes from the numbers of next. It is never all zero. Ids
-// must be distinct, but need not be secret.
-func newID(n int, next func() uint64) string {
-	var b [16]byte
-	for {
-		binary.NativeEndian.PutUint64(b[:8], next())
-		binary.NativeEndian.PutUint64(b[8:], next())
-		if id := hex.EncodeToString(b[:n]); !isZero(id) {
-			return id
-		}
-	}
+	n, _ := strconv.ParseUint(flags, 16, 8)
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: id, TraceFlags: oteltrace.TraceFlags(n) & knownFlags})
 }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-func isZero(s string) bool { return strings.Trim(s, "0") == "" }
+// format returns the traceparent of a span, in version 00.
+func format(s oteltrace.SpanContext) string {
+	return "00-" + s.TraceID().String() + "-" + s.SpanID().String() + "-" + (s.TraceFlags() & knownFlags).String()
+}
 
-// nibble returns the value of a hexadecimal digit.
-func nibble(c byte) byte {
-	if c >= 'a' {
-		return c - 'a' + 10
+// idsOf returns the ids of a span for other layers; none if it is invalid.
+func idsOf(s oteltrace.SpanContext) middleware.Trace {
+	if !s.IsValid() {
+		return middleware.Trace{}
 	}
-	return c - '0'
+	return middleware.Trace{TraceID: s.TraceID().String(), SpanID: s.SpanID().String()}
+}
+
+// newSpan returns a new span of the parent's trace, with the parent's decision about sampling. If the
+// parent is invalid, it begins a new trace, which is marked as sampled because servers that follow their
+// caller's decision would otherwise record nothing.
+func newSpan(parent oteltrace.SpanContext, newID func(id []byte)) oteltrace.SpanContext {
+	if !parent.IsValid() {
+		var trace oteltrace.TraceID
+		newID(trace[:])
+		parent = oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, TraceFlags: knownFlags})
+	}
+	var span oteltrace.SpanID
+	newID(span[:])
+	return parent.WithSpanID(span)
+}
+
+func randomID(id []byte) { fillID(id, rand.Uint64) }
+
+// fillID makes an id of at most 16 bytes from the numbers of next. It is never all zero. Ids must be
+// distinct, but need not be secret.
+func fillID(id []byte, next func() uint64) {
+	var b [16]byte
+	binary.NativeEndian.PutUint64(b[:8], max(next(), 1))
+	binary.NativeEndian.PutUint64(b[8:], next())
+	copy(id, b[:])
+}
+
+// The members of _meta, without a prefix as in SEP-414.
+const (
+	parentKey = "traceparent"
+	stateKey  = "tracestate"
+)
+
+// A clientTrace is the trace context in a request from the client.
+type clientTrace struct {
+	parent  oteltrace.SpanContext // invalid if there is no valid one
+	present bool                  // whether there is a traceparent, valid or not
+	state   wire.Value
+}
+
+// readTrace returns the trace context in a request's _meta.
+func readTrace(meta wire.Value) (t clientTrace) {
+	if !meta.IsObject() {
+		return clientTrace{}
+	}
+	parent := meta.Get(parentKey)
+	if t.present = parent.Exists(); !t.present {
+		return t
+	}
+	t.parent = parse(parent.View())
+	t.state = meta.Get(stateKey)
+	return t
+}
+
+// why describes the new span of a request.
+func (t clientTrace) why() string {
+	switch {
+	case t.parent.IsValid():
+		return "a span of the client's trace"
+	case t.present:
+		return "a new trace, because the client's traceparent is not valid"
+	}
+	return "a new trace, because the client named none"
+}
+
+// remote returns a context with the client's span as the parent.
+func (t clientTrace) remote() context.Context {
+	if !t.parent.IsValid() {
+		return context.Background()
+	}
+	state, _ := oteltrace.ParseTraceState(t.state.Text()) // an invalid one counts as none
+	return oteltrace.ContextWithRemoteSpanContext(context.Background(), t.parent.WithTraceState(state))
 }
