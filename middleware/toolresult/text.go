@@ -111,3 +111,112 @@ func addMember(call *middleware.Call, r Response, reply *wire.Message, text stri
 	call.SetValue(memberKey{}, true)
 	return quoted, reply.Apply(wire.Splice{Off: into.Off + 1, Text: member})
 }
+
+// A Carrier is the part of a result that carries a text.
+type Carrier uint8
+
+const (
+	// InBlock adds the text as a block of content.
+	InBlock Carrier = iota
+	// InMember adds the text as a member of structuredContent.
+	InMember
+	// InsteadOf adds the text as a block of content and removes structuredContent.
+	InsteadOf
+)
+
+// Unseen is the reason why the model may not see the text of a plan.
+const Unseen = "the client may show structuredContent alone"
+
+// A Plan is the way to add a text to a result. Seen reports whether the client shows it there.
+type Plan struct {
+	How  Carrier
+	Seen bool
+}
+
+// Plan returns the plan for adding a text to a reply.
+func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware.Catalog, r Response, reply *wire.Message) Plan {
+	structured := r.Get(reply, "structuredContent")
+	if !structured.Exists() || structured.IsNull() || string(r.Get(reply, "isError").Raw) == "true" {
+		return Plan{InBlock, true}
+	}
+	client := ClientOf(r.client)
+	switch {
+	case way == Member || way == Auto && client.StructuredAlone:
+		free := !structured.Get(memberName).Exists() || call.Value(memberKey{}) != nil
+		if k.hasMember(r.Tool) && structured.IsObject() && free {
+			return Plan{InMember, true}
+		}
+	case way == TextOnly:
+		if t, _ := catalog.Tool(r.Tool); t != nil && t.Passed && t.OutputSchema == nil {
+			return Plan{InsteadOf, true}
+		}
+	}
+	// With auto, an unknown client is assumed to show the block.
+	return Plan{InBlock, client.Content || way == Auto && !client.StructuredAlone}
+}
+
+// A Text is a text that a layer adds to a result.
+type Text struct {
+	Text string
+	Meta []byte // the _meta of its block, raw JSON
+	// These are for the note about the edit. Why is the reason for adding the text to this
+	// result.
+	Layer, Rule, Why, Source string
+}
+
+// Put adds the text to the reply as planned. protocol is the revision in use.
+func (p Plan) Put(call *middleware.Call, r Response, reply *wire.Message, t Text, protocol string) error {
+	if p.How == InMember {
+		quoted, err := addMember(call, r, reply, t.Text)
+		if err == nil {
+			t.note(call, "the client shows the model nothing but structuredContent of a result that has it", nil, quoted, r.Path("structuredContent", memberName))
+		}
+		return err
+	}
+	added := t.block(protocol)
+	if err := reply.Prepend(added, r.Path("content")...); err != nil {
+		return err
+	}
+	t.note(call, t.Why, nil, added, r.Path("content", "0"))
+	if p.How != InsteadOf {
+		return nil
+	}
+	before := r.Get(reply, "structuredContent").Raw
+	if err := reply.Delete(r.Path("structuredContent")...); err != nil {
+		return err
+	}
+	t.note(call, "some clients show the model nothing else of a result that has it", before, nil, r.Path("structuredContent"))
+	return nil
+}
+
+// InResult reports whether the result already contains the text, as the member or as the first
+// block. It compares the text instead of looking for a marker, which a server could write.
+func InResult(r Response, reply *wire.Message, text string) (member, block bool) {
+	for e := range r.Get(reply, "content").Elements() {
+		block = e.Get("text").Equals(text)
+		break
+	}
+	return r.Get(reply, "structuredContent", memberName).Equals(text), block
+}
+
+func (t Text) note(call *middleware.Call, why string, before, after []byte, path []string) {
+	source := t.Source
+	if after == nil {
+		source = ""
+	}
+	call.Note(middleware.Note{Layer: t.Layer, Rule: t.Rule, Act: middleware.Edited, Why: why, Path: path, Before: before, After: after, Source: source})
+}
+
+// block returns the content block for a revision of the protocol: annotations were added
+// in 2025-03-26, the _meta of blocks in 2025-06-18. An unknown revision ("") is treated as
+// the newest.
+func (t Text) block(revision string) []byte {
+	out := append([]byte(`{"type":"text","text":`), wire.Quote(t.Text)...)
+	if revision == "" || revision >= "2025-03-26" {
+		out = append(out, `,"annotations":{"audience":["assistant"],"priority":1}`...)
+	}
+	if revision == "" || revision >= "2025-06-18" {
+		out = append(append(out, `,"_meta":`...), t.Meta...)
+	}
+	return append(out, '}')
+}
