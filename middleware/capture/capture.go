@@ -116,7 +116,7 @@ func Compile(o Options) (*Shared, error) {
 			return nil, fmt.Errorf("%q is not a key of a credential: name one of %q", key, CredentialKeys())
 		}
 	}
-	return &Shared{o: o, index: indexKeys(o)}, nil
+	return &Shared{o: o, index: indexKeys(o.WorkspaceKeys, o.ConversationKeys)}, nil
 }
 
 // ConnOptions are the options of one connection. The zero value works.
@@ -175,17 +175,9 @@ type ConnOptions struct {
 // A Conn is the layer of one connection and its state.
 type Conn struct {
 	*Shared
-	base      *sessionstate.Context                 // see ConnOptions.Base
-	name      sessionstate.Fact                     // the name of the connection
-	host      func(client string) sessionstate.Fact // see ConnOptions.HostSession; may be nil
-	namespace string                                // see ConnOptions.Namespace
-	who       identities
-	resolve   func(context.Context, Credential) (*sessionstate.Principal, error) // nil if sessions are not identified
-	owner     func(*wire.Message) (*sessionstate.Principal, error, bool)         // see ConnOptions.Known; may be nil
-	sessions  *sessionstate.Sessions
-	waited    func(*middleware.Call)
-	changed   func()
-	log       *slog.Logger
+	conn ConnOptions
+	name sessionstate.Fact // the name of the connection
+	who  identities
 
 	current atomic.Pointer[sessionstate.Context] // for the frame being handled
 	view    identifiedView                       // used by the client's direction only
@@ -200,22 +192,18 @@ type Conn struct {
 
 // Connect returns the Conn of a connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{
-		Shared: s, base: cmp.Or(o.Base, &sessionstate.Context{}), name: o.connection(), host: o.HostSession, namespace: o.Namespace,
-		who:     identities{fallback: &identity{}, bySession: map[string]digest{}},
-		resolve: o.Identify, owner: o.Known, sessions: o.Sessions, waited: o.Waited, changed: o.Changed,
-		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+	o.Base, o.Log = cmp.Or(o.Base, &sessionstate.Context{}), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Identify == nil {
+		o.Identify = s.o.Identify
 	}
-	c.initial, c.named, c.key = c.base, c.base.Session, connectionKey(c.name, 0)
-	if c.resolve == nil {
-		c.resolve = s.o.Identify
+	if o.Waited == nil {
+		o.Waited = func(*middleware.Call) {}
 	}
-	if c.waited == nil {
-		c.waited = func(*middleware.Call) {}
+	if o.Sessions == nil {
+		o.Sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{})
 	}
-	if c.sessions == nil {
-		c.sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{})
-	}
+	c := &Conn{Shared: s, conn: o, name: o.connection(), who: identities{fallback: &identity{}, bySession: map[string]digest{}}}
+	c.initial, c.named, c.key = o.Base, o.Base.Session, connectionKey(c.name, 0)
 	return c
 }
 
@@ -232,10 +220,10 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 		}
 		f := c.observe(ctx, m)
 		if err := c.cutCredentials(ctx, m); err != nil {
-			c.log.WarnContext(ctx, "a message was refused: a credential could not be cut out of it", "err", err)
+			c.conn.Log.WarnContext(ctx, "a message was refused: a credential could not be cut out of it", "err", err)
 			return middleware.CallFrom(ctx).Answer(ctx, wire.ErrorReply(m.ID(), wire.CodeInvalidRequest, "refused: a credential could not be cut out of the message"))
 		}
-		now := c.sessions.Now()
+		now := c.conn.Sessions.Now()
 		s, inherits := c.session(&f, now)
 		id := c.identityOf(ctx, s.Key(), inherits, &f)
 		found, pending := c.lookUp(id, m, now)
@@ -246,7 +234,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 		copied := f.clone()
 		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
 			c.attach(ctx, s, id, c.await(id, pending), &copied)
-			c.waited(middleware.CallFrom(ctx))
+			c.conn.Waited(middleware.CallFrom(ctx))
 			return next(ctx, m)
 		})
 		return nil
@@ -257,7 +245,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 // ConnOptions.Base. The upstream's environment is made of it when a frame starts the upstream.
 // Any goroutine may call Current, and gets the context of a recent frame.
 func (c *Conn) Current() *sessionstate.Context {
-	return cmp.Or(c.current.Load(), c.base)
+	return cmp.Or(c.current.Load(), c.conn.Base)
 }
 
 // observe reads a frame from the client.
@@ -293,12 +281,12 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	defer c.mu.Unlock()
 	c.handshakes++
 	c.key = connectionKey(c.name, c.handshakes)
-	c.initial = c.base
-	if c.host != nil && c.base.Session.Source == sessionstate.HostEnvironment {
-		c.named = c.host(m.Get("params", "clientInfo", "name").Text())
+	c.initial = c.conn.Base
+	if c.conn.HostSession != nil && c.conn.Base.Session.Source == sessionstate.HostEnvironment {
+		c.named = c.conn.HostSession(m.Get("params", "clientInfo", "name").Text())
 	}
 	if f.workspace != "" {
-		c.initial = c.base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
+		c.initial = c.conn.Base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
 	}
 	c.ask = rootsAsk{allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists()}
 	call.OnReply(c.readRevision)
@@ -317,7 +305,7 @@ func (c *Conn) readRevision(_ context.Context, reply *wire.Message) error {
 	c.initial = set(c.initial)
 	key := c.keyLocked(&facts{})
 	c.mu.Unlock()
-	c.sessions.Get(key.Value).Update(set)
+	c.conn.Sessions.Get(key.Value).Update(set)
 	return nil
 }
 
@@ -328,7 +316,7 @@ func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
 	case !named.Empty() && named.Source == sessionstate.Operator:
 		return named
 	case f.conversation != "":
-		return sessionstate.Fact{Value: c.namespace + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
+		return sessionstate.Fact{Value: c.conn.Namespace + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
 	case !named.Empty():
 		return named
 	}
@@ -344,7 +332,7 @@ func (c *Conn) session(f *facts, now time.Time) (s *sessionstate.Session, inheri
 	key, initial, root := c.keyLocked(f), c.initial, c.ask.root
 	inherits = c.handshakes > 0 && f.protocol == ""
 	c.mu.Unlock()
-	s = c.sessions.GetAt(key.Value, now)
+	s = c.conn.Sessions.GetAt(key.Value, now)
 	if s.Context().Session.Empty() {
 		s.Update(func(old *sessionstate.Context) *sessionstate.Context {
 			if !old.Session.Empty() {

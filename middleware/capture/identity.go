@@ -105,7 +105,7 @@ func (id *identity) size() int { return 1024 + 6*len(id.credential.Text) }
 // else the operator's.
 func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f *facts) *identity {
 	credential := c.acceptedCredential(ctx, f)
-	if c.resolve == nil {
+	if c.conn.Identify == nil {
 		return nil
 	}
 	c.who.mu.Lock()
@@ -158,7 +158,7 @@ func (c *Conn) acceptedCredential(ctx context.Context, f *facts) Credential {
 // logUnused logs that a credential was cut out and not used, once for each reason.
 func (c *Conn) logUnused(ctx context.Context, why string, key ...string) {
 	if _, logged := c.who.logged.LoadOrStore(why, true); !logged {
-		c.log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", strings.Join(key, " or "))
+		c.conn.Log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", strings.Join(key, " or "))
 	}
 }
 
@@ -181,8 +181,8 @@ func (c *Conn) lookUp(id *identity, m *wire.Message, now time.Time) (found findi
 	if id == nil {
 		return finding{}, nil
 	}
-	if id == c.who.fallback && c.owner != nil {
-		if p, err, ok := c.owner(m); ok {
+	if id == c.who.fallback && c.conn.Known != nil {
+		if p, err, ok := c.conn.Known(m); ok {
 			return c.settle(id, p, err, now, nil), nil
 		}
 	}
@@ -214,8 +214,8 @@ func (c *Conn) lookUp(id *identity, m *wire.Message, now time.Time) (found findi
 func (c *Conn) identify(id *identity, pending chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Patience)
 	defer cancel()
-	began := c.sessions.Now()
-	p, err := c.resolve(ctx, id.credential)
+	began := c.conn.Sessions.Now()
+	p, err := c.conn.Identify(ctx, id.credential)
 	c.settle(id, p, err, began, pending)
 	close(pending) // after settle, so that its log line comes before the calls that wait
 }
@@ -253,12 +253,12 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 	c.who.mu.Unlock()
 	switch {
 	case err != nil && err != before:
-		c.log.Warn("nobody could be identified; calls go on without a principal", "err", err)
+		c.conn.Log.Warn("nobody could be identified; calls go on without a principal", "err", err)
 	case err == nil && before != nil:
-		c.log.Info("the session is identified again")
+		c.conn.Log.Info("the session is identified again")
 	}
-	if changed && c.changed != nil {
-		go c.changed()
+	if changed && c.conn.Changed != nil {
+		go c.conn.Changed()
 	}
 	return found
 }
@@ -266,7 +266,7 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 // keepsOwnerLocked reports whether the owner of id is still valid although a later look-up failed
 // with err: the source did not answer, and Options.Recheck has not passed.
 func (c *Conn) keepsOwnerLocked(id *identity, err error) bool {
-	return err != nil && c.o.Unanswered(err) && id.known && id.err == nil && c.sessions.Now().Sub(id.began) < c.o.Recheck
+	return err != nil && c.o.Unanswered(err) && id.known && id.err == nil && c.conn.Sessions.Now().Sub(id.began) < c.o.Recheck
 }
 
 // Recheck makes every session look up its owner again at its next request, because the source of
@@ -282,7 +282,7 @@ func (c *Conn) Recheck() {
 	for at := c.who.cache.order.Front(); at != nil; at = at.Next() {
 		expire(at.Value.(*identity))
 	}
-	if id := c.who.fallback; id.known && id.pending == nil && c.resolve != nil {
+	if id := c.who.fallback; id.known && id.pending == nil && c.conn.Identify != nil {
 		id.pending = make(chan struct{})
 		go c.identify(id, id.pending)
 	}
@@ -314,7 +314,7 @@ func (c *Conn) noteTimeout(id *identity, pending <-chan struct{}) {
 	id.late = id.late || first
 	c.who.mu.Unlock()
 	if first {
-		c.log.Warn("nobody is identified yet; calls go on without a principal until the look-up is over")
+		c.conn.Log.Warn("nobody is identified yet; calls go on without a principal until the look-up is over")
 	}
 }
 

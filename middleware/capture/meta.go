@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -72,16 +72,17 @@ type candidate struct {
 	from string
 }
 
-// indexKeys returns the candidates by the first key of their paths.
-func indexKeys(o Options) map[string][]candidate {
+// indexKeys returns the candidates by the first key of their paths. workspaces and conversations are the
+// paths that name a workspace or a conversation.
+func indexKeys(workspaces, conversations [][]string) map[string][]candidate {
 	index := map[string][]candidate{}
 	add := func(k kind, paths [][]string) {
 		for rank, p := range paths {
 			index[p[0]] = append(index[p[0]], candidate{k, rank, p[1:], describe(p)})
 		}
 	}
-	add(workspaceFact, o.WorkspaceKeys)
-	add(conversationFact, o.ConversationKeys)
+	add(workspaceFact, workspaces)
+	add(conversationFact, conversations)
 	add(credentialFact, [][]string{{CredentialKey}, {TokenKey}})
 	add(protocolFact, [][]string{{protocolKey}})
 	return index
@@ -110,7 +111,7 @@ func (c *Conn) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 			}
 			value := m.Value.Get(cand.rest...)
 			if len(value.Raw) > maxLength[cand.kind] {
-				c.log.WarnContext(ctx, "a fact in _meta was ignored, because it is too long", "from", cand.from, "bytes", len(value.Raw))
+				c.conn.Log.WarnContext(ctx, "a fact in _meta was ignored, because it is too long", "from", cand.from, "bytes", len(value.Raw))
 				continue
 			}
 			text := value.Text()
@@ -144,8 +145,7 @@ func (f *facts) set(cand candidate, text string) {
 		f.workspace, f.workspaceFrom = text, cand.from
 	case conversationFact:
 		if len(text) > maxKey {
-			sum := sha256.Sum256([]byte(text))
-			text = "sha256:" + hex.EncodeToString(sum[:])
+			text = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 		}
 		f.conversation, f.conversationFrom = text, cand.from
 	case credentialFact:
@@ -160,7 +160,7 @@ func (f *facts) set(cand candidate, text string) {
 // (CVE-2025-68144).
 func (c *Conn) usable(ctx context.Context, workspace, from string) bool {
 	if strings.HasPrefix(workspace, "-") || !utf8.ValidString(workspace) || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		c.log.WarnContext(ctx, "a workspace was ignored, because it begins with a dash, has control characters or is not UTF-8", "from", from)
+		c.conn.Log.WarnContext(ctx, "a workspace was ignored, because it begins with a dash, has control characters or is not UTF-8", "from", from)
 		return false
 	}
 	return true

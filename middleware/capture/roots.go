@@ -109,7 +109,7 @@ func (c *Conn) askFirst(next middleware.Handler) middleware.Handler {
 // rootsLate records that the client did not answer a request in time, and lets a later call ask again.
 // asked is the channel of the request.
 func (c *Conn) rootsLate(asked chan struct{}) {
-	c.log.Debug("the client did not answer roots/list")
+	c.conn.Log.Debug("the client did not answer roots/list")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ask.late++; c.ask.late < maxLate && c.ask.ready == asked {
@@ -133,7 +133,7 @@ func (c *Conn) storeRoots(reply *wire.Message) {
 		}
 	}
 	if several {
-		c.log.Info("the client has several roots, so none is taken as the workspace; name the workspace with --workspace")
+		c.conn.Log.Info("the client has several roots, so none is taken as the workspace; name the workspace with --workspace")
 		first = ""
 	}
 	c.mu.Lock()
@@ -173,7 +173,7 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	if view == nil {
 		return nil
 	}
-	s := c.sessions.Get(view.Session.Value)
+	s := c.conn.Sessions.Get(view.Session.Value)
 	c.mu.Lock()
 	initial, root := c.initial, c.ask.root
 	c.mu.Unlock()
