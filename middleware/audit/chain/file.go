@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,6 +19,7 @@ type file struct {
 	maxSize int64 // 0 means no limit
 	now     func() time.Time
 	write   func(*os.File, []byte) (int, error)
+	log     *slog.Logger
 
 	lock      lock
 	f         *os.File    // nil while no file is open
@@ -34,14 +36,7 @@ type file struct {
 	first   []byte   // the body of a record, or nil
 	partial *Partial // the incomplete line that first describes
 
-	// lost is the reason if written records are no longer in the file; "" after it was
-	// logged.
-	lost string
-
-	// tooLarge is why a rename failed when the file was twice as large as it may be; nil after it
-	// was logged. told means that it was set since the last rename, so that it is logged once.
-	tooLarge error
-	told     bool
+	told bool // since the last rename it was logged that the file grows beyond its maximum size
 }
 
 // errFile returns an error about the file.
@@ -174,7 +169,7 @@ func (w *file) readEndOf(was, size int64, why string) error {
 		return nil // only an incomplete line was lost
 	}
 	if size > 0 {
-		w.lost = why
+		w.warnLost(why)
 		w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Partial: w.partial, Why: why})
 	}
 	w.tip.seq = max(w.tip.seq, known.seq)
@@ -213,9 +208,14 @@ func (w *file) begin(after string) {
 	n := note{Kind: kindBegin, Version: Version, ID: rand.Text(), After: after, Partial: w.partial}
 	if w.tip.seq > 0 && after == "" {
 		n.Why = "the file that was written before is gone"
-		w.lost = n.Why
+		w.warnLost(n.Why)
 	}
 	w.first = w.note(n)
+}
+
+// warnLost logs that records which were written are no longer in the file.
+func (w *file) warnLost(why string) {
+	w.log.Warn("audit records that were written are missing: run attache audit verify on the file to see which", "file", w.path, "why", why)
 }
 
 // note returns the body of a record of this package.
@@ -251,7 +251,8 @@ func (w *file) rotate() error {
 	}
 	w.retryAt = w.size + w.maxSize/4 + 1
 	if w.size >= 2*w.maxSize && !w.told {
-		w.tooLarge, w.told = err, true
+		w.told = true
+		w.log.Warn("the audit file grows beyond its maximum size, because it cannot be renamed: let attache rename files in its directory", "file", w.path, "err", err)
 	}
 	return nil
 }

@@ -52,9 +52,6 @@ var (
 	errBody   = fmt.Errorf("%w: it is not a JSON object on one line with at least one member", ErrLost)
 )
 
-// ErrLost is returned for a record that is not in the file and will not be written.
-var ErrLost = errors.New("the record could not be written")
-
 // A Log writes records to a file, in a goroutine that starts with the first record. Its
 // methods are safe for concurrent use.
 type Log struct {
@@ -82,35 +79,6 @@ type Log struct {
 	failed    bool   // whether the last write failed
 }
 
-// An item is a waiting record.
-type item struct {
-	body    []byte
-	receipt *Receipt // nil for Append
-}
-
-// A Receipt reports whether one record was written.
-type Receipt struct {
-	done chan struct{}
-	err  error
-}
-
-// Done returns a channel that is closed when the record was written or is lost.
-func (r *Receipt) Done() <-chan struct{} { return r.done }
-
-// Err waits until the record was written or is lost. It returns nil if the record is in the file,
-// otherwise an error that wraps ErrLost and contains the reason.
-func (r *Receipt) Err() error {
-	<-r.done
-	return r.err
-}
-
-func (r *Receipt) settle(err error) {
-	if r != nil {
-		r.err = err
-		close(r.done)
-	}
-}
-
 // New returns a log. It opens no file before the first record.
 func New(o Options) *Log {
 	o.Linger, o.Queue, o.Retry = cmp.Or(o.Linger, DefaultLinger), cmp.Or(o.Queue, defaultQueue), cmp.Or(o.Retry, defaultRetry)
@@ -120,7 +88,7 @@ func New(o Options) *Log {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Log{
 		o:      o,
-		file:   file{path: o.File, maxSize: o.MaxSize, now: o.Now, lock: lock{path: keyFile(o.File)}, write: (*os.File).Write},
+		file:   file{path: o.File, maxSize: o.MaxSize, now: o.Now, lock: lock{path: keyFile(o.File)}, write: (*os.File).Write, log: o.Log},
 		wake:   make(chan struct{}, 1),
 		urgent: make(chan struct{}, 1),
 		done:   make(chan struct{}),
@@ -266,14 +234,6 @@ func (l *Log) flush() (closed bool) {
 	l.settle(work, written, err)
 	if written > 0 && l.o.Head != nil {
 		l.o.Head(l.file.head())
-	}
-	if l.file.lost != "" {
-		l.o.Log.Warn("audit records that were written are missing: run attache audit verify on the file to see which", "file", l.o.File, "why", l.file.lost)
-		l.file.lost = ""
-	}
-	if l.file.tooLarge != nil {
-		l.o.Log.Warn("the audit file grows beyond its maximum size, because it cannot be renamed: let attache rename files in its directory", "file", l.o.File, "err", l.file.tooLarge)
-		l.file.tooLarge = nil
 	}
 	switch {
 	case err != nil && !l.failed:

@@ -63,27 +63,6 @@ func OpenFiles(paths ...string) (*Snapshot, error) {
 	return s, nil
 }
 
-// openRegular opens a regular file. It checks that first, because opening a named pipe
-// would wait for a writer.
-func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file: name the file of the log", name)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := os.OpenFile(name, flag, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if info, err = f.Stat(); err != nil { // the file may have been replaced
-		_ = f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
-}
-
 // lockForReading blocks writers until unlock is called. A copy of a log in another place has
 // neither a lock nor writers.
 func lockForReading(path string) (unlock func(), err error) {

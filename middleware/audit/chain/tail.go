@@ -91,3 +91,24 @@ func endOf(path string) (end, error) {
 	}
 	return e, nil
 }
+
+// openRegular opens a regular file. It checks that first, because opening a named pipe
+// would wait for a writer.
+func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file: name the file of the log", name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(name, flag, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err != nil { // the file may have been replaced
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
