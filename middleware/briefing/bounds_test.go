@@ -104,7 +104,7 @@ func TestLookupsAfterReload(t *testing.T) {
 	for _, view := range []*sessionstate.Context{briefed, other} {
 		<-c.open(view, "").ready
 	}
-	before.sessions.finish(before.sessions.byKey["briefed"])
+	before.sessions.byKey["briefed"].done.Store(true)
 	for range 2 {
 		before = Compile(Options{Source: source, Anonymous: true, Before: before})
 		c = before.Connect(ConnOptions{})

@@ -31,7 +31,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 		return nil
 	}
 	if why := r.Unfit(c.o.Catalog, reply); why != "" {
-		if why != toolresult.IsError && !c.shared.sessions.isDone(s) {
+		if why != toolresult.IsError && !s.done.Load() { // perhaps in the result of a call that was in flight at the same time
 			c.miss(view.Session.Value, s, why, true)
 		}
 		skip(call, why)
@@ -107,7 +107,7 @@ func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r
 func (c *Conn) recordOutcome(session string, s *session, outcome sessionstate.Outcome) {
 	switch outcome {
 	case sessionstate.Seen:
-		c.shared.sessions.finish(s)
+		s.done.Store(true)
 		c.forgetMissed(session)
 	case sessionstate.Unseen:
 		c.shared.sessions.countOne(s)

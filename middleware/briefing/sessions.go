@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/policy"
@@ -33,32 +34,35 @@ const (
 
 // sessions is the table of the sessions of a process, and their look-ups.
 type sessions struct {
-	slots chan struct{} // holds one element for each running look-up
+	slots    chan struct{} // holds one element for each running look-up
+	unshared atomic.Bool   // whether Options.UserTurns is no longer used
 
-	mu       sync.Mutex
-	byKey    map[string]*session
-	texts    map[string]string // the texts, one copy of each
-	bytes    int               // estimated memory of byKey and texts
-	waiting  int               // the number of look-ups that run or wait
-	unshared bool              // whether Options.UserTurns is no longer used
+	mu      sync.Mutex
+	byKey   map[string]*session
+	texts   map[string]string // the texts, one copy of each
+	bytes   int               // estimated memory of byKey and texts
+	waiting int               // the number of look-ups that run or wait
 }
 
-// session is the briefing of one session. sessions.mu guards the fields, except those that are
-// written before ready is closed.
+// session is the briefing of one session.
 type session struct {
-	ready     chan struct{} // closed when the look-up has ended
-	text      string        // the briefing, "" if there is none; written before ready is closed
-	why       string        // why there is none; written before ready is closed
-	scope     string        // the scope of the policies; written before ready is closed
 	principal *sessionstate.Principal
 	workspace string
-	window    string // see Conn.window
-	done      bool
-	unseen    int       // how many results carried the text in a place that the client may not show
-	retryAt   time.Time // when to ask the source again; zero if it did not fail
-	swept     bool      // whether UserTurns was swept for this session
-	pausedTo  time.Time // when to ask UserTurns again; zero if they did not refuse the turn
-	used      time.Time
+	window    string        // see Conn.window
+	ready     chan struct{} // closed when the look-up has ended
+	done      atomic.Bool   // whether the turn is spent, so that further calls of the session cost nothing
+	swept     atomic.Bool   // whether UserTurns was swept for this session
+
+	// Written before ready is closed:
+	text  string // the briefing, "" if there is none
+	why   string // why there is none
+	scope string // the scope of the policies
+
+	// Guarded by sessions.mu:
+	unseen   int       // how many results carried the text in a place that the client may not show
+	retryAt  time.Time // when to ask the source again; zero if it did not fail
+	pausedTo time.Time // when to ask UserTurns again; zero if they did not refuse the turn
+	used     time.Time
 }
 
 // open returns the session of a call if its briefing may still be due, or nil. It starts the
@@ -73,7 +77,7 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 		s = nil
 		_, _ = o.Turns.Sweep(context.Background(), o.TTL) // in memory, so without errors
 	}
-	if s != nil && s.done {
+	if s != nil && s.done.Load() {
 		s.used = now
 		return nil
 	}
@@ -120,8 +124,10 @@ func (t *sessions) keepDone(other *sessions) {
 	other.mu.Lock()
 	defer other.mu.Unlock()
 	for key, s := range other.byKey {
-		if s.done {
-			t.put(key, &session{ready: s.ready, done: true, used: s.used})
+		if s.done.Load() {
+			kept := &session{ready: s.ready, used: s.used}
+			kept.done.Store(true)
+			t.put(key, kept)
 		}
 	}
 }
@@ -202,21 +208,6 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 	return "", "the policy source gave none: " + err.Error(), err
 }
 
-// finish records that the turn of s is spent, so that further calls of the session cost nothing.
-func (t *sessions) finish(s *session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.done = true
-}
-
-// isDone reports whether s has had its briefing, perhaps in the result of a call that was in flight
-// at the same time.
-func (t *sessions) isDone(s *session) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return s.done
-}
-
 // count records how many results carried the text of s in a place that the client may not show.
 func (t *sessions) count(s *session, unseen int) {
 	t.mu.Lock()
@@ -245,7 +236,7 @@ func (t *sessions) whyNone(key string) string {
 	switch s := t.byKey[key]; {
 	case s == nil:
 		return "too many policies are looked up at once"
-	case s.done:
+	case s.done.Load():
 		return "the session has had its briefing"
 	case s.isReady() && s.text != "":
 		return turnOfOther
@@ -253,3 +244,6 @@ func (t *sessions) whyNone(key string) string {
 		return s.why
 	}
 }
+
+// turnOfOther is the reason for a reply without the briefing if another process has the turn.
+const turnOfOther = "it is another server's turn in this session, or was"

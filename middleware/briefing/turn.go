@@ -20,9 +20,6 @@ const askAgain = time.Second
 // sweepTime bounds the removal of old turns.
 const sweepTime = 10 * time.Second
 
-// turnOfOther is the reason for a reply without the briefing if another process has the turn.
-const turnOfOther = "it is another server's turn in this session, or was"
-
 // A turn is the turn of one session, in this process and among all processes of the user.
 type turn struct {
 	c       *Conn
@@ -79,10 +76,7 @@ func (c *Conn) instructionsTurn(view *sessionstate.Context, s *session, suffix s
 
 // isShared reports whether other processes may have the session too, and UserTurns can be asked.
 func (t turn) isShared() bool {
-	all := &t.c.shared.sessions
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return t.userKey != "" && !all.unshared
+	return t.userKey != "" && !t.c.shared.sessions.unshared.Load()
 }
 
 // take asks for the turn, suspends reply meanwhile, and then calls then. why is "" if this
@@ -161,12 +155,7 @@ func (t turn) keep() {
 // sweep removes old turns from UserTurns, once per session. It runs when no reply waits for these
 // turns, because there may be only one connection to them. If it fails, another session sweeps.
 func (t turn) sweep() {
-	all := &t.c.shared.sessions
-	all.mu.Lock()
-	swept := t.s.swept
-	t.s.swept = true
-	all.mu.Unlock()
-	if swept {
+	if t.s.swept.Swap(true) {
 		return
 	}
 	go func() {
@@ -221,10 +210,7 @@ func (c *Conn) pause(s *session) {
 // give the briefing, which is better than no briefing.
 func (c *Conn) stopSharing(err error) {
 	c.shared.warnings.once("the briefing may come once a server, because the database that the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", "err", err)
-	all := &c.shared.sessions
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.unshared = !c.shared.o.AskAgain
+	c.shared.sessions.unshared.Store(!c.shared.o.AskAgain)
 }
 
 // A lookup runs in a goroutine of its own. err is its result and may be read after done is closed.
