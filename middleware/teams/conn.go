@@ -195,17 +195,17 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 		case taking == nil:
 			return nil
 		case call.Cancelled():
-			d.settle(taking, store.NotSent)
+			c.shared.settleLater(s, taking, store.NotSent)
 			return nil
 		}
-		return c.carry(call, view, d, taking, r, reply)
+		return c.carry(call, view, s, taking, r, reply)
 	})
 	return nil
 }
 
 // carry puts messages into a reply, and settles them when it was written: settled before, they would be lost
 // if attache ended in between. If it ends before it settles, they come again.
-func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, d *delivery, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
+func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *session, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
 	marker, _ := json.Marshal(map[string]any{MarkerKey: map[string]any{"ids": strings.Fields(ids(taking))}})
 	plan := c.o.Results.Plan(call, c.shared.o.Structured, c.o.Catalog, r, reply)
 	err := plan.Put(call, r, reply, toolresult.Text{
@@ -213,7 +213,7 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, d *deliv
 		Layer: "teams", Rule: "teams", Why: "carried: " + ids(taking), Source: "other agents",
 	}, view.Protocol)
 	if err != nil {
-		d.settle(taking, store.NotSent)
+		c.shared.settleLater(s, taking, store.NotSent)
 		return err
 	}
 	outcome := store.Arrived
@@ -224,7 +224,7 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, d *deliv
 		if err != nil {
 			outcome = store.NotSent
 		}
-		d.settle(taking, outcome)
+		c.shared.settleLater(s, taking, outcome)
 	})
 	return nil
 }
@@ -289,10 +289,9 @@ func (d *delivery) claim() *store.Taking {
 	return d.taking
 }
 
-// settle records the outcome of the messages in the background.
-func (d *delivery) settle(taking *store.Taking, o store.Outcome) {
-	s := d.c.shared
-	s.background(func(ctx context.Context) { s.settle(ctx, d.s, taking, o) })
+// settleLater calls settle in the background.
+func (s *Shared) settleLater(m *session, taking *store.Taking, o store.Outcome) {
+	s.background(func(ctx context.Context) { s.settle(ctx, m, taking, o) })
 }
 
 // settle records the outcome of messages, and asks for the next ones. Those that have arrived count as seen

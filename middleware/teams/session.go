@@ -13,6 +13,15 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
+const (
+	// retryAfter is the pause after the registry could not be opened, or a session could not be
+	// registered.
+	retryAfter = 5 * time.Second
+	// maxSessions bounds the sessions of a process, because clients choose the conversation
+	// keys.
+	maxSessions = 1_000
+)
+
 // A sessionID identifies a session of a process. It includes the tenant because a client chooses the
 // keys, and its requests may have credentials of several tenants.
 type sessionID struct{ tenant, key string }
@@ -119,7 +128,7 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 	m.view, m.client = view, client
 	m.mu.Unlock()
 	if m.me.Load() == nil {
-		s.register(m, view, client)
+		s.register(m)
 	}
 	return m
 }
@@ -127,20 +136,20 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 // register starts an attempt to register a session, unless one is running, or the last one was less than
 // retryAfter ago and would have the same result. It returns a channel that is closed when the attempt has
 // ended. Messages never wait for it; only a call of a teams tool does.
-func (s *Shared) register(m *session, view *sessionstate.Context, client string) <-chan struct{} {
+func (s *Shared) register(m *session) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ready != nil {
 		select {
 		case <-m.ready:
-			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
+			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked() {
 				return m.ready
 			}
 		default:
 			return m.ready
 		}
 	}
-	m.claim, m.wake = s.claim(m.key, view, client), s.o.Waker(host(view, client))
+	m.claim, m.wake = s.claim(m.key, m.view, m.client), s.o.Waker(host(m.view, m.client))
 	m.ready, m.tried = make(chan struct{}), s.o.Now()
 	ready := m.ready
 	if !s.background(func(ctx context.Context) { defer close(ready); s.attach(ctx, m) }) {
@@ -158,10 +167,10 @@ func host(view *sessionstate.Context, client string) Host {
 	return h
 }
 
-// learnsWorkspaceLocked reports whether a call has the workspace, which was unknown at the last
+// learnsWorkspaceLocked reports whether the last call has the workspace, which was unknown at the last
 // attempt to register the session.
-func (m *session) learnsWorkspaceLocked(view *sessionstate.Context) bool {
-	return m.claim.Workspace == "" && !(view.Workspace.Empty() && view.WorkspaceID.Empty())
+func (m *session) learnsWorkspaceLocked() bool {
+	return m.claim.Workspace == "" && !(m.view.Workspace.Empty() && m.view.WorkspaceID.Empty())
 }
 
 // claim describes a session for the registry.
@@ -214,15 +223,12 @@ func (s *Shared) askWithCall(m *session) {
 	if !s.o.Shared || m.mail.Load() || !m.asked.CompareAndSwap(false, true) {
 		return
 	}
-	started := s.background(func(ctx context.Context) {
+	s.background(func(ctx context.Context) { // if s is closed, nothing asks any more
 		defer m.asked.Store(false)
 		if db, err := s.open(); err == nil {
 			s.ask(ctx, db, m)
 		}
 	})
-	if !started {
-		m.asked.Store(false)
-	}
 }
 
 // ask asks the registry whether messages wait for a session. It reports whether the registry
@@ -263,3 +269,13 @@ func (s *Shared) Look(ctx context.Context) (mail bool, err error) {
 	}
 	return mail, nil
 }
+
+// A Host describes the program that a session runs in.
+type Host struct {
+	Client    string // its name, "" if unknown
+	Session   string // its own id of the session, "" if unknown
+	Workspace string // the path of the workspace, "" if unknown
+}
+
+// A Wake sends a notice about messages to a session. The notice contains no text of a peer.
+type Wake func(ctx context.Context, notice string) error

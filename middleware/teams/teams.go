@@ -36,12 +36,6 @@ const (
 	wakeAfter, wakeEvery = 5 * time.Second, 30 * time.Second
 	// reportEvery is the interval at which a process reports its calls while messages wait.
 	reportEvery = time.Second
-	// retryAfter is the pause after the registry could not be opened, or a session could not be
-	// registered.
-	retryAfter = 5 * time.Second
-	// maxSessions bounds the sessions of a process, because clients choose the conversation
-	// keys.
-	maxSessions = 1_000
 	// maxWatches bounds the files that a process has open for its sessions.
 	maxWatches = 50
 	// closeTime bounds how long Close waits.
@@ -88,16 +82,6 @@ type Options struct {
 	// Log receives warnings; nil discards them.
 	Log *slog.Logger
 }
-
-// A Host describes the program that a session runs in.
-type Host struct {
-	Client    string // its name, "" if unknown
-	Session   string // its own id of the session, "" if unknown
-	Workspace string // the path of the workspace, "" if unknown
-}
-
-// A Wake sends a notice about messages to a session. The notice contains no text of a peer.
-type Wake func(ctx context.Context, notice string) error
 
 // Shared holds the sessions of a process, and serves any number of connections at once.
 type Shared struct {

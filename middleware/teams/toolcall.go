@@ -110,7 +110,7 @@ func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, e
 	shared := c.c.shared
 	if c.s.me.Load() == nil {
 		select {
-		case <-shared.register(c.s, c.view, c.c.o.Results.ClientName()):
+		case <-shared.register(c.s):
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		case <-time.After(retryAfter):
@@ -181,7 +181,7 @@ func (c *ToolCall) Take(ctx context.Context, db *store.Store, me *store.Session,
 		if err != nil {
 			o = store.NotSent
 		}
-		c.c.shared.background(func(ctx context.Context) { c.c.shared.settle(ctx, c.s, taking, o) })
+		c.c.shared.settleLater(c.s, taking, o)
 	})
 	return taking, nil
 }
