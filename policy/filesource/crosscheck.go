@@ -1,17 +1,17 @@
 package filesource
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
 
 // crossCheck finds problems between files that are valid on their own. The files are in lexical
 // order, so the same directory always has the same problems.
-func crossCheck(files []file) []Problem {
+func crossCheck(files []*file) []Problem {
 	var problems []Problem
 	scopes := make(map[string]*file)
-	for i := range files {
-		f := &files[i]
+	for _, f := range files {
 		if first, twice := scopes[f.scope.Name]; twice {
 			problems = append(problems, problemAt(f.path, f.scopeAt, "scope %s is also in %s, line %d: rename one or make them one file",
 				quote(f.scope.Name), first.path, first.scopeAt.Position.Line))
@@ -19,8 +19,7 @@ func crossCheck(files []file) []Problem {
 		}
 		scopes[f.scope.Name] = f
 	}
-	for i := range files {
-		f := &files[i]
+	for _, f := range files {
 		if parent := f.scope.Parent; parent != "" && scopes[parent] == nil {
 			problems = append(problems, unknownParent(f, scopes))
 		}
@@ -30,13 +29,7 @@ func crossCheck(files []file) []Problem {
 }
 
 func unknownParent(f *file, scopes map[string]*file) Problem {
-	var names []string
-	for name := range scopes {
-		if name != f.scope.Name {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(scopes)), func(name string) bool { return name == f.scope.Name })
 	hint := "add its file or correct the name"
 	if near := nearest(f.scope.Parent, names); near != "" {
 		hint = "add its file or write " + quote(near)
@@ -46,12 +39,11 @@ func unknownParent(f *file, scopes map[string]*file) Problem {
 
 // cycles reports each cycle of parents once. It visits every scope once, even if chains share
 // scopes.
-func cycles(files []file, scopes map[string]*file) []Problem {
+func cycles(files []*file, scopes map[string]*file) []Problem {
 	var problems []Problem
 	visited := make(map[*file]bool)
-	for i := range files {
+	for _, at := range files {
 		var path []*file
-		at := &files[i]
 		for at != nil && !visited[at] {
 			visited[at] = true
 			path = append(path, at)
@@ -81,10 +73,9 @@ func cycle(members []*file) Problem {
 
 // uselessDrops warns of names to drop that no inherited policy has. They are harmless, but often
 // a mistake.
-func uselessDrops(files []file, scopes map[string]*file) []Problem {
+func uselessDrops(files []*file, scopes map[string]*file) []Problem {
 	var problems []Problem
-	for i := range files {
-		f := &files[i]
+	for _, f := range files {
 		if len(f.scope.Drop) == 0 {
 			continue
 		}

@@ -23,9 +23,11 @@ const (
 	maxDirBytes  = 16 << 20
 )
 
-// readFiles reads the policy files in dir. It returns a problem for each invalid file, and an
-// error if the directory cannot be read at all or ctx is done.
-func readFiles(ctx context.Context, dir string, paths []string) (files []file, problems []Problem, err error) {
+// readFiles reads the policy files in dir. It returns problems, which are those from finding the files,
+// and those in the files, in the order of files and lines. The error is not nil if the directory cannot
+// be read at all or ctx is done.
+func readFiles(ctx context.Context, dir string, paths []string, problems []Problem) ([]*file, []Problem, error) {
+	var files []*file
 	bytes := 0
 	for _, path := range paths {
 		if err := ctx.Err(); err != nil {
@@ -45,6 +47,8 @@ func readFiles(ctx context.Context, dir string, paths []string) (files []file, p
 			files = append(files, f)
 		}
 	}
+	problems = append(problems, crossCheck(files)...)
+	slices.SortFunc(problems, Problem.compare)
 	return files, problems, nil
 }
 

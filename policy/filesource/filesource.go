@@ -138,14 +138,12 @@ func load(ctx context.Context, dir string) (map[string]policy.Scope, error) {
 
 // loadFiles reads the scopes of the files at paths in dir. problems are from finding the files.
 func loadFiles(ctx context.Context, dir string, paths []string, problems []Problem) (map[string]policy.Scope, error) {
-	files, more, err := readFiles(ctx, dir, paths)
+	files, problems, err := readFiles(ctx, dir, paths, problems)
 	if err != nil {
 		return nil, err
 	}
-	problems = slices.Concat(problems, more, crossCheck(files))
 	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.Warning })
 	if len(problems) > 0 {
-		slices.SortFunc(problems, Problem.compare)
 		return nil, &InvalidError{Problems: problems}
 	}
 	scopes := make(map[string]policy.Scope, len(files))
@@ -159,11 +157,9 @@ func loadFiles(ctx context.Context, dir string, paths []string, problems []Probl
 // order of files and lines. A directory that cannot be read is also a problem.
 func Check(dir string) []Problem {
 	paths, problems, err := findFiles(context.Background(), dir)
-	var files []file
+	var files []*file
 	if err == nil {
-		var more []Problem
-		files, more, err = readFiles(context.Background(), dir, paths)
-		problems = append(problems, more...)
+		files, problems, err = readFiles(context.Background(), dir, paths, problems)
 	}
 	switch {
 	case err != nil:
@@ -175,7 +171,5 @@ func Check(dir string) []Problem {
 	case len(files) == 0 && len(problems) == 0:
 		return []Problem{{File: dir, Text: "there is no policy file (*.yaml) here: write one", Warning: true}}
 	}
-	problems = append(problems, crossCheck(files)...)
-	slices.SortFunc(problems, Problem.compare)
 	return problems
 }

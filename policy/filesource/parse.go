@@ -30,11 +30,11 @@ type reader struct {
 
 // parse parses the content of a policy file. If it is no policy file at all, the result has only
 // a path.
-func parse(path string, data []byte) (file, []Problem) {
+func parse(path string, data []byte) (*file, []Problem) {
 	r := &reader{path: path}
-	f := file{path: path}
+	f := &file{path: path}
 	if body := r.body(data, "the scope"); body != nil {
-		r.file(body, &f)
+		r.file(body, f)
 	}
 	return f, r.problems
 }
