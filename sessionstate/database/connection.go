@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -189,7 +190,7 @@ func (s *Server) settings(scope Scope) statement {
 
 // now returns the server's time from a result of settings.
 func (r result) now() (now time.Time, err error) {
-	return now, rowOf(r.rows(), nil).Scan(&now, nil, nil, nil, nil, nil, nil)
+	return now, Row{rows: r.rows()}.Scan(&now, nil, nil, nil, nil, nil, nil)
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -254,4 +255,88 @@ func (s *Server) onConnection(ctx context.Context, f func(*connection) (begun bo
 		}
 		return err
 	}
+}
+
+// single runs one statement on a server. It also returns the server's time. The settings and the statement go
+// together, so they are one transaction without begin and commit.
+func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r result, now time.Time, err error) {
+	q := statement{db.bind(query, args), args}
+	err = db.retry(ctx, func() error {
+		return db.server.guard(ctx, db, s, func(ctx context.Context) error {
+			return db.server.onConnection(ctx, func(c *connection) (bool, error) {
+				results, err := c.send(ctx, db.server.settings(s), q)
+				if err == nil {
+					r = results[1]
+					now, err = results[0].now()
+				}
+				return true, err // as if begun: the statement may have been executed
+			})
+		})
+	})
+	return r, now, err
+}
+
+// guard runs f, which uses the server, unless the breaker is open. It tells the breaker whether
+// the server answered in time. A process whose own callers use all connections has not lost the server; but
+// if a connection waits for an answer that its caller gave up, the server is probably slow.
+func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.Context) error) error {
+	if err := s.breaker.admit(); err != nil && !scope.Urgent {
+		return err
+	}
+	inner, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
+	defer cancel()
+	err := s.check(inner, db)
+	if err == nil {
+		err = f(inner)
+	}
+	_, lost := errors.AsType[connectionError](err)
+	switch {
+	case ctx.Err() != nil && err != nil: // the caller gave up
+		s.breaker.abandon()
+		return err
+	case errors.Is(err, errBusy) && s.pending.Load() == 0:
+		s.breaker.abandon()
+		return fmt.Errorf("%w: %w", ErrDown, err)
+	case errors.Is(err, errBusy) || lost || isUnable(err) || err != nil && inner.Err() != nil:
+		s.breaker.recordFailure(err)
+		return fmt.Errorf("%w: %w", ErrDown, err)
+	}
+	s.breaker.recordSuccess()
+	return err
+}
+
+// check checks the version of the tables of db until it is usable. It does not check again: if the tables are
+// migrated to the next version while the program runs, it works with them.
+func (s *Server) check(ctx context.Context, db *DB) error {
+	db.checking.Lock()
+	defer db.checking.Unlock()
+	if db.checked {
+		return nil
+	}
+	versions, err := s.versions(ctx, db, []Schema{db.schema})
+	if err == nil {
+		err = versions[0].Err()
+	}
+	db.checked = err == nil
+	return err
+}
+
+// A connectionError is an error of the connection: it is unknown what the server has done.
+type connectionError struct{ error }
+
+func (e connectionError) Unwrap() error { return e.error }
+
+// isUnable reports whether the server cannot work now, or took too long.
+func isUnable(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case "57014", // a statement took longer than statement_timeout
+		"25006": // it is a read-only replica
+		return true
+	}
+	class := e.Code[:min(2, len(e.Code))]
+	return class == "08" || class == "53" || class == "57" // connection, resources, operator
 }

@@ -60,6 +60,10 @@ type Scope struct {
 	Urgent bool
 }
 
+// Open returns the tables of a part. It does not use the server; the first transaction checks
+// the version.
+func (s *Server) Open(schema Schema) *DB { return &DB{sql: s.sql, server: s, schema: schema} }
+
 // In runs f in a transaction and commits it, unless f returns an error. On a file the
 // transaction holds the write lock, on a server it is READ COMMITTED. If it loses a race with
 // another transaction, In runs f again, so f must reset the variables that it captures. On a server, a limit
@@ -112,12 +116,10 @@ func (db *DB) Row(ctx context.Context, s Scope, query string, args ...any) Row {
 	}
 	stmt, err := db.prepare(ctx, db.bind(query, args))
 	if err != nil {
-		return rowOf(nil, db.named(err))
+		return Row{err: db.named(err)}
 	}
 	rows, err := stmt.QueryContext(ctx, args...)
-	row := rowOf(rows, db.named(err))
-	row.now = db.now(time.Time{})
-	return row
+	return Row{rows, db.named(err), db.now(time.Time{})}
 }
 
 // prepare returns a prepared statement of a file. SQLite takes longer to parse a statement than
@@ -134,25 +136,6 @@ func (db *DB) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 		return first.(*sql.Stmt), stmt.Close()
 	}
 	return stmt, nil
-}
-
-// single runs one statement on a server. It also returns the server's time. The settings and the statement go
-// together, so they are one transaction without begin and commit.
-func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r result, now time.Time, err error) {
-	q := statement{db.bind(query, args), args}
-	err = db.retry(ctx, func() error {
-		return db.server.guard(ctx, db, s, func(ctx context.Context) error {
-			return db.server.onConnection(ctx, func(c *connection) (bool, error) {
-				results, err := c.send(ctx, db.server.settings(s), q)
-				if err == nil {
-					r = results[1]
-					now, err = results[0].now()
-				}
-				return true, err // as if begun: the statement may have been executed
-			})
-		})
-	})
-	return r, now, err
 }
 
 // View runs f, which must not change anything. On a file its statements do not wait for a
@@ -223,12 +206,32 @@ func (t *Tx) Exec(query string, args ...any) (int64, error) {
 }
 
 // Row runs a statement that returns at most one row.
-func (t *Tx) Row(query string, args ...any) Row { return rowOf(t.Rows(query, args...)) }
+func (t *Tx) Row(query string, args ...any) Row {
+	rows, err := t.Rows(query, args...)
+	return Row{rows: rows, err: err}
+}
 
 // Rows runs a statement that returns rows.
 func (t *Tx) Rows(query string, args ...any) (Rows, error) {
 	args = plain(args)
 	return t.to.query(t.ctx, t.db.bind(query, args), args)
+}
+
+// Collect runs a statement and returns the results of read for all rows.
+func Collect[T any](t *Tx, read func(row Rows) (T, error), query string, args ...any) (all []T, err error) {
+	rows, err := t.Rows(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		one, err := read(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
 }
 
 // bind returns a statement with the placeholders of the engine. The arguments of a statement

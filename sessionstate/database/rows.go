@@ -20,23 +20,6 @@ type Rows interface {
 	Close() error
 }
 
-// Collect runs a statement and returns the results of read for all rows.
-func Collect[T any](t *Tx, read func(row Rows) (T, error), query string, args ...any) (all []T, err error) {
-	rows, err := t.Rows(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		one, err := read(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, rows.Err()
-}
-
 // A Row is the first row that a statement returns. Call Scan, also if only Now is wanted: on a file it frees
 // the connection.
 type Row struct {
@@ -44,8 +27,6 @@ type Row struct {
 	err  error
 	now  time.Time
 }
-
-func rowOf(rows Rows, err error) Row { return Row{rows: rows, err: err} }
 
 // Now returns the time at which a statement of [DB.Row] ran, like [Tx.Now].
 func (r Row) Now() time.Time { return r.now }

@@ -20,8 +20,8 @@ type Schema struct {
 
 // The engines, as in the names of files.
 const (
-	sqliteEngine   = "sqlite"
-	postgresEngine = "postgres"
+	sqliteEngine   = ".sqlite"
+	postgresEngine = ".postgres"
 )
 
 // steps returns the statements for each version, those of version 1 first.
@@ -31,11 +31,7 @@ func (s Schema) steps(engine string) ([]string, error) {
 		var step []string
 		found := false
 		for _, e := range []string{"", sqliteEngine, postgresEngine} {
-			name := fmt.Sprintf("schema/%d.sql", n)
-			if e != "" {
-				name = fmt.Sprintf("schema/%d.%s.sql", n, e)
-			}
-			text, err := fs.ReadFile(s.Files, name)
+			text, err := fs.ReadFile(s.Files, fmt.Sprintf("schema/%d%s.sql", n, e))
 			if err != nil {
 				continue
 			}

@@ -2,7 +2,6 @@ package database
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -145,77 +144,8 @@ func (s *Server) Address() string {
 	return fmt.Sprintf("PostgreSQL database %q of %s:%d", s.config.Database, s.config.Host, s.config.Port)
 }
 
-// Open returns the tables of a part. It does not use the server; the first transaction checks
-// the version.
-func (s *Server) Open(schema Schema) *DB { return &DB{sql: s.sql, server: s, schema: schema} }
-
 // Close closes the connections.
 func (s *Server) Close() error { return s.sql.Close() }
-
-// guard runs f, which uses the server, unless the breaker is open. It tells the breaker whether
-// the server answered in time. A process whose own callers use all connections has not lost the server; but
-// if a connection waits for an answer that its caller gave up, the server is probably slow.
-func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.Context) error) error {
-	if err := s.breaker.admit(); err != nil && !scope.Urgent {
-		return err
-	}
-	inner, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
-	defer cancel()
-	err := s.check(inner, db)
-	if err == nil {
-		err = f(inner)
-	}
-	_, lost := errors.AsType[connectionError](err)
-	switch {
-	case ctx.Err() != nil && err != nil: // the caller gave up
-		s.breaker.abandon()
-		return err
-	case errors.Is(err, errBusy) && s.pending.Load() == 0:
-		s.breaker.abandon()
-		return fmt.Errorf("%w: %w", ErrDown, err)
-	case errors.Is(err, errBusy) || lost || isUnable(err) || err != nil && inner.Err() != nil:
-		s.breaker.recordFailure(err)
-		return fmt.Errorf("%w: %w", ErrDown, err)
-	}
-	s.breaker.recordSuccess()
-	return err
-}
-
-// check checks the version of the tables of db until it is usable. It does not check again: if the tables are
-// migrated to the next version while the program runs, it works with them.
-func (s *Server) check(ctx context.Context, db *DB) error {
-	db.checking.Lock()
-	defer db.checking.Unlock()
-	if db.checked {
-		return nil
-	}
-	versions, err := s.versions(ctx, db, []Schema{db.schema})
-	if err == nil {
-		err = versions[0].Err()
-	}
-	db.checked = err == nil
-	return err
-}
-
-// A connectionError is an error of the connection: it is unknown what the server has done.
-type connectionError struct{ error }
-
-func (e connectionError) Unwrap() error { return e.error }
-
-// isUnable reports whether the server cannot work now, or took too long.
-func isUnable(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return false
-	}
-	switch e.Code {
-	case "57014", // a statement took longer than statement_timeout
-		"25006": // it is a read-only replica
-		return true
-	}
-	class := e.Code[:min(2, len(e.Code))]
-	return class == "08" || class == "53" || class == "57" // connection, resources, operator
-}
 
 // Denied adds to err what to do, if the role that attache uses may not make the change.
 func Denied(err error) error {
