@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/goccy/go-yaml/token"
-
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
@@ -44,8 +42,8 @@ func (k fileKind) read(file string) ([]byte, fs.FileInfo, error) {
 
 // error returns an error that says what is wrong with file and what to do.
 func (k fileKind) error(file string, err error) error {
-	var path *fs.PathError
-	switch errors.As(err, &path); {
+	path, _ := errors.AsType[*fs.PathError](err)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: %s: %w: %s or correct %s", k.failure, file, path.Err, k.missing, k.setting)
 	case path != nil && errors.Is(err, syscall.ENOSPC):
@@ -60,13 +58,8 @@ func (k fileKind) error(file string, err error) error {
 
 // content returns the error for err in the content of file, with its line and column if known.
 func (k fileKind) content(file string, err error) error {
-	var place *placeError
-	var syntax *textfile.SyntaxError
-	switch {
-	case errors.As(err, &place) && place.at != nil:
+	if place, ok := errors.AsType[*textfile.SyntaxError](err); ok && place.Line > 0 {
 		return fmt.Errorf("%w: %s:%w", k.failure, file, place)
-	case errors.As(err, &syntax) && syntax.Line > 0:
-		return fmt.Errorf("%w: %s:%w", k.failure, file, syntax)
 	}
 	return fmt.Errorf("%w: %s: %w", k.failure, file, err)
 }
@@ -96,17 +89,4 @@ func lock(file string) (unlock func(), err error) {
 		return nil, fmt.Errorf("%s: %w: another attache key command holds it: try again", name, err)
 	}
 	return func() { _ = f.Close() }, nil
-}
-
-// placeError is an error at a place in the file.
-type placeError struct {
-	at   *token.Token
-	text string
-}
-
-func (e *placeError) Error() string {
-	if e.at == nil || e.at.Position == nil {
-		return e.text
-	}
-	return fmt.Sprintf("%d:%d: %s", e.at.Position.Line, e.at.Position.Column, e.text)
 }

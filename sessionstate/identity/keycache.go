@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,20 @@ import (
 	"github.com/attache-mcp/attache/internal/fetch"
 	"github.com/attache-mcp/attache/internal/loopback"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+const (
+	// Refresh is how long a key set from a URL is used before it is read again. A key that the
+	// issuer withdraws stops working within this time.
+	Refresh = 15 * time.Minute
+	// FileRefresh is how long a key set from a file is used before it is read again.
+	FileRefresh = time.Minute
+	// KeepKeys is how long, beyond the refresh time, the last key set is used if it cannot be
+	// read again. After that no token is accepted.
+	KeepKeys = time.Hour
+	// RetryAfter is the minimum time between two reads of a key set, even if they fail or
+	// tokens name unknown keys. So tokens with invented keys cause few requests.
+	RetryAfter = 10 * time.Second
 )
 
 // keyCache caches the key set of an issuer and reads it on demand.
@@ -36,28 +49,25 @@ type keyCache struct {
 	reported bool          // onStale was called for set
 }
 
-// newKeyCache returns a cache for o.JWKS. It reads nothing.
-func newKeyCache(o TokenOptions) (*keyCache, error) {
-	c := &keyCache{
-		name: o.JWKS, hint: "correct the file or identity.jwt.jwks",
-		refresh: FileRefresh, timeout: cmp.Or(o.Timeout, DefaultTimeout), now: o.Now, onStale: o.Kept,
-	}
-	switch scheme, _, ok := strings.Cut(o.JWKS, "://"); {
-	case o.JWKS == "":
+// newKeyCache returns a cache for the key set at location, a path or an address. It reads nothing.
+func newKeyCache(location string, base *http.Client) (*keyCache, error) {
+	c := &keyCache{name: location, hint: "correct the file or identity.jwt.jwks", refresh: FileRefresh}
+	switch scheme, _, ok := strings.Cut(location, "://"); {
+	case location == "":
 		return nil, errors.New("identity.jwt.jwks is missing: write the file or https address of the issuer's key set")
 	case ok && isScheme(scheme):
-		u, err := parseKeySetURL(o.JWKS)
+		u, err := parseKeySetURL(location)
 		if err != nil {
 			return nil, err
 		}
 		c.hint = "see whether its server is up and identity.jwt.jwks is right"
 		c.name = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-		client := sync.OnceValue(func() *http.Client { return fetch.NewClient(o.Client, noRedirects) })
+		client := sync.OnceValue(func() *http.Client { return fetch.NewClient(base, noRedirects) })
 		c.read = func(ctx context.Context) ([]byte, error) { return fetchKeySet(ctx, client(), u) }
 		c.refresh = Refresh
 	default:
 		c.read = func(context.Context) ([]byte, error) {
-			data, _, err := textfile.Read(o.JWKS, keySetFile)
+			data, _, err := textfile.Read(location, keySetFile)
 			if path, ok := errors.AsType[*fs.PathError](err); ok {
 				return nil, path.Err // the errors of the cache name the file
 			}

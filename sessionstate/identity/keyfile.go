@@ -71,10 +71,10 @@ type word struct {
 func (w *word) UnmarshalYAML(n ast.Node) error {
 	s, ok := n.(*ast.StringNode)
 	if !ok {
-		return &placeError{n.GetToken(), "text is expected here: put it in quotes"}
+		return textfile.ErrorAt(n.GetToken(), "text is expected here: put it in quotes")
 	}
 	if !isWord(s.Value) {
-		return &placeError{n.GetToken(), "has line breaks, control characters, invalid characters, or space around it: take them out"}
+		return textfile.ErrorAt(n.GetToken(), "has line breaks, control characters, invalid characters, or space around it: take them out")
 	}
 	w.text, w.at = s.Value, n.GetToken()
 	return nil
@@ -131,7 +131,7 @@ func parse(data []byte) ([]Entry, error) {
 		}
 		// With two entries for one key it would be unclear which one counts.
 		if seen[e.ID] || seen[e.SHA256] {
-			return nil, &placeError{entry.ID.at, "this id or its sha256 already exists: take one of the entries out"}
+			return nil, textfile.ErrorAt(entry.ID.at, "this id or its sha256 already exists: take one of the entries out")
 		}
 		seen[e.ID], seen[e.SHA256] = true, true
 		entries = append(entries, e)
@@ -150,7 +150,7 @@ func decode(data []byte, v any, known string) error {
 
 // withPlace replaces an error of the library, which would quote the file around the place.
 func withPlace(err error, known string) error {
-	var place *placeError
+	var place *textfile.SyntaxError
 	var unknown *yaml.UnknownFieldError
 	var twice *yaml.DuplicateKeyError
 	var kind *yaml.UnexpectedNodeTypeError
@@ -161,13 +161,13 @@ func withPlace(err error, known string) error {
 	case errors.As(err, &place):
 		return place
 	case errors.As(err, &unknown):
-		return &placeError{unknown.Token, fmt.Sprintf("unknown key %s: known are %s", quote(unknown.Token.Value), known)}
+		return textfile.ErrorAt(unknown.Token, fmt.Sprintf("unknown key %s: known are %s", quote(unknown.Token.Value), known))
 	case errors.As(err, &twice):
-		return &placeError{twice.Token, quote(twice.Token.Value) + " appears twice: take one out"}
+		return textfile.ErrorAt(twice.Token, quote(twice.Token.Value)+" appears twice: take one out")
 	case errors.As(err, &kind) && kind.Expected == ast.SequenceType:
-		return &placeError{kind.Token, "a list is expected here: write it as [one, two]"}
+		return textfile.ErrorAt(kind.Token, "a list is expected here: write it as [one, two]")
 	case errors.As(err, &other):
-		return &placeError{other.GetToken(), "something else is expected here: correct it here or just before; known are " + known}
+		return textfile.ErrorAt(other.GetToken(), "something else is expected here: correct it here or just before; known are "+known)
 	}
 	return errors.New("it is not YAML that can be read: correct it")
 }
@@ -176,10 +176,10 @@ func withPlace(err error, known string) error {
 func (w keyYAML) entry() (e Entry, err error) {
 	e = Entry{ID: w.ID.text, SHA256: strings.ToLower(w.SHA256.text), Attributes: w.Owner.attributes()}
 	if e.ID == "" || strings.ContainsFunc(e.ID, func(r rune) bool { return !isKeyRune(r) }) {
-		return Entry{}, &placeError{w.ID.at, "id is missing or has other characters than letters, digits and dashes: correct it"}
+		return Entry{}, textfile.ErrorAt(w.ID.at, "id is missing or has other characters than letters, digits and dashes: correct it")
 	}
 	if sum, err := hex.DecodeString(e.SHA256); err != nil || len(sum) != sha256.Size {
-		return Entry{}, &placeError{w.SHA256.at, "sha256 is missing or is not 64 hexadecimal digits: correct it, the key itself does not belong here"}
+		return Entry{}, textfile.ErrorAt(w.SHA256.at, "sha256 is missing or is not 64 hexadecimal digits: correct it, the key itself does not belong here")
 	}
 	for _, t := range []struct {
 		from word
@@ -205,7 +205,7 @@ func (w word) time() (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, &placeError{w.at, "is not a time: write it like 2026-07-28T09:00:00Z or 2026-07-28"}
+	return time.Time{}, textfile.ErrorAt(w.at, "is not a time: write it like 2026-07-28T09:00:00Z or 2026-07-28")
 }
 
 func texts(words []word) []string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -69,8 +68,7 @@ func NewKey(a Attributes, prefix string, expiry time.Duration, now time.Time) (k
 		e.Expires = now.Add(expiry).Truncate(time.Second)
 	}
 	key = prefix + "_" + e.ID + "_" + (rand.Text() + rand.Text())[:secretLength]
-	sum := sha256.Sum256([]byte(key))
-	e.SHA256 = hex.EncodeToString(sum[:])
+	e.SHA256 = fmt.Sprintf("%x", sha256.Sum256([]byte(key)))
 	return key, e, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // A SessionFile is the content of a session file. At least one field is set.
@@ -103,7 +104,7 @@ func (w sessionYAML) session() (SessionFile, error) {
 		Workspace: w.Workspace.text, WorkspaceID: w.WorkspaceID.text, Session: w.Session.text,
 	}
 	if s.Workspace != "" && !filepath.IsAbs(s.Workspace) {
-		return SessionFile{}, &placeError{w.Workspace.at, "workspace is not an absolute path: write it from the root on"}
+		return SessionFile{}, textfile.ErrorAt(w.Workspace.at, "workspace is not an absolute path: write it from the root on")
 	}
 	p := Entry{ID: "session file", Attributes: w.Owner.attributes()}.Principal()
 	switch {

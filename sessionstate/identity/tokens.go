@@ -23,19 +23,8 @@ const (
 	DefaultLeeway = 30 * time.Second
 	// MaxLeeway is the longest leeway: a longer one would keep expired tokens valid.
 	MaxLeeway = 5 * time.Minute
-	// Refresh is how long a key set from a URL is used before it is read again. A key that the
-	// issuer withdraws stops working within this time.
-	Refresh = 15 * time.Minute
-	// FileRefresh is how long a key set from a file is used before it is read again.
-	FileRefresh = time.Minute
 	// DefaultTimeout is the default of [TokenOptions].Timeout.
 	DefaultTimeout = 2 * time.Second
-	// KeepKeys is how long, beyond the refresh time, the last key set is used if it cannot be
-	// read again. After that no token is accepted.
-	KeepKeys = time.Hour
-	// RetryAfter is the minimum time between two reads of a key set, even if they fail or
-	// tokens name unknown keys. So tokens with invented keys cause few requests.
-	RetryAfter = 10 * time.Second
 
 	maxTokenBytes = 32 << 10
 )
@@ -105,34 +94,28 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := newKeyCache(o)
+	keys, err := newKeyCache(o.JWKS, o.Client)
 	if err != nil {
 		return nil, err
 	}
+	keys.timeout, keys.now, keys.onStale = cmp.Or(o.Timeout, DefaultTimeout), o.Now, o.Kept
 	nameEd25519()
+	audience, audiences := strconv.Quote(o.Audience), []string{o.Audience}
+	if o.Resource != "" {
+		audience += " or " + strconv.Quote(o.Resource)
+		audiences = append(audiences, o.Resource, normalURL(o.Resource))
+	}
 	options := []jwt.ParserOption{
 		jwt.WithValidMethods(algorithms),
-		jwt.WithIssuer(o.Issuer), jwt.WithAudience(audiences(o)...),
+		jwt.WithIssuer(o.Issuer), jwt.WithAudience(audiences...),
 		jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithLeeway(max(o.Leeway, 0)), jwt.WithTimeFunc(o.Now),
 		jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
-	}
-	audience := strconv.Quote(o.Audience)
-	if o.Resource != "" {
-		audience += " or " + strconv.Quote(o.Resource)
 	}
 	return &Tokens{
 		issuer: o.Issuer, audience: audience, claims: claims, keys: keys,
 		parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...),
 	}, nil
-}
-
-// audiences returns the values of which "aud" must contain one.
-func audiences(o TokenOptions) []string {
-	if o.Resource == "" {
-		return []string{o.Audience}
-	}
-	return []string{o.Audience, o.Resource, normalURL(o.Resource)}
 }
 
 // normalURL returns address as most clients write it, who parse the URL before they send it: the host in

@@ -51,7 +51,7 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // the lexer counts a comment that ends in \r\n as two lines
 	tokens := lexer.Tokenize(string(data))
 	if at, why := guard(tokens); at != nil {
-		return nil, errorAt(at, why)
+		return nil, ErrorAt(at, why)
 	}
 	tree, err := parser.Parse(joinWords(tokens), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -61,7 +61,7 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
 		case content != nil:
-			return nil, errorAt(Start(doc.Body), "a second document begins here: write one document a file")
+			return nil, ErrorAt(Start(doc.Body), "a second document begins here: write one document a file")
 		default:
 			content = doc.Body
 		}
@@ -121,13 +121,13 @@ func syntaxError(err error) error {
 	message, t := at.GetMessage(), at.GetToken() // without the lines of the file that Error adds
 	switch {
 	case strings.Contains(message, "\t"):
-		return errorAt(t, "a tab is not for indenting in YAML: write spaces")
+		return ErrorAt(t, "a tab is not for indenting in YAML: write spaces")
 	case message == "mapping value is not allowed in this context":
-		return errorAt(t, "has a colon within a value: put a text with a colon in quotes, or correct the indentation here or just after")
+		return ErrorAt(t, "has a colon within a value: put a text with a colon in quotes, or correct the indentation here or just after")
 	case t != nil && (message == "unexpected key name" || message == "non-map value is specified"):
 		// A line without a colon. For the first message the token includes the next line.
 		key, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
-		return errorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon after it: write one, and its value")
+		return ErrorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon after it: write one, and its value")
 	}
 	message = quoted().ReplaceAllStringFunc(message, func(q string) string {
 		if text, err := strconv.Unquote(q); err == nil {
@@ -135,14 +135,14 @@ func syntaxError(err error) error {
 		}
 		return "this"
 	})
-	return errorAt(t, "is not YAML that can be read ("+printable(message)+"): correct it here or just before")
+	return ErrorAt(t, "is not YAML that can be read ("+printable(message)+"): correct it here or just before")
 }
 
 // quoted matches the parts of the file that the parser quotes.
 var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
 
-// errorAt returns an error at a token.
-func errorAt(t *token.Token, text string) *SyntaxError {
+// ErrorAt returns an error at a token, without a place if t is nil.
+func ErrorAt(t *token.Token, text string) *SyntaxError {
 	e := &SyntaxError{Text: text}
 	if t != nil && t.Position != nil {
 		e.Line, e.Column = t.Position.Line, t.Position.Column
