@@ -7,6 +7,7 @@
 package keystore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -201,13 +202,8 @@ func scan(into func(...any) error) (e identity.Entry, err error) {
 	if err != nil {
 		return identity.Entry{}, err
 	}
-	for _, list := range []struct {
-		from string
-		to   *[]string
-	}{{roles, &e.Roles}, {permissions, &e.Permissions}} {
-		if err := json.Unmarshal([]byte(list.from), list.to); err != nil {
-			return identity.Entry{}, fmt.Errorf("the roles or permissions of key %s: %w", e.ID, err)
-		}
+	if err := cmp.Or(json.Unmarshal([]byte(roles), &e.Roles), json.Unmarshal([]byte(permissions), &e.Permissions)); err != nil {
+		return identity.Entry{}, fmt.Errorf("the roles or permissions of key %s: %w", e.ID, err)
 	}
 	for _, t := range []struct {
 		from string
