@@ -1,6 +1,9 @@
 package sessionstate
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxVariableBytes is the limit of Windows for the value of a variable. Linux allows four
 // times as much.
@@ -31,12 +34,10 @@ func Environment(c *Context, prefixes []string, existing func(name string) bool)
 		{"_TENANT_ID", "principal.tenant", false},
 	}
 	var environment []string
-	seen := make(map[string]bool)
-	for _, prefix := range prefixes {
-		if seen[prefix] {
+	for i, prefix := range prefixes {
+		if slices.Contains(prefixes[:i], prefix) {
 			continue
 		}
-		seen[prefix] = true
 		for _, v := range variables {
 			name := prefix + v.suffix
 			fact, _ := c.Lookup(v.path)

@@ -3,7 +3,7 @@ package sessionstate
 import (
 	"container/list"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -17,8 +17,7 @@ func boundKey(key string) string {
 	if len(key) <= maxKeyBytes {
 		return key
 	}
-	sum := sha256.Sum256([]byte(key))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(key)))
 }
 
 // lru is a table of values in the order of their last use, bounded in number and, if its owner
