@@ -2,8 +2,6 @@ package teams
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -40,33 +38,27 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 	err = s.in(ctx, parent.Tenant, func(t *tx) error {
 		child, made = nil, false
 		if c.SpawnKey != "" {
-			child, err = t.spawned(parent, c.SpawnKey)
-			if child != nil || err != nil {
-				return err
+			if child = t.spawned(parent, c.SpawnKey); child != nil {
+				return nil
 			}
 		}
 		if err := t.takeSlots(parent, l); err != nil {
 			return err
 		}
 		ref := Ref{parent.Tenant, newHandle("ses_")}
-		_, err := t.Exec(`INSERT INTO sessions (tenant, id, key, token, workspace, trust, owner, title, agent, parent, created_by, depth,
+		t.exec(`INSERT INTO sessions (tenant, id, key, token, workspace, trust, owner, title, agent, parent, created_by, depth,
 				spawn_key, run, run_until, run_state, agent_session, created, seen)
 			SELECT tenant, ?3, ?4, ?5, workspace, CASE WHEN trust = 'sandboxed' THEN trust ELSE ?6 END, owner, ?7, ?8, id, 'agent:' || id, depth + 1,
 				nullif(?9, ''), 1, ?10, 'starting', nullif(?11, ''), ?12, ?12
 			FROM sessions WHERE tenant = ?1 AND id = ?2`,
 			parent.Tenant, parent.ID, ref.ID, digest(c.Key), digest(c.Token), lowest(c.Trust), c.Title, c.Agent,
 			c.SpawnKey, t.now+int64(Lease), c.AgentSession, t.now)
-		if err != nil {
-			return err
-		}
-		if err := t.deliver(ref, letter{from: parent.ID, kind: First, body: c.Message}); err != nil {
-			return err
-		}
+		t.deliver(ref, letter{from: parent.ID, kind: First, body: c.Message})
 		made = true
 		child, err = t.session(ref)
 		return err
 	})
-	first := firstResult(ctx, s, parent.Tenant, c.SpawnKey, err, func(t *tx) (*Session, error) { return t.spawned(parent, c.SpawnKey) })
+	first := firstResult(ctx, s, parent.Tenant, c.SpawnKey, err, func(t *tx) (*Session, error) { return t.spawned(parent, c.SpawnKey), nil })
 	if first != nil {
 		return first, false, nil
 	}
@@ -74,45 +66,33 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 }
 
 // spawned returns the child that parent has created with key, nil if there is none.
-func (t *tx) spawned(parent Ref, key string) (*Session, error) {
-	child, err := scan(t.Row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.parent = ?3 AND s.spawn_key = ?4`,
-		t.now, parent.Tenant, parent.ID, key), t.now)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	return child, err
+func (t *tx) spawned(parent Ref, key string) *Session {
+	return t.one(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.parent = ?3 AND s.spawn_key = ?4`,
+		t.now, parent.Tenant, parent.ID, key)
 }
 
 // takeSlots counts a new child and its run against the limits. It ignores a last_spawn in the
 // future, which was written before the clock was set back.
 func (t *tx) takeSlots(parent Ref, l Limits) error {
-	n, err := t.Exec(`UPDATE sessions SET children = children + 1, spawned = spawned + 1, last_spawn = ?3
+	n := t.exec(`UPDATE sessions SET children = children + 1, spawned = spawned + 1, last_spawn = ?3
 		WHERE tenant = ?1 AND id = ?2 AND ended IS NULL AND children < ?4 AND spawned < ?5 AND depth < ?6
 			AND (last_spawn <= ?3 - ?7 OR last_spawn > ?3 + ?7)`,
 		parent.Tenant, parent.ID, t.now, l.MaxChildren, l.MaxSpawned, l.MaxDepth, int64(l.SpawnEvery))
-	if err != nil {
-		return err
-	}
 	if n == 0 {
 		return t.whyNoChild(parent, l)
 	}
 	var workspace string
-	if err := t.Row(`SELECT workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).Scan(&workspace); err != nil {
-		return err
-	}
+	t.row(`SELECT workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).read(&workspace)
 	return t.takeRoom(parent.Tenant, workspace, l)
 }
 
 // takeRoom counts a running session against the limit of a workspace.
 func (t *tx) takeRoom(tenant, workspace string, l Limits) error {
-	if _, err := t.Exec(`INSERT INTO workspaces (tenant, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING`, tenant, workspace); err != nil {
-		return err
-	}
-	n, err := t.Exec(`UPDATE workspaces SET live = live + 1 WHERE tenant = ?1 AND id = ?2 AND live < ?3`, tenant, workspace, l.MaxSessions)
-	if err == nil && n == 0 {
+	t.exec(`INSERT INTO workspaces (tenant, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING`, tenant, workspace)
+	if t.exec(`UPDATE workspaces SET live = live + 1 WHERE tenant = ?1 AND id = ?2 AND live < ?3`, tenant, workspace, l.MaxSessions) == 0 {
 		return Refusal(fmt.Sprintf("Spawn limit reached (%d sessions in this workspace)", l.MaxSessions))
 	}
-	return err
+	return nil
 }
 
 // whyNoChild returns the error for the limit that parent has reached.
@@ -120,13 +100,11 @@ func (t *tx) whyNoChild(parent Ref, l Limits) error {
 	var children, spawned, depth int
 	var last int64
 	var ended bool
-	err := t.Row(`SELECT children, spawned, depth, last_spawn, ended IS NOT NULL FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).
-		Scan(&children, &spawned, &depth, &last, &ended)
+	known := t.row(`SELECT children, spawned, depth, last_spawn, ended IS NOT NULL FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).
+		find(&children, &spawned, &depth, &last, &ended)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && ended:
+	case !known || ended:
 		return ErrNoContext
-	case err != nil:
-		return err
 	case depth >= l.MaxDepth:
 		return ErrTooDeep
 	case children >= l.MaxChildren:

@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
+	"fmt"
 	"strings"
 )
 
@@ -49,6 +49,5 @@ func tokenTenant(token string) string {
 
 // digest returns the hash of a string of which the database needs only equality.
 func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }

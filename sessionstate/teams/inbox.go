@@ -60,31 +60,30 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		taking.Messages, taking.Remaining = nil, 0
 		if !o.Peek {
-			n, err := t.Exec(`UPDATE sessions SET inbox_until = ?1 + ?5, inbox_owner = ?4
+			n := t.exec(`UPDATE sessions SET inbox_until = ?1 + ?5, inbox_owner = ?4
 				WHERE tenant = ?2 AND id = ?3 AND queued > 0 AND (inbox_until <= ?1 OR inbox_until > ?1 + 2 * ?5)`,
 				t.now, ref.Tenant, ref.ID, taking.owner, int64(InboxLease))
-			if err == nil && n == 0 {
-				err = t.Row(`SELECT coalesce(max(queued), 0) FROM sessions WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID).Scan(&taking.Remaining)
-			}
-			if err != nil || n == 0 {
-				return err
+			if n == 0 {
+				t.row(`SELECT coalesce(max(queued), 0) FROM sessions WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID).read(&taking.Remaining)
+				return nil
 			}
 		}
-		if err := t.collect(taking, o); err != nil || o.Peek {
-			return err
+		t.collect(taking, o)
+		switch {
+		case o.Peek:
+		case len(taking.Messages) == 0: // all queued messages were announced
+			t.exec(`UPDATE sessions SET inbox_until = 0 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID)
+		default:
+			t.countTry(taking)
 		}
-		if len(taking.Messages) == 0 { // all queued messages were announced
-			_, err := t.Exec(`UPDATE sessions SET inbox_until = 0 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID)
-			return err
-		}
-		return t.countTry(taking)
+		return nil
 	})
 	return taking, err
 }
 
 // collect reads as many messages into taking as o allows.
-func (t *tx) collect(taking *Taking, o TakeOption) error {
-	all, err := database.Collect(t.Tx, scanMessage, `SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
+func (t *tx) collect(taking *Taking, o TakeOption) {
+	all := rows(t, scanMessage, `SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
 			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id
 		FROM messages m JOIN sessions me ON me.tenant = m.tenant AND me.id = m.to_session
 		LEFT JOIN sessions f ON f.tenant = m.tenant AND f.id = m.from_session
@@ -103,7 +102,6 @@ func (t *tx) collect(taking *Taking, o TakeOption) error {
 		room -= size
 		taking.Messages = append(taking.Messages, m)
 	}
-	return err
 }
 
 func scanMessage(row database.Rows) (m Message, err error) {
@@ -122,14 +120,10 @@ func scanMessage(row database.Rows) (m Message, err error) {
 }
 
 // countTry increments the number of times that the messages of taking were taken.
-func (t *tx) countTry(taking *Taking) error {
+func (t *tx) countTry(taking *Taking) {
 	for _, m := range taking.Messages {
-		if _, err := t.Exec(`UPDATE messages SET tries = tries + 1 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`,
-			taking.ref.Tenant, taking.ref.ID, m.seq); err != nil {
-			return err
-		}
+		t.exec(`UPDATE messages SET tries = tries + 1 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`, taking.ref.Tenant, taking.ref.ID, m.seq)
 	}
-	return nil
 }
 
 // An Outcome is the result of delivering messages that were taken.
@@ -159,51 +153,43 @@ func (s *Store) Settle(ctx context.Context, taking *Taking, o Outcome, by string
 	}
 	return s.in(context.WithoutCancel(ctx), taking.ref.Tenant, func(t *tx) error {
 		// Every transaction locks a session's row before its messages.
-		_, err := t.Exec(`UPDATE sessions SET inbox_until = CASE WHEN inbox_owner = ?3 THEN 0 ELSE inbox_until END WHERE tenant = ?1 AND id = ?2`,
+		t.exec(`UPDATE sessions SET inbox_until = CASE WHEN inbox_owner = ?3 THEN 0 ELSE inbox_until END WHERE tenant = ?1 AND id = ?2`,
 			taking.ref.Tenant, taking.ref.ID, taking.owner)
-		if err != nil {
-			return err
-		}
 		var settled int64
 		for _, m := range taking.Messages {
-			n, err := t.settle(taking.ref, m, o, by)
-			if err != nil {
-				return err
-			}
-			settled += n
+			settled += t.settle(taking.ref, m, o, by)
 		}
-		_, err = t.Exec(`UPDATE sessions SET queued = queued - ?3 WHERE tenant = ?1 AND id = ?2`, taking.ref.Tenant, taking.ref.ID, settled)
-		return err
+		t.exec(`UPDATE sessions SET queued = queued - ?3 WHERE tenant = ?1 AND id = ?2`, taking.ref.Tenant, taking.ref.ID, settled)
+		return nil
 	})
 }
 
 // settle settles one message and returns 1 if that removes it from the mailbox.
-func (t *tx) settle(ref Ref, m Message, o Outcome, by string) (int64, error) {
+func (t *tx) settle(ref Ref, m Message, o Outcome, by string) int64 {
 	const this = ` WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`
 	switch {
 	case o == NotSent:
-		_, err := t.Exec(`UPDATE messages SET tries = tries - 1`+this, ref.Tenant, ref.ID, m.seq)
-		return 0, err
+		t.exec(`UPDATE messages SET tries = tries - 1`+this, ref.Tenant, ref.ID, m.seq)
+		return 0
 	case o == Unread:
-		return 0, t.giveUp(waitingMessage{ref, m.seq, m.ID, m.From, m.Kind}, Undeliverable, "its agent ended before it had read all of its messages")
+		t.giveUp(waitingMessage{ref, m.seq, m.ID, m.From, m.Kind}, Undeliverable, "its agent ended before it had read all of its messages")
+		return 0
 	case m.Cut:
-		_, err := t.Exec(`UPDATE messages SET announced = ?4, tries = 0`+this, ref.Tenant, ref.ID, m.seq, t.now)
-		return 0, err
+		t.exec(`UPDATE messages SET announced = ?4, tries = 0`+this, ref.Tenant, ref.ID, m.seq, t.now)
+		return 0
 	case o == Unsure:
-		return t.Exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this+` AND tries >= ?6`,
+		return t.exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this+` AND tries >= ?6`,
 			ref.Tenant, ref.ID, m.seq, t.now, by, maxUnsure)
 	}
-	return t.Exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this, ref.Tenant, ref.ID, m.seq, t.now, by)
+	return t.exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this, ref.Tenant, ref.ID, m.seq, t.now, by)
 }
 
 // MarkSeen records that a client has sent a request after messages were delivered to it.
 func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
 	return s.relaxed(ctx, taking.ref.Tenant, func(t *tx) error {
 		for _, m := range taking.Messages {
-			if _, err := t.Exec(`UPDATE messages SET state = 'seen', seen = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'carried'`,
-				taking.ref.Tenant, taking.ref.ID, m.seq, t.now); err != nil {
-				return err
-			}
+			t.exec(`UPDATE messages SET state = 'seen', seen = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'carried'`,
+				taking.ref.Tenant, taking.ref.ID, m.seq, t.now)
 		}
 		return nil
 	})
@@ -223,11 +209,11 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 		return r, err
 	}
 	err = s.relaxed(ctx, ref.Tenant, func(t *tx) error {
-		all, err = database.Collect(t.Tx, read, `UPDATE messages SET reported = state
+		all = rows(t, read, `UPDATE messages SET reported = state
 			WHERE state <> reported AND (tenant, id) IN (SELECT tenant, id FROM messages
 				WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported ORDER BY created DESC LIMIT ?3)
 			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID, MaxReceipts)
-		return err
+		return nil
 	})
 	slices.SortFunc(all, func(a, b Receipt) int { return a.At.Compare(b.At) })
 	return all, err
@@ -241,19 +227,17 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 func (s *Store) ClaimWake(ctx context.Context, ref Ref, after, every time.Duration) (count int, fromParent int, err error) {
 	err = s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		count, fromParent = 0, 0
-		n, err := t.Exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0
+		n := t.exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0
 			AND (woken <= ?3 - ?4 AND 2 * (?3 - woken) >= ?3 - (SELECT max(created) FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued') OR woken > ?3 + ?4)
 			AND EXISTS (SELECT 1 FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 - ?5)
 			AND NOT EXISTS (SELECT 1 FROM attachments WHERE tenant = ?1 AND session = ?2 AND called > ?3 - ?5 AND called <= ?3 + ?5)`,
 			ref.Tenant, ref.ID, t.now, int64(every), int64(after))
-		if err != nil || n == 0 {
-			return err
+		if n == 0 {
+			return nil
 		}
-		return t.Row(`SELECT count(*), count(CASE WHEN m.from_session = s.parent THEN 1 END) FROM messages m JOIN sessions s ON s.tenant = m.tenant AND s.id = m.to_session
-			WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued'`, ref.Tenant, ref.ID).Scan(&count, &fromParent)
+		t.row(`SELECT count(*), count(CASE WHEN m.from_session = s.parent THEN 1 END) FROM messages m JOIN sessions s ON s.tenant = m.tenant AND s.id = m.to_session
+			WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued'`, ref.Tenant, ref.ID).read(&count, &fromParent)
+		return nil
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
 	return count, fromParent, err
 }

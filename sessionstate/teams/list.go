@@ -36,15 +36,15 @@ func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session
 	if err != nil {
 		return nil, "", err
 	}
-	err = s.view(ctx, database.Scope{Tenant: me.Tenant}, func(t *tx) error {
-		sessions, cursor, err = t.list(me, f, before, beforeID)
-		return err
+	sessions, err = view(ctx, s, database.Scope{Tenant: me.Tenant}, func(t *tx) (found []*Session, _ error) {
+		found, cursor = t.list(me, f, before, beforeID)
+		return found, nil
 	})
 	return sessions, cursor, err
 }
 
 // list returns the sessions that come after the one created at before with the id beforeID.
-func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*Session, cursor string, err error) {
+func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*Session, cursor string) {
 	read := func(row database.Rows) (*Session, error) {
 		var veiled bool
 		found, err := scan(row, t.now, &veiled)
@@ -53,7 +53,7 @@ func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*
 		}
 		return found, err
 	}
-	sessions, err = database.Collect(t.Tx, read, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
+	sessions = rows(t, read, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
 		FROM sessions me JOIN sessions s ON s.tenant = me.tenant AND s.workspace = me.workspace AND s.ended IS NULL
 		WHERE me.tenant = ?2 AND me.id = ?3 AND (me.trust = 'direct' OR s.trust = 'sandboxed' OR s.id = me.parent)
 			AND (NOT ?4 OR s.run_state IN ('starting', 'running') AND s.run_until > ?1
@@ -66,7 +66,7 @@ func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*
 		last := sessions[f.Limit-1]
 		sessions, cursor = sessions[:f.Limit], writeCursor(last.Created.UnixNano(), last.ID)
 	}
-	return sessions, cursor, err
+	return sessions, cursor
 }
 
 func writeCursor(created int64, id string) string {
@@ -89,27 +89,20 @@ func readCursor(cursor string) (created int64, id string, err error) {
 
 // Agents returns the sessions that attache started, of all tenants and workspaces: that with the handle
 // id, or the last thousand if id is "", the newest first.
-func (s *Store) Agents(ctx context.Context, id string) (sessions []*Session, err error) {
-	err = s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) error {
-		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.run > 0 AND (?2 = '' OR s.id = ?2)
-			ORDER BY s.created DESC, s.id DESC LIMIT 1000`, t.now, id)
-		return err
+func (s *Store) Agents(ctx context.Context, id string) ([]*Session, error) {
+	return view(ctx, s, database.Scope{AllTenants: true}, func(t *tx) ([]*Session, error) {
+		return t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.run > 0 AND (?2 = '' OR s.id = ?2)
+			ORDER BY s.created DESC, s.id DESC LIMIT 1000`, t.now, id), nil
 	})
-	return sessions, err
 }
 
 // Resumable returns the sessions of a workspace that have queued messages and whose runs are over.
-func (s *Store) Resumable(ctx context.Context, tenant, workspace string) (sessions []*Session, err error) {
-	err = s.view(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *tx) error {
-		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.workspace = ?3 AND s.ended IS NULL
-			AND s.queued > 0 AND s.run_state IN ('finished', 'failed') ORDER BY s.created`, t.now, tenant, workspace)
-		return err
+func (s *Store) Resumable(ctx context.Context, tenant, workspace string) ([]*Session, error) {
+	sessions, err := view(ctx, s, database.Scope{Tenant: tenant, Relaxed: true}, func(t *tx) ([]*Session, error) {
+		return t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.workspace = ?3 AND s.ended IS NULL
+			AND s.queued > 0 AND s.run_state IN ('finished', 'failed') ORDER BY s.created`, t.now, tenant, workspace), nil
 	})
 	return slices.DeleteFunc(sessions, func(s *Session) bool { return s.Attached }), err
-}
-
-func (t *tx) sessions(query string, args ...any) ([]*Session, error) {
-	return database.Collect(t.Tx, func(row database.Rows) (*Session, error) { return scan(row, t.now) }, query, args...)
 }
 
 // IsGone reports whether err means that a session is no longer registered.

@@ -9,14 +9,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
-// The states of a run.
-const (
-	runStarting = "starting"
-	runRunning  = "running"
-	runFinished = "finished"
-	runFailed   = "failed"
-)
-
 // A RunRef identifies a run of a session that attache started.
 type RunRef struct {
 	Ref
@@ -30,27 +22,24 @@ type RunRef struct {
 func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits, key, token string) (run int, err error) {
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		run = 0
-		n, err := t.Exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4, key = ?5, token = ?6
+		n := t.exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4, key = ?5, token = ?6
 			WHERE tenant = ?2 AND id = ?3 AND ended IS NULL AND queued > 0 AND run_state IN ('finished', 'failed')
 				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = ?2 AND a.session = ?3 AND `+fresh("a.until")+`)`,
 			t.now, ref.Tenant, ref.ID, int64(Lease), digest(key), digest(token))
-		if err != nil || n == 0 {
-			return err
+		if n == 0 {
+			return nil
 		}
-		n, err = t.Exec(`UPDATE sessions SET children = children + 1 WHERE tenant = ?1 AND ended IS NULL AND children < ?3
+		n = t.exec(`UPDATE sessions SET children = children + 1 WHERE tenant = ?1 AND ended IS NULL AND children < ?3
 			AND id = (SELECT parent FROM sessions c WHERE c.tenant = ?1 AND c.id = ?2)`, ref.Tenant, ref.ID, l.MaxChildren)
-		if err != nil {
-			return err
-		}
 		if n == 0 {
 			return errFull // undoes the first statement
 		}
 		found, err := t.session(ref)
-		if err == nil {
-			err = t.takeRoom(ref.Tenant, found.Workspace, l)
-			run = found.Run
+		if err != nil {
+			return err
 		}
-		return err
+		run = found.Run
+		return t.takeRoom(ref.Tenant, found.Workspace, l)
 	})
 	if _, full := err.(Refusal); full {
 		return 0, nil
@@ -65,10 +54,10 @@ const errFull = Refusal("full")
 // program uses for the session, "" if it is unchanged.
 func (s *Store) MarkRunning(ctx context.Context, r RunRef, agentSession string) error {
 	return s.in(ctx, r.Tenant, func(t *tx) error {
-		_, err := t.Exec(`UPDATE sessions SET run_state = 'running', run_until = ?4, agent_session = coalesce(nullif(?5, ''), agent_session)
+		t.exec(`UPDATE sessions SET run_state = 'running', run_until = ?4, agent_session = coalesce(nullif(?5, ''), agent_session)
 			WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
 			r.Tenant, r.ID, r.Run, t.now+int64(Lease), agentSession)
-		return err
+		return nil
 	})
 }
 
@@ -81,18 +70,15 @@ type RunView struct {
 // RenewRun renews the lease of a run.
 func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
 	err = s.relaxed(ctx, r.Tenant, func(t *tx) error {
-		v = RunView{}
-		n, err := t.Exec(`UPDATE sessions SET run_until = ?4, seen = ?5 WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
+		n := t.exec(`UPDATE sessions SET run_until = ?4, seen = ?5 WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
 			r.Tenant, r.ID, r.Run, t.now+int64(Lease), t.now)
-		if err != nil {
-			return err
-		}
-		if v.Over = n == 0; v.Over {
+		if v = (RunView{Over: n == 0}); v.Over {
 			return nil
 		}
-		return t.Row(`SELECT s.ended IS NOT NULL, `+parentOver+`
+		t.row(`SELECT s.ended IS NOT NULL, `+parentOver+`
 			FROM sessions s LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent WHERE s.tenant = ?2 AND s.id = ?3`,
-			t.now, r.Tenant, r.ID).Scan(&v.Over, &v.ParentOver)
+			t.now, r.Tenant, r.ID).read(&v.Over, &v.ParentOver)
+		return nil
 	})
 	return v, err
 }
@@ -115,29 +101,24 @@ type Ending struct {
 // corrects the result and reports once more.
 func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err error) {
 	err = s.in(context.WithoutCancel(ctx), r.Tenant, func(t *tx) error {
-		mine, err = t.endRun(r, e)
-		if err == nil && !mine {
-			mine, err = t.correctLost(r, e)
-		}
-		return err
+		mine = t.endRun(r, e) || t.correctLost(r, e)
+		return nil
 	})
 	return mine && err == nil, err
 }
 
 // correctLost corrects the result of a run that counts as lost: endLost has set its lease to 0.
-func (t *tx) correctLost(r RunRef, e Ending) (bool, error) {
-	n, err := t.Exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, run_until = ?7
+func (t *tx) correctLost(r RunRef, e Ending) bool {
+	n := t.exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, run_until = ?7
 		WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state = 'failed' AND run_until = 0`,
 		r.Tenant, r.ID, r.Run, e.state(), e.ExitStatus, e.CostUSD, t.now)
-	if err != nil || n == 0 {
-		return false, err
+	if n == 0 {
+		return false
 	}
 	var parent string
-	if err := t.Row(`SELECT parent FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent); err != nil {
-		return false, err
-	}
-	err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
-	return err == nil, err
+	t.row(`SELECT parent FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).read(&parent)
+	t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
+	return true
 }
 
 // state returns the state of a run with this ending.
@@ -148,53 +129,40 @@ func (e *Ending) state() string {
 	return runFinished
 }
 
-func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
-	n, err := t.Exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, seen = ?7
+// endRun ends a run and reports whether it has not ended before.
+func (t *tx) endRun(r RunRef, e Ending) bool {
+	n := t.exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, seen = ?7
 		WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
 		r.Tenant, r.ID, r.Run, e.state(), e.ExitStatus, e.CostUSD, t.now)
-	if err != nil || n == 0 {
-		return false, err
+	if n == 0 {
+		return false
 	}
 	var parent, workspace string
-	if err := t.Row(`SELECT parent, workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent, &workspace); err != nil {
-		return false, err
+	t.row(`SELECT parent, workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).read(&parent, &workspace)
+	// Before the row of the workspace is locked: senders lock their own first.
+	again := e.NotStarted && t.notStarted(r) // the messages for the agent start it again
+	t.exec(`UPDATE sessions SET children = children - 1 WHERE tenant = ?1 AND id = ?2 AND children > 0`, r.Tenant, parent)
+	t.exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace)
+	if !again {
+		t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
 	}
-	again := false // the messages for the agent start it again
-	if e.NotStarted {
-		// Before the row of the workspace is locked: senders lock their own first.
-		if again, err = t.notStarted(r); err != nil {
-			return false, err
-		}
-	}
-	if _, err := t.Exec(`UPDATE sessions SET children = children - 1 WHERE tenant = ?1 AND id = ?2 AND children > 0`, r.Tenant, parent); err != nil {
-		return false, err
-	}
-	if _, err := t.Exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace); err != nil {
-		return false, err
-	}
-	if again {
-		return true, nil
-	}
-	err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
-	return err == nil, err
+	return true
 }
 
 // notStarted gives up the messages of a session whose agent did not start. Those for a later run stay
 // for startTries, and again reports that there are some: another process may be able to start the agent,
 // or this one in a moment. If the agent has never run, its program does not know the session, and cannot
 // resume it.
-func (t *tx) notStarted(r RunRef) (again bool, err error) {
+func (t *tx) notStarted(r RunRef) (again bool) {
 	until := int64(math.MaxInt64)
 	if r.Run > 1 {
 		until = t.now - int64(startTries)
-	} else if _, err := t.Exec(`UPDATE sessions SET agent_session = NULL WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID); err != nil {
-		return false, err
+	} else {
+		t.exec(`UPDATE sessions SET agent_session = NULL WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID)
 	}
-	if err := t.giveUpAll(r.Ref, until, "its agent could not be started"); err != nil {
-		return false, err
-	}
-	err = t.Row(`SELECT queued > 0 FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&again)
-	return again, err
+	t.giveUpAll(r.Ref, until, "its agent could not be started")
+	t.row(`SELECT queued > 0 FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).read(&again)
+	return again
 }
 
 // startTries is how long a message starts an agent again that cannot be started.
@@ -206,18 +174,15 @@ const startTries = 2 * time.Minute
 func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err error) {
 	err = s.in(ctx, by.Tenant, func(t *tx) error {
 		var mine bool
-		err := t.Row(`WITH RECURSIVE up (id) AS (
+		t.row(`WITH RECURSIVE up (id) AS (
 				SELECT parent FROM sessions WHERE tenant = ?1 AND id = ?2
 				UNION SELECT s.parent FROM sessions s JOIN up ON s.tenant = ?1 AND s.id = up.id WHERE s.parent <> '')
-			SELECT EXISTS (SELECT 1 FROM up WHERE id = ?3)`, by.Tenant, id, by.ID).Scan(&mine)
-		switch {
-		case err != nil:
-			return err
-		case !mine:
+			SELECT EXISTS (SELECT 1 FROM up WHERE id = ?3)`, by.Tenant, id, by.ID).read(&mine)
+		if !mine {
 			return ErrNotYours
 		}
-		ended, err = t.endTree(Ref{by.Tenant, id})
-		return err
+		ended = t.endTree(Ref{by.Tenant, id})
+		return nil
 	})
 	return ended, err
 }
@@ -225,46 +190,40 @@ func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err
 // EndByOperator ends any session and all its descendants.
 func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err error) {
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
-		ended, err = t.endTree(ref)
-		return err
+		ended = t.endTree(ref)
+		return nil
 	})
 	return ended, err
 }
 
 // endTree ends a session and its descendants. Its first statement waits for children that are being created,
 // but does not see them: so it looks again until there are none.
-func (t *tx) endTree(root Ref) (all []string, err error) {
+func (t *tx) endTree(root Ref) (all []string) {
 	read := func(row database.Rows) (id string, err error) {
 		err = row.Scan(&id)
 		return id, err
 	}
 	for {
-		ended, err := database.Collect(t.Tx, read, `WITH RECURSIVE down (id) AS (
+		ended := rows(t, read, `WITH RECURSIVE down (id) AS (
 				SELECT id FROM sessions WHERE tenant = ?1 AND id = ?2
 				UNION SELECT s.id FROM sessions s JOIN down ON s.tenant = ?1 AND s.parent = down.id)
 			UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id IN (SELECT id FROM down) AND ended IS NULL RETURNING id`,
 			root.Tenant, root.ID, t.now)
-		if err != nil || len(ended) == 0 {
-			return all, err
+		if len(ended) == 0 {
+			return all
 		}
 		all = append(all, ended...)
 		for _, id := range ended {
-			if err := t.giveUpAll(Ref{root.Tenant, id}, math.MaxInt64, "its session was ended"); err != nil {
-				return nil, err
-			}
+			t.giveUpAll(Ref{root.Tenant, id}, math.MaxInt64, "its session was ended")
 		}
 	}
 }
 
 // giveUpAll removes the messages that were sent until a time from a mailbox and notifies their senders.
-func (t *tx) giveUpAll(of Ref, until int64, why string) error {
-	waiting, err := t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 ORDER BY seq`, of.Tenant, of.ID, until)
-	for _, m := range waiting {
-		if err == nil {
-			err = t.giveUp(m, Undeliverable, why)
-		}
+func (t *tx) giveUpAll(of Ref, until int64, why string) {
+	for _, m := range t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 ORDER BY seq`, of.Tenant, of.ID, until) {
+		t.giveUp(m, Undeliverable, why)
 	}
-	return err
 }
 
 // A waitingMessage is a message in a mailbox.
@@ -276,31 +235,27 @@ type waitingMessage struct {
 }
 
 // waiting returns the messages that match the clause where.
-func (t *tx) waiting(where string, args ...any) ([]waitingMessage, error) {
-	return database.Collect(t.Tx, func(row database.Rows) (m waitingMessage, err error) {
+func (t *tx) waiting(where string, args ...any) []waitingMessage {
+	return rows(t, func(row database.Rows) (m waitingMessage, err error) {
 		err = row.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.kind)
 		return m, err
 	}, `SELECT tenant, to_session, seq, id, from_session, kind FROM messages`+where, args...)
 }
 
 // giveUp removes a message from its mailbox, if it is still there, and notifies its sender.
-func (t *tx) giveUp(m waitingMessage, state, why string) error {
-	if _, err := t.Exec(`UPDATE sessions SET seen = seen WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil { // locks the mailbox
-		return err
-	}
+func (t *tx) giveUp(m waitingMessage, state, why string) {
+	t.exec(`UPDATE sessions SET seen = seen WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID) // locks the mailbox
 	// Its receipt has the time at which it expired, or at which it became undeliverable.
-	n, err := t.Exec(`UPDATE messages SET state = ?4, expires = CASE WHEN expires > ?5 THEN ?5 ELSE expires END
+	n := t.exec(`UPDATE messages SET state = ?4, expires = CASE WHEN expires > ?5 THEN ?5 ELSE expires END
 		WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`,
 		m.to.Tenant, m.to.ID, m.seq, state, t.now)
-	if err != nil || n == 0 {
-		return err
+	if n == 0 {
+		return
 	}
-	if _, err := t.Exec(`UPDATE sessions SET queued = queued - 1 WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil {
-		return err
-	}
+	t.exec(`UPDATE sessions SET queued = queued - 1 WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID)
 	if m.kind != Text {
-		return nil
+		return
 	}
 	notice := fmt.Sprintf("your message %s to %s did not arrive: %s", m.id, m.to.ID, why)
-	return t.deliver(Ref{m.to.Tenant, m.from}, letter{from: m.to.ID, kind: Notice, body: notice})
+	t.deliver(Ref{m.to.Tenant, m.from}, letter{from: m.to.ID, kind: Notice, body: notice})
 }

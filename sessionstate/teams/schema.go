@@ -1,8 +1,11 @@
 package teams
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"embed"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -107,7 +110,7 @@ func (s *Store) transact(ctx context.Context, scope database.Scope, f func(tx *t
 		w := newTx(d)
 		err := f(w)
 		wrote = w.wrote
-		return err
+		return cmp.Or(w.err, err)
 	})
 	if err != nil {
 		return unavailable(err)
@@ -116,19 +119,79 @@ func (s *Store) transact(ctx context.Context, scope database.Scope, f func(tx *t
 	return nil
 }
 
-// view runs f, which only reads.
-func (s *Store) view(ctx context.Context, scope database.Scope, f func(tx *tx) error) error {
-	return unavailable(s.db.View(ctx, scope, func(d *database.Tx) error { return f(newTx(d)) }))
+// view returns the result of f, which only reads.
+func view[T any](ctx context.Context, s *Store, scope database.Scope, f func(tx *tx) (T, error)) (result T, err error) {
+	err = s.db.View(ctx, scope, func(d *database.Tx) (err error) {
+		w := newTx(d)
+		result, err = f(w)
+		return cmp.Or(w.err, err)
+	})
+	return result, unavailable(err)
 }
 
-// A tx is a transaction.
+// A tx is a transaction. After the first error of the database its statements do nothing, as if no row
+// existed, and the transaction is rolled back and returns that error. So its code need not look at errors
+// between statements, except before it repeats them.
 type tx struct {
-	*database.Tx
+	db    *database.Tx
 	now   int64
 	wrote int64 // number of messages put into mailboxes
+	err   error // the first error of the database
 }
 
-func newTx(d *database.Tx) *tx { return &tx{Tx: d, now: d.Now().UnixNano()} }
+func newTx(d *database.Tx) *tx { return &tx{db: d, now: d.Now().UnixNano()} }
+
+// exec runs a statement and returns how many rows it changed.
+func (t *tx) exec(query string, args ...any) (n int64) {
+	if t.err == nil {
+		n, t.err = t.db.Exec(query, args...)
+	}
+	return n
+}
+
+// row runs a statement that returns at most one row.
+func (t *tx) row(query string, args ...any) row {
+	if t.err != nil {
+		return row{t: t}
+	}
+	return row{t, t.db.Row(query, args...)}
+}
+
+// A row is the row that a statement returns.
+type row struct {
+	t *tx
+	database.Row
+}
+
+// read reads the columns of a row, which must exist.
+func (r row) read(dest ...any) {
+	if r.t.err == nil {
+		r.t.err = r.Scan(dest...)
+	}
+}
+
+// find reads the columns of the row and reports whether it exists.
+func (r row) find(dest ...any) bool {
+	if r.t.err != nil {
+		return false
+	}
+	err := r.Scan(dest...)
+	if !errors.Is(err, sql.ErrNoRows) {
+		r.t.err = err
+	}
+	return err == nil
+}
+
+// rows runs a statement and returns the results of read for all rows.
+func rows[T any](t *tx, read func(row database.Rows) (T, error), query string, args ...any) (all []T) {
+	if t.err == nil {
+		all, t.err = database.Collect(t.db, read, query, args...)
+	}
+	if t.err != nil {
+		return nil
+	}
+	return all
+}
 
 // fresh returns the SQL condition that the lease in column is valid at time ?1. A lease that
 // ends more than two leases later was taken before the clock was set back, and is not valid.

@@ -41,35 +41,26 @@ type SentMessage struct {
 func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *SentMessage, err error) {
 	err = s.in(ctx, from.Tenant, func(t *tx) error {
 		to := Ref{from.Tenant, d.To}
-		known, err := t.sentBefore(from, d)
-		sent = known
-		if err != nil || known != nil {
+		if sent, err = t.sentBefore(from, d); err != nil || sent != nil {
 			return err
 		}
 		// This locks the mailbox, so the counts below cannot change.
-		n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND queued < ?5 AND `+mayReceive,
+		n := t.exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND queued < ?5 AND `+mayReceive,
 			to.Tenant, to.ID, from.ID, d.AnswerParent, maxQueued)
-		if err != nil {
-			return err
-		}
 		if err := t.flood(from, to, d.Body); err != nil {
 			return err
 		}
 		var may bool
-		err = t.Row(`SELECT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND id = ?2 AND `+mayReceive+`)`,
-			to.Tenant, to.ID, from.ID, d.AnswerParent).Scan(&may)
+		t.row(`SELECT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND id = ?2 AND `+mayReceive+`)`,
+			to.Tenant, to.ID, from.ID, d.AnswerParent).read(&may)
 		switch {
-		case err != nil:
-			return err
 		case !may:
 			return ErrTarget
 		case n == 0:
 			return ErrFull
 		}
-		id, err := t.put(to, letter{from: from.ID, kind: Text, body: d.Body, key: d.SendKey})
-		if err == nil {
-			sent, err = t.sent(to, id)
-		}
+		id := t.put(to, letter{from: from.ID, kind: Text, body: d.Body, key: d.SendKey})
+		sent, err = t.sent(to, id)
 		return err
 	})
 	if first := firstResult(ctx, s, from.Tenant, d.SendKey, err, func(t *tx) (*SentMessage, error) { return t.sentBefore(from, d) }); first != nil {
@@ -90,22 +81,16 @@ func (t *tx) sentBefore(from Ref, d Draft) (*SentMessage, error) {
 		return nil, nil
 	}
 	var id string
-	err := t.Row(`SELECT id FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND send_key = ?4`,
-		from.Tenant, from.ID, d.To, d.SendKey).Scan(&id)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
+	if !t.row(`SELECT id FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND send_key = ?4`,
+		from.Tenant, from.ID, d.To, d.SendKey).find(&id) {
 		return nil, nil
-	case err != nil:
-		return nil, err
 	}
 	return t.sent(Ref{from.Tenant, d.To}, id)
 }
 
 func (t *tx) sent(to Ref, id string) (*SentMessage, error) {
 	var expires int64
-	if err := t.Row(`SELECT expires FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).Scan(&expires); err != nil {
-		return nil, err
-	}
+	t.row(`SELECT expires FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).read(&expires)
 	target, err := t.session(to)
 	return &SentMessage{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
 }
@@ -115,15 +100,13 @@ func (t *tx) sent(to Ref, id string) (*SentMessage, error) {
 func (t *tx) flood(from, to Ref, body string) error {
 	var same, minute, burst int
 	var minuteFirst, burstFirst sql.NullInt64
-	err := t.Row(`SELECT count(CASE WHEN digest = ?4 THEN 1 END),
+	t.row(`SELECT count(CASE WHEN digest = ?4 THEN 1 END),
 			count(CASE WHEN abs(created - ?5) < ?7 THEN 1 END), min(CASE WHEN abs(created - ?5) < ?7 THEN created END),
 			count(CASE WHEN abs(created - ?5) < ?8 THEN 1 END), min(CASE WHEN abs(created - ?5) < ?8 THEN created END)
 		FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND kind = 'message' AND created > ?5 - ?6 AND created < ?5 + ?6`,
 		from.Tenant, from.ID, to.ID, digest(body), t.now, int64(sameTextTime), int64(time.Minute), int64(burstTime)).
-		Scan(&same, &minute, &minuteFirst, &burst, &burstFirst)
+		read(&same, &minute, &minuteFirst, &burst, &burstFirst)
 	switch {
-	case err != nil:
-		return err
 	case same > 0:
 		return ErrSameText
 	case minute >= perMinute:
@@ -145,29 +128,24 @@ type letter struct {
 // deliver puts a message from attache into a mailbox. No limit applies, so that every result
 // arrives. deliver replaces bytes that PostgreSQL does not accept. It does nothing if the session
 // does not exist or was ended.
-func (t *tx) deliver(to Ref, l letter) error {
-	n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
-	if err != nil || n == 0 {
-		return err
+func (t *tx) deliver(to Ref, l letter) {
+	if t.exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID) == 0 {
+		return
 	}
 	l.body = strings.ToValidUTF8(strings.ReplaceAll(l.body, "\x00", "\ufffd"), "\ufffd")
-	_, err = t.put(to, l)
-	return err
+	t.put(to, l)
 }
 
 // put inserts a message. The caller has already increased the session's number of queued messages.
-func (t *tx) put(to Ref, l letter) (id string, err error) {
+func (t *tx) put(to Ref, l letter) (id string) {
 	var seq int64
-	err = t.Row(`UPDATE sessions SET next_seq = next_seq + 1 WHERE tenant = ?1 AND id = ?2 RETURNING next_seq`, to.Tenant, to.ID).Scan(&seq)
-	if err != nil {
-		return "", err
-	}
+	t.row(`UPDATE sessions SET next_seq = next_seq + 1 WHERE tenant = ?1 AND id = ?2 RETURNING next_seq`, to.Tenant, to.ID).read(&seq)
 	id = newHandle("m_")
-	_, err = t.Exec(`INSERT INTO messages (tenant, to_session, seq, id, from_session, kind, body, digest, send_key, state, created, expires)
+	t.exec(`INSERT INTO messages (tenant, to_session, seq, id, from_session, kind, body, digest, send_key, state, created, expires)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, nullif(?9, ''), 'queued', ?10, ?11)`,
 		to.Tenant, to.ID, seq, id, l.from, l.kind, l.body, digest(l.body), l.key, t.now, t.now+int64(Expiry))
 	t.wrote++
-	return id, err
+	return id
 }
 
 // firstResult returns the result of the first of two calls that were made with the same key at the same

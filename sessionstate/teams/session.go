@@ -3,7 +3,6 @@ package teams
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate"
@@ -25,6 +24,14 @@ const (
 	Finished State = "finished" // its agent's run has ended
 	Failed   State = "failed"   // its agent's run has failed
 	Ended    State = "ended"    // it was ended and receives no messages
+)
+
+// The states of a run.
+const (
+	runStarting = "starting"
+	runRunning  = "running"
+	runFinished = "finished"
+	runFailed   = "failed"
 )
 
 // A Session is a session in the registry.
@@ -59,7 +66,7 @@ var columns = `s.tenant, s.id, s.workspace, s.trust, s.owner, s.title, s.agent, 
 	(SELECT max(a.wakes) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `)`
 
 // scan reads a session from a row of columns, and the columns after them into more.
-func scan(row interface{ Scan(...any) error }, now int64, more ...any) (*Session, error) {
+func scan(row database.Rows, now int64, more ...any) (*Session, error) {
 	var s Session
 	var runState string
 	var runUntil, created, seen int64
@@ -142,13 +149,11 @@ func (s *Store) Attach(ctx context.Context, c Claim, a Attachment) (*Session, er
 		if err != nil {
 			return err
 		}
-		_, err = t.Exec(`INSERT INTO attachments (tenant, session, instance, server, host, pid, wakes, until, called)
+		t.exec(`INSERT INTO attachments (tenant, session, instance, server, host, pid, wakes, until, called)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 			ON CONFLICT (tenant, session, instance) DO UPDATE SET until = ?8, called = ?9`,
 			ref.Tenant, ref.ID, a.Instance, a.Server, a.Host, a.PID, wakes, t.now+int64(Lease), t.now)
-		if err == nil {
-			found, err = t.session(ref)
-		}
+		found, err = t.session(ref)
 		return err
 	})
 	return found, err
@@ -163,29 +168,27 @@ func (t *tx) claim(c Claim) (Ref, error) {
 	}
 	var token, found string
 	var ended bool
-	err := t.Row(`SELECT id, token, key, ended IS NOT NULL FROM sessions
+	known := t.row(`SELECT id, token, key, ended IS NOT NULL FROM sessions
 		WHERE tenant = ?1 AND (key = ?2 OR agent_session = ?3 AND ?3 <> '') ORDER BY token DESC LIMIT 1`, c.Tenant, key, alias).
-		Scan(&ref.ID, &token, &found, &ended)
+		find(&ref.ID, &token, &found, &ended)
 	switch {
-	case errors.Is(err, sql.ErrNoRows) && c.proved:
+	case !known && c.proved:
 		return ref, ErrUnproved
-	case errors.Is(err, sql.ErrNoRows):
+	case !known:
 		return t.register(c, key)
-	case err != nil:
-		return ref, err
 	case (token != "" && found == key || c.proved) && digest(c.Token) != token:
 		return ref, ErrUnproved
 	case token != "" && ended:
 		return ref, ErrNoContext
 	}
-	n, err := t.Exec(`UPDATE sessions SET seen = ?3, ended = NULL,
+	n := t.exec(`UPDATE sessions SET seen = ?3, ended = NULL,
 		trust = CASE WHEN trust = 'sandboxed' AND ended IS NULL THEN trust ELSE ?4 END
 		WHERE tenant = ?1 AND id = ?2 AND token = ?5 AND (token = '' OR ended IS NULL)`,
 		ref.Tenant, ref.ID, t.now, lowest(c.Trust), token)
-	if err == nil && n == 0 {
+	if n == 0 && t.err == nil {
 		return t.claim(c) // since it was read, it was ended, or has another token
 	}
-	return ref, err
+	return ref, nil
 }
 
 // lowest normalises a trust level; "" means sandboxed.
@@ -202,28 +205,36 @@ func (t *tx) register(c Claim, key string) (Ref, error) {
 	if c.Workspace == "" || c.Key == "" {
 		return ref, ErrNoContext
 	}
-	_, err := t.Exec(`INSERT INTO sessions (tenant, id, key, workspace, trust, owner, title, created_by, created, seen)
+	t.exec(`INSERT INTO sessions (tenant, id, key, workspace, trust, owner, title, created_by, created, seen)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'user', ?8, ?8)`,
 		ref.Tenant, ref.ID, key, c.Workspace, lowest(c.Trust), c.Owner, c.Title, t.now)
-	return ref, err
+	return ref, nil
 }
 
 // Session returns a session of the registry.
 func (s *Store) Session(ctx context.Context, ref Ref) (*Session, error) {
-	var found *Session
-	err := s.view(ctx, database.Scope{Tenant: ref.Tenant}, func(t *tx) (err error) {
-		found, err = t.session(ref)
-		return err
-	})
-	return found, err
+	return view(ctx, s, database.Scope{Tenant: ref.Tenant}, func(t *tx) (*Session, error) { return t.session(ref) })
 }
 
 func (t *tx) session(ref Ref) (*Session, error) {
-	found, err := scan(t.Row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.id = ?3`, t.now, ref.Tenant, ref.ID), t.now)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = errNoSession
+	found := t.one(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.id = ?3`, t.now, ref.Tenant, ref.ID)
+	if found == nil {
+		return nil, errNoSession
 	}
-	return found, err
+	return found, nil
+}
+
+// one returns the session that a query returns, nil if there is none.
+func (t *tx) one(query string, args ...any) *Session {
+	for _, s := range t.sessions(query, args...) {
+		return s
+	}
+	return nil
+}
+
+// sessions returns the sessions that a query for columns returns.
+func (t *tx) sessions(query string, args ...any) []*Session {
+	return rows(t, func(row database.Rows) (*Session, error) { return scan(row, t.now) }, query, args...)
 }
 
 // A Renewal renews the lease of a process.
@@ -238,26 +249,22 @@ type Renewal struct {
 // Renew renews a lease.
 func (s *Store) Renew(ctx context.Context, ref Ref, r Renewal) error {
 	return s.relaxed(ctx, ref.Tenant, func(t *tx) error {
-		n, err := t.Exec(`UPDATE attachments SET until = ?5, called = CASE WHEN instance = ?3 AND called < ?6 THEN ?6 ELSE called END
+		n := t.exec(`UPDATE attachments SET until = ?5, called = CASE WHEN instance = ?3 AND called < ?6 THEN ?6 ELSE called END
 			WHERE tenant = ?1 AND session = ?2 AND (instance = ?3 OR host = ?4 AND ?4 <> '')`,
 			ref.Tenant, ref.ID, r.Instance, r.Host, t.now+int64(Lease), r.Called.UnixNano())
-		if err == nil && n == 0 {
+		if n == 0 {
 			return errNoSession
 		}
-		if err == nil {
-			_, err = t.Exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
-		}
-		return err
+		t.exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
+		return nil
 	})
 }
 
 // Detach removes a process that no longer serves a session.
 func (s *Store) Detach(ctx context.Context, ref Ref, instance string) error {
 	return s.relaxed(ctx, ref.Tenant, func(t *tx) error {
-		_, err := t.Exec(`DELETE FROM attachments WHERE tenant = ?1 AND session = ?2 AND instance = ?3`, ref.Tenant, ref.ID, instance)
-		if err == nil {
-			_, err = t.Exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
-		}
-		return err
+		t.exec(`DELETE FROM attachments WHERE tenant = ?1 AND session = ?2 AND instance = ?3`, ref.Tenant, ref.ID, instance)
+		t.exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
+		return nil
 	})
 }

@@ -48,10 +48,9 @@ func (s *Store) takeSweep(ctx context.Context) (mine bool, err error) {
 		return false, nil
 	}
 	err = s.relaxed(ctx, "", func(t *tx) error {
-		n, err := t.Exec(`INSERT INTO leases (tenant, name, until) VALUES ('', 'sweep', ?1 + ?2)
-			ON CONFLICT (tenant, name) DO UPDATE SET until = ?1 + ?2 WHERE leases.until <= ?1 OR leases.until > ?1 + 2 * ?2`, t.now, int64(sweepEvery))
-		mine = n > 0
-		return err
+		mine = t.exec(`INSERT INTO leases (tenant, name, until) VALUES ('', 'sweep', ?1 + ?2)
+			ON CONFLICT (tenant, name) DO UPDATE SET until = ?1 + ?2 WHERE leases.until <= ?1 OR leases.until > ?1 + 2 * ?2`, t.now, int64(sweepEvery)) > 0
+		return nil
 	})
 	return mine, err
 }
@@ -62,56 +61,45 @@ const lostReport = "lost: the machine or the supervisor ended, so it is not know
 // sweepRuns ends the runs whose supervisors did not renew the lease. It also recounts the running
 // sessions, so that a crash never occupies slots for ever.
 func (s *Store) sweepRuns(ctx context.Context) error {
-	var lost []RunRef
 	read := func(row database.Rows) (r RunRef, err error) {
 		err = row.Scan(&r.Tenant, &r.ID, &r.Run)
 		return r, err
 	}
-	err := s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) (err error) {
-		lost, err = database.Collect(t.Tx, read, `SELECT tenant, id, run FROM sessions
-			WHERE run_state IN ('starting', 'running') AND NOT `+fresh("run_until")+` LIMIT ?2`, t.now, sweepBatch)
-		return err
+	lost, err := view(ctx, s, database.Scope{AllTenants: true}, func(t *tx) ([]RunRef, error) {
+		return rows(t, read, `SELECT tenant, id, run FROM sessions
+			WHERE run_state IN ('starting', 'running') AND NOT `+fresh("run_until")+` LIMIT ?2`, t.now, sweepBatch), nil
 	})
 	for _, r := range lost {
 		if err == nil {
-			err = s.in(ctx, r.Tenant, func(t *tx) error { return t.endLost(r) })
+			err = s.in(ctx, r.Tenant, func(t *tx) error { t.endLost(r); return nil })
 		}
 	}
 	return err
 }
 
 // endLost ends a run, unless its lease was renewed meanwhile, and recounts the running sessions.
-func (t *tx) endLost(r RunRef) error {
-	n, err := t.Exec(`UPDATE sessions SET run_until = 0 WHERE tenant = ?2 AND id = ?3 AND run = ?4 AND NOT `+fresh("run_until"), t.now, r.Tenant, r.ID, r.Run)
-	if err != nil || n == 0 {
-		return err
-	}
-	mine, err := t.endRun(r, Ending{Failed: true, ExitStatus: -1, Report: lostReport})
-	if err != nil || !mine {
-		return err
+func (t *tx) endLost(r RunRef) {
+	n := t.exec(`UPDATE sessions SET run_until = 0 WHERE tenant = ?2 AND id = ?3 AND run = ?4 AND NOT `+fresh("run_until"), t.now, r.Tenant, r.ID, r.Run)
+	if n == 0 || !t.endRun(r, Ending{Failed: true, ExitStatus: -1, Report: lostReport}) {
+		return
 	}
 	// This transaction has locked the rows, so the counts cannot change.
-	if _, err := t.Exec(`UPDATE sessions SET children = (SELECT count(*) FROM sessions c
+	t.exec(`UPDATE sessions SET children = (SELECT count(*) FROM sessions c
 			WHERE c.tenant = ?1 AND c.parent = sessions.id AND c.run_state IN ('starting', 'running'))
-		WHERE tenant = ?1 AND children > 0 AND id = (SELECT me.parent FROM sessions me WHERE me.tenant = ?1 AND me.id = ?2)`, r.Tenant, r.ID); err != nil {
-		return err
-	}
-	_, err = t.Exec(`UPDATE workspaces SET live = (SELECT count(*) FROM sessions c
+		WHERE tenant = ?1 AND children > 0 AND id = (SELECT me.parent FROM sessions me WHERE me.tenant = ?1 AND me.id = ?2)`, r.Tenant, r.ID)
+	t.exec(`UPDATE workspaces SET live = (SELECT count(*) FROM sessions c
 			WHERE c.tenant = ?1 AND c.workspace = workspaces.id AND c.run_state IN ('starting', 'running'))
 		WHERE tenant = ?1 AND live > 0 AND id = (SELECT me.workspace FROM sessions me WHERE me.tenant = ?1 AND me.id = ?2)`, r.Tenant, r.ID)
-	return err
 }
 
 // sweepMessages gives up the messages that nobody took in time.
 func (s *Store) sweepMessages(ctx context.Context) error {
-	var expired []waitingMessage
-	err := s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) (err error) {
-		expired, err = t.waiting(` WHERE state = 'queued' AND expires <= ?1 ORDER BY expires LIMIT ?2`, t.now, sweepBatch)
-		return err
+	expired, err := view(ctx, s, database.Scope{AllTenants: true}, func(t *tx) ([]waitingMessage, error) {
+		return t.waiting(` WHERE state = 'queued' AND expires <= ?1 ORDER BY expires LIMIT ?2`, t.now, sweepBatch), nil
 	})
 	for _, m := range expired {
 		if err == nil {
-			err = s.in(ctx, m.to.Tenant, func(t *tx) error { return t.giveUp(m, Expired, "nobody took it within 24 hours") })
+			err = s.in(ctx, m.to.Tenant, func(t *tx) error { t.giveUp(m, Expired, "nobody took it within 24 hours"); return nil })
 		}
 	}
 	return err
@@ -124,37 +112,37 @@ const forgetBatch, forgetRounds = 200, 10
 // forget deletes a bounded number of old rows of each kind. It checks the time of a session twice, because
 // its user may come back while it waits for the row.
 func (s *Store) forget(ctx context.Context, idle time.Duration) error {
-	for _, f := range []func(*tx) (int64, error){
-		func(t *tx) (int64, error) {
-			_, err := t.Exec(`DELETE FROM attachments WHERE NOT `+fresh("until"), t.now)
-			return 0, err // one round deletes all
+	for _, f := range []func(*tx) int64{
+		func(t *tx) int64 {
+			t.exec(`DELETE FROM attachments WHERE NOT `+fresh("until"), t.now)
+			return 0 // one round deletes all
 		},
-		func(t *tx) (int64, error) {
-			return t.Exec(`UPDATE messages SET body = '' WHERE (tenant, id) IN (SELECT tenant, id FROM messages
+		func(t *tx) int64 {
+			return t.exec(`UPDATE messages SET body = '' WHERE (tenant, id) IN (SELECT tenant, id FROM messages
 				WHERE state IN ('carried', 'seen') AND carried <= ?1 AND body <> '' LIMIT ?2)`, t.now-int64(Expiry), forgetBatch)
 		},
-		func(t *tx) (int64, error) {
-			return t.Exec(`DELETE FROM messages WHERE (tenant, id) IN (SELECT tenant, id FROM messages
+		func(t *tx) int64 {
+			return t.exec(`DELETE FROM messages WHERE (tenant, id) IN (SELECT tenant, id FROM messages
 				WHERE state <> 'queued' AND created <= ?1 LIMIT ?2)`, t.now-int64(Retention), forgetBatch)
 		},
-		func(t *tx) (int64, error) { // created, which is never after seen, has an index
-			return t.Exec(`UPDATE sessions SET ended = ?1 WHERE seen <= ?2 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
+		func(t *tx) int64 { // created, which is never after seen, has an index
+			return t.exec(`UPDATE sessions SET ended = ?1 WHERE seen <= ?2 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
 				WHERE s.ended IS NULL AND s.created <= ?2 AND s.seen <= ?2 AND s.run_state NOT IN ('starting', 'running')
 				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id)
 				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id AND m.state = 'queued') LIMIT ?3)`,
 				t.now, t.now-int64(max(idle, Expiry)), forgetBatch)
 		},
-		func(t *tx) (int64, error) {
-			return t.Exec(`DELETE FROM sessions WHERE ended <= ?1 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
+		func(t *tx) int64 {
+			return t.exec(`DELETE FROM sessions WHERE ended <= ?1 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
 				WHERE s.ended <= ?1 AND s.run_state NOT IN ('starting', 'running')
 				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id) LIMIT ?2)`, t.now-int64(Retention), forgetBatch)
 		},
 	} {
 		n := int64(forgetBatch)
 		for round := 0; round < forgetRounds && n == forgetBatch; round++ {
-			err := s.transact(ctx, database.Scope{AllTenants: true, Relaxed: true}, func(t *tx) (err error) {
-				n, err = f(t)
-				return err
+			err := s.transact(ctx, database.Scope{AllTenants: true, Relaxed: true}, func(t *tx) error {
+				n = f(t)
+				return nil
 			})
 			if err != nil {
 				return err
