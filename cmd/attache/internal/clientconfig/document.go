@@ -54,15 +54,6 @@ type Entry struct {
 	end, previous, next int
 }
 
-// A span is a range of bytes in the document.
-type span struct{ from, to int }
-
-// A literal is a string and its position.
-type literal struct {
-	span
-	value string
-}
-
 // A list is a list of arguments and its position.
 type list struct {
 	span
@@ -206,11 +197,6 @@ func remoteKind(kind string) bool {
 // isSecret reports whether key is that of an object whose values can be secrets.
 func isSecret(key string) bool {
 	return key == "env" || key == "environment" || key == "headers" || key == tomlHeaders
-}
-
-// isAddress reports whether key is that of a server's URL.
-func isAddress(key string) bool {
-	return key == "url" || key == "serverUrl" || key == "httpUrl"
 }
 
 // holdsArguments reports whether command is a program with its arguments in one string. A few clients

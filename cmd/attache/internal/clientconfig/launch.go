@@ -9,6 +9,9 @@ import (
 // Package is the name of attache's npm package.
 const Package = "attache-mcp"
 
+// teamsCommand is the argument that starts attache's own server.
+const teamsCommand = "teams"
+
 // A Launch describes how a client starts attache.
 type Launch struct {
 	// Command is the program, a path or a name.

@@ -130,6 +130,11 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 	}
 }
 
+// isAddress reports whether key is that of a server's URL.
+func isAddress(key string) bool {
+	return key == "url" || key == "serverUrl" || key == "httpUrl"
+}
+
 // otherAddress returns the key of the server's URL if the entry has it only under a key that wrap does
 // not know, such as baseUrl of mcporter, or "".
 func (f *remoteForm) otherAddress() string {
@@ -248,7 +253,7 @@ func hasSecret(address string) bool {
 
 // wrapRemote returns the edits that put attache in front of a remote server. Values stay in place
 // and keys change, so that unwrapRemote can restore the original bytes.
-func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
+func (e *Entry) wrapRemote(d *Document, l Launch) []splice {
 	f := e.remote
 	items := append(quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"})), d.raw(f.address.value.span))
 	command, kind, env, note := quote(l.Command)+`, "args": [`+strings.Join(items, ", ")+`]`, `"stdio"`, `"env"`, f.entryNote("http")
@@ -299,7 +304,7 @@ func (f *remoteForm) entryNote(usual string) string {
 
 // unwrapRemote returns the edits that remove attache from the entry of a remote server, or the
 // reason why they are not possible. dashes is the index of the argument "--".
-func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
+func (e *Entry) unwrapRemote(d *Document, dashes int) ([]splice, string) {
 	f := e.remote
 	switch {
 	case f.repeated:

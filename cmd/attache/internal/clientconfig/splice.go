@@ -7,6 +7,15 @@ import (
 	"strings"
 )
 
+// A span is a range of bytes in the document.
+type span struct{ from, to int }
+
+// A literal is a string and its position.
+type literal struct {
+	span
+	value string
+}
+
 // A splice replaces a span by text.
 type splice struct {
 	span

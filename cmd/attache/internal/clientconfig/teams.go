@@ -9,12 +9,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
 )
 
-// TeamsServer is the name of attache's own server in a configuration. teamsCommand is the argument
-// that starts it.
-const (
-	TeamsServer  = "attache-teams"
-	teamsCommand = "teams"
-)
+// TeamsServer is the name of attache's own server in a configuration.
+const TeamsServer = "attache-teams"
 
 // codexVariables lists the variables that Codex must pass to the server, because it gives servers a
 // nearly empty environment. They identify a session that another one started, and locate the

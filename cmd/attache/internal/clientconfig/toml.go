@@ -27,7 +27,7 @@ func (d *Document) readTOML(sections []mcpclient.Section) error {
 	if err := toml.Unmarshal(text, &all); err != nil {
 		return tomlProblem(err)
 	}
-	r := &tomlReader{text: text, base: len(d.data) - len(text), sections: sections, found: map[string]*tomlEntry{}}
+	r := &tomlReader{text: text, base: len(d.data) - len(text), sections: sections, found: map[string]*Entry{}}
 	r.parser.Reset(text)
 	for r.parser.NextExpression() {
 		r.expression(r.parser.Expression())
@@ -37,9 +37,9 @@ func (d *Document) readTOML(sections []mcpclient.Section) error {
 	}
 	d.secrets = r.secrets
 	for _, e := range r.found {
-		e.classify("", e.form.url.key.value)
-		e.toml, e.remote = &e.form, e.form.remote()
-		d.Entries = append(d.Entries, &e.Entry)
+		e.classify("", e.toml.url.key.value)
+		e.remote = e.toml.remote()
+		d.Entries = append(d.Entries, e)
 	}
 	return nil
 }
@@ -54,25 +54,15 @@ func tomlProblem(err error) error {
 	return fmt.Errorf("it is not valid TOML: %s: correct it", text)
 }
 
-// A tomlEntry is an entry that is being read. Its parts can be in several places of the file.
-type tomlEntry struct {
-	Entry
-	form tomlForm
-}
-
-// A keyPath holds the names of the tables around a key, and of the key itself. Names from other
-// lines have no position.
-type keyPath []literal
-
 // A tomlReader finds servers that are written as tables, inline tables or dotted keys.
 type tomlReader struct {
 	parser   unstable.Parser
 	text     []byte
 	base     int // offset of text in the document
 	sections []mcpclient.Section
-	table    keyPath // the current table
-	skip     bool    // the current table is in an array of tables
-	found    map[string]*tomlEntry
+	table    keyPath           // the current table
+	skip     bool              // the current table is in an array of tables
+	found    map[string]*Entry // their parts can be in several places of the file
 	secrets  []span
 }
 
@@ -113,7 +103,7 @@ func (r *tomlReader) key(it unstable.Iterator) (names keyPath, at span) {
 
 // entry returns the entry that contains path, and the names in path below the section. It creates the
 // entry if it is new, records a path below the entry, and returns nil if path is in no section.
-func (r *tomlReader) entry(path keyPath, offset int) (*tomlEntry, keyPath) {
+func (r *tomlReader) entry(path keyPath, offset int) (*Entry, keyPath) {
 	for _, s := range r.sections {
 		if len(path) <= len(s) || !slices.EqualFunc(path[:len(s)], s, func(l literal, name string) bool { return l.value == name }) {
 			continue
@@ -121,11 +111,11 @@ func (r *tomlReader) entry(path keyPath, offset int) (*tomlEntry, keyPath) {
 		names := path[len(s):]
 		e := r.found[names[0].value]
 		if e == nil {
-			e = &tomlEntry{Entry: Entry{Name: names[0].value, offset: r.base + offset}}
+			e = &Entry{Name: names[0].value, offset: r.base + offset, toml: &tomlForm{}}
 			r.found[e.Name] = e
 		}
 		if len(names) > 1 {
-			e.form.name(names)
+			e.toml.name(names)
 		}
 		return e, names
 	}
@@ -133,7 +123,7 @@ func (r *tomlReader) entry(path keyPath, offset int) (*tomlEntry, keyPath) {
 }
 
 // inTable marks e, an entry or nil, as odd if the table below it is its command or its arguments.
-func (r *tomlReader) inTable(e *tomlEntry, below keyPath) {
+func (r *tomlReader) inTable(e *Entry, below keyPath) {
 	if len(below) > 1 && below[1].value == "args" {
 		e.Odd = "its args are not a list"
 	}
@@ -162,7 +152,7 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 		r.inTable(e, below)
 	}
 	if len(below) > 1 {
-		e.form.value(below, v.Kind == unstable.String, string(v.Data))
+		e.toml.value(below, v.Kind == unstable.String, string(v.Data))
 	}
 	switch len(below) {
 	case 1:
@@ -177,21 +167,21 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 }
 
 // field reads one field of a server. at is the span of its key, and last the key's last name.
-func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, last literal, at span, inline bool) {
+func (r *tomlReader) field(e *Entry, n *unstable.Node, last literal, at span, inline bool) {
 	v := n.Value()
 	switch name := last.value; {
 	case name == "command" && v.Kind != unstable.String:
 		e.Odd = "its command is not a text"
+		return
 	case name == "command":
 		e.command = r.literal(v)
 		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.from-r.base]), inline)
-		e.form.set(name, r.tomlField(n, last, at, inline))
 	case name == "args":
 		r.args(e, n, at)
-		e.form.set(name, r.tomlField(n, last, at, inline))
-	case v.Kind == unstable.String || v.Kind == unstable.Array:
-		e.form.set(name, r.tomlField(n, last, at, inline))
+	case v.Kind != unstable.String && v.Kind != unstable.Array:
+		return
 	}
+	e.toml.set(last.value, r.tomlField(n, last, at, inline))
 }
 
 // literal returns the string v with its position in the document.
@@ -221,7 +211,7 @@ func (r *tomlReader) lineBreak(at span, to int) string {
 	return "\n" + indent
 }
 
-func (r *tomlReader) args(e *tomlEntry, n *unstable.Node, at span) {
+func (r *tomlReader) args(e *Entry, n *unstable.Node, at span) {
 	v := n.Value()
 	if v.Kind != unstable.Array {
 		e.Odd = "its args are not a list"

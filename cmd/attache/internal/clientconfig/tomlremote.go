@@ -58,6 +58,10 @@ type tomlTable struct {
 	texts  []string
 }
 
+// A keyPath holds the names of the tables around a key, and of the key itself. Names from other
+// lines have no position.
+type keyPath []literal
+
 // table returns the table with the given name, or nil if it is not one of headers or variables.
 func (f *tomlForm) table(name string) *tomlTable {
 	switch name {
@@ -204,13 +208,13 @@ func (f *tomlForm) passed(bearer string) string {
 
 // unwrapTOML returns the edits that remove attache from the entry of a remote server, or the reason
 // why they are not possible. dashes is the index of the argument "--".
-func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
+func (e *Entry) unwrapTOML(d *Document, dashes int) ([]splice, string) {
 	f := e.toml
 	before, why := f.unwrapped(e.Args[:dashes])
 	if why != "" {
 		return nil, why
 	}
-	edits, ok := d.withoutInserted(e, before)
+	edits, ok := e.withoutInserted(d, before)
 	if len(e.Args) != dashes+2 || !ok {
 		return nil, "it was edited since attache wrote it: correct it by hand"
 	}
@@ -237,7 +241,7 @@ func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 
 // withoutInserted returns the edits that remove the fields that wrapping added to e. Codex writes them
 // behind args, and other programs print them in other ways. ok is false if that is not possible.
-func (d *Document) withoutInserted(e *Entry, before tomlForm) (edits []splice, ok bool) {
+func (e *Entry) withoutInserted(d *Document, before tomlForm) (edits []splice, ok bool) {
 	f := e.toml
 	text := before.inserted(f.args, e.Command)
 	if from := f.args.from - len(text); from >= 0 && d.raw(span{from, f.args.from}) == text {

@@ -45,7 +45,7 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 		case e.Remote && e.toml != nil:
 			return d.wrapTOML(e.toml, l), e.remote.advice(d.client)
 		case e.Remote:
-			return d.wrapRemote(e, l), e.remote.advice(d.client)
+			return e.wrapRemote(d, l), e.remote.advice(d.client)
 		}
 		return d.wrap(e, l), ""
 	})
@@ -57,10 +57,10 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
 		switch isRemote := isHTTP(e.Args[dashes+1]); {
 		case isRemote && e.toml != nil:
-			edits, why := d.unwrapTOML(e, dashes)
+			edits, why := e.unwrapTOML(d, dashes)
 			return edits, cmp.Or(why, lost(withoutBearer(e.Own(l))))
 		case isRemote:
-			edits, why := d.unwrapRemote(e, dashes)
+			edits, why := e.unwrapRemote(d, dashes)
 			return edits, cmp.Or(why, lost(e.Own(l)))
 		}
 		return d.unwrap(e, dashes), lost(e.Own(l))
