@@ -259,6 +259,9 @@ func exchangeFor(temporary, target string, old, content []byte, swap func(a, b s
 func fill(f *os.File, content []byte, info fs.FileInfo) error {
 	_, err := f.Write(content)
 	mode, owned := keepOwner(f, info)
+	if errors.Is(owned, fs.ErrPermission) {
+		owned = errOwner
+	}
 	return errors.Join(err, owned, f.Chmod(mode), f.Sync(), f.Close())
 }
 
@@ -293,7 +296,13 @@ func DropBackups(dir, target string, bare func(content []byte) []byte) (left []s
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range backupsOf(dir, target) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		stamp, ok := strings.CutPrefix(e.Name(), backupName(target))
+		if !ok || !strings.HasSuffix(stamp, ".bak") || !e.Type().IsRegular() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
 		backup, _, loadErr := Load(path)
 		if loadErr == nil && (bytes.Equal(backup, content) || bytes.Equal(bare(backup), content)) {
 			err = errors.Join(err, remove(path))
@@ -302,16 +311,4 @@ func DropBackups(dir, target string, bare func(content []byte) []byte) (left []s
 		}
 	}
 	return left, err
-}
-
-func backupsOf(dir, target string) []string {
-	entries, _ := os.ReadDir(dir)
-	var all []string
-	for _, e := range entries {
-		stamp, ok := strings.CutPrefix(e.Name(), backupName(target))
-		if ok && strings.HasSuffix(stamp, ".bak") && e.Type().IsRegular() {
-			all = append(all, filepath.Join(dir, e.Name()))
-		}
-	}
-	return all
 }

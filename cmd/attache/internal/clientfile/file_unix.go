@@ -26,13 +26,11 @@ func keepOwner(f *os.File, info fs.FileInfo) (fs.FileMode, error) {
 	if ok && got.Uid == want.Uid && got.Gid == want.Gid {
 		return mode, nil
 	}
-	switch err := f.Chown(int(want.Uid), int(want.Gid)); {
-	case !errors.Is(err, fs.ErrPermission) || !ok:
-		return mode, err
-	case got.Uid != want.Uid:
-		return mode, errOwner
+	err = f.Chown(int(want.Uid), int(want.Gid))
+	if errors.Is(err, fs.ErrPermission) && ok && got.Uid == want.Uid {
+		return mode & (0o707 | mode<<3), nil
 	}
-	return mode & (0o707 | mode<<3), nil
+	return mode, err
 }
 
 // links returns the number of hard links to the file.
