@@ -19,7 +19,11 @@ func Of(command []string) string {
 		return ""
 	}
 	if address := Address(command); address != "" {
-		return hostName(address)
+		u, err := url.Parse(address)
+		if err != nil {
+			return ""
+		}
+		return u.Hostname()
 	}
 	return cmp.Or(Package(command), Program(underCmd(command)[0]))
 }
@@ -46,15 +50,6 @@ func Address(command []string) string {
 		}
 	}
 	return ""
-}
-
-// hostName returns the host of a remote server's address.
-func hostName(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
 }
 
 // underCmd returns the command that cmd /c runs, because clients on Windows start npx so. It returns
