@@ -32,7 +32,7 @@ const sayWaiting = 3 * time.Second
 
 // An era holds the answers of a server in one era of the protocol.
 type era struct {
-	inspect.VisitResult
+	inspect.AskResult
 	reply wire.Value // to the first request
 	tools []byte     // a JSON array, nil if there is none
 	noise int        // the number of lines that are not JSON
@@ -96,7 +96,7 @@ func (d *Doctor) examineServer(ctx context.Context) {
 		fmt.Fprintf(d.Stderr, "attache: waiting for the server to answer, for %s at most\n", inspect.Timeout+modernTime)
 	})
 	defer waiting.Stop()
-	legacy := d.visit(ctx, inspect.Visit{Target: target, Limit: inspect.Timeout}, (*inspect.Client).Initialize, "")
+	legacy := d.visit(ctx, target, inspect.Timeout, (*inspect.Client).Initialize, "")
 	if started, ok := errors.AsType[*child.StartError](legacy.err); ok {
 		d.problem("correct the command after \"--\", or its permissions", "%v", started)
 		return
@@ -111,7 +111,7 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	case legacy.Took >= inspect.Timeout:
 		limit = modernTime
 	}
-	modern := d.visit(ctx, inspect.Visit{Target: target, Limit: limit}, (*inspect.Client).Discover, inspect.ModernMember)
+	modern := d.visit(ctx, target, limit, (*inspect.Client).Discover, inspect.ModernMember)
 	d.eras(legacy, modern)
 	if target.Remote == nil {
 		d.noise(legacy, modern)
@@ -146,11 +146,11 @@ func (d *Doctor) target(conn *assembly.Conn) (target inspect.Target, path string
 	return target, path, true
 }
 
-// visit starts the server of v, and sends it the first request of an era and then tools/list. meta is the
+// visit starts the server target, and sends it the first request of an era and then tools/list. meta is the
 // member of params that the era requires.
-func (d *Doctor) visit(ctx context.Context, v inspect.Visit, first func(*inspect.Client) (wire.Value, error), meta string) era {
+func (d *Doctor) visit(ctx context.Context, target inspect.Target, limit time.Duration, first func(*inspect.Client) (wire.Value, error), meta string) era {
 	var e era
-	e.VisitResult, e.err = v.Ask(ctx, func(l *inspect.Client) (err error) {
+	e.AskResult, e.err = target.Ask(ctx, limit, func(l *inspect.Client) (err error) {
 		defer func() { e.noise, e.first = l.Noise, l.First }()
 		if e.reply, err = first(l); err != nil {
 			return err

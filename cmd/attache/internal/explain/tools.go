@@ -82,8 +82,7 @@ func nested(properties map[string]any, name string) map[string]any {
 // stderr only if that fails, because many servers write long texts at each start.
 func toolsOfServer(ctx context.Context, server inspect.Target) (toolList, error) {
 	var list []byte
-	v := inspect.Visit{Target: server, Limit: inspect.Timeout}
-	seen, err := v.Ask(ctx, func(l *inspect.Client) (err error) {
+	seen, err := server.Ask(ctx, inspect.Timeout, func(l *inspect.Client) (err error) {
 		list, err = l.List()
 		return err
 	})

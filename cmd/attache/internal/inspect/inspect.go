@@ -47,60 +47,49 @@ type Target struct {
 	Remote    *remote.Options
 }
 
-// A Visit starts a server to ask it something. It leaves no process behind.
-type Visit struct {
-	Target
-	Limit time.Duration
-}
-
-// A VisitResult describes a server after a visit.
-type VisitResult struct {
+// An AskResult describes a server after it was asked.
+type AskResult struct {
 	Exit child.Exit
 	Tail []string // the last lines of its stderr
 	Took time.Duration
 }
 
-// Ask starts the server, calls question with a client of the server, and stops it. The error
-// is a [*child.StartError] if the server could not be started.
-func (v Visit) Ask(ctx context.Context, question func(*Client) error) (VisitResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, v.Limit)
+// Ask starts the server, calls question with a client of the server, and stops it after limit at the
+// latest. It leaves no process behind. The error is a [*child.StartError] if the server could not be
+// started.
+func (t Target) Ask(ctx context.Context, limit time.Duration, question func(*Client) error) (seen AskResult, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
-	if v.Remote != nil {
-		return v.askRemote(ctx, began, question)
+	ask := func(in io.Writer, out io.Reader) error {
+		err := question(NewClient(in, out))
+		seen.Took = time.Since(began)
+		if err != nil && ctx.Err() != nil {
+			return fmt.Errorf("it did not answer within %s", limit)
+		}
+		return err
 	}
-	server, err := child.Start(context.Background(), child.Options{Argv: v.Argv, Env: v.Env})
+	if t.Remote != nil {
+		server, err := remote.Start(*t.Remote)
+		if err != nil {
+			return seen, err
+		}
+		defer context.AfterFunc(ctx, server.Stop)()
+		defer server.Stop()
+		err = ask(server.Stdin(), server.Stdout())
+		return seen, err
+	}
+	server, err := child.Start(context.Background(), child.Options{Argv: t.Argv, Env: t.Env})
 	if err != nil {
-		return VisitResult{}, err
+		return seen, err
 	}
 	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
-	took, err := v.call(ctx, began, question, server.Stdin(), server.Stdout())
+	err = ask(server.Stdin(), server.Stdout())
 	stop()
 	server.Stdout().Close()
 	server.Stop(context.Background())
-	return VisitResult{Exit: server.Wait(), Tail: server.Tail(), Took: took}, err
-}
-
-// askRemote is Ask for a remote server.
-func (v Visit) askRemote(ctx context.Context, began time.Time, question func(*Client) error) (VisitResult, error) {
-	server, err := remote.Start(*v.Remote)
-	if err != nil {
-		return VisitResult{}, err
-	}
-	defer context.AfterFunc(ctx, server.Stop)()
-	defer server.Stop()
-	took, err := v.call(ctx, began, question, server.Stdin(), server.Stdout())
-	return VisitResult{Took: took}, err
-}
-
-// call calls question with a client of the server that reads in and writes out.
-func (v Visit) call(ctx context.Context, began time.Time, question func(*Client) error, in io.Writer, out io.Reader) (took time.Duration, err error) {
-	err = question(NewClient(in, out))
-	took = time.Since(began)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("it did not answer within %s", v.Limit)
-	}
-	return took, err
+	seen.Exit, seen.Tail = server.Wait(), server.Tail()
+	return seen, err
 }
 
 // A Client asks a server about itself and its tools.
