@@ -5,7 +5,6 @@ package explain
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -80,15 +79,15 @@ func (e *Explainer) Run(ctx context.Context) error {
 	if e.Chain {
 		return e.printChain()
 	}
-	in, err := e.input()
+	frame, recording, err := e.input()
 	if err != nil {
 		return err
 	}
 	var calls []callReport
-	if in.recording != nil {
-		calls, err = e.recording(ctx, in.recording)
+	if recording != nil {
+		calls, err = e.recording(ctx, recording)
 	} else {
-		calls, err = e.frameCall(ctx, in.frame)
+		calls, err = e.frameCall(ctx, frame)
 	}
 	if err != nil {
 		return err
@@ -106,19 +105,20 @@ func (e *Explainer) Run(ctx context.Context) error {
 }
 
 // input returns the frame or recording to explain.
-func (e *Explainer) input() (callInput, error) {
-	if e.Frame != "" {
-		in, err := readInput(e.Frame, e.Stdin)
-		if err == nil && in.recording == nil && e.Call != 0 {
-			err = cli.Usagef("--call is for recorded sessions: %s is one frame", e.Frame)
-		}
-		if err == nil && in.recording != nil && (e.Dashed || e.Request.Tools != "") {
-			err = cli.Usagef("a recording has the server's tools itself: leave out --tools, --server and the server after \"--\"")
-		}
-		return in, err
+func (e *Explainer) input() (frame []byte, recording *record.Session, err error) {
+	if e.Frame == "" {
+		frame, err = composeCall(e.Tool, e.Arguments, e.Meta, e.Era == "modern")
+		return frame, nil, err
 	}
-	frame, err := composeCall(e.Tool, e.Arguments, e.Meta, e.Era == "modern")
-	return callInput{frame: frame}, err
+	frame, recording, err = readInput(e.Frame, e.Stdin)
+	switch {
+	case err != nil:
+	case recording == nil && e.Call != 0:
+		err = cli.Usagef("--call is for recorded sessions: %s is one frame", e.Frame)
+	case recording != nil && (e.Dashed || e.Request.Tools != ""):
+		err = cli.Usagef("a recording has the server's tools itself: leave out --tools, --server and the server after \"--\"")
+	}
+	return frame, recording, err
 }
 
 // frameCall explains one frame in a new session.
@@ -240,14 +240,6 @@ func (e *Explainer) originalName(shown string) string {
 	return shown
 }
 
-// look scans a frame as the relay does.
-func look(frame []byte, names [][]string) *wire.Message {
-	m := &wire.Message{}
-	m.Reset(wire.Client, append(slices.Clone(frame), '\n'))
-	(&wire.Scanner{ArgumentNames: names}).Look(m)
-	return m
-}
-
 // ambiguous explains a frame that parsers may read differently, which therefore passes no layer.
 func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 	scrub := e.scrubber()
@@ -329,24 +321,8 @@ func (e *Explainer) pick(calls []callReport) ([]callReport, error) {
 	return calls, nil
 }
 
-// A scrubber removes secrets from parts of frames. Facts contain none.
-type scrubber struct{ *record.Scrubber }
-
 func (e *Explainer) scrubber() scrubber {
 	secrets := config.Secrets(e.Process, e.Settings, nil)
 	secrets.Home, secrets.Host = "", ""
 	return scrubber{record.NewScrubber(secrets)}
 }
-
-// json returns a frame without secrets, or nil if frame is nil.
-func (s scrubber) json(frame []byte) json.RawMessage { return s.member(nil, frame) }
-
-// member returns raw, the value of the member at path, without secrets, or nil if raw is nil.
-func (s scrubber) member(path []string, raw []byte) json.RawMessage {
-	if raw == nil {
-		return nil
-	}
-	return assembly.ScrubMember(s.Scrubber, path, rawJSON(bytes.Clone(raw)))
-}
-
-func (s scrubber) text(text string) string { return string(s.Line([]byte(text))) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -19,12 +20,6 @@ const maxFile = 256 << 20
 
 // byteOrderMark begins the files that some Windows programs write.
 var byteOrderMark = []byte("\ufeff")
-
-// A callInput is one frame, or a recording.
-type callInput struct {
-	frame     []byte
-	recording *record.Session
-}
 
 // composeCall returns a frame that calls the tool.
 func composeCall(tool, arguments, meta string, modern bool) ([]byte, error) {
@@ -111,29 +106,34 @@ func position(data []byte, offset int) (line, column int) {
 }
 
 // readInput reads the file of --frame: a frame, or a recording.
-func readInput(path string, stdin io.Reader) (callInput, error) {
+func readInput(path string, stdin io.Reader) (frame []byte, recording *record.Session, err error) {
 	var data []byte
-	var err error
 	if path == "-" {
 		data, err = io.ReadAll(io.LimitReader(stdin, maxFile))
 	} else {
 		data, err = cli.ReadAtMost(path, maxFile)
 	}
 	if err != nil {
-		return callInput{}, cli.Usagef("--frame: %s: %v", path, cli.Unreadable(err))
+		return nil, nil, cli.Usagef("--frame: %s: %v", path, cli.Unreadable(err))
 	}
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	head, _, _ := bytes.Cut(data, []byte{'\n'})
 	if header := (wire.Value{Raw: bytes.TrimSpace(head)}); json.Valid(head) && header.Get("version").Exists() && !header.Get("jsonrpc").Exists() {
-		session, err := record.Read(bytes.NewReader(data))
-		if err != nil {
-			return callInput{}, cli.Usagef("--frame: %s: %v", path, err)
+		if recording, err = record.Read(bytes.NewReader(data)); err != nil {
+			return nil, nil, cli.Usagef("--frame: %s: %v", path, err)
 		}
-		return callInput{recording: session}, nil
+		return nil, recording, nil
 	}
-	frame, err := oneLine(data)
-	if err != nil {
-		return callInput{}, cli.Usagef("--frame: %s:%v: it is neither one JSON-RPC message nor a recording of \"attache --record\"", path, err)
+	if frame, err = oneLine(data); err != nil {
+		return nil, nil, cli.Usagef("--frame: %s:%v: it is neither one JSON-RPC message nor a recording of \"attache --record\"", path, err)
 	}
-	return callInput{frame: frame}, nil
+	return frame, nil, nil
+}
+
+// look scans a frame as the relay does.
+func look(frame []byte, names [][]string) *wire.Message {
+	m := &wire.Message{}
+	m.Reset(wire.Client, append(slices.Clone(frame), '\n'))
+	(&wire.Scanner{ArgumentNames: names}).Look(m)
+	return m
 }

@@ -1,8 +1,11 @@
 package explain
 
 import (
+	"bytes"
 	"encoding/json"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -133,3 +136,19 @@ func knownFacts(view *sessionstate.Context) []factReport {
 	}
 	return all
 }
+
+// A scrubber removes secrets from parts of frames. Facts contain none.
+type scrubber struct{ *record.Scrubber }
+
+// json returns a frame without secrets, or nil if frame is nil.
+func (s scrubber) json(frame []byte) json.RawMessage { return s.member(nil, frame) }
+
+// member returns raw, the value of the member at path, without secrets, or nil if raw is nil.
+func (s scrubber) member(path []string, raw []byte) json.RawMessage {
+	if raw == nil {
+		return nil
+	}
+	return assembly.ScrubMember(s.Scrubber, path, rawJSON(bytes.Clone(raw)))
+}
+
+func (s scrubber) text(text string) string { return string(s.Line([]byte(text))) }

@@ -27,10 +27,9 @@ type probe struct {
 type trail struct {
 	method, tool string
 	ambiguity    wire.Ambiguity
-	frames       [][]byte // nil if the frame did not pass this place
-	replies      [][]byte // nil if the reply did not pass this place
-	notes        []noteReport
-	noteLayers   []string // the layers of notes
+	frames       [][]byte                // nil if the frame did not pass this place
+	replies      [][]byte                // nil if the reply did not pass this place
+	notes        map[string][]noteReport // by layer
 	view         *sessionstate.Context
 }
 
@@ -85,6 +84,7 @@ func (p *probe) newTrail(m *wire.Message) *trail {
 	t := &trail{
 		method: m.Method(), tool: m.Name().Text(), ambiguity: m.Ambiguity(),
 		frames: make([][]byte, len(p.layers)+1), replies: make([][]byte, len(p.layers)+1),
+		notes: map[string][]noteReport{},
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +115,7 @@ func (p *probe) note(t *trail, n middleware.Note) {
 	if slices.ContainsFunc(t.replies, func(reply []byte) bool { return reply != nil }) {
 		on = "reply"
 	}
-	t.noteLayers = append(t.noteLayers, n.Layer)
-	t.notes = append(t.notes, noteReport{
+	t.notes[n.Layer] = append(t.notes[n.Layer], noteReport{
 		Rule: n.Rule, Act: string(n.Act), Why: n.Why, On: on,
 		Path:   slices.Clone(n.Path),
 		Before: p.member(n.Path, n.Before), After: p.member(n.Path, n.After),
@@ -141,13 +140,10 @@ func (p *probe) explain(t *trail) callReport {
 	x := callReport{Method: t.method, Tool: t.tool, Frame: p.json(t.frames[0]), Facts: knownFacts(t.view)}
 	last := t.reached()
 	for k, l := range p.layers {
-		part := layerReport{Name: l.Name, Reached: k <= last, Request: p.edited(t.frames, k, k+1), Reply: p.edited(t.replies, k+1, k)}
-		for i, layer := range t.noteLayers {
-			if layer == l.Name {
-				part.Notes = append(part.Notes, t.notes[i])
-			}
-		}
-		x.Layers = append(x.Layers, part)
+		x.Layers = append(x.Layers, layerReport{
+			Name: l.Name, Reached: k <= last, Notes: t.notes[l.Name],
+			Request: p.edited(t.frames, k, k+1), Reply: p.edited(t.replies, k+1, k),
+		})
 	}
 	switch {
 	case last == len(p.layers):
