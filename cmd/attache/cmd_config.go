@@ -61,10 +61,11 @@ func (c *program) show(s *config.Settings) error {
 		if o.Key == "" {
 			continue
 		}
-		for _, name := range o.Entries() {
-			rows = append(rows, row{name, cli.Printable(config.RuleText(s, name)), s.Origin(name).String(), false})
+		entries := o.Entries()
+		for _, e := range entries {
+			rows = append(rows, row{e.Name, cli.Printable(e.Text), s.Origin(e.Name).String(), false})
 		}
-		if len(o.Entries()) > 0 {
+		if len(entries) > 0 {
 			continue
 		}
 		text := o.Shown()

@@ -44,14 +44,14 @@ type OperatorSettings struct {
 	FileErr error
 }
 
-func sessionFileOptions(s *Settings) []setting.Option {
+func (s *Settings) sessionFileOptions() []setting.Option {
 	return []setting.Option{
 		{Key: "session.file", Flag: "session-file", Hint: "FILE",
 			Help: "file in which the host describes the session: user, tenant, roles, permissions, trust, workspace", Value: setting.Path(&s.Operator.SessionFile)},
 	}
 }
 
-func tokenOptions(s *Settings) []setting.Option {
+func (s *Settings) tokenOptions() []setting.Option {
 	o := &s.Identity
 	claim := func(field, help string, to *string) setting.Option {
 		return setting.Option{Key: "identity.jwt.claims." + field, Help: help,
@@ -171,7 +171,7 @@ func (o OperatorSettings) Origin() setting.Origin {
 // checkTokens refuses incomplete settings: a forgotten line must not mean that tokens of any
 // issuer, or for any audience, are accepted.
 func (l *loader) checkTokens(s *Settings) {
-	options := tokenOptions(s)
+	options := s.tokenOptions()
 	first := slices.IndexFunc(options, func(o setting.Option) bool {
 		return strings.HasPrefix(o.Key, "identity.jwt.") && !s.Origin(o.Key).Default()
 	})

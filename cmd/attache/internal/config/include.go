@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -22,7 +23,7 @@ type document struct {
 // documents parses the user's file and the files that it includes, in that order. A document takes
 // precedence over those after it.
 func (l *loader) documents(path string, data []byte, s *Settings) []*document {
-	own, includes := l.document(path, directory(path), "", data)
+	own, includes := l.document(path, filepath.Dir(path), "", data)
 	if own == nil {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 		}
 		s.Included = append(s.Included, path)
 		data, ok = l.readFile(path, r.Place(n))
-		return path, directory(path), data, ok
+		return path, filepath.Dir(path), data, ok
 	}
 	if !setting.IsMapping(n) {
 		r.AddProblem(n, "%s: wants the path of a file, or {url: https://..., digest: sha256:...} with a digest or a key, not %s", key, setting.KindOf(n))
@@ -165,19 +166,4 @@ func join[T any](first, then []T) []T {
 		return then
 	}
 	return append(first[:len(first):len(first)], then...)
-}
-
-// includeSchema returns the JSON Schema of the key include.
-func includeSchema() map[string]any {
-	word := map[string]any{"type": "string", "minLength": 1}
-	return map[string]any{
-		"description": "more configuration files: their rules come after those of this file, and their other keys apply where this file has none; a path, or an https address with the digest of its content or the public key (minisign) that signs it",
-		"type":        "array",
-		"items": map[string]any{"anyOf": []any{word, map[string]any{
-			"type":                 "object",
-			"properties":           map[string]any{"url": word, "digest": word, "key": word},
-			"required":             []string{"url"},
-			"additionalProperties": false,
-		}}},
-	}
 }

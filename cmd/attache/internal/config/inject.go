@@ -27,7 +27,7 @@ type WorkspaceRule struct {
 	Env     map[string]map[string]string // variables by server
 }
 
-func injectOptions(s *Settings) []setting.Option {
+func (s *Settings) injectOptions() []setting.Option {
 	return []setting.Option{
 		{Key: "inject.servers", Help: "which sessions get a server from \"attache inject\", by the server's name in the client's configuration",
 			Value: setting.ByName[ServerRule]{To: &s.Inject.Servers, Value: serverRule, Check: setting.NotEmpty}},

@@ -78,7 +78,11 @@ func (s *Settings) RecordedName() string {
 
 func (l *loader) load(command []string) (*Settings, error) {
 	path, origin := l.configFile()
-	s := DefaultSettings(directory(path))
+	dir := ""
+	if path != "" {
+		dir = filepath.Dir(path)
+	}
+	s := DefaultSettings(dir)
 	all := Options(s)
 	if path == "" && l.problems == nil {
 		s.Warnings.Add(setting.Origin{}, "no configuration file is looked for, because the user's configuration directory is not known: set HOME, or XDG_CONFIG_HOME to an absolute path (AppData on Windows), or name a file with --config")
@@ -187,16 +191,11 @@ func applyEntries(s *Settings, documents []*document, command []string, name str
 
 // conflicts returns the conflicts between rules from different places.
 func (s *Settings) conflicts() (problems setting.Problems) {
-	add := func(rule string, err error) {
-		if err != nil {
-			problems.Add(s.Origin(rule), "%s: %v", rule, err)
-		}
-	}
 	for i, r := range s.Access.Rules {
-		add(r.Name, access.CheckOrder(s.Access.Rules, i))
+		problems.AddError(s.Origin(r.Name), r.Name, access.CheckOrder(s.Access.Rules, i))
 	}
 	for i, r := range s.Rewrite {
-		add(r.Name, rewrite.Collision(s.Rewrite, i))
+		problems.AddError(s.Origin(r.Name), r.Name, rewrite.Collision(s.Rewrite, i))
 	}
 	return problems
 }
@@ -219,7 +218,7 @@ func Path(p cli.Process, flags setting.Flags) (string, error) {
 // [setting.Problems].
 func Check(p cli.Process, path string, content []byte) error {
 	l := &loader{Process: p}
-	s := DefaultSettings(directory(path))
+	s := DefaultSettings(filepath.Dir(path))
 	l.read(l.documents(path, content, s), s, nil)
 	return l.problems.Err()
 }
@@ -261,14 +260,6 @@ func (l *loader) configFile() (string, setting.Origin) {
 		return "", origin
 	}
 	return path, origin
-}
-
-// directory returns the directory of path, "" if path is empty.
-func directory(path string) string {
-	if path == "" {
-		return ""
-	}
-	return filepath.Dir(path)
 }
 
 // readFile returns the content of the configuration file at path, or of a file that it includes.

@@ -36,7 +36,7 @@ const (
 
 func defaultOAuth() OAuthSettings { return OAuthSettings{Grant: GrantPerson, Store: "auto"} }
 
-func oauthOptions(s *Settings) []setting.Option {
+func (s *Settings) oauthOptions() []setting.Option {
 	o := &s.Server.Remote.OAuth
 	return []setting.Option{
 		{Key: "server.oauth.grant", Help: "authorization_code: a person logs in with \"attache login\"; client_credentials: attache logs in by itself with server.oauth.client_id and client_secret", Value: setting.Choice(&o.Grant, GrantPerson, GrantMachine)},

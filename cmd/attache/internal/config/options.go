@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -9,24 +10,15 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/rules"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
-	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/middleware/access"
+	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // Options returns all options, bound to s, in the order of `config show`. The reader of the file,
 // the flags, the variables, `config show` and `config schema` all use this list.
 func Options(s *Settings) []setting.Option {
-	return slices.Concat(sessionOptions(s), remoteOptions(s), oauthOptions(s), restartOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), serveOptions(s), storeOptions(s), teamsOptions(s), otherOptions(s))
-}
-
-// Schema returns the JSON Schema of the configuration file. It is generated from the options, so it
-// has the same keys as the reader.
-func Schema() map[string]any {
-	root := setting.Section("attache configuration", Options(DefaultSettings(""))...)
-	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	properties := root["properties"].(map[string]any)
-	properties["servers"], properties["include"] = serverSchema(), includeSchema()
-	return root
+	return slices.Concat(s.sessionOptions(), s.remoteOptions(), s.oauthOptions(), s.restartOptions(), s.sessionFileOptions(), s.identityOptions(), s.tokenOptions(), s.policyOptions(), s.accessOptions(), s.auditOptions(), s.injectOptions(), s.serveOptions(), s.storeOptions(), s.teamsOptions(), s.otherOptions())
 }
 
 // AddFlags adds to cmd the flags that override the configuration.
@@ -36,21 +28,19 @@ func AddFlags(cmd *cobra.Command) setting.Flags { return setting.AddFlags(cmd, f
 // commands, which share the options; do not set their values.
 var flagOptions = sync.OnceValue(func() []setting.Option { return Options(&Settings{}) })
 
-// RuleText returns the rule of that name, such as "servers.git.arguments[0]", as the
-// configuration writes it, "" if there is none. [Settings.Origin] returns its place.
-func RuleText(s *Settings, name string) string {
+// RuleTexts returns the rules as the configuration writes them, by their names, such as
+// "servers.git.arguments[0]". [Settings.Origin] returns the place of a rule.
+func RuleTexts(s *Settings) map[string]string {
+	texts := map[string]string{}
 	for _, o := range Options(s) {
-		if text := o.Entry(name); text != "" {
-			return text
+		for _, e := range o.Entries() {
+			texts[e.Name] = e.Text
 		}
 	}
-	return ""
+	return texts
 }
 
-// TrustLevels returns the levels of trust.
-func TrustLevels() []string { return []string{sessionstate.Direct, sessionstate.Sandboxed} }
-
-func sessionOptions(s *Settings) []setting.Option {
+func (s *Settings) sessionOptions() []setting.Option {
 	o := &s.Session
 	trust := setting.Choice(&o.Trust, TrustLevels()...)
 	return []setting.Option{
@@ -76,7 +66,18 @@ func sessionOptions(s *Settings) []setting.Option {
 	}
 }
 
-func identityOptions(s *Settings) []setting.Option {
+func (s *Settings) restartOptions() []setting.Option {
+	r := &s.Server.Restart
+	return []setting.Option{
+		{Key: "server.restart.on", Help: "crash: a server that ends after the handshake is started again, and the session continues; never: attache ends with it", Value: setting.Choice(&r.On, "crash", "never")},
+		{Key: "server.restart.hold", Help: "how long calls wait for a server that is started again", Value: setting.Duration(&r.Hold, time.Millisecond)},
+		{Key: "server.restart.hang", Help: "how long a server may be silent while calls are running before it is ended and started again; empty: no limit", Value: setting.OptionalDuration(&r.Hang, time.Second)},
+		{Key: "server.restart.retry", Help: "tools (patterns) whose calls are sent again, though they may have run when the server ended", Value: setting.Words{To: &r.Retry}},
+		{Key: "server.restart.notice", Help: "tell the model before the next result of a tool that the server has lost its memory", Value: setting.Bool(&r.Notice)},
+	}
+}
+
+func (s *Settings) identityOptions() []setting.Option {
 	o := &s.Identity
 	return []setting.Option{
 		{Key: "identity.api_key_file", Flag: "api-key-file", Hint: "FILE",
@@ -88,7 +89,7 @@ func identityOptions(s *Settings) []setting.Option {
 	}
 }
 
-func policyOptions(s *Settings) []setting.Option {
+func (s *Settings) policyOptions() []setting.Option {
 	o, b := &s.Policy, &s.Briefing
 	return []setting.Option{
 		{Flag: "policy", Hint: "DIR|URL", Help: "where policies come from: a directory of policy files or an HTTP endpoint", Value: source{o}},
@@ -105,11 +106,35 @@ func policyOptions(s *Settings) []setting.Option {
 	}
 }
 
-func otherOptions(s *Settings) []setting.Option {
+func (s *Settings) accessOptions() []setting.Option {
+	o := &s.Access
+	return []setting.Option{
+		{Key: "access.default", Help: "what happens to a call that no rule decides", Value: setting.Choice(&o.Default, string(access.Allow), string(access.Deny))},
+		{Key: "access.hide", Help: "leave tools that may not be called out of tools/list", Value: setting.Bool(&o.Hide)},
+		{Key: "access.rules", Help: "who may call what; the first rule that applies decides", Value: rules.Access(&o.Rules)},
+		{Key: "access.rates", Help: "how often tools may be called", Value: rules.Rates(&o.Rates)},
+		{Key: "rates.down", Help: "what happens to calls under a rate while the database of store.url does not answer: share counts them in each process, which has its share of the limit; closed refuses them",
+			Value: setting.Choice((*string)(&o.RatesDown), string(access.DownShare), string(access.DownClosed))},
+	}
+}
+
+func (s *Settings) auditOptions() []setting.Option {
+	o := &s.Audit
+	return []setting.Option{
+		{Key: "audit.file", Help: "record every call and decision in this file; see \"attache audit\"", Value: setting.Path(&o.File)},
+		{Key: "audit.arguments", Help: "how much of the arguments is recorded: a digest, all except values that look secret, or all except known secrets",
+			Value: setting.Choice(&o.Arguments, string(audit.Digest), string(audit.Redacted), string(audit.Full))},
+		{Key: "audit.required", Help: "refuse calls that cannot be recorded", Value: setting.Bool(&o.Required)},
+		{Key: "audit.max_size", Help: "how large the file may become before it is renamed and a new one is started", Value: setting.Size(&o.MaxSize, 4<<10, 1<<40)},
+	}
+}
+
+func (s *Settings) otherOptions() []setting.Option {
 	return []setting.Option{
 		{Key: "arguments", Help: "which arguments of tools are filled, pinned or forbidden; without this key: workspace is filled", Value: rules.Arguments(&s.Arguments)},
 		{Key: "rewrite", Help: "what the client sees and calls: hide, rename and describe tools, and set arguments", Value: rules.Rewrite(&s.Rewrite)},
-		traceOption(s),
+		{Key: "trace.propagate", Value: setting.Bool(&s.Trace.Propagate),
+			Help: "make each call a child span of its trace in the request to the server; the OTEL_ variables configure the export of spans"},
 		{Key: "limits.hold", Help: "a frame larger than this is streamed and not read", Value: setting.Size(&s.Limits.Hold, 4<<10, 1<<30)},
 		{Key: "limits.in_flight", Help: "how many calls may be in flight before the client has to wait", Value: setting.Count(&s.Limits.InFlight, 1, 10_000_000)},
 		{Key: "record", Flag: "record", Hint: "FILE", Help: "record the session, scrubbed of secrets, for \"attache replay\"", Value: setting.Path(&s.Record)},
@@ -119,3 +144,22 @@ func otherOptions(s *Settings) []setting.Option {
 		{Key: "dry_run", Flag: "dry-run", Help: "decide and log everything, change nothing", Value: setting.Bool(&s.DryRun)},
 	}
 }
+
+// source reads --policy: a directory, or a URL if it contains "://". It clears the other one,
+// because the flag takes precedence over the file.
+type source struct{ policy *PolicySettings }
+
+func (v source) Set(s, base string) error {
+	value, other := setting.Path(&v.policy.Dir), &v.policy.URL
+	if strings.Contains(s, "://") {
+		value, other = policyURL(&v.policy.URL), &v.policy.Dir
+	}
+	err := value.Set(s, base)
+	if err == nil {
+		*other = ""
+	}
+	return err
+}
+
+func (v source) String() string         { return v.policy.Dir + v.policy.URL }
+func (v source) Schema() map[string]any { return nil }

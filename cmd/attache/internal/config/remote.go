@@ -32,7 +32,7 @@ type RemoteSettings struct {
 	OAuth              OAuthSettings
 }
 
-func remoteOptions(s *Settings) []setting.Option {
+func (s *Settings) remoteOptions() []setting.Option {
 	r := &s.Server.Remote
 	return []setting.Option{
 		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command after \"--\"", Value: address{setting.Text(&r.URL, remote.CheckURL), &r.URL}},

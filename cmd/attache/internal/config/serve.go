@@ -38,7 +38,7 @@ func defaultServe() ServeSettings {
 	}
 }
 
-func serveOptions(s *Settings) []setting.Option {
+func (s *Settings) serveOptions() []setting.Option {
 	o, l := &s.Serve, &s.Serve.Limits
 	const most = 1_000_000
 	return []setting.Option{

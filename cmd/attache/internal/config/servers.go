@@ -9,28 +9,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
-// A Server is an entry of servers: how a server is recognised, and the settings for that server
-// alone. Its rules come before those in the rest of the file, and its other values replace them.
-type Server struct {
-	Name  string
-	Match Match
-	From  setting.Origin
-
-	reader    *setting.Reader
-	fields    []setting.Field // all fields but match
-	variables []string        // see RemoteVariables
-	served    bool            // it has a command or an address; see ServedServers
-}
-
-// A Match recognises servers by globs. It matches a server if any of the globs does. An entry
-// without globs is for the server of its name.
-type Match struct {
-	Package []string // the npm or PyPI package, or the image, that the command runs
-	Command []string // the program: its name, or its path if the glob has a slash
-	URL     []string // the address of a remote server, also if mcp-remote connects to it
-}
-
-func matchOptions(m *Match) []setting.Option {
+func (m *Match) options() []setting.Option {
 	return []setting.Option{
 		{Key: "package", Help: "globs of the package or image that the command runs", Value: patterns(&m.Package)},
 		{Key: "command", Help: "globs of the program's name, or of its path if they have a slash", Value: patterns(&m.Command)},
@@ -42,7 +21,7 @@ func matchOptions(m *Match) []setting.Option {
 var serverKeys = []string{"server.env", "server.command", "server.url", "server.headers", "server.bearer_env", "server.oauth", "server.tls", "server.timeouts", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
 
 // serverOptions returns the options that an entry may set, bound to s.
-func serverOptions(s *Settings) []setting.Option {
+func (s *Settings) serverOptions() []setting.Option {
 	return slices.DeleteFunc(Options(s), func(o setting.Option) bool {
 		return o.Key == "" || !slices.ContainsFunc(serverKeys, func(key string) bool { return Below(o.Key, key) })
 	})
@@ -69,7 +48,7 @@ func readServers(r *setting.Reader, f setting.Field) []Server {
 		for _, field := range inner {
 			switch field.Name {
 			case "match":
-				setting.Object{Options: matchOptions(&server.Match)}.Read(r, key+".match", field.Value)
+				setting.Object{Options: server.Match.options()}.Read(r, key+".match", field.Value)
 			case "servers":
 				r.Problems.Add(field.At, "servers: an entry of servers cannot have servers: remove it")
 			default:
@@ -87,8 +66,8 @@ func readServers(r *setting.Reader, f setting.Field) []Server {
 
 // readServer reads the settings of an entry into s, see readOver.
 func readServer(e *Server, s *Settings) setting.Problems {
-	options := serverOptions(s)
-	for _, o := range matchOptions(&Match{}) { // only for suggestions: readServers has read match
+	options := s.serverOptions()
+	for _, o := range new(Match).options() { // only for suggestions: readServers has read match
 		options = append(options, setting.Option{Key: "match." + o.Key, Value: o.Value})
 	}
 	r := &setting.Reader{
@@ -128,31 +107,9 @@ func (s *Settings) Unmatched(command []string) (entries []Server) {
 }
 
 // String returns the match as the configuration writes it.
-func (m *Match) String() string { return setting.Object{Options: matchOptions(m)}.String() }
+func (m *Match) String() string { return setting.Object{Options: m.options()}.String() }
 
 // patterns returns a value that is one glob or a list of globs.
 func patterns(to *[]string) setting.Words {
 	return setting.Words{To: to, Check: setting.NotEmpty, Empty: "name one, or remove the key", Single: true}
-}
-
-// serverSchema returns the JSON Schema of the section servers.
-func serverSchema() map[string]any {
-	entry := setting.Section("settings for one server", serverOptions(DefaultSettings(""))...)
-	removeDefaults(entry)
-	entry["properties"].(map[string]any)["match"] = setting.Section("how the server is recognised; without it, by its name", matchOptions(&Match{})...)
-	return map[string]any{
-		"description":          "settings for single servers; the rest of the file is for all servers",
-		"type":                 []string{"object", "null"},
-		"additionalProperties": entry,
-	}
-}
-
-// removeDefaults removes the defaults of the keys of s, which are the values for all servers. Those
-// of the entries of a list stay.
-func removeDefaults(s map[string]any) {
-	delete(s, "default")
-	properties, _ := s["properties"].(map[string]any)
-	for _, property := range properties {
-		removeDefaults(property.(map[string]any))
-	}
 }

@@ -149,7 +149,7 @@ func TestInclude(t *testing.T) {
 	for _, r := range s.Rewrite {
 		hidden = append(hidden, r.Tools...)
 		at := s.Origin(r.Name)
-		places = append(places, fmt.Sprintf("%s %s:%d:%d %s", r.Name, filepath.Base(at.File), at.Line, at.Column, RuleText(s, r.Name)))
+		places = append(places, fmt.Sprintf("%s %s:%d:%d %s", r.Name, filepath.Base(at.File), at.Line, at.Column, RuleTexts(s)[r.Name]))
 	}
 	want := []string{
 		"servers.git.rewrite[0] config.yaml:5:27 {tools: [x], hide: true}",

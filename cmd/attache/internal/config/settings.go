@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/middleware/rewrite"
@@ -77,6 +78,15 @@ type ServerSettings struct {
 	Restart       RestartSettings
 }
 
+// RestartSettings configure what happens when the server ends during a session.
+type RestartSettings struct {
+	On     string // "crash" or "never"
+	Hold   time.Duration
+	Hang   time.Duration // 0 for never
+	Retry  []string      // globs of tool names
+	Notice bool
+}
+
 // SessionSettings hold the facts about the session that the operator sets, and where attache looks
 // for others.
 type SessionSettings struct {
@@ -127,6 +137,35 @@ type BriefingSettings struct {
 	MaxBytes   int
 }
 
+// AccessSettings configure who may call which tool, and how often.
+type AccessSettings struct {
+	Default string // "allow" or "deny"
+	Hide    bool
+	Rules   []access.Rule
+	Rates   []access.Rate
+	// RatesDown says what happens to calls under Rates while the shared database does not answer.
+	RatesDown access.Down
+}
+
+// Enforces reports whether the rules can refuse a call.
+func (a *AccessSettings) Enforces() bool {
+	return len(a.Rules) > 0 || len(a.Rates) > 0 || a.Default == string(access.Deny)
+}
+
+// AuditSettings configure what is recorded of calls, and where.
+type AuditSettings struct {
+	File      string // absolute; empty: nothing is recorded
+	Arguments string // "digest", "redacted" or "full"
+	Required  bool   // refuse calls that cannot be recorded
+	MaxSize   int64  // bytes in a file before the next one is started
+}
+
+// TraceSettings configure trace context. The OTEL_ variables configure where spans and metrics
+// go; see package telemetry.
+type TraceSettings struct {
+	Propagate bool
+}
+
 // LimitSettings bound memory.
 type LimitSettings struct {
 	Hold     int64 // bytes of a frame that is held; a larger frame is streamed
@@ -137,6 +176,27 @@ type LimitSettings struct {
 type LogSettings struct {
 	Level  string // "debug", "info", "warn" or "error"
 	Format string // "text" or "json"
+}
+
+// A Server is an entry of servers: how a server is recognised, and the settings for that server
+// alone. Its rules come before those in the rest of the file, and its other values replace them.
+type Server struct {
+	Name  string
+	Match Match
+	From  setting.Origin
+
+	reader    *setting.Reader
+	fields    []setting.Field // all fields but match
+	variables []string        // see RemoteVariables
+	served    bool            // it has a command or an address; see ServedServers
+}
+
+// A Match recognises servers by globs. It matches a server if any of the globs does. An entry
+// without globs is for the server of its name.
+type Match struct {
+	Package []string // the npm or PyPI package, or the image, that the command runs
+	Command []string // the program: its name, or its path if the glob has a slash
+	URL     []string // the address of a remote server, also if mcp-remote connects to it
 }
 
 // DefaultSettings returns the settings without a file, variables and flags. dir is the directory of

@@ -33,7 +33,7 @@ func (s StoreSettings) Address(p cli.Process) (string, error) {
 	return url, nil
 }
 
-func storeOptions(s *Settings) []setting.Option {
+func (s *Settings) storeOptions() []setting.Option {
 	return []setting.Option{
 		{Key: "store.url", Help: "the PostgreSQL database that several machines share, as postgres://USER:PASSWORD@HOST/DATABASE: a text, {env: VARIABLE} or {file: FILE}; default: files in the user's state directory",
 			Value: setting.SecretOrNone(&s.Store.URL)},
@@ -44,9 +44,7 @@ func storeOptions(s *Settings) []setting.Option {
 // is used.
 func checkStore(s *Settings) (all setting.Problems) {
 	if text := s.Store.URL.Text; text != "" {
-		if err := database.CheckURL(text); err != nil {
-			all.Add(s.Origin("store.url"), "store.url: %v", err)
-		}
+		all.AddError(s.Origin("store.url"), "store.url", database.CheckURL(text))
 	}
 	return all
 }

@@ -50,7 +50,7 @@ func defaultTeams() TeamsSettings {
 	return TeamsSettings{Limits: teams.DefaultLimits(), Replies: "parent", Wake: []Waker{{}}}
 }
 
-func teamsOptions(s *Settings) []setting.Option {
+func (s *Settings) teamsOptions() []setting.Option {
 	o, l := &s.Teams, &s.Teams.Limits
 	const most = 10_000
 	return []setting.Option{

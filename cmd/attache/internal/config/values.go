@@ -11,6 +11,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy/httpsource"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // workspacePath reads the path of a workspace. The workspace may be on another machine, so only a
@@ -69,25 +70,6 @@ func ShownAddress(url string) string {
 	return url
 }
 
-// source reads --policy: a directory, or a URL if it contains "://". It clears the other one,
-// because the flag takes precedence over the file.
-type source struct{ policy *PolicySettings }
-
-func (v source) Set(s, base string) error {
-	value, other := setting.Path(&v.policy.Dir), &v.policy.URL
-	if strings.Contains(s, "://") {
-		value, other = policyURL(&v.policy.URL), &v.policy.Dir
-	}
-	err := value.Set(s, base)
-	if err == nil {
-		*other = ""
-	}
-	return err
-}
-
-func (v source) String() string         { return v.policy.Dir + v.policy.URL }
-func (v source) Schema() map[string]any { return nil }
-
 // variables returns a value that is a map of environment variables.
 func variables(to *map[string]string) setting.Value {
 	return setting.ByName[string]{
@@ -121,3 +103,6 @@ func (v variable) String() string      { return "[hidden]" }
 func (v variable) Schema() map[string]any {
 	return map[string]any{"type": []string{"string", "number", "boolean"}}
 }
+
+// TrustLevels returns the levels of trust.
+func TrustLevels() []string { return []string{sessionstate.Direct, sessionstate.Sandboxed} }

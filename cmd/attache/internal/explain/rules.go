@@ -44,10 +44,11 @@ func withConfig(x *callReport, s *config.Settings) {
 	for _, e := range s.Applied {
 		x.Servers = append(x.Servers, serverReport{e.Name, e.From.String()})
 	}
+	rules := config.RuleTexts(s)
 	for i := range x.Layers {
 		for j := range x.Layers[i].Notes {
 			n := &x.Layers[i].Notes[j]
-			n.Config = config.RuleText(s, n.Rule)
+			n.Config = rules[n.Rule]
 			if at := s.Origin(n.Rule); n.Config != "" {
 				n.At = at.String()
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -33,18 +34,40 @@ func All(p cli.Process, s *config.Settings) error {
 		}
 	}
 	if at := s.Origin("identity.keys_file"); !at.Default() {
-		if _, err := identity.List(s.Identity.KeysFile); err != nil {
-			all.Add(at, "identity.keys_file: %v", err)
-		}
+		_, err := identity.List(s.Identity.KeysFile)
+		all.AddError(at, "identity.keys_file", err)
 	}
-	all = append(all, Identity(s)...)
-	all = append(all, Audit(s)...)
-	all = append(all, remote(p, s)...)
-	all = append(all, serve(p, s)...)
+	all = slices.Concat(all, Identity(s), Audit(s), remote(p, s), serve(p, s))
 	if s.Record != "" {
 		dir := filepath.Dir(s.Record)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			all.Add(s.Origin("record"), "record: there is no directory %s: make it, or name another file", dir)
+		}
+	}
+	return all.Err()
+}
+
+// Config is like [All]. Without a command no entry of servers applies to s, so it also checks the
+// files that each entry names.
+func Config(p cli.Process, flags setting.Flags, command []string, s *config.Settings) error {
+	all, _ := errors.AsType[setting.Problems](All(p, s))
+	if len(command) > 0 {
+		return all.Err()
+	}
+	for _, e := range s.Servers {
+		own, err := config.LoadServed(p, flags, e.Name)
+		if err != nil {
+			problems, ok := errors.AsType[setting.Problems](err)
+			if !ok {
+				return err
+			}
+			all = append(all, problems...)
+			continue
+		}
+		for _, problem := range remote(p, own) {
+			if !slices.Contains(all, problem) {
+				all = append(all, problem)
+			}
 		}
 	}
 	return all.Err()
@@ -69,28 +92,21 @@ func Audit(s *config.Settings) (all setting.Problems) {
 		}
 		return all
 	}
-	if err := chain.Check(s.Audit.File); err != nil {
-		all.Add(s.Origin("audit.file"), "audit.file: %v", err)
-	}
+	all.AddError(s.Origin("audit.file"), "audit.file", chain.Check(s.Audit.File))
 	return all
 }
 
 // Identity returns the mistakes in the files that identify the principal of a session. A session
 // would start without them.
 func Identity(s *config.Settings) (all setting.Problems) {
-	if err := s.Operator.FileErr; err != nil {
-		all.Add(s.Origin("session.file"), "session.file: %v", err)
-	}
+	all.AddError(s.Origin("session.file"), "session.file", s.Operator.FileErr)
 	if s.Identity.TokenFile != "" {
-		if _, err := identity.TokenFile(s.Identity.TokenFile)(); err != nil {
-			all.Add(s.Origin("identity.token_file"), "identity.token_file: %v", err)
-		}
+		_, err := identity.TokenFile(s.Identity.TokenFile)()
+		all.AddError(s.Origin("identity.token_file"), "identity.token_file", err)
 	}
 	if jwks := s.Identity.JWT.JWKS; jwks != "" && !strings.Contains(jwks, "://") {
 		if tokens, err := identity.NewTokens(s.Identity.Tokens()); err == nil {
-			if err := tokens.CheckKeys(context.Background()); err != nil {
-				all.Add(s.Origin("identity.jwt.jwks"), "identity.jwt.jwks: %v", err)
-			}
+			all.AddError(s.Origin("identity.jwt.jwks"), "identity.jwt.jwks", tokens.CheckKeys(context.Background()))
 		}
 	}
 	return all

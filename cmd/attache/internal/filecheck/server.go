@@ -1,7 +1,6 @@
 package filecheck
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -12,59 +11,27 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Config is like [All]. Without a command no entry of servers applies to s, so it also checks the
-// files that each entry names.
-func Config(p cli.Process, flags setting.Flags, command []string, s *config.Settings) error {
-	all, _ := errors.AsType[setting.Problems](All(p, s))
-	if len(command) > 0 {
-		return all.Err()
-	}
-	for _, e := range s.Servers {
-		own, err := config.LoadServed(p, flags, e.Name)
-		if err != nil {
-			problems, ok := errors.AsType[setting.Problems](err)
-			if !ok {
-				return err
-			}
-			all = append(all, problems...)
-			continue
-		}
-		for _, problem := range remote(p, own) {
-			if !slices.Contains(all, problem) {
-				all = append(all, problem)
-			}
-		}
-	}
-	return all.Err()
-}
-
 // remote returns the mistakes in the files for a remote server. It does not check variables, because
 // the client sets them.
 func remote(p cli.Process, s *config.Settings) (all setting.Problems) {
 	r := &s.Server.Remote
 	secret := func(origin, key string, v setting.Secret) {
-		if v.File == "" {
-			return
-		}
-		if _, err := v.Value(p); err != nil {
-			all.Add(s.Origin(origin), "%s: %v", key, err)
+		if v.File != "" {
+			_, err := v.Value(p)
+			all.AddError(s.Origin(origin), key, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
 		secret("server.headers", "server.headers."+name, r.Headers[name])
 	}
 	secret("server.oauth.client_secret", "server.oauth.client_secret", r.OAuth.ClientSecret)
-	all = append(all, readable(s, "server.tls.ca", r.CA)...)
-	all = append(all, readable(s, "server.tls.cert", r.Cert)...)
-	return append(all, readable(s, "server.tls.key", r.Key)...)
+	return slices.Concat(all, readable(s, "server.tls.ca", r.CA), readable(s, "server.tls.cert", r.Cert), readable(s, "server.tls.key", r.Key))
 }
 
 // serve returns the mistakes with which attache serve would not start. It does not ask a database
 // whether it has keys.
 func serve(p cli.Process, s *config.Settings) setting.Problems {
-	all := config.CheckServe(s)
-	all = append(all, readable(s, "serve.tls.cert", s.Serve.Cert)...)
-	all = append(all, readable(s, "serve.tls.key", s.Serve.Key)...)
+	all := slices.Concat(config.CheckServe(s), readable(s, "serve.tls.cert", s.Serve.Cert), readable(s, "serve.tls.key", s.Serve.Key))
 	if s.Store.URL.File != "" {
 		if _, err := s.Store.Address(p); err != nil {
 			all.Add(s.Origin("store.url"), "%v", err)

@@ -26,7 +26,7 @@ func Access(to *[]access.Rule) setting.Value {
 		},
 		Required:   []string{"tools"},
 		Example:    `{tools: ["get_*"], require: [records:read]}`,
-		Check:      (*access.Rule).Check,
+		Check:      func(all []access.Rule, i int) error { return all[i].Check() },
 		CheckOrder: access.CheckOrder,
 	}
 }
@@ -46,7 +46,7 @@ func Rates(to *[]access.Rate) setting.Value {
 		},
 		Required: []string{"tools", "per", "limit"},
 		Example:  `{tools: ["*"], per: tenant, limit: 60/minute, burst: 10}`,
-		Check:    (*access.Rate).Check,
+		Check:    func(all []access.Rate, i int) error { return all[i].Check() },
 	}
 }
 

@@ -24,7 +24,7 @@ func Arguments(to *[]arguments.Rule) setting.Value {
 		Required: []string{"tools", "argument"},
 		Example:  argumentExample,
 		Unset:    "the built-in rule: fill workspace from session.workspace.path",
-		Check:    func(r *arguments.Rule) error { return checkArgument(*to, r) },
+		Check:    checkArgument,
 		Warn:     warnPrecedence,
 	}
 }
@@ -53,8 +53,9 @@ func callerChooses(when, value *expression.Program, argument []string) bool {
 	return value.UsesPrincipal() && when.ReadsArgument(argument)
 }
 
-// checkArgument returns an error if r is wrong by itself or conflicts with a rule before it.
-func checkArgument(all []arguments.Rule, r *arguments.Rule) error {
+// checkArgument returns an error if rule i is wrong by itself or conflicts with a rule before it.
+func checkArgument(all []arguments.Rule, i int) error {
+	r := &all[i]
 	switch {
 	case r.Mode == arguments.Forbid && r.Value != nil:
 		return errors.New("mode forbid takes no value, it refuses the argument whatever it is: remove the value, or write mode: pin to set it")
@@ -69,16 +70,13 @@ func checkArgument(all []arguments.Rule, r *arguments.Rule) error {
 	case r.Mode == arguments.Pin && callerChooses(r.When, r.Value, r.Argument):
 		return errCallerChooses
 	}
-	for i := range all {
-		if &all[i] == r {
-			break
-		}
-		switch {
-		case !covers(&all[i], r):
-		case !precedes(r, &all[i]):
-			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: put the rule for fewer tools first, or remove one of the two", all[i].Name)
-		case covers(r, &all[i]):
-			return fmt.Errorf("applies in place of %s, which is about the same argument of the same tools: mode %s comes before mode fill: remove one of the two", all[i].Name, r.Mode)
+	for n := range all[:i] {
+		switch earlier := &all[n]; {
+		case !covers(earlier, r):
+		case !precedes(r, earlier):
+			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: put the rule for fewer tools first, or remove one of the two", earlier.Name)
+		case covers(r, earlier):
+			return fmt.Errorf("applies in place of %s, which is about the same argument of the same tools: mode %s comes before mode fill: remove one of the two", earlier.Name, r.Mode)
 		}
 	}
 	return nil

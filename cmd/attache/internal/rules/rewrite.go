@@ -20,7 +20,7 @@ func Rewrite(to *[]rewrite.Rule) setting.Value {
 		Options:  rewriteOptions,
 		Required: []string{"tools"},
 		Example:  `{tools: ["delete_*"], hide: true}`,
-		Check:    func(r *rewrite.Rule) error { return checkRewrite(*to, r) },
+		Check:    checkRewrite,
 	}
 }
 
@@ -35,8 +35,9 @@ func rewriteOptions(r *rewrite.Rule) []setting.Option {
 	}
 }
 
-// checkRewrite returns an error if r is wrong by itself or conflicts with a rule before it.
-func checkRewrite(all []rewrite.Rule, r *rewrite.Rule) error {
+// checkRewrite returns an error if rule i is wrong by itself or conflicts with a rule before it.
+func checkRewrite(all []rewrite.Rule, i int) error {
+	r := &all[i]
 	if err := r.Check(); err != nil {
 		return err
 	}
@@ -45,12 +46,7 @@ func checkRewrite(all []rewrite.Rule, r *rewrite.Rule) error {
 			return errCallerChooses
 		}
 	}
-	for i := range all {
-		if &all[i] == r {
-			return rewrite.Collision(all, i)
-		}
-	}
-	return nil
+	return rewrite.Collision(all, i)
 }
 
 // assignments reads paths of arguments and the expressions for their values.

@@ -2,7 +2,6 @@ package setting
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -14,19 +13,17 @@ type Entries[T any] struct {
 	Default  T                // an entry of which nothing is set
 	Name     func(*T) *string // returns the field for the name, such as servers.git.arguments[0]
 	Options  func(*T) []Option
-	Required []string       // keys that every entry has
-	Example  string         // an entry as the configuration writes it
-	Unset    string         // the text shown for a list that is not set
-	Check    func(*T) error // returns what is wrong with an entry; nil accepts all
+	Required []string // keys that every entry has
+	Example  string   // an entry as the configuration writes it
+	Unset    string   // the text shown for a list that is not set
+	// Check returns what is wrong with entry i by itself or after the entries before it.
+	Check func(all []T, i int) error
 	// CheckOrder returns an error if entry i conflicts with the others, which Check has
 	// accepted; nil accepts any order.
 	CheckOrder func(all []T, i int) error
 	// Warn returns a warning about entry i in relation to the others, or "" if there is none.
 	Warn func(all []T, i int) string
 }
-
-// EmptyAdvice returns what to do about a key without a value.
-func (v Entries[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
 
 // Read replaces the default with a list of objects.
 func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
@@ -40,7 +37,7 @@ func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
 		(*v.To)[i] = v.Default
 		name := fmt.Sprintf("%s%s[%d]", r.EntryPrefix, key, i)
 		*v.Name(&(*v.To)[i]), r.Origins[name] = name, r.Place(item)
-		v.readEntry(r, fmt.Sprintf("%s[%d]", key, i), &(*v.To)[i], item)
+		v.readEntry(r, fmt.Sprintf("%s[%d]", key, i), i, item)
 	}
 	if len(r.Problems) > before {
 		return
@@ -59,9 +56,9 @@ func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
 	}
 }
 
-func (v Entries[T]) readEntry(r *Reader, key string, to *T, n ast.Node) {
+func (v Entries[T]) readEntry(r *Reader, key string, i int, n ast.Node) {
 	before := len(r.Problems)
-	entry := Object{Options: v.Options(to), Required: v.Required, Example: v.Example}
+	entry := Object{Options: v.Options(&(*v.To)[i]), Required: v.Required, Example: v.Example}
 	has, ok := entry.ReadKeys(r, key, n)
 	switch {
 	case ok && len(has) == 0:
@@ -70,8 +67,8 @@ func (v Entries[T]) readEntry(r *Reader, key string, to *T, n ast.Node) {
 	case ok: // an unknown key may be a misspelled required one
 		entry.require(r, key, n, has)
 	}
-	if len(r.Problems) == before && v.Check != nil {
-		if err := v.Check(to); err != nil {
+	if len(r.Problems) == before {
+		if err := v.Check(*v.To, i); err != nil {
 			r.AddProblem(n, "%s: %v", key, err)
 		}
 	}
@@ -82,37 +79,19 @@ func (v Entries[T]) String() string {
 		return v.Unset
 	}
 	var all []string
-	for i := range *v.To {
-		all = append(all, v.text(i))
+	for _, e := range v.entries() {
+		all = append(all, e.Text)
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// entryList is implemented by [Entries] of every type.
-type entryList interface {
-	names() []string
-	entryText(name string) string
-}
-
-func (v Entries[T]) names() (all []string) {
+func (v Entries[T]) entries() (all []Entry) {
+	fresh := v.Default
 	for i := range *v.To {
-		all = append(all, *v.Name(&(*v.To)[i]))
+		e := &(*v.To)[i]
+		all = append(all, Entry{*v.Name(e), text(v.Options(e), v.Options(&fresh))})
 	}
 	return all
-}
-
-// entryText returns the text of the entry of that name, "" if there is none.
-func (v Entries[T]) entryText(name string) string {
-	if i := slices.Index(v.names(), name); i >= 0 {
-		return v.text(i)
-	}
-	return ""
-}
-
-// text returns entry i as the configuration writes it, without default values.
-func (v Entries[T]) text(i int) string {
-	fresh := v.Default
-	return text(v.Options(&(*v.To)[i]), v.Options(&fresh))
 }
 
 // Schema returns the schema of the list.

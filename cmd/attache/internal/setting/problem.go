@@ -70,6 +70,13 @@ func (p *Problems) Add(at Origin, format string, args ...any) {
 	*p = append(*p, Problem{at, cli.Elided(fmt.Sprintf(format, args...))})
 }
 
+// AddError appends err, an error about the value of key, unless it is nil.
+func (p *Problems) AddError(at Origin, key string, err error) {
+	if err != nil {
+		p.Add(at, "%s: %v", key, err)
+	}
+}
+
 // Concern reports whether any of the problems is about the value of key.
 func (p Problems) Concern(key string) bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return strings.HasPrefix(one.Text, key+": ") })

@@ -145,6 +145,63 @@ func (r *Reader) set(o Option, f Field) {
 	}
 }
 
+// A Structure is a value with parts. It is read from the syntax tree.
+type Structure interface {
+	Value
+	// Read reads n, the value of key.
+	Read(r *Reader, key string, n ast.Node)
+}
+
+// giveValue is the advice for a key without a value.
+const giveValue = "give it one, or remove the key"
+
+// ReadValue reads the value of f into v. Problems call it key.
+func (r *Reader) ReadValue(key string, v Value, f Field) {
+	if f.Empty() {
+		advice := giveValue
+		if s := v.Schema(); s["type"] == "array" && s["minItems"] == nil {
+			advice += ", or write [] for none"
+		}
+		if v, ok := v.(interface{ EmptyAdvice() string }); ok {
+			advice = v.EmptyAdvice()
+		}
+		r.Problems.Add(f.At, "%s: has no value: %s", key, advice)
+		return
+	}
+	switch v := v.(type) {
+	case Scalar:
+		r.ReadScalar(key, v, f.Value)
+	case Structure:
+		v.Read(r, key, f.Value)
+	}
+}
+
+// ReadScalar reads n into v. Problems call it key. n must be a text node, unless v has a method
+// Written that accepts other nodes and describes them.
+func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
+	want, ok := writtenText(n)
+	if typed, is := v.(interface{ Written(ast.Node) (string, bool) }); is {
+		want, ok = typed.Written(n)
+	}
+	if !ok {
+		r.AddProblem(n, "%s: wants %s, not %s", key, want, KindOf(n))
+		return
+	}
+	if err := v.Set(TextOf(n), r.Base); err != nil {
+		r.AddProblem(n, "%s: %v", key, err)
+	}
+}
+
+// Items returns the elements of the list n. Problems call it key.
+func (r *Reader) Items(key string, n ast.Node) ([]ast.Node, bool) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		r.AddProblem(n, "%s: wants a list, such as [one, two], not %s", key, KindOf(n))
+		return nil, false
+	}
+	return list.Values, true
+}
+
 // uniqueBeginning returns the word that begins with the first half of name, but at least its first
 // three letters: deny for denied. It returns "" if no word does, or several do.
 func uniqueBeginning(name string, words []string) string {

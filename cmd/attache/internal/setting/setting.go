@@ -6,8 +6,6 @@ package setting
 import (
 	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
 // Prefix begins the names of attache's environment variables.
@@ -48,13 +46,6 @@ type Scalar interface {
 	Set(text, base string) error
 }
 
-// A Structure is a value with parts. It is read from the syntax tree.
-type Structure interface {
-	Value
-	// Read reads n, the value of key.
-	Read(r *Reader, key string, n ast.Node)
-}
-
 // Variable returns the name of the flag's variable: ATTACHE_WORKSPACE_ID for --workspace-id.
 func (o Option) Variable() string {
 	return Prefix + "_" + strings.ToUpper(strings.ReplaceAll(o.Flag, "-", "_"))
@@ -68,22 +59,18 @@ func (o Option) Shown() string {
 	return o.Value.String()
 }
 
-// Entries returns the names of the entries, in order, if the value is a list of
-// [Entries].
-func (o Option) Entries() []string {
-	if v, ok := o.Value.(entryList); ok {
-		return v.names()
-	}
-	return nil
+// An Entry is an element of a list of [Entries].
+type Entry struct {
+	Name string
+	Text string // as the configuration writes it, without default values
 }
 
-// Entry returns the entry of that name as the configuration writes it, "" if there is
-// none.
-func (o Option) Entry(name string) string {
-	if v, ok := o.Value.(entryList); ok {
-		return v.entryText(name)
+// Entries returns the entries, in order, if the value is a list of [Entries].
+func (o Option) Entries() []Entry {
+	if v, ok := o.Value.(interface{ entries() []Entry }); ok {
+		return v.entries()
 	}
-	return ""
+	return nil
 }
 
 func find(options []Option, key string) (Option, bool) {

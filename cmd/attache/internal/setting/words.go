@@ -22,14 +22,6 @@ type Words struct {
 	Unset string
 }
 
-// EmptyAdvice returns what to do about a key without a value.
-func (v Words) EmptyAdvice() string {
-	if v.Empty != "" {
-		return giveValue
-	}
-	return giveValue + ", or write [] for none"
-}
-
 // Read replaces the default with a list of texts.
 func (v Words) Read(r *Reader, key string, n ast.Node) {
 	if v.Single && IsText(n) {
@@ -101,9 +93,6 @@ type List[T any] struct {
 	To   *[]T
 	Item func(*T) Structure // returns the reader of one value
 }
-
-// EmptyAdvice returns what to do about a key without a value.
-func (v List[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
 
 // Read replaces the default with the values in n.
 func (v List[T]) Read(r *Reader, key string, n ast.Node) {
