@@ -14,7 +14,6 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/httpclient"
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
-	"github.com/attache-mcp/attache/cmd/attache-bench/internal/rules"
 )
 
 // A direction is the name of the sides of a proxy that speak HTTP.
@@ -173,7 +172,7 @@ func (b *deployment) open(ctx context.Context) (*session, error) {
 
 // connect connects to a front. The session is not initialized yet.
 func (b *deployment) connect(ctx context.Context) (*session, *httpclient.Client, error) {
-	h, err := httpclient.Dial(ctx, b.address, rules.Key)
+	h, err := httpclient.Dial(ctx, b.address, apiKey)
 	if err != nil {
 		return nil, nil, err
 	}

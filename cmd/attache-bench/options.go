@@ -79,15 +79,11 @@ func selectParts(all []part, list string) ([]part, error) {
 	var names []string
 	var out []part
 	for _, p := range all {
-		rows := p.rows
-		p.rows = nil
-		for _, r := range rows {
+		for _, r := range p.rows {
 			names = append(names, r.name)
-			if matches(list, r.name) {
-				p.rows = append(p.rows, r)
-			}
 		}
-		if p.rows != nil {
+		p.rows = slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool { return !matches(list, r.name) })
+		if len(p.rows) > 0 {
 			out = append(out, p)
 		}
 	}
@@ -97,13 +93,10 @@ func selectParts(all []part, list string) ([]part, error) {
 // selectSubjects returns the subjects that match the list, all if it is empty.
 func selectSubjects(all []subject, list string) ([]subject, error) {
 	var names []string
-	var out []subject
 	for _, s := range all {
 		names = append(names, s.Name)
-		if matches(list, s.Name) {
-			out = append(out, s)
-		}
 	}
+	out := slices.DeleteFunc(slices.Clone(all), func(s subject) bool { return !matches(list, s.Name) })
 	return out, checkList("-subjects", list, names)
 }
 

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/attache-mcp/attache/cmd/attache-bench/internal/rules"
 )
 
 // The names of the subjects.
@@ -106,9 +104,9 @@ func configure(dir string) error {
 		"config.yaml":        configFile,
 		"front.yaml":         frontFile,
 		"policies/acme.yaml": policyFile,
-		"keys.yaml":          rules.Keys(),
-		"rules.yaml":         rules.File(false),
-		"cel.yaml":           rules.File(true),
+		"keys.yaml":          keysFile(),
+		"rules.yaml":         rulesFile(false),
+		"cel.yaml":           rulesFile(true),
 		"teams.yaml":         "teams: {enabled: true}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
@@ -129,7 +127,7 @@ func subjects(self, attache, dir string, env []string) []subject {
 	ruled := func(s subject, file string) subject {
 		s.Fills, s.Parts = true, stdio
 		s.Argv = behind(attache, "--config", filepath.Join(dir, file), "--workspace", workspace, "--")
-		s.Env = append(slices.Clone(base), "ATTACHE_API_KEY="+rules.Key)
+		s.Env = append(slices.Clone(base), "ATTACHE_API_KEY="+apiKey)
 		return s
 	}
 	return []subject{

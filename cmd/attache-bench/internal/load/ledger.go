@@ -75,7 +75,12 @@ func (l *ledger) receive(all []teams.Message) {
 }
 
 // settle receives the messages that still wait, and compares sent and received messages.
-func (w *world) settle(ctx context.Context, a *attache) error {
+func (w *world) settle(ctx context.Context) error {
+	a, err := w.connect(w.direct, 1)
+	if err != nil {
+		return err
+	}
+	defer a.server.Close()
 	l := w.ledger
 	for ref := range l.written {
 		for newest := int64(1); newest > 0; {

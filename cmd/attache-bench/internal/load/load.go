@@ -4,7 +4,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	random "math/rand/v2"
 	"os"
@@ -67,7 +66,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	return w.end(context.WithoutCancel(ctx))
+	return w.settle(context.WithoutCancel(ctx))
 }
 
 func (w *world) prepare(cluster *pgserver.Cluster) (*gauge, error) {
@@ -191,13 +190,4 @@ func (c *clock) set(speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.since, c.speed = now, time.Now(), speed
-}
-
-// end receives the remaining messages and compares sent and received ones.
-func (w *world) end(ctx context.Context) error {
-	a, err := w.connect(w.direct, 1)
-	if err != nil {
-		return err
-	}
-	return errors.Join(w.settle(ctx, a), a.server.Close())
 }

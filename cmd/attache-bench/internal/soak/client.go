@@ -85,7 +85,7 @@ func (c *client) duringCalls(ctx context.Context, tool string, f func()) {
 }
 
 func (c *client) begin(ctx context.Context) bool {
-	q := c.request("initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}`)
+	q := c.request("initialize", "", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}`)
 	if !c.do(ctx, q) || !q.succeeded {
 		return false
 	}
@@ -105,12 +105,11 @@ func (c *client) step(ctx context.Context) bool {
 	case n < 79:
 		return c.cancel(ctx)
 	case n < 84:
-		return c.do(ctx, c.request("tools/list", ""))
+		return c.do(ctx, c.request("tools/list", "", ""))
 	case n < 88:
-		return c.do(ctx, c.request("ping", ""))
+		return c.do(ctx, c.request("ping", "", ""))
 	case n < 93:
-		n := c.run.account.next()
-		return c.do(ctx, c.numbered(n, "resources/read", scheme+key(n), fmt.Sprintf(`"uri":"%s%s"`, scheme, key(n))))
+		return c.do(ctx, c.request("resources/read", scheme+"KEY", `"uri":"`+scheme+`KEY"`))
 	case n < 95:
 		c.hold()
 	case n < 97:
@@ -152,24 +151,20 @@ func (c *client) cancel(ctx context.Context) bool {
 	return <-done
 }
 
-func key(n int) string { return "k" + strconv.Itoa(n) + "." }
-
 func (c *client) call(tool string, size int) *request {
-	n := c.run.account.next()
-	q := c.numbered(n, "tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":{"key":%q,"size":%d,"millis":%d}`, tool, key(n), size, c.rng.IntN(300)))
+	q := c.request("tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":{"key":"KEY","size":%d,"millis":%d}`, tool, size, c.rng.IntN(300)))
 	q.size = size
 	return q
 }
 
-func (c *client) request(method, params string) *request {
-	return c.numbered(c.run.account.next(), method, "", params)
-}
-
-// numbered returns a request with the number n. Half of the ids are strings.
-func (c *client) numbered(n int, method, name, params string) *request {
-	q := &request{number: n, method: method, name: name, id: strconv.Itoa(n), written: make(chan struct{})}
+// request returns a request with a new number. Half of the ids are strings. In name and params, KEY
+// stands for the key, which must be in the result of a request that has a name.
+func (c *client) request(method, name, params string) *request {
+	n := c.run.account.next()
+	q := &request{number: n, method: method, id: strconv.Itoa(n), written: make(chan struct{})}
+	key := "k" + q.id + "."
 	if name != "" {
-		q.key = key(n)
+		q.name, q.key = strings.ReplaceAll(name, "KEY", key), key
 	}
 	if n%2 == 0 {
 		q.id = `"id-` + q.id + `"`
@@ -177,7 +172,7 @@ func (c *client) numbered(n int, method, name, params string) *request {
 	if c.modern { // no session: the conversation tells clients apart
 		params = strings.TrimPrefix(params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"`+modernVersion+`","io.modelcontextprotocol/clientInfo":{"name":"soak","version":"1"},"io.modelcontextprotocol/clientCapabilities":{},"vscode.conversationId":"`+fmt.Sprintf("%p", c)+`"}`, ",")
 	}
-	q.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":{%s}}`, q.id, method, params)
+	q.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":{%s}}`, q.id, method, strings.ReplaceAll(params, "KEY", key))
 	return q
 }
 

@@ -33,7 +33,7 @@ type program struct {
 	argv    []string
 	place   *place
 	mu      sync.Mutex
-	cmd     *exec.Cmd
+	cmd     *exec.Cmd // nil if it is not running
 }
 
 // start starts the program and waits until it listens.
@@ -45,12 +45,13 @@ func (p *program) start(ctx context.Context) error {
 	defer log.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cmd = exec.Command(p.argv[0], p.argv[1:]...)
-	p.cmd.Env, p.cmd.Stderr = p.run.env, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Env, cmd.Stderr = p.run.env, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
 		return err
 	}
+	p.cmd = cmd
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := machine.AwaitListener(ctx, p.address); err != nil {
@@ -63,7 +64,7 @@ func (p *program) start(ctx context.Context) error {
 func (p *program) end(s os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd == nil || p.cmd.Process == nil {
+	if p.cmd == nil {
 		return
 	}
 	_ = p.cmd.Process.Signal(s)
@@ -89,7 +90,7 @@ func (p *program) restart(ctx context.Context) {
 func (p *program) pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd == nil || p.cmd.Process == nil {
+	if p.cmd == nil {
 		return 0
 	}
 	return p.cmd.Process.Pid

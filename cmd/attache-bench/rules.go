@@ -1,5 +1,4 @@
-// Package rules has the configurations of the subjects with rules.
-package rules
+package main
 
 import (
 	"crypto/sha256"
@@ -7,11 +6,11 @@ import (
 	"strings"
 )
 
-// Key is the API key of the subjects with rules. It is used nowhere else.
-const Key = "atk_bench001_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+// apiKey is the API key of the subjects with rules. It is used nowhere else.
+const apiKey = "atk_bench001_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
-// Keys returns the file with the key.
-func Keys() string {
+// keysFile returns the file with the key.
+func keysFile() string {
 	return fmt.Sprintf(`keys:
   - id: bench001
     sha256: %x
@@ -20,13 +19,13 @@ func Keys() string {
     roles: [developer]
     permissions: [tools:call, records:read]
     created: 2026-07-28T09:00:00Z
-`, sha256.Sum256([]byte(Key)))
+`, sha256.Sum256([]byte(apiKey)))
 }
 
-// File returns a configuration of twenty rules, most of which apply to every call: five
+// rulesFile returns a configuration of twenty rules, most of which apply to every call: five
 // for arguments, five that rewrite, ten for access. With cel their conditions read arguments
 // and lists, which needs CEL's engine.
-func File(cel bool) string {
+func rulesFile(cel bool) string {
 	sandboxed, foreign, guest := `session.trust == "sandboxed"`, `principal.tenant == "evil"`, `"guest" in principal.roles`
 	if cel {
 		sandboxed = `session.trust == "sandboxed" && has(arguments.size)`
