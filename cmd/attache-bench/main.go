@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if o.load.Duration > 0 {
-		o.load.Attaches, o.load.Fronts, o.load.Step, o.load.Getenv, o.load.Out, o.load.Log = 1000, 10, 20*time.Second, os.Getenv, stdout, stderr
+		o.load.Attaches, o.load.Fronts, o.load.Step, o.load.Out, o.load.Log = 1000, 10, 20*time.Second, stdout, stderr
 		return load.Run(ctx, o.load)
 	}
 	dir, err := os.MkdirTemp("", "attache-bench")

@@ -28,7 +28,6 @@ var ErrMissing = errors.New("a program is not installed")
 
 // Options are the options of [New].
 type Options struct {
-	Getenv func(string) string // os.Getenv
 	// Settings are arguments of the server: "-c name=value" for each.
 	Settings string
 	// Parent is the directory for that of the cluster, as in os.MkdirTemp.
@@ -59,7 +58,7 @@ var keeper string
 
 // New starts a cluster. [Cluster.Close] ends it and removes its files.
 func New(o Options) (*Cluster, error) {
-	c := &Cluster{o: o, bin: find(o.Getenv)}
+	c := &Cluster{o: o, bin: find()}
 	if c.bin == "" {
 		return nil, fmt.Errorf("%w: initdb is not found: install PostgreSQL (Debian: postgresql)", ErrMissing)
 	}
@@ -90,14 +89,11 @@ func (c *Cluster) Close() {
 }
 
 // find returns the directory of PostgreSQL's programs, "" if there is none.
-func find(getenv func(string) string) string {
+func find() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(path)
 	}
 	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if dir := getenv("PGBIN"); dir != "" {
-		all = append(all, filepath.Join(dir, "initdb"))
-	}
 	if len(all) == 0 {
 		return ""
 	}
@@ -169,29 +165,26 @@ func (c *Cluster) Kill() { c.stop("kill\n") }
 
 // Database creates an empty database, and returns its URL for a role that owns it and has no
 // other privileges.
-func (c *Cluster) Database() (string, error) {
-	name := fmt.Sprintf("d%d", c.n.Add(1))
-	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache`)
-}
+func (c *Cluster) Database() (string, error) { return c.create("") }
 
 // Copy copies a database that nobody is using, and returns the URL of the copy, like Database.
-func (c *Cluster) Copy(of string) (string, error) {
-	u, err := url.Parse(of)
-	if err != nil {
-		return "", err
-	}
+func (c *Cluster) Copy(of string) (string, error) { return c.create(" TEMPLATE " + nameIn(of)) }
+
+func (c *Cluster) create(options string) (string, error) {
 	name := fmt.Sprintf("d%d", c.n.Add(1))
-	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache TEMPLATE `+filepath.Base(u.Path))
+	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache`+options)
 }
 
 // Empty removes all rows from the tables of a database except those with the tables' versions.
 func (c *Cluster) Empty(database string) error {
-	u, err := url.Parse(database)
-	if err != nil {
-		return err
-	}
-	return c.exec(filepath.Base(u.Path), `DO $$ BEGIN EXECUTE coalesce((SELECT 'TRUNCATE ' || string_agg(quote_ident(tablename), ', ')
+	return c.exec(nameIn(database), `DO $$ BEGIN EXECUTE coalesce((SELECT 'TRUNCATE ' || string_agg(quote_ident(tablename), ', ')
 		FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'attache_schema'), 'SELECT 1'); END $$`)
+}
+
+// nameIn returns the name of the database in a URL that Cluster.URL returned.
+func nameIn(database string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(database, "postgres:///"), "?")
+	return name
 }
 
 // Socket returns the path of the socket of the server.

@@ -25,7 +25,7 @@ func New(t testing.TB, getenv func(string) string) *Cluster {
 		t.Skip("PostgreSQL is started for tests on Unix only")
 	}
 	c, err := pgserver.New(pgserver.Options{
-		Getenv: getenv, Settings: "-c fsync=off -c max_connections=200 -c shared_buffers=16MB", Parent: memory(),
+		Settings: "-c fsync=off -c max_connections=200 -c shared_buffers=16MB", Parent: memory(),
 	})
 	check(t, getenv, err)
 	t.Cleanup(c.Close)

@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.Speed = 1
 	}
 	fmt.Fprintln(o.Log, "load: starting PostgreSQL and pgbouncer")
-	cluster, err := pgserver.New(pgserver.Options{Getenv: o.Getenv, Settings: settings})
+	cluster, err := pgserver.New(pgserver.Options{Settings: settings})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	err := Run(t.Context(), Options{
-		Duration: 2 * time.Second, Daily: 800, Attaches: 20, Fronts: 2, Speed: 300, Getenv: os.Getenv, Out: &out, Log: t.Output(),
+		Duration: 2 * time.Second, Daily: 800, Attaches: 20, Fronts: 2, Speed: 300, Out: &out, Log: t.Output(),
 	})
 	if errors.Is(err, pgserver.ErrMissing) && os.Getenv("CI") != "true" {
 		t.Skip(err)

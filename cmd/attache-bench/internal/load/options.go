@@ -28,7 +28,6 @@ type Options struct {
 	Fronts   int
 	Speed    float64       // of the first part; 0 means real time
 	Step     time.Duration // of each higher speed; 0 plays none
-	Getenv   func(string) string
 	Out, Log io.Writer
 }
 
