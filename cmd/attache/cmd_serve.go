@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
-	"strings"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
@@ -101,9 +100,6 @@ func (c *program) inheritedListeners() (cli.Process, []net.Listener, error) {
 		}
 	}
 	p := c.Process
-	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(entry string) bool {
-		return strings.HasPrefix(entry, "LISTEN_PID=") || strings.HasPrefix(entry, "LISTEN_FDS=") || strings.HasPrefix(entry, "LISTEN_FDNAMES=") ||
-			strings.HasPrefix(entry, "NOTIFY_SOCKET=")
-	})
+	p.Env = assembly.Without(p.Env, "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET")
 	return p, listeners, nil
 }

@@ -81,15 +81,19 @@ func (s *Shared) baseContext(c *Client) *sessionstate.Context {
 	return BaseContext(s.Process, s.settings)
 }
 
-// policyKey returns a function that returns the API key of a session for the policy endpoint.
+// policyKey returns a function that returns the API key of a session for a policy endpoint. It never
+// returns a token: the token was issued for attache, and whoever has it could act as its owner here.
 func (c *Conn) policyKey(s *Shared) func(session string) string {
-	if c.Client == nil {
-		return s.authenticator.policyKey(c.capture)
-	}
 	return func(session string) string {
-		if key, _ := c.Client.Latest(); key != "" {
-			return keyOrNone(key)
+		if c.Client != nil {
+			if key, _ := c.Client.Latest(); key != "" {
+				return keyOrNone(key)
+			}
 		}
-		return s.authenticator.policyKey(c.capture)(session)
+		if own := s.authenticator.Own; own.Text != nil {
+			text, _ := own.Text() // Identify returns the error too
+			return keyOrNone(text)
+		}
+		return keyOrNone(c.capture.Credential(session).Text)
 	}
 }

@@ -169,15 +169,6 @@ func (c *Conn) Close() {
 	}
 }
 
-// Single compiles settings for a process with one connection.
-func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, error) {
-	s, err := Compile(o, settings)
-	if err != nil {
-		return nil, err
-	}
-	return s.Connect(conn), nil
-}
-
 // Shared returns the Shared that the connection uses.
 func (c *Conn) Shared() *Shared { return c.shared.Load() }
 

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -48,27 +49,20 @@ func OwnVariables(s *config.Settings) []string {
 func (c *Conn) Environment(env []string) []string {
 	shared := c.shared.Load()
 	s := shared.settings
-	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
 	context := c.Injected(env)
 	if s.DryRun {
 		context = nil
 	} else {
 		env = config.WithoutOtherClient(env, s.Session.EnvPrefixes)
 	}
-	known := map[string]bool{}
-	for _, entry := range context {
-		known[variable(entry)] = true
-	}
-	withheld := shared.withheld
+	without := slices.Concat(shared.withheld, slices.Collect(maps.Keys(s.Server.Env)))
 	if c.Client != nil { // only in a front: another attache in a chain may need them
-		withheld = slices.Concat(withheld, s.RemoteVariables())
+		without = append(without, s.RemoteVariables()...)
 	}
-	out := make([]string, 0, len(env)+len(s.Server.Env)+len(context))
-	for _, entry := range env {
-		if name := variable(entry); !set(name) && !known[name] && !slices.Contains(withheld, name) {
-			out = append(out, entry)
-		}
+	for _, entry := range context {
+		without = append(without, variable(entry))
 	}
+	out := Without(env, without...)
 	for name, value := range s.Server.Env {
 		out = append(out, name+"="+value)
 	}
@@ -76,7 +70,12 @@ func (c *Conn) Environment(env []string) []string {
 		return out
 	}
 	mark := config.MarkVariable + "=" + config.Mark(cli.Process{Env: out}.Getenv, s.Session.EnvPrefixes)
-	return append(slices.DeleteFunc(out, func(entry string) bool { return variable(entry) == config.MarkVariable }), mark)
+	return append(Without(out, config.MarkVariable), mark)
+}
+
+// Without returns env without the variables of these names.
+func Without(env []string, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return slices.Contains(names, variable(entry)) })
 }
 
 // Injected returns the session's context as variables for a server that is started with env.

@@ -90,29 +90,6 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKe
 	return c, nil
 }
 
-// newAuthenticator returns the Authenticator for settings. It reuses the keys of before, the Shared
-// in use, if their settings are the same.
-func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
-	who, err := newAuthenticator(p.Process, settings, p.keys, func(err error) {
-		p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
-	}, func(err error) {
-		p.Log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)
-	})
-	if err != nil || before == nil {
-		return who, err
-	}
-	was := before.authenticator
-	if o, n := before.settings.Identity, settings.Identity; o.KeysFile == n.KeysFile && o.Cache == n.Cache {
-		if keys, ok := was.keys.(*identity.Resolver); ok {
-			who.keys = keys
-		}
-	}
-	if was.tokens != nil && config.SameValues(before.settings, settings, "identity.jwt") {
-		who.tokens = was.tokens
-	}
-	return who, nil
-}
-
 // OperatorCredential returns the operator's credential: the API key or, if there is none, the
 // token.
 func OperatorCredential(p cli.Process, s *config.Settings) (Credential, error) {
@@ -172,11 +149,6 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 	// A principal is cached for nearly identity.cache in addition, so in all it is ten times that.
 	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: keyCache(s), Kept: kept, Keep: 9 * s.Identity.Cache})
 }
-
-// keyCache returns how long the content of a key file or session file is cached: a tenth of
-// identity.cache. The principal is cached for the rest, so that together they take no longer than
-// identity.cache.
-func keyCache(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
 
 // endpointKeys is the Identifier for keys that only a policy endpoint can verify.
 type endpointKeys struct{}
@@ -272,18 +244,6 @@ func temporary(err error) bool {
 // did not answer in time.
 func unanswered(err error) bool {
 	return errors.Is(err, identity.ErrKeyStore) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// policyKey returns a function that returns the API key of a session for a policy endpoint. It never
-// returns a token: the token was issued for attache, and whoever has it could act as its owner here.
-func (c *Authenticator) policyKey(sessions *capture.Conn) func(session string) string {
-	return func(session string) string {
-		if c.Own.Text == nil {
-			return keyOrNone(sessions.Credential(session).Text)
-		}
-		own, _ := c.Own.Text() // Identify returns the error too
-		return keyOrNone(own)
-	}
 }
 
 // keyOrNone returns credential if it is an API key, and "" if it is a token.

@@ -365,7 +365,7 @@ func TestPolicyKey(t *testing.T) {
 	sessions := shared.Connect(capture.ConnOptions{})
 	for credential, want := range map[string]string{"atk_abc_def": "atk_abc_def", attachetest.Token(nil): ""} {
 		c := &Authenticator{Own: constant(credential, setting.Origin{})}
-		if got := c.policyKey(sessions)("s"); got != want {
+		if got := (&Conn{capture: sessions}).policyKey(&Shared{authenticator: c})("s"); got != want {
 			t.Errorf("%.10s…: the endpoint gets %.10q; want %q", credential, got, want)
 		}
 	}

@@ -80,6 +80,11 @@ func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 	}
 }
 
+// keyCache returns how long the content of a key file or session file is cached: a tenth of
+// identity.cache. The principal is cached for the rest, so that together they take no longer than
+// identity.cache.
+func keyCache(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
+
 // Resolve implements [identity.Identifier]. For a key that only a policy endpoint may know, it
 // returns neither a principal nor an error.
 func (k *sharedKeys) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {

@@ -125,6 +125,15 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	return s, nil
 }
 
+// Single compiles settings for a process with one connection.
+func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, error) {
+	s, err := Compile(o, settings)
+	if err != nil {
+		return nil, err
+	}
+	return s.Connect(conn), nil
+}
+
 // compile compiles settings. before is the Shared in use, nil at first.
 func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, error) {
 	who, err := p.newAuthenticator(settings, before)
@@ -157,6 +166,29 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		}
 	}
 	return s, nil
+}
+
+// newAuthenticator returns the Authenticator for settings. It reuses the keys of before, the Shared
+// in use, if their settings are the same.
+func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
+	who, err := newAuthenticator(p.Process, settings, p.keys, func(err error) {
+		p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
+	}, func(err error) {
+		p.Log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)
+	})
+	if err != nil || before == nil {
+		return who, err
+	}
+	was := before.authenticator
+	if o, n := before.settings.Identity, settings.Identity; o.KeysFile == n.KeysFile && o.Cache == n.Cache {
+		if keys, ok := was.keys.(*identity.Resolver); ok {
+			who.keys = keys
+		}
+	}
+	if was.tokens != nil && config.SameValues(before.settings, settings, "identity.jwt") {
+		who.tokens = was.tokens
+	}
+	return who, nil
 }
 
 // redactLog makes the log hide the secrets known so far.
@@ -298,10 +330,7 @@ func (p *process) connections() []*Conn {
 	return slices.Collect(maps.Keys(p.conns))
 }
 
-// CurrentSettings returns the settings that new connections get: those of the last [Shared.Reload].
-func (p *process) CurrentSettings() *config.Settings { return p.Current().settings }
-
-// Current returns the Shared that new connections get.
+// Current returns the Shared that new connections get: that of the last [Shared.Reload].
 func (p *process) Current() *Shared {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -41,7 +41,7 @@ func (s *Shared) compileTeams() error {
 		p.teams = teams.Compile(teams.Options{
 			Open:          func() (*store.Store, error) { return OpenTeams(p.Process, p.Database) },
 			Shared:        p.Database != nil,
-			Watches:       watches(p, host),
+			Watches:       p.watches(host),
 			Server:        s.settings.Server.Name,
 			Host:          host,
 			PID:           os.Getpid(),
@@ -63,7 +63,7 @@ func (s *Shared) compileTeams() error {
 
 // watches returns the directory for [teams.Options.Watches], "" without a database. Its name depends
 // on the host, because several machines or containers may share a state directory.
-func watches(p *process, host string) string {
+func (p *process) watches(host string) string {
 	if p.Database == nil {
 		return ""
 	}

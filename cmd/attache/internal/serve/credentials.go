@@ -117,7 +117,7 @@ func (e *endpoint) hasOnlyTokens(err error) bool {
 	if !errors.Is(err, identity.ErrFile) || !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	s := e.shared.CurrentSettings() // a reload may name a key file
+	s := e.shared.Current().Settings() // a reload may name a key file
 	return s.Identity.AcceptsTokens() && s.Origin("identity.keys_file").Default()
 }
 

@@ -55,11 +55,7 @@ func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) team
 	if err != nil || !matches || !isArgument(h.Session) && slices.Contains(w.Command, config.HostPlaceholder) {
 		return nil
 	}
-	withheld := assembly.OwnVariables(s)
-	env := slices.DeleteFunc(slices.Clone(p.Env), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(withheld, name)
-	})
+	env := assembly.Without(p.Env, assembly.OwnVariables(s)...)
 	return func(ctx context.Context, notice string) error {
 		return run(ctx, child.Options{Env: env, Argv: setting.Fill(w.Command, map[string]string{
 			config.NoticePlaceholder: notice, config.HostPlaceholder: h.Session, config.WorkspacePlaceholder: h.Workspace,
