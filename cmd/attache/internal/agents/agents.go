@@ -51,6 +51,9 @@ type Order struct {
 	OnParentEnd string
 }
 
+// Directory returns the directory for the outputs of agents.
+func Directory(p cli.Process) string { return filepath.Join(p.StateDir, "attache", "agents") }
+
 // A Launcher starts agents.
 type Launcher struct {
 	Process    cli.Process
@@ -163,6 +166,12 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 
 // started is the line that a supervisor writes when it has started its agent.
 const started = "started"
+
+// notStarted returns the ending of a run whose agent could not be started. If only the registry was
+// not available, the messages for the agent stay in its mailbox, and start it later.
+func notStarted(err error) teams.Ending {
+	return teams.Ending{Failed: true, NotStarted: !errors.Is(err, teams.ErrUnavailable), ExitStatus: -1, Report: "could not start: " + err.Error()}
+}
 
 // Resume restarts the agents of a workspace that are over and have messages waiting, if their
 // templates allow it. Before that it reports the ends of runs that their supervisors could not

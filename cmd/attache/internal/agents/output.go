@@ -2,7 +2,6 @@ package agents
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -142,29 +141,18 @@ func codexResult(from io.Reader) (r result) {
 // maxThreadLine is the maximum length of the line with the id of the thread.
 const maxThreadLine = 64 << 10
 
-// A threadFinder finds the id of the thread in the output of codex exec --json.
-type threadFinder struct {
-	found func(id string)
-	buf   []byte
-	done  bool
-}
-
-// Write implements io.Writer.
-func (f *threadFinder) Write(b []byte) (int, error) {
-	for rest := b; !f.done && len(rest) > 0; {
-		line, after, complete := bytes.Cut(rest, []byte("\n"))
-		f.buf = append(f.buf, line...)
-		if f.done = len(f.buf) > maxThreadLine; f.done || !complete {
-			break
-		}
+// findThread reads the output of codex exec --json until it has the id of the thread. It returns "" if it
+// finds none.
+func findThread(from io.Reader) string {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxThreadLine)
+	for lines.Scan() {
 		var e codexEvent
-		if json.Unmarshal(f.buf, &e) == nil && e.Type == "thread.started" && e.ThreadID != "" {
-			f.done = true
-			f.found(e.ThreadID)
+		if json.Unmarshal(lines.Bytes(), &e) == nil && e.Type == "thread.started" && e.ThreadID != "" {
+			return e.ThreadID
 		}
-		f.buf, rest = f.buf[:0], after
 	}
-	return len(b), nil
+	return ""
 }
 
 // removeOld removes the outputs of sessions whose last run began longer ago than age. It keeps the

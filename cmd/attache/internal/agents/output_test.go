@@ -48,6 +48,22 @@ func TestResult(t *testing.T) {
 	}
 }
 
+// Codex writes the id of its thread to stdout.
+func TestFindThread(t *testing.T) {
+	const line = `{"type":"thread.started","thread_id":"t1"}` + "\n"
+	for text, want := range map[string]string{
+		line: "t1",
+		"a warning\n{\"type\":\"turn.started\"}\n" + line:  "t1",
+		`{"type":"thread.started"}` + "\n":                 "",
+		strings.Repeat("x", 2*maxThreadLine) + "\n" + line: "",
+		"": "",
+	} {
+		if got := findThread(strings.NewReader(text)); got != want {
+			t.Errorf("%.50s: the thread is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // Old outputs are removed. Spooled ends are not.
 func TestRemoveOld(t *testing.T) {
 	outputs := t.TempDir()

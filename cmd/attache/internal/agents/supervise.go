@@ -32,9 +32,6 @@ const (
 	retryTime, retryEvery = 30 * time.Second, 200 * time.Millisecond
 )
 
-// Directory returns the directory for the outputs of agents.
-func Directory(p cli.Process) string { return filepath.Join(p.StateDir, "attache", "agents") }
-
 // Supervise runs the agent of the order that it reads from stdin, and reports its end to the registry.
 // When the agent has started or failed to start, it writes a line to stdout and closes it. If ctx ends,
 // it stops the agent.
@@ -186,17 +183,13 @@ func prompt(me *store.Session, taking *store.Taking, now time.Time) string {
 // program chooses.
 func (s *supervisor) readOutput() {
 	defer close(s.read)
-	var threads io.Writer = io.Discard
+	out := io.TeeReader(s.agent.Stdout(), s.out)
 	if s.o.Result == codexJSONL {
-		threads = &threadFinder{found: func(id string) { _ = s.db.MarkRunning(context.Background(), s.o.Run, id) }}
+		if id := findThread(out); id != "" {
+			_ = s.db.MarkRunning(context.Background(), s.o.Run, id)
+		}
 	}
-	_, _ = io.Copy(io.MultiWriter(s.out, threads), s.agent.Stdout())
-}
-
-// notStarted returns the ending of a run whose agent could not be started. If only the registry was
-// not available, the messages for the agent stay in its mailbox, and start it later.
-func notStarted(err error) store.Ending {
-	return store.Ending{Failed: true, NotStarted: !errors.Is(err, store.ErrUnavailable), ExitStatus: -1, Report: "could not start: " + err.Error()}
+	_, _ = io.Copy(io.Discard, out)
 }
 
 // watch returns when the agent has ended or was stopped. why is the reason for stopping it, or "" if
