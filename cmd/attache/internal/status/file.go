@@ -36,27 +36,24 @@ func Dirs(p cli.Process) []string {
 // the lock however the process ends, so readers recognise the report of a process that has ended, even if
 // its PID is used again.
 
-// Publish starts to write the report to a file in dir whenever it changes. It creates dir with the first
-// report. The returned function stops this and removes the file.
-func (r *Recorder) Publish(dir string) (stop func()) {
-	path := filepath.Join(dir, strconv.Itoa(r.report.PID))
-	p := &publisher{recorder: r, path: path + ".json", lock: flock.New(path + ".lock")}
-	r.mu.Lock()
-	r.publish = p
-	p.changed()
-	r.mu.Unlock()
-	return p.stop
-}
+// delay is the time between a change and writing it. It also delays the first report, because a client
+// may start attache only to probe it.
+const delay = time.Second
 
 // A publisher writes the file, [delay] after the first change since the last write.
 type publisher struct {
-	recorder *Recorder
+	snapshot func() Report
 	path     string
 	lock     *flock.Flock
 
 	mu      sync.Mutex
 	timer   *time.Timer // for the next write; nil if there is no change
 	stopped bool
+}
+
+func newPublisher(dir string, pid int, snapshot func() Report) *publisher {
+	path := filepath.Join(dir, strconv.Itoa(pid))
+	return &publisher{snapshot: snapshot, path: path + ".json", lock: flock.New(path + ".lock")}
 }
 
 // changed schedules a write of the report. A nil publisher does nothing.
@@ -76,7 +73,7 @@ func (p *publisher) write() {
 	p.mu.Lock()
 	p.timer = nil
 	p.mu.Unlock()
-	text, err := json.Marshal(p.recorder.snapshot())
+	text, err := json.Marshal(p.snapshot())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil || p.stopped || !p.locked() {
@@ -166,12 +163,6 @@ func Running(dirs ...string) (all []Report, err error) {
 	}
 	slices.SortFunc(all, func(a, b Report) int { return a.Started.Compare(b.Started) })
 	return all, nil
-}
-
-// pidNamespace returns the PID namespace of this process, or "" if the system has none.
-func pidNamespace() string {
-	name, _ := os.Readlink("/proc/self/ns/pid")
-	return name
 }
 
 // Await calls [Running] until chosen accepts one of the reports, or until a process that just started

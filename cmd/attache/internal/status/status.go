@@ -22,47 +22,7 @@ const (
 	maxRecent = 10
 	// maxText is the maximum length of their text, in bytes.
 	maxText = 300
-	// delay is the time between a change and writing it. It also delays the first report, because a client
-	// may start attache only to probe it.
-	delay = time.Second
 )
-
-// A Report describes what one attache has done since it started.
-type Report struct {
-	PID       int       `json:"pid"`
-	Namespace string    `json:"pid_namespace,omitempty"` // of the PID; "" if the system has none
-	Started   time.Time `json:"started"`
-	Server    string    `json:"server"`
-	Session   string    `json:"session,omitempty"`
-	Workspace string    `json:"workspace,omitempty"`
-	Front     *Front    `json:"front,omitempty"`   // of attache serve
-	Restart   bool      `json:"restart,omitempty"` // attache restart can restart its server
-	Calls     int       `json:"calls"`
-	Filled    int       `json:"filled"`
-	Pinned    int       `json:"pinned"`
-	Rewritten int       `json:"rewritten"`
-	Refused   int       `json:"refused"`
-	Briefed   int       `json:"briefed"`
-	Edits     []Event   `json:"edits,omitempty"`
-	Warnings  []Event   `json:"warnings,omitempty"`
-}
-
-// Names reports whether the report is about the server of that name. A front may have several.
-func (r Report) Names(name string) bool {
-	return r.Server == name || r.Front != nil && slices.Contains(strings.Split(r.Server, ", "), name)
-}
-
-// A Front describes the clients of an attache that serves many clients. Their calls are not counted.
-type Front struct {
-	URLs     []string `json:"urls"`
-	Sessions int      `json:"sessions"`
-}
-
-// An Event is one edit, refusal or warning.
-type Event struct {
-	Time time.Time `json:"time"`
-	Text string    `json:"text"`
-}
 
 // A Recorder collects the report of one attache. Its methods may be called concurrently.
 type Recorder struct {
@@ -104,6 +64,16 @@ func (r *Recorder) Layer() middleware.Layer {
 
 // briefable are the methods other than tools/call whose replies can carry the briefing.
 var briefable = []string{"initialize", "server/discover", "tasks/result", "tasks/get"}
+
+// Publish starts to write the report to a file in dir whenever it changes. It creates dir with the first
+// report. The returned function stops this and removes the file.
+func (r *Recorder) Publish(dir string) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.publish = newPublisher(dir, r.report.PID, r.snapshot)
+	r.publish.changed()
+	return r.publish.stop
+}
 
 // Changed schedules a write of the report, because facts that describe adds have changed.
 func (r *Recorder) Changed() {
