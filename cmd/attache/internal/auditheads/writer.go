@@ -99,18 +99,17 @@ func (w *Writer) Close(grace time.Duration) {
 
 func (w *Writer) run() {
 	defer close(w.done)
+	defer w.note()
 	for {
 		select {
 		case <-w.wake:
 		case <-w.end:
-			w.note()
 			return
 		}
 		w.note()
 		select {
 		case <-time.After(w.o.Every):
 		case <-w.end:
-			w.note()
 			return
 		}
 	}
