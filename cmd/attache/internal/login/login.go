@@ -19,16 +19,6 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// A UI connects a login to the person who logs in.
-type UI struct {
-	// Show opens the address in a browser, or prints it.
-	Show func(address string)
-	// Lines are the lines that the person types or pastes; nil for none.
-	Lines <-chan string
-	// Say prints a message.
-	Say func(text string)
-}
-
 // loginTime is the timeout for a person to log in.
 const loginTime = 5 * time.Minute
 

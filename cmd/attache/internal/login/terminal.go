@@ -9,6 +9,16 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
+// A UI connects a login to the person who logs in.
+type UI struct {
+	// Show opens the address in a browser, or prints it.
+	Show func(address string)
+	// Lines are the lines that the person types or pastes; nil for none.
+	Lines <-chan string
+	// Say prints a message.
+	Say func(text string)
+}
+
 // TerminalUI returns the UI of a command: it opens a browser and reads lines from the terminal.
 func TerminalUI(p cli.Process) UI {
 	ui := UI{Say: func(text string) { fmt.Fprintln(p.Stderr, "attache:", text) }}
