@@ -9,12 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Width is the width of the output in columns. margin is the number of columns before each line of a
-// frame, for its sign ("+", "-" or none) and a space.
-const (
-	Width  = 80
-	margin = 2
-)
+// margin is the number of columns before each line of a frame, for its sign ("+", "-" or none) and a space.
+const margin = 2
 
 // Frame writes the difference between a frame before and after, as a diff of its indented form with some
 // context. If nothing changed, it writes the frame unchanged.

@@ -9,6 +9,9 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
+// Width is the width of the output in columns.
+const Width = 80
+
 // A Printer writes lines to Out. Out.Flush returns the first error.
 type Printer struct {
 	Out     *bufio.Writer
