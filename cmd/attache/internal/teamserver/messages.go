@@ -167,13 +167,12 @@ func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store
 		if err != nil {
 			return nil, err
 		}
-		if first || now != version {
+		late := !time.Now().Before(until)
+		if first || late || now != version {
 			taking, err := c.toolCall.Take(ctx, c.db, c.me, peek)
-			if err != nil || len(taking.Messages) > 0 || !time.Now().Before(until) {
+			if err != nil || late || len(taking.Messages) > 0 {
 				return taking, err
 			}
-		} else if !time.Now().Before(until) {
-			return c.toolCall.Take(ctx, c.db, c.me, peek)
 		}
 		version = now
 		select {
