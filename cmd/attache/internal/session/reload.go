@@ -48,9 +48,7 @@ func FileState(s *config.Settings) string { return fingerprint(watched(s)) }
 // before: otherwise it would look as if the files were valid.
 func (r *Reloader) Reload() { r.reload(fingerprint(r.files()), true) }
 
-// reloadFrom reads everything again, if the files are still in the state before.
-func (r *Reloader) reloadFrom(before string) { r.reload(before, false) }
-
+// reload reads everything again, if the files are still in the state before.
 func (r *Reloader) reload(before string, asked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,7 +247,7 @@ func (r *Reloader) Watch() {
 	if len(r.files()) == 0 {
 		return
 	}
-	w, err := watch(r.files, r.state, r.reloadFrom)
+	w, err := watch(r.files, r.state, func(state string) { r.reload(state, false) })
 	if err != nil {
 		r.log.Info("attache cannot watch the configuration for changes here; send SIGHUP to have it read again", "why", err)
 		if fingerprint(r.files()) != r.state {

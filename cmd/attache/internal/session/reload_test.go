@@ -170,7 +170,7 @@ func TestReloadRules(t *testing.T) {
 	r.change("access: {rulez: []}\n", "cannot be applied; the one before stays in force")
 	r.expectLog(filepath.Join(r.dir, "config.yaml:1:10"))
 	r.log.Reset()
-	r.reloadFrom(fingerprint(r.files()))
+	r.reload(fingerprint(r.files()), false)
 	r.expectLog("")
 	r.change("access: {rulez: []}\n", "cannot be applied; the one before stays in force")
 	r.refused(denied)
@@ -256,7 +256,7 @@ func TestReloadNothing(t *testing.T) {
 	// What a writer in place has begun since the watcher looked is not read.
 	seen := fingerprint(r.files())
 	attachetest.WriteFile(t, file, "access: {rules: []}\n")
-	r.reloadFrom(seen)
+	r.reload(seen, false)
 	r.refused(denied)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
