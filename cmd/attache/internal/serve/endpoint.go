@@ -54,7 +54,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e.acceptResource(e.Settings)
 	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, e.log)
 	var err error
-	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Database: s.database, UserTurns: true, Continues: true, Telemetry: e.telemetry.Recorder(), Audit: true, Log: e.log}, server.Settings)
+	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Database: s.database, UserTurns: true, Continues: true, Telemetry: e.telemetry.Recorder, Audit: true, Log: e.log}, server.Settings)
 	if err != nil {
 		e.telemetry.Close()
 		return nil, err

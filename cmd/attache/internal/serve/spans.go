@@ -33,7 +33,7 @@ const maxAttribute = 256
 // headers name. The span of a GET lasts as long as its stream. Without an exporter of spans
 // the client's span stands for that of the request.
 func (e *endpoint) traceRequests(next http.Handler) http.Handler {
-	tracer := e.telemetry.Tracer()
+	tracer := e.telemetry.Tracer
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if tracer == nil && len(r.Header["Traceparent"]) == 0 {
 			next.ServeHTTP(w, r)

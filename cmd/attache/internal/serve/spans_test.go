@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
 	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
@@ -147,7 +148,7 @@ func TestEndpointsCloseTogether(t *testing.T) {
 
 // Without an exporter the span in the headers of a request is known too.
 func TestHeadersWithoutExporter(t *testing.T) {
-	e := &endpoint{}
+	e := &endpoint{telemetry: &telemetry.Telemetry{}}
 	for header, want := range map[string]string{
 		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01": "b7ad6b7169203331", "nonsense": "0000000000000000", "": "0000000000000000",
 	} {

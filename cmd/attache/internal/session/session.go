@@ -50,7 +50,7 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 	db, err := assembly.OpenDatabase(p, s, 1, w.log)
 	var shared *assembly.Shared
 	if err == nil {
-		shared, err = assembly.Compile(assembly.Options{Process: p, Database: db, Telemetry: t.Recorder(), Audit: true, UserTurns: true, Teams: teams, Log: w.log}, s)
+		shared, err = assembly.Compile(assembly.Options{Process: p, Database: db, Telemetry: t.Recorder, Audit: true, UserTurns: true, Teams: teams, Log: w.log}, s)
 	}
 	if err != nil {
 		w.log.Error(err.Error())

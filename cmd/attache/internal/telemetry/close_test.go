@@ -15,7 +15,7 @@ func TestCloseWithUnreadConsole(t *testing.T) {
 	unread, stderr := io.Pipe()
 	defer unread.Close()
 	e := Start(cli.Process{Env: []string{"OTEL_METRICS_EXPORTER=console"}, Stderr: stderr}, "s", "v", slog.New(slog.DiscardHandler))
-	e.Recorder().ServerRestarted() // so that there is something to write
+	e.Recorder.ServerRestarted() // so that there is something to write
 	closed := make(chan struct{})
 	go func() {
 		e.Close()

@@ -33,21 +33,22 @@ const flushTime = time.Second
 // Telemetry exports the spans and metrics of one run. Of the global state of OpenTelemetry it uses
 // only the log.
 type Telemetry struct {
-	telemetry *trace.Telemetry
-	tracer    oteltrace.Tracer              // nil if no spans are exported
-	stop      []func(context.Context) error // shut down the providers of the SDK
-	ending    chan struct{}                 // closed when the session has ended
-	abort     context.CancelFunc            // cancels running requests
+	Recorder *trace.Telemetry // for the layer trace; nil if nothing is exported
+	Tracer   oteltrace.Tracer // nil if no spans are exported
+
+	stop   []func(context.Context) error // shut down the providers of the SDK
+	ending chan struct{}                 // closed when the session has ended
+	abort  context.CancelFunc            // cancels running requests; nil if nothing is exported
 }
 
-// Start starts the export that the OTEL_ variables configure. It returns nil if they configure none.
+// Start starts the export that the OTEL_ variables configure, which may be none.
 func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	o, problems := readTelemetry(p.Getenv)
 	for _, err := range problems {
 		log.Warn(err.Error())
 	}
 	if o.traces.off() && o.metrics.off() {
-		return nil
+		return &Telemetry{}
 	}
 	// Otherwise the SDK writes lines to stderr that are not in the format of the log. Its errors are
 	// those of requests that end with the session, and of variables, which have warnings.
@@ -62,38 +63,22 @@ func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 		if to.Tracer, err = t.newTracer(e, o.traces); err != nil {
 			log.Warn("spans are not exported", "err", err)
 		}
-		t.tracer = to.Tracer
+		t.Tracer = to.Tracer
 	}
 	if !o.metrics.off() {
 		if to.Meter, err = t.newMeter(e, o.metrics); err != nil {
 			log.Warn("metrics are not exported", "err", err)
 		}
 	}
-	if t.telemetry, err = trace.NewTelemetry(to); err != nil {
+	if t.Recorder, err = trace.NewTelemetry(to); err != nil {
 		log.Warn("some metrics are not exported", "err", err)
 	}
 	return t
 }
 
-// Recorder returns the recorder for the layer trace, nil if nothing is exported.
-func (t *Telemetry) Recorder() *trace.Telemetry {
-	if t == nil {
-		return nil
-	}
-	return t.telemetry
-}
-
-// Tracer returns the tracer, nil if no spans are exported.
-func (t *Telemetry) Tracer() oteltrace.Tracer {
-	if t == nil {
-		return nil
-	}
-	return t.tracer
-}
-
 // Close sends the remaining data, within [flushTime]. Close the connections first.
 func (t *Telemetry) Close() {
-	if t == nil {
+	if t.abort == nil {
 		return
 	}
 	close(t.ending)

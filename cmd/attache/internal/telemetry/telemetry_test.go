@@ -23,7 +23,7 @@ func TestNoTelemetry(t *testing.T) {
 	before := runtime.NumGoroutine()
 	p := cli.Process{Env: []string{"OTEL_SERVICE_NAME=x", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_HEADERS=a=b"}, Stderr: io.Discard}
 	got := Start(p, "", "", slog.New(slog.DiscardHandler))
-	if got != nil || got.Recorder() != nil || runtime.NumGoroutine() != before {
+	if got.Recorder != nil || got.Tracer != nil || runtime.NumGoroutine() != before {
 		t.Errorf("%+v, and %d goroutines instead of %d", got, runtime.NumGoroutine(), before)
 	}
 	got.Close()
@@ -45,7 +45,7 @@ func TestTelemetryEnds(t *testing.T) {
 	p := cli.Process{Env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Stderr: io.Discard}
 	tel := Start(p, "", "", slog.New(slog.DiscardHandler))
 	var open trace.OpenSpans
-	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, trace.New(trace.Options{Telemetry: tel.Recorder(), Open: &open}).Layer())
+	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, trace.New(trace.Options{Telemetry: tel.Recorder, Open: &open}).Layer())
 	var call middleware.Call
 	call.Reset(nil, true)
 	m := wire.NewRequest(wire.Client, []byte("1"), "ping", nil)
