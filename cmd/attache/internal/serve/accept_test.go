@@ -25,14 +25,14 @@ func TestAcceptFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, nil))
-		full := &acceptor{Listener: refusingListener{err: os.NewSyscallError("accept4", syscall.EMFILE)}, log: log}
+		full := &listener{Listener: refusingListener{err: os.NewSyscallError("accept4", syscall.EMFILE)}, log: log}
 		for range 5 { // within 2 minutes
 			if _, err := full.Accept(); err == nil {
 				t.Error("a connection was accepted")
 			}
 			time.Sleep(30 * time.Second)
 		}
-		closed := &acceptor{Listener: refusingListener{err: &net.OpError{Op: "accept", Err: net.ErrClosed}}, log: log}
+		closed := &listener{Listener: refusingListener{err: &net.OpError{Op: "accept", Err: net.ErrClosed}}, log: log}
 		if _, err := closed.Accept(); err == nil {
 			t.Error("a connection was accepted")
 		}

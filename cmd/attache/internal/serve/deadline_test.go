@@ -37,7 +37,7 @@ func TestDeadlines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ours, theirs := net.Pipe()
-				conn, err := listener{oneListener{end: ours}}.Accept()
+				conn, err := (&listener{Listener: oneListener{end: ours}}).Accept()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +72,7 @@ func TestDeadlines(t *testing.T) {
 func TestDeadlineAfterDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		conn, _ := listener{oneListener{end: ours}}.Accept()
+		conn, _ := (&listener{Listener: oneListener{end: ours}}).Accept()
 		defer conn.Close()
 		defer theirs.Close()
 		for range 3 {

@@ -28,6 +28,19 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
+// A Server is a server behind attache.
+type Server struct {
+	// Path is the path of its endpoint, such as /mcp.
+	Path string
+	// Command starts the server.
+	Command []string
+	// Settings are the settings of the server, and Load reads them again.
+	Settings *config.Settings
+	Load     func() (*config.Settings, error)
+
+	state string // the session.FileState of Settings
+}
+
 // An endpoint is a server behind attache, with its compiled rules and its sessions.
 type endpoint struct {
 	Server
@@ -46,7 +59,7 @@ type endpoint struct {
 }
 
 // newEndpoint compiles the rules of a server and makes its front. After an error nothing is left open.
-func newEndpoint(s *service, server Server) (*endpoint, error) {
+func (s *service) newEndpoint(server Server) (*endpoint, error) {
 	e := &endpoint{Server: server, s: s, log: s.Log, notStarted: rate.Sometimes{First: 20, Interval: time.Minute}}
 	if len(s.Servers) > 1 {
 		e.log = logging.ForServer(s.Log, server.Settings.Server.Name)

@@ -234,6 +234,9 @@ func (s *service) noteWhenClosed(c *hijackedConn, r *http.Request, began time.Ti
 	c.whenClosed(func(size int64) { s.note(method, path, from, began, http.StatusOK, size) })
 }
 
+// writeTime is how long the write of a short answer may take.
+const writeTime = 30 * time.Second
+
 // limitTime sets deadlines for a request with a short answer. Without them, the deadline of the
 // previous write on the connection would still apply, and the server could read the body without a
 // deadline. The write has twice the time, because it may begin at the end of the time for the read.

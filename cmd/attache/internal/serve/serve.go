@@ -46,19 +46,6 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// A Server is a server behind attache.
-type Server struct {
-	// Path is the path of its endpoint, such as /mcp.
-	Path string
-	// Command starts the server.
-	Command []string
-	// Settings are the settings of the server, and Load reads them again.
-	Settings *config.Settings
-	Load     func() (*config.Settings, error)
-
-	state string // the session.FileState of Settings
-}
-
 const (
 	// databaseConnections is the maximum number of connections to the shared database.
 	databaseConnections = 10
@@ -74,8 +61,6 @@ const (
 	// connectionIdle is how long a connection without requests is kept.
 	connectionIdle = 3 * time.Minute
 	maxHeader      = 64 << 10
-	// writeTime is how long the write of a short answer may take.
-	writeTime = 30 * time.Second
 	// tellTime is how long shutdown may take to tell other fronts about it.
 	tellTime = 2 * time.Second
 	// arrivalTime is how long shutdown waits for requests on connections without one.
@@ -160,7 +145,7 @@ func (s *service) open(ctx context.Context) (err error) {
 	}
 	s.joinFronts(ctx)
 	for _, server := range s.Servers {
-		e, err := newEndpoint(s, server)
+		e, err := s.newEndpoint(server)
 		if err != nil {
 			return err
 		}
@@ -226,17 +211,15 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		_ = server.Close()
 		return cli.ExitFailure
 	}
+	background, stop := context.WithCancel(ctx)
+	var leasing sync.WaitGroup
+	defer leasing.Wait() // a renewal after Close would register a front that has ended
+	defer stop()
 	if s.fronts != nil {
-		leased, stop := context.WithCancel(ctx)
-		var leasing sync.WaitGroup
-		leasing.Go(func() { s.keepLease(leased) })
-		defer leasing.Wait() // a renewal after Close would register a front that has ended
-		defer stop()
+		leasing.Go(func() { s.keepLease(background) })
 	}
 	if s.database != nil {
-		listening, stop := context.WithCancel(ctx)
-		defer stop()
-		go s.database.Listen(listening, s.Log)
+		go s.database.Listen(background, s.Log)
 	}
 	s.announce(listeners)
 	s.notifySystemd()
@@ -361,11 +344,11 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 
 // serveOn serves until the listener or the server is closed. It always returns an error.
 func (s *service) serveOn(server *http.Server, l net.Listener) error {
-	l = &acceptor{Listener: l, log: s.Log}
+	l = &listener{Listener: l, log: s.Log}
 	if s.settings.Cert != "" {
-		return server.ServeTLS(listener{l}, "", "")
+		return server.ServeTLS(l, "", "")
 	}
-	return server.Serve(listener{l})
+	return server.Serve(l)
 }
 
 // httpServer returns the HTTP server for clients. It has no WriteTimeout, which would end

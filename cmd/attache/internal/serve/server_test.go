@@ -790,7 +790,7 @@ func TestF55SlowClients(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := pipeListener{conns: make(chan net.Conn)}
 			server := s.httpServer()
-			go server.Serve(l)
+			go s.serveOn(server, l)
 			client, conn := net.Pipe()
 			l.conns <- conn
 			go io.WriteString(client, test.sent)

@@ -49,7 +49,7 @@ func dialHandler(t *testing.T, h http.HandlerFunc) (client net.Conn, single *ato
 	server := &http.Server{Handler: s.logRequests(h)}
 	s.arrivals.watch(server)
 	l := make(connListener, 1)
-	go server.Serve(listener{l})
+	go server.Serve(&listener{Listener: l})
 	ours, theirs := net.Pipe()
 	single = new(atomic.Int64)
 	l <- countedConn{ours, single}
@@ -185,8 +185,8 @@ func TestCloseEndsHandlers(t *testing.T) {
 		var closeConn context.CancelFunc
 		client, _ := dialHandler(t, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body)
-			one := r.Context().Value(arrivalKey{}).(*arrival)
-			closeConn = func() { one.watch.c.Close() }
+			own := r.Context().Value(connectionKey{}).(*connection)
+			closeConn = func() { own.Close() }
 			<-r.Context().Done()
 			close(ended)
 		})

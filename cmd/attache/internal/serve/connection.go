@@ -2,11 +2,100 @@ package serve
 
 import (
 	"errors"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
 )
+
+// acceptPause is the time between two warnings that no connection can be accepted.
+const acceptPause = time.Minute
+
+// A listener accepts connections on which setting a deadline is cheap. It warns that no connection can be
+// accepted, usually because too many files are open: the HTTP server tries again and logs that only at
+// debug level, and clients see nothing but a delay.
+type listener struct {
+	net.Listener
+	log    *slog.Logger
+	warned time.Time // used by one goroutine, in which the HTTP server accepts
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		if !errors.Is(err, net.ErrClosed) && (l.warned.IsZero() || time.Since(l.warned) >= acceptPause) {
+			l.warned = time.Now()
+			l.log.Warn("no connection can be accepted now, so new clients wait: if too many files are open, raise the limit (ulimit -n)", "err", err)
+		}
+		return nil, err
+	}
+	now := time.Now()
+	own := &connection{
+		Conn: c,
+		read: deadline{set: c.SetReadDeadline, began: now}, write: deadline{set: c.SetWriteDeadline, began: now},
+	}
+	own.watch = watch{c: own, begin: deadline{set: own.watch.set}}
+	return own, nil
+}
+
+// A connection is a connection accepted by a listener.
+type connection struct {
+	net.Conn
+	read, write deadline
+	watch       watch
+	handled     atomic.Bool // a request was handled, or the connection was closed without one: see arrivals
+}
+
+// Read implements net.Conn.
+func (c *connection) Read(b []byte) (int, error) {
+	// While a request is handled, this is the read by which net/http notices that the client leaves. It
+	// returns without data, and the watch reads in its place.
+	if len(b) == 1 && c.watch.postpone() {
+		return 0, nil
+	}
+	// The watch may have read the first byte of the next request.
+	if n := c.watch.take(b); n > 0 {
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// SetDeadline implements net.Conn.
+func (c *connection) SetDeadline(t time.Time) error {
+	if err := c.read.move(t); err != nil {
+		return err
+	}
+	return c.write.move(t)
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *connection) SetReadDeadline(t time.Time) error { return c.read.move(t) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *connection) SetWriteDeadline(t time.Time) error { return c.write.move(t) }
+
+// CloseWrite closes the write side. The HTTP server calls it before it closes a connection on which
+// the client is still writing.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.read.stop()
+	c.write.stop()
+	c.watch.begin.stop()
+	if c.watch.left != nil {
+		c.watch.left()
+	}
+	return c.Conn.Close()
+}
 
 // watchAfter is how long a request is handled before attache watches whether its client leaves.
 const watchAfter = 250 * time.Millisecond
