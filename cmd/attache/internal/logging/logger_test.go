@@ -43,7 +43,7 @@ func TestLogHidesSecrets(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			log := slog.New(&redactor{test.handler(&out), newSecrets(cli.Process{}, s), test.raw})
+			log := slog.New(&redactor{Handler: test.handler(&out), secrets: newSecrets(cli.Process{}, s), unescaped: test.raw})
 			log.With("with", key+odd).WithGroup("g").Warn("message "+key+odd, "value", odd+key, "err", errors.New(key+odd),
 				"any", []string{key}, slog.Group("in", "group", key), "n", 7, "lazy", lazyValue(key+odd))
 			got := colourCodes.ReplaceAllString(out.String(), "")

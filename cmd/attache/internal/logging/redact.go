@@ -12,16 +12,18 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
 // A redactor is a handler that removes secrets and escapes control characters. Peers choose names,
 // ids and paths: a client may use an API key as the id of a thread, and a terminal executes control
-// sequences.
+// sequences. It adds the trace id to a record about a call, if the id is known.
 type redactor struct {
 	slog.Handler
 	secrets   *secrets
 	unescaped rawCharacters
+	see       func(slog.Record) // gets each record; nil without Tee
 }
 
 // rawCharacters report the characters that must not be shown but that a handler does not escape, in
@@ -98,7 +100,7 @@ func ForServer(log *slog.Logger, name string) *slog.Logger {
 	if h, ok := log.Handler().(*redactor); ok {
 		own := &secrets{p: h.secrets.p}
 		own.scrub.Store(h.secrets.scrub.Load())
-		log = slog.New(&redactor{h.Handler, own, h.unescaped})
+		log = slog.New(&redactor{h.Handler, own, h.unescaped, h.see})
 	}
 	return log.With("server", name)
 }
@@ -110,17 +112,25 @@ func (h *redactor) Handle(ctx context.Context, r slog.Record) error {
 		out.AddAttrs(h.attr(a))
 		return true
 	})
+	if h.see != nil {
+		h.see(out)
+	}
+	if call := middleware.CallFrom(ctx); call != nil { // layers log with the context of their call
+		if id := call.Trace().TraceID; id != "" {
+			out.AddAttrs(slog.String("trace_id", id))
+		}
+	}
 	return h.Handler.Handle(ctx, out)
 }
 
 // WithAttrs implements slog.Handler.
 func (h *redactor) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &redactor{h.Handler.WithAttrs(h.attrs(attrs)), h.secrets, h.unescaped}
+	return &redactor{h.Handler.WithAttrs(h.attrs(attrs)), h.secrets, h.unescaped, h.see}
 }
 
 // WithGroup implements slog.Handler.
 func (h *redactor) WithGroup(name string) slog.Handler {
-	return &redactor{h.Handler.WithGroup(name), h.secrets, h.unescaped}
+	return &redactor{h.Handler.WithGroup(name), h.secrets, h.unescaped, h.see}
 }
 
 func (h *redactor) attrs(attrs []slog.Attr) []slog.Attr {
