@@ -15,6 +15,6 @@
 // an answer from which a client or a balancer learns that it was not executed.
 //
 // The other files adapt net/http to many connections on which little happens: deadlines without a timer for each
-// message (deadline.go), a late look at whether the client has left (connection.go), connections without a request
-// at the end (arrivals.go), and the memory of a front that has become idle (quiettimer.go).
+// message (deadline.go), a late look at whether the client has left and connections without a request at the end
+// (connection.go), and the memory of a front that has become idle (quiettimer.go).
 package serve
