@@ -43,7 +43,7 @@ func (s *session) answerUnsent(l *revive.Link) {
 	if !l.Unsent.Any() || s.mayRevive() && s.link.Load() == l && l.MayEnd(func() { s.answerUnsentAside(l) }) {
 		return
 	}
-	for _, line := range l.Unsent.Take() {
+	for line := range bytes.Lines(l.Unsent.Take()) {
 		s.answerLine(line, func(id []byte) *wire.Message {
 			s.log.Debug("a request could not be sent: the server does not take input any more", "id", callid.Clip(id))
 			return wire.ErrorReply(id, wire.CodeInternalError, closedInput)

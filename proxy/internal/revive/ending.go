@@ -1,6 +1,7 @@
 package revive
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -85,6 +86,21 @@ func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
 	}
 	data := fmt.Sprintf(`{"source":"attache","reason":%q,"restarted":%t,"exit":%s}`, reason, restarted, wire.Quote(e.Exit))
 	return wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data))
+}
+
+// ExitLine returns the line of a recording for a server that has ended (R19). unsent has the
+// lines that the server did not read.
+func (e Ending) ExitLine(unsent ...[]byte) []byte {
+	var ids [][]byte
+	for line := range bytes.Lines(bytes.Join(unsent, nil)) {
+		Requests(line, func(m *wire.Message) { ids = append(ids, bytes.Clone(m.ID())) })
+	}
+	return fmt.Appendf(nil, `{"exit":%s,"session_lost":%t,"unsent":[%s]}`+"\n", wire.Quote(e.Exit+e.More), e.lost, bytes.Join(ids, []byte{','}))
+}
+
+// StopLine returns the line of a recording for a server that ended because its session had ended.
+func (e Ending) StopLine() []byte {
+	return fmt.Appendf(nil, `{"exit":%s}`+"\n", wire.Quote(e.Exit+e.More))
 }
 
 // A restart is an event at which the server lost its memory.

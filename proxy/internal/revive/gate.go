@@ -37,9 +37,9 @@ type Gate struct {
 	over     bool
 }
 
-// newGate returns the gate of a link. It is shut.
-func newGate(l *Link) *Gate {
-	g := &Gate{limit: l.o.Limit, hold: l.o.Hold, expired: func() { l.o.Expired(l) }, settled: make(chan struct{}), wanted: make(chan struct{})}
+// newGate returns a gate that is shut.
+func newGate(limit int, hold time.Duration, expired func()) *Gate {
+	g := &Gate{limit: limit, hold: hold, expired: expired, settled: make(chan struct{}), wanted: make(chan struct{})}
 	g.room.L = &g.mu
 	return g
 }

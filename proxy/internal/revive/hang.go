@@ -2,8 +2,6 @@ package revive
 
 import (
 	"context"
-	"io"
-	"sync/atomic"
 	"time"
 )
 
@@ -12,21 +10,6 @@ const pingTime = 10 * time.Second
 
 // hangChecks is how often the server is checked during Policy.Hang.
 const hangChecks = 8
-
-// A countingReader counts the reads of a server's output that return something.
-type countingReader struct {
-	io.Reader
-	n *atomic.Int64
-}
-
-// Read implements io.Reader.
-func (r countingReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	if n > 0 {
-		r.n.Add(1)
-	}
-	return n, err
-}
 
 // watchHang ends a server that has written nothing for Policy.Hang while calls were in
 // flight, and that does not answer a ping either (R17). The modern era has no ping.

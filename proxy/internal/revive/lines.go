@@ -14,9 +14,8 @@ type Lines struct {
 	any atomic.Bool
 
 	mu       sync.Mutex
-	lines    [][]byte
+	text     []byte
 	doubtful []byte // a first line that the server may have read
-	bytes    int
 }
 
 // Add adds the lines in b.
@@ -26,10 +25,10 @@ func (l *Lines) Add(b []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for line := range bytes.Lines(b) {
-		l.lines = append(l.lines, bytes.Clone(line))
+	l.text = append(l.text, b...)
+	if !bytes.HasSuffix(b, []byte{'\n'}) { // the last line of the client may lack it
+		l.text = append(l.text, '\n')
 	}
-	l.bytes += len(b)
 	l.any.Store(true)
 }
 
@@ -46,15 +45,11 @@ func (l *Lines) AddRest(b []byte, n int) {
 }
 
 // Sure returns the lines that no server has read, in order, and removes all lines.
-func (l *Lines) Sure() [][]byte {
+func (l *Lines) Sure() []byte {
 	l.mu.Lock()
 	doubtful := l.doubtful
 	l.mu.Unlock()
-	lines := l.Take()
-	if len(lines) > 0 && doubtful != nil && bytes.Equal(lines[0], doubtful) {
-		return lines[1:]
-	}
-	return lines
+	return bytes.TrimPrefix(l.Take(), doubtful)
 }
 
 // Any reports whether there are lines.
@@ -64,17 +59,17 @@ func (l *Lines) Any() bool { return l.any.Load() }
 func (l *Lines) Bytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.bytes
+	return len(l.text)
 }
 
 // Take returns the lines, in order, and removes them.
-func (l *Lines) Take() [][]byte {
+func (l *Lines) Take() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lines := l.lines
-	l.lines, l.bytes = nil, 0
+	text := l.text
+	l.text = nil
 	l.any.Store(false)
-	return lines
+	return text
 }
 
 // Unsent returns the lines of b that a server cannot have read if only the first n bytes

@@ -2,8 +2,8 @@ package revive
 
 import (
 	"bytes"
+	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +60,7 @@ type LinkOptions struct {
 // previous server ended.
 func NewLink(o LinkOptions, before Ending) *Link {
 	l := &Link{o: o, before: before, ended: make(chan struct{})}
-	l.Gate = newGate(l)
+	l.Gate = newGate(o.Limit, o.Hold, func() { o.Expired(l) })
 	l.In = wire.NewWriter(linkInput{l})
 	return l
 }
@@ -122,10 +122,30 @@ func (s linkOutput) Lines(begun []byte, from io.Reader) error {
 // End implements wire.Sink.
 func (s linkOutput) End() { close(s.l.ended) }
 
+// A countingReader counts the reads of a server's output that return something.
+type countingReader struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (r countingReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if n > 0 {
+		r.n.Add(1)
+	}
+	return n, err
+}
+
 // Open lets frames pass to a server that needs no messages of attache first.
 func (l *Link) Open() {
 	l.ready = time.Now()
 	l.Gate.Open(l.stdin(), nil)
+}
+
+// StartLine returns the line of a recording for the server of l, which replaced another one.
+func (l *Link) StartLine() []byte {
+	return fmt.Appendf(nil, `{"time":%q}`+"\n", l.started.UTC().Format(time.RFC3339))
 }
 
 // Ended returns a channel that is closed when the server's output was read to its end.
@@ -248,7 +268,7 @@ func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {
 	if len(kept) == 0 {
 		deadline = time.Now().Add(hold)
 	}
-	return slices.Concat(append([][]byte{kept}, l.Unsent.Sure()...)...), deadline
+	return append(kept, l.Unsent.Sure()...), deadline
 }
 
 // endTime is how long after a server has closed its input its output may end. Until then

@@ -1,7 +1,6 @@
 package revive
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -57,7 +56,7 @@ func TestUnsentOnce(t *testing.T) {
 				l.Write(&m)
 			}
 			_ = l.In.Flush()
-			if got := string(bytes.Join(l.Unsent.Sure(), nil)); got != test.want {
+			if got := string(l.Unsent.Sure()); got != test.want {
 				t.Errorf("%d of %d bytes were written: %d bytes are unsent, want %d", test.takes, len(first), len(got), len(test.want))
 			}
 		}
@@ -74,7 +73,7 @@ func TestNoPartOfALongLineIsUnsent(t *testing.T) {
 		if first == nil && last == nil {
 			t.Errorf("%d bytes were written, and no error was returned", takes)
 		}
-		if got := bytes.Join(l.Unsent.Take(), nil); len(got) > 0 {
+		if got := l.Unsent.Take(); len(got) > 0 {
 			t.Errorf("%d bytes were written: %q is unsent", takes, got)
 		}
 	}

@@ -23,21 +23,17 @@ var errOther = errors.New("another server")
 type Record struct {
 	armed atomic.Bool // read without the lock
 
-	mu            sync.Mutex
-	initialize    []byte // the params as sent to the server; nil in the modern era
-	answered      bool   // initialize has a result
-	initialized   bool   // notifications/initialized has passed
-	version       []byte
-	capabilities  []byte
-	level         []byte // params of the last logging/setLevel
-	subscriptions []subscription
-	lists         Pages
-	meta          []byte // of the last request for a list in the modern era
+	mu          sync.Mutex
+	state       State    // the params of initialize as sent to the server
+	uris        []string // of state.Subscriptions
+	legacy      bool     // there was an initialize, which the modern era does not have
+	answered    bool     // initialize has a result
+	initialized bool     // notifications/initialized has passed
+	lists       Pages
+	meta        []byte // of the last request for a list in the modern era
 }
 
-type subscription struct{ uri, params []byte }
-
-// A State is a Record in a form that can be stored. Each field is JSON text.
+// A State is the part of a Record that can be stored. Each field is JSON text.
 type State struct {
 	Initialize    string   // the params of initialize
 	Version       string   // the protocol version of the server
@@ -51,10 +47,8 @@ type State struct {
 func (r *Record) State() (s State, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range r.subscriptions {
-		s.Subscriptions = append(s.Subscriptions, string(one.params))
-	}
-	s.Initialize, s.Version, s.Capabilities, s.Level = string(r.initialize), string(r.version), string(r.capabilities), string(r.level)
+	s = r.state
+	s.Subscriptions = slices.Clone(s.Subscriptions)
 	return s, r.answered
 }
 
@@ -62,14 +56,12 @@ func (r *Record) State() (s State, ok bool) {
 func (r *Record) Restore(s State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.initialize, r.version, r.capabilities = []byte(s.Initialize), []byte(s.Version), []byte(s.Capabilities)
-	r.answered, r.initialized, r.level, r.subscriptions = true, true, nil, nil
-	if s.Level != "" {
-		r.level = []byte(s.Level)
-	}
+	r.state, r.uris = s, nil
+	r.state.Subscriptions = slices.Clone(s.Subscriptions)
 	for _, params := range s.Subscriptions {
-		r.subscriptions = append(r.subscriptions, subscription{wire.Value{Raw: []byte(params)}.Get("uri").Raw, []byte(params)})
+		r.uris = append(r.uris, string(wire.Value{Raw: []byte(params)}.Get("uri").Raw))
 	}
+	r.legacy, r.answered, r.initialized = true, true, true
 	r.armed.Store(true)
 }
 
@@ -89,26 +81,26 @@ func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 		return r.result(func(reply *wire.Message) {
 			r.answered = true
 			r.armed.Store(r.initialized)
-			r.version = bytes.Clone(reply.Get("result", "protocolVersion").Raw)
-			r.capabilities = bytes.Clone(reply.Get("result", "capabilities").Raw)
+			r.state.Version = string(reply.Get("result", "protocolVersion").Raw)
+			r.state.Capabilities = string(reply.Get("result", "capabilities").Raw)
 		})
 	case "notifications/initialized":
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.initialized = true; r.initialize != nil {
+		if r.initialized = true; r.legacy {
 			r.armed.Store(r.answered) // false if the client did not wait for the result
 		}
 	case "logging/setLevel":
-		params := bytes.Clone(m.Params().Raw)
-		return r.result(func(*wire.Message) { r.level = params })
+		params := string(m.Params().Raw)
+		return r.result(func(*wire.Message) { r.state.Level = params })
 	case "resources/subscribe", "resources/unsubscribe":
-		s := subscription{bytes.Clone(m.Get("params", "uri").Raw), bytes.Clone(m.Params().Raw)}
-		return r.result(func(*wire.Message) { r.subscribe(s, method == "resources/subscribe") })
+		uri, params := string(m.Get("params", "uri").Raw), string(m.Params().Raw)
+		return r.result(func(*wire.Message) { r.subscribe(uri, params, method == "resources/subscribe") })
 	case "server/discover", "ping":
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
 		cursor, meta := bytes.Clone(m.Get("params", "cursor").Raw), bytes.Clone(m.Meta().Raw)
 		return r.result(func(reply *wire.Message) {
-			if r.arm(); r.initialize == nil {
+			if r.arm(); !r.legacy {
 				r.meta = meta
 			}
 			r.lists.Page(method, cursor, reply)
@@ -137,23 +129,26 @@ func (r *Record) begin(params wire.Value) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.armed.Store(false)
-	r.initialize = append([]byte{}, params.Raw...)
-	r.answered, r.initialized, r.version, r.capabilities, r.level, r.subscriptions = false, false, nil, nil, nil, nil
+	r.state, r.uris = State{Initialize: string(params.Raw)}, nil
+	r.legacy, r.answered, r.initialized = true, false, false
 }
 
 // arm ends the handshake at the first result after it (R1). The modern era has no handshake. A legacy
 // client may send no notifications/initialized, as those of mcp-golang: then the first result after
 // that of initialize counts. The caller holds r.mu.
 func (r *Record) arm() {
-	if r.initialize == nil || r.answered {
+	if !r.legacy || r.answered {
 		r.armed.Store(true)
 	}
 }
 
-func (r *Record) subscribe(s subscription, on bool) {
-	r.subscriptions = slices.DeleteFunc(r.subscriptions, func(old subscription) bool { return bytes.Equal(old.uri, s.uri) })
-	if on && len(r.subscriptions) < maxSubscriptions {
-		r.subscriptions = append(r.subscriptions, s)
+func (r *Record) subscribe(uri, params string, on bool) {
+	all := &r.state.Subscriptions
+	if i := slices.Index(r.uris, uri); i >= 0 {
+		r.uris, *all = slices.Delete(r.uris, i, i+1), slices.Delete(*all, i, i+1)
+	}
+	if on && len(r.uris) < maxSubscriptions {
+		r.uris, *all = append(r.uris, uri), append(*all, params)
 	}
 }
 
@@ -162,7 +157,7 @@ func (r *Record) subscribe(s subscription, on bool) {
 func (r *Record) Initialize() (params []byte, legacy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.initialize, r.initialize != nil
+	return []byte(r.state.Initialize), r.legacy
 }
 
 // A Request is a request for a new server.
@@ -175,11 +170,11 @@ type Request struct {
 func (r *Record) Requests() (all []Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.level != nil {
-		all = append(all, Request{"logging/setLevel", r.level})
+	if r.state.Level != "" {
+		all = append(all, Request{"logging/setLevel", []byte(r.state.Level)})
 	}
-	for _, s := range r.subscriptions {
-		all = append(all, Request{"resources/subscribe", s.params})
+	for _, params := range r.state.Subscriptions {
+		all = append(all, Request{"resources/subscribe", []byte(params)})
 	}
 	return all
 }
@@ -196,10 +191,10 @@ func (r *Record) Same(reply *wire.Message) error {
 	if !reply.Result().Exists() {
 		return fmt.Errorf("%w: it refuses initialize: %s", errOther, reply.ErrorObject().Get("message").Text())
 	}
-	if v := reply.Get("result", "protocolVersion").Raw; !bytes.Equal(v, r.version) {
-		return fmt.Errorf("%w: it speaks protocol version %s, and the one before spoke %s", errOther, v, r.version)
+	if v := reply.Get("result", "protocolVersion").Raw; string(v) != r.state.Version {
+		return fmt.Errorf("%w: it speaks protocol version %s, and the one before spoke %s", errOther, v, r.state.Version)
 	}
-	if name := missing(wire.Value{Raw: r.capabilities}, reply.Get("result", "capabilities")); name != "" {
+	if name := missing(wire.Value{Raw: []byte(r.state.Capabilities)}, reply.Get("result", "capabilities")); name != "" {
 		return fmt.Errorf("%w: it lacks the capability %s that the one before had", errOther, name)
 	}
 	return nil

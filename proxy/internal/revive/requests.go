@@ -16,10 +16,13 @@ const maxRequests = 10_000
 type ServerRequests struct {
 	some atomic.Bool // there was a request
 
-	mu       sync.Mutex
-	open     map[string]bool
-	orphaned map[string]bool   // of servers that have ended, until the client replies
-	renamed  map[string][]byte // the ids that the server used, by the ids that the client sees
+	mu   sync.Mutex
+	byID map[string]serverRequest // by the id that the client sees
+}
+
+type serverRequest struct {
+	original []byte // the id that the server used; nil if the client sees it
+	orphaned bool   // the server has ended
 }
 
 // Asked records a request on its way to the client. If the client has not yet replied to a
@@ -28,23 +31,24 @@ type ServerRequests struct {
 func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open == nil {
-		t.open, t.orphaned, t.renamed = map[string]bool{}, map[string]bool{}, map[string][]byte{}
+	if t.byID == nil {
+		t.byID = map[string]serverRequest{}
 		t.some.Store(true)
 	}
+	var r serverRequest
 	id := string(m.ID())
-	if len(t.open)+len(t.orphaned) >= maxRequests && !t.orphaned[id] {
+	orphaned := t.byID[id].orphaned
+	if len(t.byID) >= maxRequests && !orphaned {
 		return nil
 	}
-	if t.orphaned[id] {
+	if orphaned {
 		own := newID()
 		if err := m.Set([]byte(own), "id"); err != nil {
 			return err
 		}
-		t.renamed[own] = []byte(id)
-		id = own
+		id, r.original = own, []byte(id)
 	}
-	t.open[id] = true
+	t.byID[id] = r
 	return nil
 }
 
@@ -56,8 +60,8 @@ func (t *ServerRequests) Cancelled(m *wire.Message) error {
 	id := m.Get("params", "requestId").Raw
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for own, original := range t.renamed {
-		if t.open[own] && bytes.Equal(original, id) {
+	for own, r := range t.byID {
+		if r.original != nil && !r.orphaned && bytes.Equal(r.original, id) {
 			return m.Set([]byte(own), "params", "requestId")
 		}
 	}
@@ -73,15 +77,12 @@ func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := string(m.ID())
-	original, renamed := t.renamed[id]
-	delete(t.renamed, id)
-	if t.open[id] {
-		delete(t.open, id)
-		return renamed && m.Set(original, "id") != nil
+	r := t.byID[id]
+	delete(t.byID, id)
+	if r.original != nil && !r.orphaned {
+		return m.Set(r.original, "id") != nil
 	}
-	drop = t.orphaned[id]
-	delete(t.orphaned, id)
-	return drop
+	return r.orphaned
 }
 
 // Orphan returns the ids of the requests that the client has not answered, and marks them
@@ -89,10 +90,11 @@ func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {
 func (t *ServerRequests) Orphan() (ids [][]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id := range t.open {
-		ids = append(ids, []byte(id))
-		t.orphaned[id] = true
-		delete(t.open, id)
+	for id, r := range t.byID {
+		if !r.orphaned {
+			ids = append(ids, []byte(id))
+			t.byID[id] = serverRequest{r.original, true}
+		}
 	}
 	return ids
 }
