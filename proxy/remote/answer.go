@@ -2,14 +2,12 @@ package remote
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"path"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -55,22 +53,6 @@ func isEvents(h http.Header) bool {
 	default:
 		kind, _, _ := mime.ParseMediaType(value)
 		return kind == "text/event-stream"
-	}
-}
-
-// decoded returns the body, decompressed if the server has used gzip without being asked to.
-func decoded(resp *http.Response) (io.Reader, error) {
-	switch e := strings.ToLower(resp.Header.Get("Content-Encoding")); e {
-	case "", "identity":
-		return resp.Body, nil
-	case "gzip", "x-gzip":
-		z, err := gzip.NewReader(resp.Body)
-		if err != nil {
-			return nil, fmt.Errorf("the server's answer is not the gzip that it claims to be: %w", err)
-		}
-		return z, nil
-	default:
-		return nil, fmt.Errorf("the server's answer is compressed with %q, which was not asked for", elided(e))
 	}
 }
 

@@ -37,5 +37,5 @@ package remote
 // outbox.Frame, finds the request that it answers (take), and lets the Outbox pass it to the relay. If there is no
 // answer, it makes an error for each request that lacks one (fail).
 //
-// One more goroutine reads the GET stream of the session (listener). When the server has lost the session, lose
+// One more goroutine reads the GET stream of the session (listen). When the server has lost the session, lose
 // ends the Server, and messages that it has not accepted are returned to the relay (giveBack).

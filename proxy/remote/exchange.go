@@ -189,7 +189,7 @@ func (x *exchange) run() {
 		<-x.whole
 	}
 	if err == nil && refusal == nil && x.method == "notifications/initialized" && !x.modern {
-		x.s.listen.start(x.s, x.ticket) // before markSettled: the next message waits for the stream
+		x.s.listen(x.ticket) // before markSettled: the next message waits for the stream
 	}
 	if len(x.ids) == 0 {
 		x.markSettled()
@@ -360,7 +360,7 @@ func (x *exchange) fail(text string) {
 // beginSession records that the client opens a new session, and ends the session before it.
 func (s *Server) beginSession() {
 	before := s.session.begin()
-	s.listen.stop()
+	s.endListening(nil)
 	if before.id != "" {
 		s.calls.Go(func() { s.endSession(before, settleTime) }) // the end waits for it
 	}

@@ -4,19 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/remote/internal/eventstream"
 )
-
-// A listener reads the GET stream, on which a server of a legacy revision sends messages that belong
-// to no request (2025-11-25, basic/transports, "Listening for Messages from the Server"). 2026-07-28 has
-// no such stream. The zero value is ready to use.
-type listener struct {
-	mu     sync.Mutex
-	cancel context.CancelFunc
-}
 
 const (
 	// firstPause and longestPause bound the time before the stream is opened again.
@@ -28,41 +19,36 @@ const (
 	openTime = 2 * time.Second
 )
 
-// start opens the stream for a session and closes that of the session before. It returns when the
-// server has answered, or openTime after the request was written, and if it cannot be written, after
-// settleTime. Servers drop what they send on a stream that is not open yet, so a call that reached them
-// earlier could wait forever.
-func (l *listener) start(s *Server, t ticket) {
-	answered := make(chan struct{})
-	l.mu.Lock()
-	if l.cancel != nil {
-		l.cancel()
-	}
-	var ctx context.Context
-	ctx, l.cancel = context.WithCancel(s.ctx)
-	l.mu.Unlock()
-	go l.run(ctx, s, t, sync.OnceFunc(func() { close(answered) }))
+// listen opens the GET stream for a session and closes that of the session before. On it, a server of a
+// legacy revision sends messages that belong to no request (2025-11-25, basic/transports, "Listening for
+// Messages from the Server"); 2026-07-28 has no such stream. listen returns when the server has answered,
+// or openTime after the request was written, and if it cannot be written, after settleTime. Servers drop
+// what they send on a stream that is not open yet, so a call that reached them earlier could wait forever.
+func (s *Server) listen(t ticket) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.endListening(cancel)
+	opening, answered := context.WithCancel(ctx)
+	go s.readMessages(ctx, t, answered)
 	select {
-	case <-answered:
+	case <-opening.Done():
 	case <-time.After(settleTime):
-	case <-ctx.Done():
 	}
 }
 
-// stop closes the stream, if there is one.
-func (l *listener) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cancel != nil {
-		l.cancel()
-		l.cancel = nil
+// endListening closes the GET stream, if there is one. next closes that which follows; it may be nil.
+func (s *Server) endListening(next context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closeStream != nil {
+		s.closeStream()
 	}
+	s.closeStream = next
 }
 
-// run keeps the stream open as long as the server offers it. It calls answered when start need not
-// wait any longer. The exchange has no request, so every reply on the stream goes to the client, but for
-// those on a resumed stream, which other streams have too.
-func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()) {
+// readMessages keeps the stream open as long as the server offers it. It calls answered when listen need
+// not wait any longer. The exchange has no request, so every reply on the stream goes to the client, but
+// for those on a resumed stream, which other streams have too.
+func (s *Server) readMessages(ctx context.Context, t ticket, answered func()) {
 	defer answered()
 	x := &exchange{s: s, ctx: ctx, ticket: t}
 	taker := &eventReader{x: x}
@@ -71,7 +57,7 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()
 	opened := false
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began, n := time.Now(), taker.n
-		if !l.once(ctx, x, taker, p, &opened, answered) {
+		if !x.readStream(taker, p, &opened, answered) {
 			return
 		}
 		if time.Since(began) >= steadyTime || taker.n > n {
@@ -86,9 +72,9 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()
 	}
 }
 
-// once opens the stream and reads it to its end. It reports false if another attempt is useless.
-func (l *listener) once(ctx context.Context, x *exchange, taker *eventReader, p *eventstream.Parser, opened *bool, answered func()) bool {
-	s := x.s
+// readStream opens the stream and reads it to its end. It reports false if another attempt is useless.
+func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened *bool, answered func()) bool {
+	s, ctx := x.s, x.ctx
 	h := http.Header{"Accept": {"text/event-stream"}}
 	x.ticket.headers(h)
 	if len(p.ID) > 0 {

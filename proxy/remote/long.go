@@ -48,65 +48,41 @@ const maxPeek = 64 << 10
 // the message is sent without them.
 func (x *exchange) peek(beginning []byte) {
 	d := json.NewDecoder(bytes.NewReader(beginning[:min(len(beginning), maxPeek)]))
-	var m struct{ method, name, uri, version string }
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return
-	}
-	members(d, func(key string) bool {
-		switch key {
-		case "method":
-			return text(d, &m.method)
-		case "params":
-			return object(d, func(key string) bool {
-				switch key {
-				case "name":
-					return text(d, &m.name)
-				case "uri":
-					return text(d, &m.uri)
-				case "_meta":
-					return object(d, func(key string) bool {
-						if key == versionKey {
-							return text(d, &m.version)
-						}
-						return skip(d)
-					})
-				}
-				return skip(d)
-			})
-		}
-		return skip(d)
+	var method, name, uri, version string
+	find(d, map[string]any{
+		"method": &method,
+		"params": map[string]any{"name": &name, "uri": &uri, "_meta": map[string]any{versionKey: &version}},
 	})
-	x.method = m.method
-	if m.version != "" {
-		x.mirrorTexts(m.version, m.method, m.name, m.uri)
+	x.method = method
+	if version != "" {
+		x.mirrorTexts(version, method, name, uri)
 	}
 }
 
-// members calls f for each remaining member of the object that d is in. f reads the value, and reports
-// false if it cannot.
-func members(d *json.Decoder, f func(key string) bool) bool {
+// find reads the object that follows. wanted has, by name, a *string for a member whose text is wanted,
+// and the members wanted of an object. find reports false if it cannot read the whole object.
+func find(d *json.Decoder, wanted map[string]any) bool {
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return false
+	}
 	for d.More() {
 		t, err := d.Token()
 		key, ok := t.(string)
-		if err != nil || !ok || !f(key) {
+		if err != nil || !ok {
+			return false
+		}
+		switch to := wanted[key].(type) {
+		case map[string]any:
+			ok = find(d, to)
+		case *string:
+			ok = d.Decode(to) == nil
+		default:
+			ok = d.Decode(new(json.RawMessage)) == nil
+		}
+		if !ok {
 			return false
 		}
 	}
 	_, err := d.Token()
 	return err == nil
-}
-
-// object is members for the object that follows.
-func object(d *json.Decoder, f func(key string) bool) bool {
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return false
-	}
-	return members(d, f)
-}
-
-func text(d *json.Decoder, to *string) bool { return d.Decode(to) == nil }
-
-func skip(d *json.Decoder) bool {
-	var raw json.RawMessage
-	return d.Decode(&raw) == nil
 }

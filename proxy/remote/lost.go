@@ -22,12 +22,6 @@ func (lostError) SessionLost() {}
 // errLost is returned for a message that the server did not accept because the session is lost.
 var errLost = errors.New("the server has lost the session: it does not take the message")
 
-// An unreachedError is the error of a request of which the server has received nothing.
-type unreachedError struct{ error }
-
-// Unwrap returns what unreachedError wraps.
-func (e unreachedError) Unwrap() error { return e.error }
-
 // logUnreached logs that the server could not be reached, once until it is reached again.
 func (s *Server) logUnreached(err error) {
 	if s.unreachable.CompareAndSwap(false, true) {
@@ -49,19 +43,12 @@ func (s *Server) lose(r *refusal) {
 		s.mu.Lock()
 		s.err = lostError{statusText(r.status)}
 		s.mu.Unlock()
-		close(s.lost)
+		s.markLost()
 		go s.Stop() // it waits for the exchange that has called lose
 	})
 }
 
-func (s *Server) isLost() bool {
-	select {
-	case <-s.lost:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Server) isLost() bool { return s.lost.Err() != nil }
 
 // noteRefusal records why a session that replaces a lost one could not begin.
 func (s *Server) noteRefusal(why string) {
@@ -153,7 +140,7 @@ func (x *exchange) awaitServer(after string) bool {
 	select {
 	case <-time.After(min(pause, left)):
 		return true
-	case <-s.lost:
+	case <-s.lost.Done():
 		return true // do then returns errLost
 	case <-x.ctx.Done():
 		return false

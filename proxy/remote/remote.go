@@ -104,27 +104,28 @@ type Server struct {
 	serverRequests callid.Recent // ids of requests of the server
 	session        session
 	mirror         mirror
-	listen         listener
 	calls          sync.WaitGroup // requests without an answer; none is added when ending is set
 	ledger         ledger
-	slots          chan struct{} // has an element for each request in flight
-	resumed        bool          // this session replaces a lost one
-	reached        atomic.Bool   // the server has accepted a message, in this session or an earlier one
-	unreachable    atomic.Bool   // it could not be reached last time, and that was logged
-	lost           chan struct{} // closed when the server no longer knows the session
+	slots          chan struct{}   // has an element for each request in flight
+	resumed        bool            // this session replaces a lost one
+	reached        atomic.Bool     // the server has accepted a message, in this session or an earlier one
+	unreachable    atomic.Bool     // it could not be reached last time, and that was logged
+	lost           context.Context // done when the server no longer knows the session
+	markLost       context.CancelFunc
 	loseOnce       sync.Once
 
-	// mu guards open to returned. It is never held while the server or the relay is waited for.
-	mu         sync.Mutex
-	open       callid.Index[exchange] // requests without an answer, by id
-	modern     string                 // the version of the last request that named one
-	ending     bool                   // nothing more is sent
-	err        error                  // why the session has ended
-	returned   []byte                 // lines that were not sent, or that the server did not accept
-	stopOnce   sync.Once
-	finishOnce sync.Once
-	closed     atomic.Bool   // the relay has closed its end
-	done       chan struct{} // closed when the session has ended
+	// mu guards open to closeStream. It is never held while the server or the relay is waited for.
+	mu          sync.Mutex
+	open        callid.Index[exchange] // requests without an answer, by id
+	modern      string                 // the version of the last request that named one
+	ending      bool                   // nothing more is sent
+	err         error                  // why the session has ended
+	returned    []byte                 // lines that were not sent, or that the server did not accept
+	closeStream context.CancelFunc     // closes the GET stream; nil if there is none
+	stopOnce    sync.Once
+	finishOnce  sync.Once
+	closed      atomic.Bool   // the relay has closed its end
+	done        chan struct{} // closed when the session has ended
 }
 
 const (
@@ -192,10 +193,10 @@ func Start(o Options) (*Server, error) {
 		slots:    make(chan struct{}, maxRequests),
 		open:     callid.NewIndex[exchange](),
 		done:     make(chan struct{}),
-		lost:     make(chan struct{}),
 	}
 	s.jar, _ = cookiejar.New(nil) // never fails
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.lost, s.markLost = context.WithCancel(context.Background())
 	s.ledger.init(s.ctx, o.Hold)
 	s.mirror.all = o.Forward != nil
 	return s, nil
@@ -349,7 +350,7 @@ func (s *Server) finish() {
 	case <-answered:
 	case <-s.ctx.Done():
 	}
-	s.listen.stop()
+	s.endListening(nil)
 	if !s.isLost() {
 		s.endSession(s.session.ticket(), endTime)
 	}

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -133,14 +135,14 @@ func (s *Server) redirected(from *url.URL, resp *http.Response) (*url.URL, error
 
 // port returns the port of an address. Balancers name the default port in redirects, and users do not.
 func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
+
+// An unreachedError is the error of a request of which the server has received nothing.
+type unreachedError struct{ error }
+
+// Unwrap returns what unreachedError wraps.
+func (e unreachedError) Unwrap() error { return e.error }
 
 // hint says what to do about an error that does not say it.
 func hint(err error) string {
@@ -170,6 +172,22 @@ func (s *Server) explain(err error, b *body) error {
 		return errors.New("the server closed the connection before it answered; it may have executed the request")
 	}
 	return fmt.Errorf("the connection to %s broke before the answer: %w; the server may have executed the request", s.url.Host, err)
+}
+
+// decoded returns the body, decompressed if the server has used gzip without being asked to.
+func decoded(resp *http.Response) (io.Reader, error) {
+	switch e := strings.ToLower(resp.Header.Get("Content-Encoding")); e {
+	case "", "identity":
+		return resp.Body, nil
+	case "gzip", "x-gzip":
+		z, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			return nil, fmt.Errorf("the server's answer is not the gzip that it claims to be: %w", err)
+		}
+		return z, nil
+	default:
+		return nil, fmt.Errorf("the server's answer is compressed with %q, which was not asked for", elided(e))
+	}
 }
 
 // drain discards the rest of an answer.

@@ -9,9 +9,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// firstRoom is how many buffered bytes of each message do not count towards the limit.
-const firstRoom = room.Smallest
-
 // A Frame assembles a message of the server. It buffers the message until it is complete, so that
 // a slow message does not delay others. When the Outbox's limit is reached, a message that needs
 // more memory is passed to the relay while it arrives. Only one goroutine may use a Frame.

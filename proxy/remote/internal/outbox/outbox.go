@@ -39,6 +39,8 @@ type batch struct {
 var batches = sync.Pool{New: func() any { return &batch{text: make([]byte, 0, firstRoom)} }}
 
 const (
+	// firstRoom is how many buffered bytes of each message do not count towards the limit.
+	firstRoom = room.Smallest
 	// maxGathered is the size of the longest line that waits to be passed with others.
 	maxGathered = 16 << 10
 	// maxWaiting is the maximum number of waiting lines.

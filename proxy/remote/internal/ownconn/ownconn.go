@@ -4,22 +4,10 @@
 package ownconn
 
 import (
-	"bufio"
-	"cmp"
-	"context"
-	"io"
-	"math"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 )
-
-// readerSize is the size in bytes of the buffer of a connection. Larger reads bypass it.
-const readerSize = 1 << 10
-
-// maxHead is the maximum size of the head of a response.
-const maxHead = 1 << 20
 
 // A Transport is an http.Transport that sends some requests on connections of its own, if they
 // need neither a proxy nor TLS: short POSTs, and a GET if the last one had a response of unknown
@@ -52,7 +40,7 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 		return t.Transport.RoundTrip(r)
 	}
 	if t.streams.Load() && t.takes(r) {
-		resp, err = t.roundTrip(r)
+		resp, err = t.get(r)
 	} else {
 		resp, err = t.Transport.RoundTrip(r)
 	}
@@ -60,29 +48,6 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 		t.streams.Store(resp.StatusCode == http.StatusOK && resp.ContentLength < 0)
 	}
 	return resp, err
-}
-
-// roundTrip sends a request on a connection of its own.
-func (t *Transport) roundTrip(r *http.Request) (*http.Response, error) {
-	ctx := r.Context()
-	conn, err := t.dial(r)
-	if err != nil {
-		return nil, err
-	}
-	b := &body{ctx: ctx, conn: conn, forget: context.AfterFunc(ctx, func() { _ = conn.Close() })}
-	resp, err := exchange(conn, r)
-	if err != nil {
-		_ = b.Close()
-		return nil, b.explain(err)
-	}
-	b.from, resp.Body = resp.Body, b
-	return resp, nil
-}
-
-// dial connects to the host of a request.
-func (t *Transport) dial(r *http.Request) (net.Conn, error) {
-	port := cmp.Or(r.URL.Port(), "80")
-	return t.DialContext(r.Context(), "tcp", net.JoinHostPort(r.URL.Hostname(), port))
 }
 
 // takes reports whether a request has no body and needs neither a proxy nor TLS.
@@ -99,54 +64,4 @@ func (t *Transport) direct(r *http.Request) bool {
 	}
 	proxy, err := t.Proxy(r)
 	return proxy == nil && err == nil
-}
-
-// exchange sends a request and reads the head of its response.
-func exchange(conn net.Conn, r *http.Request) (*http.Response, error) {
-	if err := r.Write(conn); err != nil {
-		return nil, err
-	}
-	head := &io.LimitedReader{R: conn}
-	return readHead(bufio.NewReaderSize(head, readerSize), head, r)
-}
-
-// readHead reads the head of a response from in, which reads from head. It skips interim responses. The
-// limit of head holds for the head alone.
-func readHead(in *bufio.Reader, head *io.LimitedReader, r *http.Request) (*http.Response, error) {
-	head.N = maxHead
-	for {
-		resp, err := http.ReadResponse(in, r)
-		if err != nil || resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
-			head.N = math.MaxInt64
-			return resp, err
-		}
-	}
-}
-
-// A body is the body of a response. Closing it closes the connection.
-type body struct {
-	ctx    context.Context
-	conn   net.Conn
-	forget func() bool // stops ctx from closing the connection
-	from   io.Reader
-}
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.from.Read(p)
-	return n, b.explain(err)
-}
-
-// explain returns the error of ctx if it caused err, otherwise err.
-func (b *body) explain(err error) error {
-	if err != nil && err != io.EOF && b.ctx.Err() != nil {
-		return b.ctx.Err()
-	}
-	return err
-}
-
-// Close implements io.Closer.
-func (b *body) Close() error {
-	b.forget()
-	return b.conn.Close()
 }

@@ -2,8 +2,10 @@ package ownconn
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -15,9 +17,22 @@ const (
 	// maxPosted is the size of the largest body that is sent completely before the answer is read. With
 	// a larger one, a server that answers before it reads all could block, and so would the sender.
 	maxPosted = 16 << 10
-	// postBuffer is the size of the buffers of a connection.
+	// postBuffer is the size of the buffers of a connection for POSTs, and getBuffer that of a connection
+	// for a stream. Larger reads bypass them.
 	postBuffer = 2 << 10
+	getBuffer  = 1 << 10
+	// maxHead is the maximum size of the head of a response.
+	maxHead = 1 << 20
 )
+
+// get sends a request on a connection that no other request uses.
+func (t *Transport) get(r *http.Request) (*http.Response, error) {
+	c, err := t.dial(r, getBuffer)
+	if err != nil {
+		return nil, err
+	}
+	return c.roundTrip(r)
+}
 
 // takesPost reports whether a request is a short POST that needs neither a proxy nor TLS.
 func (t *Transport) takesPost(r *http.Request) bool {
@@ -58,7 +73,7 @@ func (t *Transport) post(r *http.Request) (*http.Response, error) {
 			_ = r.Body.Close()
 			return nil, err
 		}
-		resp, err := c.post(r)
+		resp, err := c.roundTrip(r)
 		if err == nil || c.wrote > 0 || !c.used || r.Context().Err() != nil {
 			return resp, err
 		}
@@ -76,17 +91,26 @@ func (t *Transport) connect(r *http.Request) (*conn, error) {
 	if c := t.idle.take(r.URL.Host); c != nil {
 		return c, nil
 	}
-	own, err := t.dial(r)
+	c, err := t.dial(r, postBuffer)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		c.raw, _ = s.SyscallConn()
+		c.look = c.lookAt
+	}
+	return c, nil
+}
+
+// dial connects to the host of a request. buffer is the size of the connection's buffer.
+func (t *Transport) dial(r *http.Request, buffer int) (*conn, error) {
+	own, err := t.DialContext(r.Context(), "tcp", net.JoinHostPort(r.URL.Hostname(), cmp.Or(r.URL.Port(), "80")))
 	if err != nil {
 		return nil, err
 	}
 	c := &conn{Conn: own, t: t, host: r.URL.Host}
-	if s, ok := own.(syscall.Conn); ok {
-		c.raw, _ = s.SyscallConn()
-		c.look = c.lookAt
-	}
 	c.head.R = own
-	c.in = bufio.NewReaderSize(&c.head, postBuffer)
+	c.in = bufio.NewReaderSize(&c.head, buffer)
 	return c, nil
 }
 
@@ -102,7 +126,7 @@ type conn struct {
 
 	idleSince time.Time
 
-	raw  syscall.RawConn // for lookAt; nil if it does not work with this connection
+	raw  syscall.RawConn // for lookAt; nil if the connection is not used again
 	look func(fd uintptr) bool
 	open bool // the result of look
 }
@@ -117,11 +141,11 @@ func (c *conn) Write(b []byte) (int, error) {
 // writers has buffers to write a request at once.
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2*postBuffer) }}
 
-// post sends a request and reads the head of its answer. It closes the connection if that fails.
-func (c *conn) post(r *http.Request) (*http.Response, error) {
+// roundTrip sends a request and reads the head of its answer. It closes the connection if that fails.
+func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
 	c.wrote = 0
 	ctx := r.Context()
-	b := &postBody{body: body{ctx: ctx, conn: c.Conn, forget: context.AfterFunc(ctx, func() { _ = c.Close() })}, c: c}
+	b := &body{ctx: ctx, c: c, forget: context.AfterFunc(ctx, func() { _ = c.Close() })}
 	out := writers.Get().(*bufio.Writer)
 	out.Reset(c)
 	err := r.Write(out)
@@ -132,7 +156,7 @@ func (c *conn) post(r *http.Request) (*http.Response, error) {
 	writers.Put(out)
 	var resp *http.Response
 	if err == nil {
-		resp, err = readHead(c.in, &c.head, r)
+		resp, err = c.readHead(r)
 	}
 	if err != nil {
 		_ = b.Close()
@@ -148,17 +172,31 @@ func (c *conn) post(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A postBody is the body of an answer. At its end the connection can be used again.
-type postBody struct {
-	body
+// readHead reads the head of an answer. It skips interim responses. The limit of head holds for the head alone.
+func (c *conn) readHead(r *http.Request) (*http.Response, error) {
+	c.head.N = maxHead
+	for {
+		resp, err := http.ReadResponse(c.in, r)
+		if err != nil || resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+			c.head.N = math.MaxInt64
+			return resp, err
+		}
+	}
+}
+
+// A body is the body of an answer. At its end the connection can be used again.
+type body struct {
+	ctx    context.Context
 	c      *conn
+	forget func() bool // stops ctx from closing the connection
+	from   io.Reader
 	keep   bool // the server does not close the connection
 	ended  bool
 	closed bool
 }
 
 // Read implements io.Reader.
-func (b *postBody) Read(p []byte) (int, error) {
+func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.closed:
 		return 0, http.ErrBodyReadAfterClose
@@ -172,23 +210,32 @@ func (b *postBody) Read(p []byte) (int, error) {
 	return n, b.explain(err)
 }
 
+// explain returns the error of ctx if it caused err, otherwise err.
+func (b *body) explain(err error) error {
+	if err != nil && err != io.EOF && b.ctx.Err() != nil {
+		return b.ctx.Err()
+	}
+	return err
+}
+
 // end puts the connection in the pool if it can be used again, otherwise closes it. It cannot if the
 // context is already closing it, or if the server has sent bytes that belong to no answer.
-func (b *postBody) end() {
+func (b *body) end() {
 	b.ended = true
 	if b.forget() && b.keep && b.c.in.Buffered() == 0 {
 		b.c.t.idle.put(b.c)
 		return
 	}
-	_ = b.conn.Close()
+	_ = b.c.Close()
 }
 
 // Close implements io.Closer.
-func (b *postBody) Close() error {
+func (b *body) Close() error {
 	b.closed = true
 	if b.ended {
 		return nil
 	}
 	b.ended = true
-	return b.body.Close()
+	b.forget()
+	return b.c.Close()
 }
