@@ -40,8 +40,8 @@ func (x *exchange) answer(t *stream, to *message) bool {
 
 // run is answer for a writer that may have begun its response.
 func (w *writer) run(t *stream) bool {
-	t.Join(&w.x.f.pulse)
-	defer t.Leave(&w.x.f.pulse)
+	w.x.f.pulse.Join(&t.Stream)
+	defer w.x.f.pulse.Leave(&t.Stream)
 	var items []outbox.Item
 	for {
 		select {

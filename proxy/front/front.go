@@ -35,147 +35,26 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/front/internal/accept"
-	"github.com/attache-mcp/attache/proxy/front/internal/body"
+	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
-	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
+	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
+	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/front/internal/taskkey"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
-
-// A Principal identifies the sender of a request.
-type Principal struct {
-	// ID is what sessions are bound to; "" for clients without a credential.
-	ID string
-	// Value is passed through to Open, to Seen, and to layers as wire.Message.Beside.
-	Value any
-}
-
-// An Opening describes a session that is to be opened.
-type Opening struct {
-	Who        Principal
-	Credential string
-	// Request returns the HTTP request of the call in flight with that raw id, nil if there is
-	// none. Its body has been read.
-	Request func(id []byte) *http.Request
-	// Session names the session in every process that it continues in; "" if it stays in this
-	// one. Label names it in the log, which must not contain its id.
-	Session, Label string
-	// Resumed says that the session began in another process, with another process of its server.
-	Resumed bool
-}
-
-// A Relay says how the relay of a session runs.
-type Relay struct {
-	// Options are those of the relay. The front sets ClientIn and ClientOut, and logs to Log
-	// what concerns the session.
-	Options proxy.Options
-	// Seen, if not nil, is called for each request with its sender and credential. The
-	// credential may differ from that of the request before.
-	Seen func(who Principal, credential string)
-	// Closed, if not nil, is called when the relay has returned.
-	Closed func()
-}
-
-// Options configure a Front. Open is required; for the rest, the zero value is a default.
-type Options struct {
-	// Open makes the relay of a session. An error that wraps ErrBusy is answered with 503.
-	Open func(o Opening) (Relay, error)
-
-	// Authenticate returns the principal that a credential belongs to: the text after "Bearer" in the
-	// header Authorization. A request without one is answered with 401. If Authenticate and
-	// AuthenticateRequest are nil, requests need no credential and all clients are one principal. An
-	// error that wraps ErrUnavailable is answered with 503, one that wraps ErrScope with 403, any
-	// other with 401.
-	Authenticate func(ctx context.Context, credential string) (Principal, error)
-
-	// AuthenticateRequest, if not nil, is called instead of Authenticate. It is for programs that
-	// identify users by a cookie, a client certificate, or middleware in front of the Front. It must
-	// not read the body. Its errors have the same meaning. With a Principal without an ID, a credential
-	// in the header has no effect.
-	AuthenticateRequest func(r *http.Request) (Principal, error)
-
-	// Reauthenticate is how often the principal of an open stream is checked again; 0 means one minute.
-	// If it is refused, the stream ends. In this check, the context of Authenticate has no values of
-	// the request; AuthenticateRequest gets the request that opened the stream.
-	Reauthenticate time.Duration
-
-	// Metadata is the URL of the protected resource metadata (RFC 9728) for challenges; "" for none.
-	Metadata string
-
-	// Scope lists the scopes to ask an issuer for, separated by spaces, for challenges; "" for none.
-	Scope string
-
-	// Conversation returns the key that tells the sessions of one principal apart in revision
-	// 2026-07-28. If it is nil, each principal has one session.
-	Conversation func(m *wire.Message) string
-
-	// Origins are the allowed origins of browsers, besides the loopback listener's own.
-	// Hosts are the allowed values of Host, besides those of the loopback interface; if there are
-	// none, Host is checked on loopback only.
-	Origins, Hosts []string
-
-	// Store, if not nil, saves sessions with a handshake, so that they continue in another
-	// process.
-	Store sessions.Store
-
-	// Limits are shared by the fronts of a process; nil means DefaultLimits.
-	Limits *Limits
-
-	// Idle is how long an unused session is kept; 0 means 30 minutes.
-	Idle time.Duration
-
-	// Hold is the length in bytes up to which a line of the upstream is held whole, as in
-	// proxy.Options; 0 means 8 MiB.
-	Hold int
-
-	// Log receives messages for people; nil discards them.
-	Log *slog.Logger
-}
-
-// Limits bound what the fronts of a process hold at once. Get a value from DefaultLimits and change its
-// fields before use: the ints Sessions, PerPrincipal (sessions of one principal) and InFlight (requests),
-// the int64s Body (bytes of one message) and Bodies (bytes of all large messages).
-type Limits = limit.Limits
-
-// DefaultLimits returns the default limits.
-func DefaultLimits() *Limits { return limit.Default() }
-
-const (
-	defaultIdle           = 30 * time.Minute
-	defaultReauthenticate = time.Minute
-	// writeTime is how long a client may take to read maxWrite bytes.
-	writeTime = 30 * time.Second
-	maxWrite  = 128 << 10
-	// endTime is how long Drain waits for clients to read the ends of their streams.
-	endTime = 2 * time.Second
-	// bodyTime is how long a client may take to send a body.
-	bodyTime = 60 * time.Second
-)
-
-// ErrBusy is wrapped by errors of Options.Open that are temporary. The client should try again.
-var ErrBusy = errors.New("too much is going on")
-
-// ErrUnavailable is wrapped by errors of Options.Authenticate that say nothing about the
-// credential, as when the issuer cannot be reached.
-var ErrUnavailable = errors.New("credentials cannot be checked at the moment")
-
-// ErrEnded is wrapped by errors of Options.Authenticate for a credential that was revoked or has expired,
-// and that nothing can replace. If an open stream has such a credential, its session ends.
-var ErrEnded = errors.New("the credential is no longer valid")
-
-// ErrScope is wrapped by errors of Options.Authenticate for a valid credential that lacks some of
-// Options.Scope.
-var ErrScope = errors.New("the credential has too few rights")
 
 // A Front is an http.Handler that serves MCP at one address.
 type Front struct {
@@ -186,36 +65,35 @@ type Front struct {
 	// mu guards the fields up to draining. A session.mu may be locked while it is held, not the
 	// other way round.
 	mu       sync.Mutex
-	byID     map[string]*session   // legacy sessions
-	byKey    map[string][]*session // those of 2026-07-28
+	byID     map[string]*session // legacy sessions
+	byKey    map[string]*session // those of 2026-07-28
 	draining bool
 	refused  struct{ unchecked, credential, address, limit, session limit.Refusals }
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not track
 
-	pulse   pulse.Pulse
+	pulse   outbox.Pulse
 	keys    taskkey.Keys               // of the sessions in byKey
 	renamed atomic.Uint64              // how many requests the relays know under another id
 	names   atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that had the last message
 }
 
+const (
+	defaultIdle           = 30 * time.Minute
+	defaultReauthenticate = time.Minute
+)
+
 // New returns a Front.
 func New(o Options) *Front {
 	o.Limits = cmp.Or(o.Limits, DefaultLimits())
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if o.Idle <= 0 {
-		o.Idle = defaultIdle
-	}
-	if o.Reauthenticate <= 0 {
-		o.Reauthenticate = defaultReauthenticate
-	}
-	if o.Hold <= 0 {
-		o.Hold = wire.DefaultHold
-	}
+	o.Idle = cmp.Or(max(o.Idle, 0), defaultIdle)
+	o.Reauthenticate = cmp.Or(max(o.Reauthenticate, 0), defaultReauthenticate)
+	o.Hold = cmp.Or(max(o.Hold, 0), wire.DefaultHold)
 	if o.Conversation == nil {
 		o.Conversation = func(*wire.Message) string { return "" }
 	}
-	f := &Front{o: o, log: o.Log, byID: map[string]*session{}, byKey: map[string][]*session{}}
+	f := &Front{o: o, log: o.Log, byID: map[string]*session{}, byKey: map[string]*session{}}
 	f.names.Store(new([][]string))
 	if o.Store != nil {
 		f.keeper = sessions.NewKeeper(o.Store, o.Log)
@@ -223,85 +101,82 @@ func New(o Options) *Front {
 	return f
 }
 
-// ServeHTTP implements http.Handler.
-func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{f: f, w: w, r: r, rc: *http.NewResponseController(w)}
-	if r.Header["Expect"] != nil {
-		// net/http writes "100 Continue" when the body is read, and the write deadline of the
-		// last request may have passed.
-		x.allowRefusal()
-	}
-	if r.ContentLength != 0 {
-		// Also for a request that is refused: net/http reads its body before it answers.
-		_ = x.rc.SetReadDeadline(time.Now().Add(bodyTime))
-	}
-	if !x.admit() {
-		return
-	}
-	switch r.Method {
-	case http.MethodPost:
-		x.post()
-	case http.MethodGet:
-		x.get()
-	case http.MethodDelete:
-		x.delete()
-	default:
-		x.w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
-		x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "this method is not served: send messages by POST")
-	}
+// A session is the session of one client: a relay, the calls in flight, and the streams that its
+// messages go to.
+type session struct {
+	f    *Front
+	log  *slog.Logger
+	id   string // Mcp-Session-Id; "" in revision 2026-07-28
+	key  string // its key in Front.byKey; "" in earlier revisions
+	who  Principal
+	seen func(who Principal, credential string)
+	in   *inbox.Inbox
+	stop context.CancelFunc // ends the relay, whatever it waits for
+
+	entry          *sessions.Entry // nil without a Store, and in revision 2026-07-28
+	closeReason    closeReason     // guarded by f.mu
+	params         mirrored.Params
+	serverRequests callid.Unread // ids of the server's requests that the client has not answered
+
+	// mu guards the fields below. It is never held while a stream may block.
+	mu           sync.Mutex
+	calls        map[string]*call // by id
+	tokens       map[string]*call // by progress token
+	gets         []*stream        // open GET streams, the newest last
+	pending      [][]byte         // messages that wait for a stream
+	pendingBytes int              // their size
+	dropped      bool             // a message was dropped, which is logged once
+	version      string           // the revision that initialize negotiated
+	closed       bool
+	abandoned    map[string]string // of cancelled calls that may still get messages: callid.Kept of each id with the key of its token, and of each token
+	replied      callid.Recent     // ids of calls that have their reply, in 2026-07-28
+	left         callid.Recent     // ids of calls whose clients closed the connection
+	number       uint64            // of the latest call
+	users        int               // HTTP requests in flight
+	lastUsed     time.Time         // when the last of them ended
+	timer        *time.Timer       // ends the session when it is idle; once closed, stops a stalled relay
+	idle         chan struct{}     // closed when no call is running; nil while nobody waits for that
 }
 
-// An exchange is one HTTP request and its response.
-type exchange struct {
-	f           *Front
-	w           http.ResponseWriter
-	r           *http.Request
-	rc          http.ResponseController
-	accept      accept.Accept
-	body        body.Buffer // of the message, until the relay has it
-	who         Principal
-	credential  string
-	wroteHeader bool // the header was written before the answer
+// A call is a request of the client in flight.
+type call struct {
+	id         string // the callKey of sent()
+	request    *http.Request
+	raw        []byte       // the id as the client wrote it
+	name       *rename.Name // the id for the relay; nil if it is that of the client
+	token      string       // the callKey of the progress token; "" for none
+	stream     *stream
+	number     uint64 // counts the calls of a session
+	initialize bool
+	onReply    func(reply *wire.Message) // records what the reply negotiates; may be nil
+	listsTools bool                      // tools/list, in a revision with annotations
+	subscribes bool                      // a subscription, which accepts only its own notifications
 }
 
-// allowWrite moves the write deadline to writeTime from now.
-func (x *exchange) allowWrite() { _ = x.rc.SetWriteDeadline(time.Now().Add(writeTime)) }
-
-// allowRefusal is allowWrite for an answer that may have to wait until the body is read.
-func (x *exchange) allowRefusal() {
-	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime))
+// A stream carries messages from a relay to one HTTP response.
+type stream struct {
+	outbox.Stream
+	calls int // in flight whose replies go here; guarded by session.mu
 }
 
-// refuse answers the request, whose raw id is id or null if id is nil, with an error.
-func (x *exchange) refuse(status int, id []byte, code int, text string) {
-	m := wire.ErrorReply(id, code, text)
-	h := x.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	// Package remote, and so an attache in front of this one, tries again only with this header.
-	if (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && h.Get("Retry-After") == "" {
-		h.Set("Retry-After", "1")
-	}
-	x.allowRefusal()
-	x.w.WriteHeader(status)
-	_, _ = x.w.Write(m.Frame())
+func newStream(events bool) *stream {
+	t := &stream{}
+	t.Init(events)
+	return t
 }
 
-// executedHeader tells a client that a request answered with 503 was not executed and may be sent
-// again. A server cannot forge it, because the front passes on no header of a server.
-const executedHeader = "Attache-Executed"
+// A closeReason says why a session is closed.
+type closeReason uint8
 
-// busy refuses with 503 a request that was not executed.
-func (x *exchange) busy(id []byte, text string) {
-	x.w.Header()[executedHeader] = []string{"nothing"}
-	x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, text)
-}
+const (
+	reasonEnded    closeReason = iota // for good
+	reasonReleased                    // another process may take the session over
+	reasonIdle                        // like reasonReleased, but only while no call is running
+	reasonTaken                       // another process has taken the session over
+)
 
-// finish answers with a status alone.
-func (x *exchange) finish(status int) {
-	x.allowRefusal()
-	x.w.WriteHeader(status)
-}
+// endTime is how long Drain waits for clients to read the ends of their streams.
+const endTime = 2 * time.Second
 
 // Drain ends the front. It refuses new sessions with 503, and closes each session when no call but
 // subscriptions is in flight, or when ctx is done. Until then a session that another front can continue still
@@ -326,14 +201,7 @@ func (f *Front) Drain(ctx context.Context) {
 
 // sessionsLocked returns all sessions. The caller holds f.mu.
 func (f *Front) sessionsLocked() []*session {
-	var all []*session
-	for _, s := range f.byID {
-		all = append(all, s)
-	}
-	for _, relays := range f.byKey {
-		all = append(all, relays...)
-	}
-	return all
+	return slices.AppendSeq(slices.Collect(maps.Values(f.byID)), maps.Values(f.byKey))
 }
 
 // Draining reports whether the front is ending.
@@ -341,4 +209,93 @@ func (f *Front) Draining() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.draining
+}
+
+// errDraining is returned for a new session while the front drains.
+var errDraining = errors.New("the proxy is shutting down")
+
+// find returns the legacy session of that id. It returns nil if the session belongs to another
+// principal.
+func (f *Front) find(id string, who Principal) *session {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.byID[id]; s != nil && s.who.ID == who.ID {
+		return s
+	}
+	return nil
+}
+
+// create opens a legacy session. Its id begins with route.
+func (f *Front) create(route string, who Principal, credential string) (*session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, err := f.openLocked(route+sessions.NewID(), Opening{Who: who, Credential: credential})
+	if err != nil {
+		return nil, err
+	}
+	f.byID[s.id] = s
+	return s, nil
+}
+
+// restTime is how long a session must have been idle before it may be ended to make room.
+const restTime = time.Minute
+
+// openLocked opens a session within the limits. If there are too many, it ends the principal's session
+// that has been idle longest, at least restTime: most clients never end their sessions. id is "" for
+// a session without a handshake. The caller holds f.mu.
+func (f *Front) openLocked(id string, o Opening) (*session, error) {
+	if f.draining {
+		return nil, errDraining
+	}
+	err := f.o.Limits.Open(o.Who.ID)
+	evicted := err != nil && f.evictLocked(o.Who)
+	// The evicted session has left the limits, though its upstream may still be ending.
+	if evicted {
+		err = f.o.Limits.Open(o.Who.ID)
+	}
+	if errors.Is(err, limit.ErrFull) {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.open(id, o)
+	if errors.Is(err, ErrBusy) && !evicted {
+		f.evictLocked(o.Who) // for the next try: the upstream takes a moment to end
+	}
+	if err != nil {
+		f.o.Limits.Close(o.Who.ID)
+		return nil, err
+	}
+	return s, nil
+}
+
+// evictLocked ends the session of the principal that has been idle longest. The caller holds f.mu.
+func (f *Front) evictLocked(who Principal) bool {
+	var oldest *session
+	var since time.Time
+	for _, s := range f.sessionsLocked() {
+		if s.who.ID != who.ID {
+			continue
+		}
+		s.mu.Lock()
+		// A session with an open stream, or with a call whose client has disconnected, is in use.
+		idle := s.users == 0 && !s.closed && len(s.calls) == 0 && time.Since(s.lastUsed) >= restTime
+		used := s.lastUsed
+		s.mu.Unlock()
+		if idle && (oldest == nil || used.Before(since)) {
+			oldest, since = s, used
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	oldest.log.Info("a session made room for another one of its principal")
+	return oldest.closeLocked("the session made room for another one", reasonEnded)
+}
+
+// removeLocked takes a session out of the tables. The caller holds f.mu.
+func (f *Front) removeLocked(s *session) {
+	delete(f.byID, s.id)
+	delete(f.byKey, s.key)
 }

@@ -2,7 +2,6 @@ package front
 
 import (
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
-	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -39,8 +38,9 @@ func (o *output) longPart(b []byte, end bool) {
 	for more := l.stream != nil; more; {
 		// The parts are copies, because the relay uses its buffer again. Push blocks while the
 		// client does not read, so they are few.
-		i := outbox.Item{Part: outbox.Middle, Final: l.final}
-		i.Data, b = piece.Cut(b)
+		var i outbox.Item
+		i, b = outbox.Cut(b)
+		i.Final = l.final
 		if more = len(b) > 0; !more && end && l.complete() {
 			i.Part = outbox.Last
 		}

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/errorstatus"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
-	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -92,35 +89,25 @@ func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
-	// There are several only if a message could not be edited, so that its call needed a session of its own.
-	for _, s := range f.byKey[key] {
-		if s.enter(c) || c.name == nil && f.rename(c, p) && s.enter(c) {
-			return s, nil
+	s := f.byKey[key]
+	if s == nil {
+		var err error
+		if s, err = f.openLocked("", Opening{Who: x.who, Credential: x.credential}); err != nil {
+			return nil, err
 		}
+		s.key = key
+		f.byKey[key] = s
 	}
-	s, err := f.openLocked("", Opening{Who: x.who, Credential: x.credential})
+	s.use() // it is not closed, because f.mu is held since it was found
+	err := s.add([]*call{c})
+	if err != nil && c.name == nil && f.rename(c, p) {
+		err = s.add([]*call{c})
+	}
 	if err != nil {
+		s.release()
 		return nil, err
 	}
-	s.key = key
-	f.byKey[key] = append(f.byKey[key], s)
-	if !s.enter(c) {
-		return nil, ErrBusy // its relay has ended already
-	}
 	return s, nil
-}
-
-// enter adds a call to the session and marks the session as used. It reports false if the session is
-// closed, or has or abandoned a call with that id or progress token.
-func (s *session) enter(c *call) bool {
-	if !s.use() {
-		return false
-	}
-	if added, err := s.add([]*call{c}); added && err == nil {
-		return true
-	}
-	s.release()
-	return false
 }
 
 // stale reports whether an abandoned call with the id or token of c may still get messages. The caller holds s.mu.
@@ -196,29 +183,36 @@ func (s *session) abandonLocked(c *call) {
 // replies was to a request with that id: the other one may be another client's. go-sdk closes the stream and cancels,
 // maybe as the reply comes. A subscription is ended all the same if the other request has got its reply.
 func (x *exchange) notifyModern(p *message) {
-	key, cancelled, id := x.f.keys.Of(x.who.ID, &p.m, x.f.o.Conversation), p.cancels(), p.m.Get("params", "requestId").Raw
+	key, cancelled := x.f.keys.Of(x.who.ID, &p.m, x.f.o.Conversation), p.cancels()
 	x.f.mu.Lock()
-	all, named := x.f.byKey[key], []*call(nil)
-	to := slices.DeleteFunc(slices.Clone(all), func(s *session) bool {
-		calls := s.named(cancelled, x.header("Authorization"))
-		named = append(named, calls...)
-		return cancelled != "" && len(calls) == 0
-	})
-	closed := cancelled != "" && slices.ContainsFunc(all, func(s *session) bool { return s.left.Take(id) })
-	// One cancellation takes one id: the others wait for theirs.
-	over := !closed && len(named) == 1 && !named[0].subscribes && slices.ContainsFunc(all, func(s *session) bool { return s.replied.Take(id) })
+	s := x.f.byKey[key]
 	x.f.mu.Unlock()
-	if len(to) > 0 && (cancelled == "" || len(named) == 1 && !closed && !over) && to[0].use() {
-		defer to[0].release()
-		if cancelled != "" && named[0].name != nil {
-			cancelled = named[0].id
-			_ = p.m.Set(named[0].sent(), "params", "requestId")
+	var c *call
+	if s != nil && cancelled != "" {
+		c = s.toCancel(p.m.Get("params", "requestId").Raw, x.header("Authorization"))
+	}
+	if s != nil && (cancelled == "" || c != nil) && s.use() {
+		defer s.release()
+		if c != nil && c.name != nil {
+			cancelled = c.id
+			_ = p.m.Set(c.sent(), "params", "requestId")
 		}
-		_ = x.hand(to[0], p)
-		to[0].cancelled(cancelled, "client")
+		_ = x.hand(s, p)
+		s.cancelled(cancelled, "client")
 	}
 	x.body.Release()
 	x.finish(http.StatusAccepted)
+}
+
+// toCancel returns the call that a cancellation of the request with the raw id is about, nil if it is to be
+// ignored.
+func (s *session) toCancel(id []byte, authorization string) *call {
+	calls := s.named(callKey(id), authorization)
+	// One cancellation takes one id: the others wait for theirs.
+	if s.left.Take(id) || len(calls) != 1 || !calls[0].subscribes && s.replied.Take(id) {
+		return nil
+	}
+	return calls[0]
 }
 
 // named returns the calls in flight that were sent with that id and Authorization.
@@ -231,9 +225,4 @@ func (s *session) named(id, authorization string) (calls []*call) {
 		}
 	}
 	return calls
-}
-
-// status is [errorstatus.Of] for the reply to p.
-func (p *message) status(reply outbox.Item) (status int, after string) {
-	return errorstatus.Of(&p.m, reply.Data, reply.Beside, p.revision != "")
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
-	"github.com/attache-mcp/attache/proxy/front/internal/revision"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -74,11 +73,23 @@ func (x *exchange) cancelsModern(p *message) bool {
 
 // legacyHeader reports whether a request with that MCP-Protocol-Version, "" for none, is of a revision
 // with a handshake. Some legacy clients do not send the header.
-func legacyHeader(version string) bool { return version < revision.Modern }
+func legacyHeader(version string) bool { return version < "2026-07-28" }
+
+// isLegacy reports whether a revision is a known one with a handshake.
+func isLegacy(revision string) bool {
+	switch revision {
+	case "2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
+		return true
+	}
+	return false
+}
+
+// hasBatches reports whether a revision allows arrays of messages.
+func hasBatches(revision string) bool { return revision == "2024-11-05" || revision == "2025-03-26" }
 
 // postLegacy handles a message of a revision with a handshake.
 func (x *exchange) postLegacy(p *message) {
-	if version := x.header(versionHeader); version != "" && !revision.IsLegacy(version) {
+	if version := x.header(versionHeader); version != "" && !isLegacy(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
 		return
 	}
@@ -152,7 +163,7 @@ const maxBatch = 100
 func (s *session) takesBatch(p *message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return revision.HasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
+	return hasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
 		return v.Get("method").Equals("initialize") || v.Get("id").Exists() && v.Get("method").Exists() && !callid.HasOneID(v)
 	})
 }
@@ -189,9 +200,11 @@ func (s *session) initialized() bool {
 	return s.version != "" || len(s.calls) > 0
 }
 
-// refuseFull refuses a request because no session can be opened, for the reason err.
+// refuseFull refuses a request because no session can be opened, or does not take it, for the reason err.
 func (x *exchange) refuseFull(id []byte, err error) {
 	switch {
+	case err == errInUse:
+		x.refuse(http.StatusBadRequest, id, wire.CodeInvalidRequest, err.Error())
 	case errors.Is(err, limit.ErrPrincipalFull):
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, fmt.Errorf("%w: %s", err, x.who.ID))
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
@@ -236,12 +249,13 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 		if s.entry != nil {
 			calls[0].onReply = s.entry.Note(&p.m)
 		}
-		switch added, err := s.add(calls); {
-		case err != nil:
-			return true, err
-		case !added:
-			x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the id or the progress token of the request is that of another one which is not answered yet")
+		switch err := s.add(calls); err {
+		case nil:
+		case errInUse:
+			x.refuseFull(p.id, err)
 			return true, nil
+		default:
+			return true, err
 		}
 	}
 	// Before hand, after which the message belongs to the relay.

@@ -89,8 +89,7 @@ func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, e
 	// A random number is hardly ever the id of a request of the client: those are counters or texts.
 	id := strconv.AppendInt(nil, 1<<30+rand.Int64N(1<<30), 10)
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
-	_, err := s.add([]*call{c})
-	return wire.NewRequest(wire.Client, id, method, params), err
+	return wire.NewRequest(wire.Client, id, method, params), s.add([]*call{c})
 }
 
 // shakeHands completes the handshake of a session that is continued here (rule R5 of docs/restart.md).
@@ -127,16 +126,6 @@ func (s *session) shakeHands(t *stream) {
 	}
 	s.in.Release()
 }
-
-// A closeReason says why a session is closed.
-type closeReason uint8
-
-const (
-	reasonEnded    closeReason = iota // for good
-	reasonReleased                    // another process may take the session over
-	reasonIdle                        // like reasonReleased, but only while no call is running
-	reasonTaken                       // another process has taken the session over
-)
 
 // reasonRelayEnded returns the reason to close the session with when its relay has ended. If the
 // session was to continue here and has not yet, the next request may try again.

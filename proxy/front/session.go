@@ -3,85 +3,17 @@ package front
 import (
 	"cmp"
 	"context"
-	"log/slog"
+	"errors"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
-	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
-	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
-	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
-
-// A session is the session of one client: a relay, the calls in flight, and the streams that its
-// messages go to.
-type session struct {
-	f    *Front
-	log  *slog.Logger
-	id   string // Mcp-Session-Id; "" in revision 2026-07-28
-	key  string // its key in Front.byKey; "" in earlier revisions
-	who  Principal
-	seen func(who Principal, credential string)
-	in   *inbox.Inbox
-	stop context.CancelFunc // ends the relay, whatever it waits for
-
-	entry          *sessions.Entry // nil without a Store, and in revision 2026-07-28
-	closeReason    closeReason     // guarded by f.mu
-	params         mirrored.Params
-	serverRequests callid.Unread // ids of the server's requests that the client has not answered
-
-	// mu guards the fields below. It is never held while a stream may block.
-	mu           sync.Mutex
-	calls        map[string]*call // by id
-	tokens       map[string]*call // by progress token
-	gets         []*stream        // open GET streams, the newest last
-	pending      [][]byte         // messages that wait for a stream
-	pendingBytes int              // their size
-	dropped      bool             // a message was dropped, which is logged once
-	version      string           // the revision that initialize negotiated
-	closed       bool
-	abandoned    map[string]string // of cancelled calls that may still get messages: callid.Kept of each id with the key of its token, and of each token
-	replied      callid.Recent     // ids of calls that have their reply, in 2026-07-28
-	left         callid.Recent     // ids of calls whose clients closed the connection
-	number       uint64            // of the latest call
-	users        int               // HTTP requests in flight
-	lastUsed     time.Time         // when the last of them ended
-	timer        *time.Timer       // ends the session when it is idle; once closed, stops a stalled relay
-	idle         chan struct{}     // closed when no call is running; nil while nobody waits for that
-}
-
-// A call is a request of the client in flight.
-type call struct {
-	id         string // the callKey of sent()
-	request    *http.Request
-	raw        []byte       // the id as the client wrote it
-	name       *rename.Name // the id for the relay; nil if it is that of the client
-	token      string       // the callKey of the progress token; "" for none
-	stream     *stream
-	number     uint64 // counts the calls of a session
-	initialize bool
-	onReply    func(reply *wire.Message) // records what the reply negotiates; may be nil
-	listsTools bool                      // tools/list, in a revision with annotations
-	subscribes bool                      // a subscription, which accepts only its own notifications
-}
-
-// A stream carries messages from a relay to one HTTP response.
-type stream struct {
-	outbox.Stream
-	calls int // in flight whose replies go here; guarded by session.mu
-}
-
-func newStream(events bool) *stream {
-	t := &stream{}
-	t.Init(events)
-	return t
-}
 
 // sent returns the raw id that the relay knows.
 func (c *call) sent() []byte {
@@ -319,17 +251,20 @@ func (s *session) signalIdleLocked() {
 	}
 }
 
+// errInUse is returned for a call whose id or progress token another one has.
+var errInUse = errors.New("the id or the progress token of the request is that of another one which is not answered yet")
+
 // add adds the calls of a message before it is sent. If one of their ids or progress tokens is in use, or
-// is that of an abandoned call, it reports false and adds none.
-func (s *session) add(calls []*call) (added bool, err error) {
+// is that of an abandoned call, it returns errInUse and adds none.
+func (s *session) add(calls []*call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return false, errClosed
+		return errClosed
 	}
 	for i, c := range calls {
 		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil || s.stale(c) {
-			return false, nil
+			return errInUse
 		}
 	}
 	for _, c := range calls {
@@ -345,7 +280,7 @@ func (s *session) add(calls []*call) (added bool, err error) {
 	if t := calls[0].stream; t.Events() && s.getLocked() == nil {
 		s.deliverPendingLocked(t)
 	}
-	return true, nil
+	return nil
 }
 
 // dropLocked removes a call, and reports whether its stream has no other. The caller holds s.mu.

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"strings"
 
 	"github.com/attache-mcp/attache/proxy/internal/revive"
 )
@@ -18,6 +19,18 @@ func NewID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
 	return hex.EncodeToString(b[:])
+}
+
+// maxRoute is the length of the longest route.
+const maxRoute = 64
+
+// Route returns the prefix of the id of a new session, for a balancer that sent its request
+// with a route. It returns "" if the route is not valid.
+func Route(route string) string {
+	if route == "" || len(route) > maxRoute || strings.Trim(route, "0123456789abcdefABCDEF-") != "" {
+		return ""
+	}
+	return route + "."
 }
 
 // A Key names a session.

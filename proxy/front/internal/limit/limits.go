@@ -19,12 +19,27 @@ type Limits struct {
 
 	inFlight atomic.Int64
 
-	mu         sync.Mutex
-	sessions   int
-	of         map[string]int
-	requestsOf map[string]int // requests of known principals
-	bytes      int64
-	bytesOf    map[string]int64
+	mu       sync.Mutex
+	sessions counter
+	requests counter // of known principals
+	bytes    counter
+}
+
+// A counter counts something, in all and for each principal.
+type counter struct {
+	all int64
+	of  map[string]int64
+}
+
+// add adds n, which may be negative.
+func (c *counter) add(principal string, n int64) {
+	if c.of == nil {
+		c.of = map[string]int64{}
+	}
+	c.all += n
+	if c.of[principal] += n; c.of[principal] == 0 {
+		delete(c.of, principal)
+	}
 }
 
 // Default returns the default limits.
@@ -52,16 +67,12 @@ func (l *Limits) Open(principal string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case principal != "" && l.of[principal] >= l.PerPrincipal:
+	case principal != "" && l.sessions.of[principal] >= int64(l.PerPrincipal):
 		return ErrPrincipalFull
-	case l.sessions >= l.Sessions:
+	case l.sessions.all >= int64(l.Sessions):
 		return ErrFull
 	}
-	if l.of == nil {
-		l.of = map[string]int{}
-	}
-	l.of[principal]++
-	l.sessions++
+	l.sessions.add(principal, 1)
 	return nil
 }
 
@@ -69,10 +80,7 @@ func (l *Limits) Open(principal string) error {
 func (l *Limits) Close(principal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sessions--
-	if l.of[principal]--; l.of[principal] == 0 {
-		delete(l.of, principal)
-	}
+	l.sessions.add(principal, -1)
 }
 
 // Begin counts a request of a principal. It returns an error, and counts nothing, if that would exceed a
@@ -88,14 +96,11 @@ func (l *Limits) Begin(principal string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.requestsOf[principal] >= max(l.InFlight/2, l.PerSession()) {
+	if l.requests.of[principal] >= int64(max(l.InFlight/2, l.PerSession())) {
 		l.inFlight.Add(-1)
 		return fmt.Errorf("%w: %s", errHalf, principal)
 	}
-	if l.requestsOf == nil {
-		l.requestsOf = map[string]int{}
-	}
-	l.requestsOf[principal]++
+	l.requests.add(principal, 1)
 	return nil
 }
 
@@ -107,9 +112,7 @@ func (l *Limits) Finish(principal string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.requestsOf[principal]--; l.requestsOf[principal] == 0 {
-		delete(l.requestsOf, principal)
-	}
+	l.requests.add(principal, -1)
 }
 
 // TakeBytes counts n bytes of a large body of a principal. It returns false, and counts nothing, if that
@@ -117,15 +120,10 @@ func (l *Limits) Finish(principal string) {
 func (l *Limits) TakeBytes(principal string, n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := l.bytesOf[principal] + n
-	if l.bytes+n > l.Bodies || principal != "" && own > max(l.Bodies/2, l.Body+bodyMargin) {
+	if l.bytes.all+n > l.Bodies || principal != "" && l.bytes.of[principal]+n > max(l.Bodies/2, l.Body+bodyMargin) {
 		return false
 	}
-	if l.bytesOf == nil {
-		l.bytesOf = map[string]int64{}
-	}
-	l.bytesOf[principal] = own
-	l.bytes += n
+	l.bytes.add(principal, n)
 	return true
 }
 
@@ -136,15 +134,12 @@ const bodyMargin = 2
 func (l *Limits) GiveBytes(principal string, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bytes -= n
-	if l.bytesOf[principal] -= n; l.bytesOf[principal] == 0 {
-		delete(l.bytesOf, principal)
-	}
+	l.bytes.add(principal, -n)
 }
 
 // Counts returns the numbers of open sessions and of requests being served.
 func (l *Limits) Counts() (sessions, inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.sessions, int(l.inFlight.Load())
+	return int(l.sessions.all), int(l.inFlight.Load())
 }

@@ -32,8 +32,8 @@ func TestBodiesOfOnePrincipal(t *testing.T) {
 		l.GiveBytes("a", 10)
 	}
 	l.GiveBytes("b", 10)
-	if l.bytes != 0 || len(l.bytesOf) != 0 {
-		t.Errorf("%d bytes are left, of %d principals", l.bytes, len(l.bytesOf))
+	if l.bytes.all != 0 || len(l.bytes.of) != 0 {
+		t.Errorf("%d bytes are left, of %d principals", l.bytes.all, len(l.bytes.of))
 	}
 	small := &Limits{Body: 10, Bodies: 12}
 	if !small.TakeBytes("a", 12) {
@@ -70,8 +70,8 @@ func TestRequestsOfOnePrincipal(t *testing.T) {
 		l.Finish("b")
 	}
 	l.Finish("")
-	if _, n := l.Counts(); n != 0 || len(l.requestsOf) != 0 {
-		t.Errorf("%d requests are left, of %d principals", n, len(l.requestsOf))
+	if _, n := l.Counts(); n != 0 || len(l.requests.of) != 0 {
+		t.Errorf("%d requests are left, of %d principals", n, len(l.requests.of))
 	}
 	if small := (&Limits{InFlight: 1}); small.Begin("a") != nil || small.Begin("a") == nil {
 		t.Error("a limit of 1 does not allow just one request")

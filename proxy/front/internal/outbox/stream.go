@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/event"
-	"github.com/attache-mcp/attache/proxy/front/internal/piece"
-	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
 	"github.com/attache-mcp/attache/proxy/internal/room"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -21,11 +19,13 @@ const (
 	quickTime = 5 * time.Second
 	// AliveTime is how long a stream is silent before a comment is due. The comment is written
 	// within 15 s of the last write.
-	AliveTime = 15*time.Second - pulse.BeatTime
+	AliveTime = 15*time.Second - beatTime
+	// beatTime is the interval between two reminders of a Pulse, and so the most that a comment is late.
+	beatTime = time.Second / 4
 )
 
 // streamRoom is how many bytes of messages may wait on a stream, besides the first message. A part of
-// a message counts as a whole piece.
+// a message counts as partRoom.
 const streamRoom = 1 << 20
 
 // A Part says which part of a message an Item has.
@@ -42,7 +42,6 @@ const (
 
 // An Item is a message for a client, or a part of one, without its line end.
 type Item struct {
-	// Data is a buffer of package piece if it is a part.
 	Data []byte
 	// Lease is that of Data; nil if Data is not lent.
 	Lease wire.Lease
@@ -59,12 +58,19 @@ type Item struct {
 
 // Release releases the memory of an item. Call it once, when nobody reads Data any more.
 func (i *Item) Release() {
-	if i.Part != Whole {
-		piece.Free(i.Data)
-	}
 	if i.Lease != nil {
 		i.Lease.Release()
 	}
+}
+
+// partRoom is the size in bytes of the lent memory for a part, so that a message of 1 GiB does not leave 1 GiB
+// of garbage.
+const partRoom = 64 << 10
+
+// Cut returns an item with a copy of the beginning of b, as a part of a message that goes on, and the rest of b.
+func Cut(b []byte) (i Item, rest []byte) {
+	lent, n := room.Borrow(partRoom), min(len(b), partRoom)
+	return Item{Data: append(lent.Bytes, b[:n]...), Lease: lent, Part: Middle}, b[n:]
 }
 
 // A Stream carries messages from a relay to one HTTP response. The relay's goroutine pushes them, the
@@ -72,7 +78,8 @@ func (i *Item) Release() {
 type Stream struct {
 	events bool          // the client takes events, so more than a reply may be sent
 	wake   chan struct{} // has an element if there is something to take
-	member pulse.Member  // of the pulse that reminds it
+
+	next, before *Stream // in the list of the Pulse that it has joined, and guarded by its mutex
 
 	mu      sync.Mutex
 	notify  func()  // if not nil, is called in place of a send on wake
@@ -238,20 +245,15 @@ func (t *Stream) wakeUp() {
 	}
 }
 
-// Join adds the stream to a pulse, which calls Remind. The first comment is due after quickTime. Call
-// Leave once after it.
-func (t *Stream) Join(p *pulse.Pulse) {
+// begin sets when the first comment is due.
+func (t *Stream) begin() {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.due = time.Now().Add(quickTime)
-	t.mu.Unlock()
-	p.Add(&t.member, t)
 }
 
-// Leave removes the stream from the pulse that it has joined.
-func (t *Stream) Leave(p *pulse.Pulse) { p.Remove(&t.member) }
-
-// Remind implements pulse.Reminded: it wakes the reader if the stream has been silent for too long.
-func (t *Stream) Remind(now time.Time) {
+// remind wakes the reader if the stream has been silent for too long.
+func (t *Stream) remind(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Before(t.due) {

@@ -1,11 +1,10 @@
 package outbox
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 )
 
 func newStream() *Stream {
@@ -19,13 +18,13 @@ func TestShortParts(t *testing.T) {
 	s := newStream()
 	n := 0
 	for ; n <= streamRoom; n++ {
-		data, _ := piece.Cut([]byte("x"))
-		if !s.Offer(Item{Data: data, Part: Middle}) {
+		i, _ := Cut([]byte("x"))
+		if !s.Offer(i) {
 			break
 		}
 	}
-	if n*piece.Size > streamRoom {
-		t.Errorf("%d parts wait and occupy %d bytes", n, n*piece.Size)
+	if n*partRoom > streamRoom {
+		t.Errorf("%d parts wait and occupy %d bytes", n, n*partRoom)
 	}
 }
 
@@ -86,5 +85,28 @@ func TestAbandonReleases(t *testing.T) {
 	s.Abandon()
 	if released != 1 {
 		t.Errorf("the memory of a message was released %d times, want once", released)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, size := range []int{0, 1, partRoom - 1, partRoom, partRoom + 1, 3*partRoom + 5} {
+		whole := bytes.Repeat([]byte("0123456789a"), size/11+1)[:size]
+		source := bytes.Clone(whole)
+		var got []byte
+		for rest := source; ; {
+			var i Item
+			if i, rest = Cut(rest); len(i.Data) > partRoom {
+				t.Fatalf("a part has %d bytes", len(i.Data))
+			}
+			clear(source[:len(source)-len(rest)]) // a part is a copy
+			got = append(got, i.Data...)
+			i.Release()
+			if len(rest) == 0 {
+				break
+			}
+		}
+		if !bytes.Equal(got, whole) {
+			t.Errorf("the parts of %d bytes differ from their source", size)
+		}
 	}
 }
