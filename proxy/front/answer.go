@@ -28,20 +28,15 @@ const (
 )
 
 // answer writes the messages of t to the response until the stream ends or the client disconnects.
-// It reports whether the stream has ended.
+// It reports whether the stream has ended. to is nil for a GET.
 func (x *exchange) answer(t *stream, to *message) bool {
 	w := &writer{x: x, message: to}
 	defer t.Abandon()
 	if !x.accept.JSON && w.begin() != nil {
 		return false
 	}
-	return w.run(t)
-}
-
-// run is answer for a writer that may have begun its response.
-func (w *writer) run(t *stream) bool {
-	w.x.f.pulse.Join(&t.Stream)
-	defer w.x.f.pulse.Leave(&t.Stream)
+	x.f.pulse.Join(&t.Stream)
+	defer x.f.pulse.Leave(&t.Stream)
 	var items []outbox.Item
 	for {
 		select {
@@ -57,10 +52,12 @@ func (w *writer) run(t *stream) bool {
 			case err != nil:
 				return false
 			case closed:
-				w.end()
+				if w.mode == undecided {
+					x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the session is over")
+				}
 				return true
 			}
-		case <-w.x.r.Context().Done():
+		case <-x.r.Context().Done():
 			return false
 		}
 	}
@@ -241,11 +238,4 @@ func (w *writer) writeEvents() error {
 	}
 	w.events = w.events[:0]
 	return w.write(b, false)
-}
-
-// end ends the response when the stream is closed.
-func (w *writer) end() {
-	if w.mode == undecided {
-		w.x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the session is over")
-	}
 }

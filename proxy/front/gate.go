@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -22,7 +21,8 @@ func IsLoopbackHost(header string) bool { return origin.IsLoopbackHost(header) }
 // admit checks Host, Origin and the credential of a request. It reports false if it has answered the
 // request.
 func (x *exchange) admit() bool {
-	at := x.localAddr()
+	addr, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	at := addr.AddrPort() // works on nil, too
 	// A page can give its name the address of this machine (DNS rebinding). Its requests then have
 	// that name as their host.
 	if !origin.HostAllowed(x.r.Host, x.f.o.Hosts, at.Addr()) {
@@ -47,12 +47,6 @@ func (x *exchange) admit() bool {
 		return false
 	}
 	return x.authenticate()
-}
-
-// localAddr returns the local address of the connection, or the zero AddrPort if it is not known.
-func (x *exchange) localAddr() netip.AddrPort {
-	addr, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return addr.AddrPort() // works on nil, too
 }
 
 // authenticates reports whether requests need a principal.

@@ -57,7 +57,7 @@ func (o *output) chooseStream(l *longLine) {
 	s := o.s
 	m := wire.Oversize(wire.Server, &l.envelope)
 	if kind := m.Kind(); kind == wire.Request || kind == wire.Notification {
-		l.stream = s.streamFor(m)
+		l.stream, _ = s.streamFor(m)
 		l.dropped = l.stream == nil
 		return
 	}

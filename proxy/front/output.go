@@ -60,7 +60,11 @@ func (o *output) Take(m *wire.Message) bool {
 	default:
 		// The client may answer as soon as it has the request, so its id is noted before.
 		o.s.noteRequest(m)
-		o.s.pass(o.s.streamFor(m), o.s.restored(m).Frame())
+		t, name := o.s.streamFor(m)
+		if name != nil {
+			m = name.Restore(m)
+		}
+		o.s.pass(t, m.Frame())
 	}
 	return true
 }
@@ -102,7 +106,8 @@ func (o *output) reply(m *wire.Message) {
 		s.settleLocked(raw)
 		s.mu.Unlock()
 		if len(raw) == 0 || string(raw) == "null" {
-			s.pass(s.streamFor(m), m.Frame()) // only the client may know which request it answers
+			t, _ := s.streamFor(m)
+			s.pass(t, m.Frame()) // only the client may know which request it answers
 		} else {
 			s.log.Debug("a reply that no request waits for was dropped")
 		}
@@ -184,13 +189,14 @@ func (s *session) callLocked(raw []byte) *call {
 	return first
 }
 
-// streamFor returns the stream for a message that is not a reply, or nil. A message goes to one stream
-// only (specification, basic/transports): the first that exists of
+// streamFor returns the stream for a message that is not a reply, or nil, and the name of the call that
+// the message names, nil if that was not renamed. A message goes to one stream only (specification,
+// basic/transports): the first that exists of
 //   - the stream of the call that the progress token or the subscription id names
 //   - the stream of the call whose answer from a remote server contained the message
 //   - the stream of the only call in flight
 //   - the newest GET stream
-func (s *session) streamFor(m *wire.Message) *stream {
+func (s *session) streamFor(m *wire.Message) (*stream, *rename.Name) {
 	var token, listen wire.Value
 	answered := inanswer.Of(m.Beside)
 	switch params := m.Get("params"); {
@@ -201,46 +207,30 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := find(s.tokens, token.Raw); c != nil && c.stream.Attached() {
-		return c.stream
-	}
-	for _, id := range [][]byte{listen.Raw, answered} {
-		if c := find(s.calls, id); c != nil && c.stream.Attached() {
-			return c.stream
+	for _, c := range []*call{find(s.tokens, token.Raw), find(s.calls, listen.Raw)} {
+		if c != nil && c.stream.Attached() {
+			return c.stream, c.name
 		}
 	}
+	if c := find(s.calls, answered); c != nil && c.stream.Attached() {
+		return c.stream, nil
+	}
 	if s.key != "" && (answered != nil || token.Exists() || listen.Exists()) {
-		return nil // its call is over, and another call in flight may be another client's
+		return nil, nil // its call is over, and another call in flight may be another client's
 	}
 	// Without a better hint, a message during the only call is most likely about that call. A list
 	// change is about none.
 	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {
-		return only
+		return only, nil
 	}
 	if s.key != "" {
-		return nil // in revision 2026-07-28 every message on a stream belongs to its request
+		return nil, nil // in revision 2026-07-28 every message on a stream belongs to its request
 	}
 	if t := s.getLocked(); t != nil {
-		return t
+		return t, nil
 	}
 	// A client without a GET stream reads the streams of its calls alone.
-	return s.anyCallLocked()
-}
-
-// restored returns a notification of a renamed call as the client expects it.
-func (s *session) restored(m *wire.Message) *wire.Message {
-	if s.key != "" { // 2026-07-28
-		id, calls := m.Get("params", "_meta", rename.SubscriptionID), s.calls
-		if m.MethodIs("notifications/progress") {
-			id, calls = m.Get("params", "progressToken"), s.tokens
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c := find(calls, id.Raw); c != nil && c.name != nil {
-			return c.name.Restore(m)
-		}
-	}
-	return m
+	return s.anyCallLocked(), nil
 }
 
 // onlyCallLocked returns the stream of the calls in flight if they share one, else nil.
