@@ -12,28 +12,23 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// ask sends a message that attache made, and returns the reply, nil for a notification. Messages that
-// come before the reply go to the client.
-func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Message, http.Header, error) {
-	m := wire.Parse(wire.Client, line)
+// ask sends a request that attache made, and returns the reply. Messages that come before the reply go
+// to the client.
+func (s *Server) ask(ctx context.Context, m *wire.Message, h http.Header) (*wire.Message, error) {
 	h["Accept"], h["Content-Type"] = acceptsBoth, isJSON
-	resp, err := s.send(ctx, http.MethodPost, h, &body{line: line})
+	resp, err := s.send(ctx, http.MethodPost, h, &body{line: m.Frame()})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		return nil, nil, fmt.Errorf("the server answered %s: %s", statusText(resp.StatusCode), elided(string(readRefusal(resp).text)))
-	}
-	if m.Kind() != wire.Request {
-		drain(resp)
-		return nil, resp.Header, nil
+		return nil, fmt.Errorf("the server answered %s: %s", statusText(resp.StatusCode), elided(string(readRefusal(resp).text)))
 	}
 	from, err := decoded(resp)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	t := &replyReader{s: s, id: m.ID()}
+	t := &replyReader{id: m.ID()}
 	t.f.Out, t.f.Ours = s.out, true
 	defer t.f.Reset()
 	if isEvents(resp.Header) {
@@ -48,18 +43,17 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 		t.Event(nil)
 		t.f.Out.Flush()
 	}
-	if t.reply == nil && err == nil {
+	switch {
+	case t.reply != nil:
+		return t.reply, nil
+	case err == nil:
 		err = errors.New("its answer has no reply")
 	}
-	if t.reply == nil {
-		return nil, nil, err
-	}
-	return t.reply, resp.Header, nil
+	return nil, err
 }
 
 // A replyReader keeps the reply to a request that attache made, and passes on all other messages.
 type replyReader struct {
-	s     *Server
 	id    []byte
 	f     outbox.Frame
 	reply *wire.Message

@@ -271,7 +271,7 @@ func (v *mirror) learnAgain(x *exchange) bool {
 		}
 		m := wire.NewRequest(wire.Client, []byte(`"attache-tools"`), "tools/list", []byte(params+"}"))
 		h := http.Header{"Mcp-Protocol-Version": {headertext.Encode(x.version)}, "Mcp-Method": {"tools/list"}}
-		reply, _, err := x.s.ask(ctx, m.Frame(), h)
+		reply, err := x.s.ask(ctx, m, h)
 		if err != nil || reply.Kind() != wire.Result {
 			break
 		}

@@ -50,33 +50,27 @@ func (e Ending) Clean() bool { return e.Exit == "exit status 0" }
 // it at once, because the next server could not answer the call either. often reports that an equal
 // call was running the last time too (R14), which is known only for calls that attache repeats.
 func (e Ending) Lost(id []byte, often bool) *wire.Message {
-	text := e.what() + " while this call was running; it may or may not have taken effect; " +
-		e.next() + ", and what it kept in memory is gone: check before repeating a call that changes something"
+	what, next := e.words()
+	text := what + " while this call was running; it may or may not have taken effect; " +
+		next + ", and what it kept in memory is gone: check before repeating a call that changes something"
 	if often {
 		text += "; a call like this was running the last time it ended, too, so attache does not send it again"
 	}
 	return e.reply(id, text+e.More, true)
 }
 
-// what describes what has happened.
-func (e Ending) what() string {
+// words describes what has happened, and what attache does next.
+func (e Ending) words() (what, next string) {
 	if e.lost {
-		return "the server has lost the session (" + e.Exit + ")"
+		return "the server has lost the session (" + e.Exit + ")", "another session is being opened"
 	}
-	return "the server ended (" + e.Exit + ")"
-}
-
-// next describes what attache does next.
-func (e Ending) next() string {
-	if e.lost {
-		return "another session is being opened"
-	}
-	return "the server is being started again"
+	return "the server ended (" + e.Exit + ")", "the server is being started again"
 }
 
 // Unsent returns the answer to a call that did not reach a server.
 func (e Ending) Unsent(id []byte) *wire.Message {
-	return e.reply(id, e.what()+" and is not ready again; this call was not sent to it: try again later"+e.More, false)
+	what, _ := e.words()
+	return e.reply(id, what+" and is not ready again; this call was not sent to it: try again later"+e.More, false)
 }
 
 func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
