@@ -57,14 +57,11 @@ func (f *Front) authenticates() bool {
 // authenticate sets x.who. It does so on each request, because a session id proves nothing. It accepts
 // a bearer credential only in the header. It reports false if it has answered the request.
 func (x *exchange) authenticate() bool {
-	scheme, credential, _ := strings.Cut(x.header("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		credential = ""
-	}
-	x.credential = textproto.TrimString(credential)
 	if !x.f.authenticates() {
-		x.credential = ""
 		return true
+	}
+	if scheme, credential, _ := strings.Cut(x.header("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		x.credential = textproto.TrimString(credential)
 	}
 	// AuthenticateRequest may find a credential elsewhere, such as in a cookie.
 	if x.credential == "" && x.f.o.AuthenticateRequest == nil {

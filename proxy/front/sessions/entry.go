@@ -116,7 +116,11 @@ func Recheck(ctx context.Context, all []*Entry, lost func(*Entry)) error {
 }
 
 // Part makes requests for the session wait until Leave is called.
-func (s *Entry) Part() { s.k.Hold(s.Key) }
+func (s *Entry) Part() {
+	s.k.mu.Lock()
+	defer s.k.mu.Unlock()
+	s.k.holdLocked(s.Key)
+}
 
 // Leave leaves the session after Part: it has ended, or else any front may take it.
 func (s *Entry) Leave(ended bool) {

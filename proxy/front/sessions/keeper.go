@@ -26,7 +26,7 @@ type Keeper struct {
 
 // A hold makes requests for a session wait.
 type hold struct {
-	n    int // calls of Hold without Free
+	n    int // calls of holdLocked without Free
 	over chan struct{}
 }
 
@@ -35,13 +35,8 @@ func NewKeeper(store Store, log *slog.Logger) *Keeper {
 	return &Keeper{store: store, log: log, holds: map[Key]*hold{}}
 }
 
-// Hold makes requests for a session wait until Free is called as often as Hold.
-func (k *Keeper) Hold(key Key) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.holdLocked(key)
-}
-
+// holdLocked makes requests for a session wait until Free is called as often as holdLocked. The caller
+// holds k.mu.
 func (k *Keeper) holdLocked(key Key) {
 	h := k.holds[key]
 	if h == nil {
@@ -51,7 +46,7 @@ func (k *Keeper) holdLocked(key Key) {
 	h.n++
 }
 
-// Free ends a Hold.
+// Free ends what Begin or Entry.Part has begun.
 func (k *Keeper) Free(key Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

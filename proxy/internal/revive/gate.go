@@ -22,9 +22,10 @@ type Gate struct {
 	try   wire.TryWriter    // to, if it implements this; else nil
 	taker wire.MessageTaker // to, if it implements this; else nil
 
-	limit   int           // how many bytes are buffered before a writer blocks
-	hold    time.Duration // how long a line waits at most
-	expired func()        // called when the oldest line has waited that long
+	limit   int                   // how many bytes are buffered before a writer blocks
+	hold    time.Duration         // how long a line waits at most
+	expired func()                // called when the oldest line has waited that long
+	failed  func(b []byte, n int) // called with what could not be written, of which n bytes were
 
 	settled chan struct{} // closed when the gate is opened or replaced
 	wanted  chan struct{} // closed when there is something to write
@@ -38,21 +39,25 @@ type Gate struct {
 }
 
 // newGate returns a gate that is shut.
-func newGate(limit int, hold time.Duration, expired func()) *Gate {
-	g := &Gate{limit: limit, hold: hold, expired: expired, settled: make(chan struct{}), wanted: make(chan struct{})}
+func newGate(limit int, hold time.Duration, expired func(), failed func(b []byte, n int)) *Gate {
+	g := &Gate{limit: limit, hold: hold, expired: expired, failed: failed, settled: make(chan struct{}), wanted: make(chan struct{})}
 	g.room.L = &g.mu
 	return g
 }
 
 // Write implements io.Writer.
-func (g *Gate) Write(b []byte) (int, error) {
-	switch kept, err := g.KeepShut(b, true); {
-	case err != nil:
-		return 0, err
+func (g *Gate) Write(b []byte) (n int, err error) {
+	kept, err := g.KeepShut(b, true)
+	switch {
 	case kept:
 		return len(b), nil
+	case err == nil:
+		n, err = g.to.Write(b)
 	}
-	return g.to.Write(b)
+	if err != nil {
+		g.failed(b, n)
+	}
+	return n, err
 }
 
 // KeepShut buffers b if the gate is shut, and reports whether it did. If wait is true, it
@@ -81,7 +86,10 @@ func (g *Gate) TryWrite(b []byte) (written bool, err error) {
 	if !g.open.Load() || g.try == nil {
 		return false, nil
 	}
-	return g.try.TryWrite(b)
+	if written, err = g.try.TryWrite(b); err != nil {
+		g.failed(b, 0)
+	}
+	return written, err
 }
 
 // Take implements wire.MessageTaker.

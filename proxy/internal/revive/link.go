@@ -60,8 +60,8 @@ type LinkOptions struct {
 // previous server ended.
 func NewLink(o LinkOptions, before Ending) *Link {
 	l := &Link{o: o, before: before, ended: make(chan struct{})}
-	l.Gate = newGate(o.Limit, o.Hold, func() { o.Expired(l) })
-	l.In = wire.NewWriter(linkInput{l})
+	l.Gate = newGate(o.Limit, o.Hold, func() { o.Expired(l) }, l.fail)
+	l.In = wire.NewWriter(l.Gate)
 	return l
 }
 
@@ -179,7 +179,7 @@ func (l *Link) Write(m *wire.Message) {
 }
 
 // failedAt reports whether the write that failed began with this line. The wire.Writer copies short
-// lines to its buffer, and writes long ones directly; then linkInput has already added it to Unsent.
+// lines to its buffer, and writes long ones directly; then fail has already added it to Unsent.
 func (l *Link) failedAt(line []byte) bool { return len(line) > 0 && l.failed.Load() == &line[0] }
 
 // keeps passes a line to LinkOptions.Watch, if set. If the server is not ready, it puts the
@@ -230,34 +230,13 @@ func (l *Link) Chunk(b []byte, more bool) error {
 	return l.In.Chunk(b, more)
 }
 
-// linkInput writes to the server's input through the gate, and adds lines that could not be
-// written to Unsent.
-type linkInput struct{ l *Link }
-
-// Write implements io.Writer.
-func (w linkInput) Write(b []byte) (int, error) {
-	n, err := w.l.Gate.Write(b)
-	if err == nil {
-		return n, nil
+// fail adds the lines of b, of which only n bytes could be written, to Unsent.
+func (l *Link) fail(b []byte, n int) {
+	l.broken.Store(true)
+	l.failed.Store(&b[0])
+	if !l.streaming.Load() {
+		l.Unsent.AddRest(b, n)
 	}
-	w.l.broken.Store(true)
-	w.l.failed.Store(&b[0])
-	if !w.l.streaming.Load() {
-		w.l.Unsent.AddRest(b, n)
-	}
-	return n, err
-}
-
-// Take implements wire.MessageTaker.
-func (w linkInput) Take(m *wire.Message) bool { return w.l.Gate.Take(m) }
-
-// TryWrite implements wire.TryWriter.
-func (w linkInput) TryWrite(b []byte) (written bool, err error) {
-	if written, err = w.l.Gate.TryWrite(b); err != nil {
-		w.l.broken.Store(true)
-		w.l.Unsent.Add(b)
-	}
-	return written, err
 }
 
 // Leftover returns the lines that no server has read, in order, and until when they may

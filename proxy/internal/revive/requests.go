@@ -144,11 +144,13 @@ func (l *Listens) Again(id []byte) bool {
 	return s != nil
 }
 
-// End forgets a subscription.
-func (l *Listens) End(id []byte) {
+// End forgets a subscription, and reports whether there was one.
+func (l *Listens) End(id []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_, known := l.byID[string(id)]
 	delete(l.byID, string(id))
+	return known
 }
 
 // Ended forgets the subscription that a notification of the server cancels, and returns its raw id; nil
@@ -158,12 +160,9 @@ func (l *Listens) Ended(m *wire.Message) []byte {
 		return nil
 	}
 	id := m.Get("params", "requestId").Raw
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byID[string(id)] == nil {
+	if !l.End(id) {
 		return nil
 	}
-	delete(l.byID, string(id))
 	return bytes.Clone(id)
 }
 
