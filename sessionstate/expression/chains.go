@@ -2,10 +2,13 @@ package expression
 
 import (
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // loopOver returns the id of the range of the loop that defines the identifier e, or 0 if e is
@@ -99,4 +102,55 @@ func (c chains) call(e ast.Expr) {
 	default:
 		c.field(e, of, element)
 	}
+}
+
+// analyse sets what p uses and reads: inputs, arguments, string literals, and facts except those that
+// it tests with has() or a comparison. It reports whether evaluation needs limits, because p has a loop
+// or matches a pattern.
+func (p *Program) analyse(checked *ast.AST) (loops bool) {
+	read, tests := chains{}, map[int64]bool{}
+	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.LiteralKind:
+			if text, ok := e.AsLiteral().(types.String); ok && text != "" {
+				p.texts = append(p.texts, string(text))
+			}
+		case ast.IdentKind:
+			read[e.ID()] = chain{[]string{e.AsIdent()}, loopOver(e.(ast.NavigableExpr))}
+		case ast.SelectKind:
+			read.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
+			tests[e.ID()] = e.AsSelect().IsTestOnly()
+		case ast.ComprehensionKind:
+			loops = true
+			if of, ok := read[e.AsComprehension().IterRange().ID()]; ok && isFilter(e.AsComprehension()) {
+				read[e.ID()] = of
+			}
+		case ast.CallKind:
+			loops = loops || e.AsCall().FunctionName() == "matches"
+			read.call(e)
+			switch e.AsCall().FunctionName() {
+			case operators.Equals, operators.NotEquals, operators.In:
+				for _, side := range e.AsCall().Args() {
+					tests[side.ID()] = true
+				}
+			}
+		}
+	}))
+	var tested []string
+	for id, c := range read {
+		path := strings.Join(c.names, ".")
+		p.uses |= usesOf(path)
+		if tests[id] {
+			tested = append(tested, path+".")
+		} else if sessionstate.KnownPath(path) {
+			p.facts = append(p.facts, path)
+		}
+		if path := read.path(c); path[0] == "arguments" {
+			p.arguments = append(p.arguments, path[1:])
+		}
+	}
+	p.facts = slices.DeleteFunc(p.facts, func(path string) bool {
+		return slices.ContainsFunc(tested, func(test string) bool { return strings.HasPrefix(path+".", test) })
+	})
+	return loops
 }

@@ -1,75 +1,15 @@
 package expression
 
 import (
+	"bytes"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"sync/atomic"
 
 	"cel.dev/cel-go/common/types"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
-
-// A Type is the type of an expression's result.
-type Type uint8
-
-// The types of results.
-const (
-	Bool Type = iota + 1 // a condition
-	Any                  // any JSON value
-)
-
-func (t Type) String() string {
-	switch t {
-	case Bool:
-		return "true or false"
-	case Any:
-		return "a JSON value"
-	}
-	return "nothing"
-}
-
-// Inputs are the inputs of an expression. Each is optional: an unknown fact is empty.
-//
-// Inputs cache decoded JSON, so that all rules of a call decode it at most once. So use Inputs for
-// only one call and in one goroutine; make new ones for another call, or Clear them. The bytes
-// and strings need to be valid only during Eval.
-type Inputs struct {
-	Context *sessionstate.Context
-	// Tool is the server's name of the tool.
-	Tool string
-	// Annotations is the object "annotations" of the tool in tools/list.
-	Annotations []byte
-	// Arguments is the object "arguments" of the call. It must be valid JSON without duplicate
-	// members.
-	Arguments []byte
-	// Server is the server's name.
-	Server string
-
-	derived decodedInputs
-	probe   annotationProbe
-}
-
-// Clear empties the inputs and their cache. It costs less than making new ones.
-func (in *Inputs) Clear() {
-	in.Context, in.Tool, in.Server = nil, "", ""
-	in.Annotations, in.Arguments = nil, nil
-	if in.derived.of != nil {
-		in.derived = decodedInputs{}
-	}
-}
-
-// lacks reports whether the fact at path is unknown.
-func (in *Inputs) lacks(path string) bool {
-	fact, _ := in.Context.Lookup(path)
-	return fact.Empty()
-}
-
-// A Value is the result of a Program, in the field of its type.
-type Value struct {
-	Bool bool
-	JSON []byte // not to be written to
-}
 
 // A Program is a compiled expression. It is safe for use by several goroutines. A nil Program uses
 // nothing.
@@ -80,7 +20,7 @@ type Program struct {
 	simple *simpleExpression // if the expression needs no engine
 	fixed  *Value            // if the expression depends on no input
 	engine *engine           // otherwise
-	last   memo
+	last   atomic.Pointer[memo]
 
 	arguments [][]string // the paths that it reads; an empty path is all arguments
 	facts     []string   // the facts that it reads without a test whether they are known
@@ -89,30 +29,12 @@ type Program struct {
 	guards []guard // conditions that may decide the result without the engine
 }
 
-// Compile compiles an expression with a result of type want. The error is an *[Error].
-func Compile(src string, want Type) (*Program, error) {
-	if strings.TrimSpace(src) == "" {
-		return nil, &Error{Line: 1, Column: 1, Problem: "the expression is empty", Remedy: "write " + want.String() + " or leave the key out"}
-	}
-	if len(src) > maxSource || !utf8.ValidString(src) {
-		return nil, &Error{Line: 1, Column: 1, Problem: "the expression is longer than 16 KiB or not UTF-8", Remedy: "write a shorter one"}
-	}
-	if s := parseSimple(src); s != nil {
-		if err := s.check(src, want); err != nil {
-			return nil, err
-		}
-		p := &Program{source: src, want: want, uses: s.uses(), simple: s}
-		if path := s.path(); sessionstate.KnownPath(path) {
-			p.facts = []string{path}
-		}
-		return p, nil
-	}
-	if want == Any {
-		if v, ok := parseLiteral(src); ok {
-			return &Program{source: src, want: want, fixed: &Value{JSON: v}}, nil
-		}
-	}
-	return compileCEL(src, want)
+// A memo is the last result of a program that reads nothing of a call. Most calls have the same
+// immutable snapshot of the session as the previous call.
+type memo struct {
+	context *sessionstate.Context
+	server  string
+	value   Value
 }
 
 // Eval evaluates the program. After an error the Value is empty. The error is [ErrUnknown] if a
@@ -121,56 +43,45 @@ func Compile(src string, want Type) (*Program, error) {
 // comparison, gets "" for it.
 func (p *Program) Eval(in *Inputs) (Value, error) {
 	switch {
-	case p.want == Bool:
-		holds, err := p.Holds(in)
-		return Value{Bool: holds}, err
-	case slices.ContainsFunc(p.facts, in.lacks):
+	case p.want == Any && slices.ContainsFunc(p.facts, in.lacks):
 		return Value{}, ErrUnknown
 	case p.fixed != nil:
 		return *p.fixed, nil
-	case p.simple != nil:
+	case p.want == Any && p.simple != nil:
 		return p.simple.eval(in), nil // no slower than the memo
 	case !p.readsNoCall():
-		return p.engine.eval(in, p.want)
+		return p.evaluate(in)
 	}
-	if v := p.last.get(in); v != nil {
-		return *v, nil
+	if last := p.last.Load(); last != nil && last.context == in.Context && last.server == in.Server {
+		return last.value, nil
 	}
-	v, err := p.engine.eval(in, p.want)
+	v, err := p.evaluate(in)
 	if err == nil {
-		p.last.put(in, v)
+		p.last.Store(&memo{in.Context, in.Server, v})
 	}
 	return v, err
 }
 
 // Holds returns the result of a program of type Bool.
 func (p *Program) Holds(in *Inputs) (bool, error) {
-	switch {
-	case p.fixed != nil:
-		return p.fixed.Bool, nil
-	case !p.readsNoCall():
-		return p.decide(in)
-	}
-	if v := p.last.get(in); v != nil {
-		return v.Bool, nil
-	}
-	holds, err := p.decide(in)
-	if err == nil {
-		p.last.put(in, Value{Bool: holds})
-	}
-	return holds, err
+	v, err := p.Eval(in)
+	return v.Bool, err
 }
 
-// decide is Holds without the memo.
-func (p *Program) decide(in *Inputs) (bool, error) {
-	if p.simple != nil {
-		return p.simple.holds(in), nil
+// evaluate is Eval without the memo.
+func (p *Program) evaluate(in *Inputs) (Value, error) {
+	switch {
+	case p.simple != nil:
+		return Value{Bool: p.simple.holds(in)}, nil
+	case p.fails(in):
+		return Value{}, nil
 	}
-	if slices.ContainsFunc(p.guards, func(g guard) bool { return g.fails(in) }) {
-		return false, nil
-	}
-	v, err := p.engine.eval(in, Bool)
-	return v.Bool, err
+	return p.engine.eval(in, p.want)
+}
+
+// fails reports whether one of the guards is certainly false.
+func (p *Program) fails(in *Inputs) bool {
+	return slices.ContainsFunc(p.guards, func(g guard) bool { return g.fails(in) })
 }
 
 // readsNoCall reports whether the program reads nothing of a call, so that its result is the
@@ -239,7 +150,7 @@ func (p *Program) UsesAnnotations() bool { return p.usesAny(usesAnnotations) }
 // DependsOnAnnotations reports whether the result for these inputs can differ with the annotations,
 // which are not known.
 func (p *Program) DependsOnAnnotations(in *Inputs) bool {
-	if !p.UsesAnnotations() || slices.ContainsFunc(p.guards, func(g guard) bool { return g.fails(in) }) {
+	if !p.UsesAnnotations() || p.fails(in) {
 		return false
 	}
 	unknown := Inputs{Context: in.Context, Tool: in.Tool, Arguments: in.Arguments, Server: in.Server}
@@ -275,77 +186,28 @@ func (p *Program) UsesWorkspace() bool { return p.usesAny(usesWorkspace) }
 
 func (p *Program) usesAny(inputs uses) bool { return p != nil && p.uses&inputs != 0 }
 
-// uses is a set of inputs.
-type uses uint8
-
-const (
-	usesSession uses = 1 << iota
-	usesPrincipal
-	usesTool
-	usesAnnotations
-	usesArguments
-	usesServer
-	readsPrincipal
-	usesWorkspace
-)
-
-// usesOf returns the inputs that a program uses if it reads path.
-func usesOf(path string) uses {
-	name, field, _ := strings.Cut(path, ".")
-	switch name {
-	case "session":
-		switch field {
-		case "", "trust":
-			return usesSession | usesPrincipal
-		case "workspace.path":
-			return usesSession | usesWorkspace
-		}
-		return usesSession
-	case "principal":
-		return usesPrincipal | readsPrincipal
-	case "tool":
-		if field == "name" {
-			return usesTool
-		}
-		return usesTool | usesAnnotations
-	case "arguments":
-		return usesArguments
-	case "server":
-		return usesServer
-	}
-	return 0
+// A guard is an operand of && at the top level of a condition that can be evaluated without
+// decoding the arguments: it depends only on the session, or tests whether an argument exists.
+// If a guard is false, the condition is false, even if another operand is an error (CEL, logical
+// operators).
+type guard struct {
+	program *Program // reads nothing of a call; nil if member is set
+	member  string   // an argument that has() tests for
 }
 
-// text returns the string at path, "" if it is unknown.
-func (in *Inputs) text(path string) string {
-	switch path {
-	case "tool.name":
-		return in.Tool
-	case "server.name":
-		return in.Server
+// fails reports whether the guard is certainly false.
+func (g *guard) fails(in *Inputs) bool {
+	if g.program == nil {
+		return lacks(in.Arguments, g.member)
 	}
-	fact, _ := in.Context.Lookup(path)
-	return fact.Value
+	value, err := g.program.Holds(in)
+	return err == nil && !value
 }
 
-// list returns the list of strings at path, nil if it is unknown.
-func (in *Inputs) list(path string) []string {
-	if in.Context == nil || in.Context.Principal == nil {
-		return nil
-	}
-	switch path {
-	case "principal.roles":
-		return in.Context.Principal.Roles
-	case "principal.permissions":
-		return in.Context.Principal.Permissions
-	}
-	return nil
-}
-
-func isTextPath(path string) bool {
-	return path == "tool.name" || path == "server.name" || sessionstate.KnownPath(path)
-}
-
-func isListPath(path string) bool {
-	return path == "principal.roles" || path == "principal.permissions"
+// lacks reports whether an object certainly has no member called name, because its text contains
+// neither the name nor a \u escape. A name with a slash (in backticks in the expression) could
+// also be escaped differently.
+func lacks(object []byte, name string) bool {
+	return len(object) == 0 || object[0] == '{' && strings.IndexByte(name, '/') < 0 &&
+		!bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))
 }

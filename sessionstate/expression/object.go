@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 )
@@ -182,3 +183,82 @@ func fieldNames(path string) string {
 	_, fields := vocabularyOf()
 	return strings.Join(slices.Sorted(maps.Keys(fields[typePrefix+path])), ", ")
 }
+
+// decodedInputs caches the parts of Inputs that were decoded.
+type decodedInputs struct {
+	of      *Inputs // detects a copy of Inputs
+	objects [objects]object
+
+	arguments   ref.Val
+	annotations map[string]ref.Val
+	annotErr    error
+}
+
+// An annotationProbe makes annotations unknown, to find whether a result depends on them.
+type annotationProbe struct {
+	unknown bool // reading an annotation yields a CEL unknown
+	tested  bool // an expression tested with has() whether there is an annotation
+}
+
+// makeObjects makes the objects of the inputs, unless they exist.
+func (in *Inputs) makeObjects(t *[objects]*types.Type) {
+	d := &in.derived
+	if d.of == in {
+		return
+	}
+	*d = decodedInputs{of: in}
+	for i := range d.objects {
+		d.objects[i] = object{in, t[i]}
+	}
+}
+
+func (in *Inputs) object(i int) *object { return &in.derived.objects[i] }
+
+// decodedArguments returns the arguments as a CEL map, or a CEL error.
+func (in *Inputs) decodedArguments() ref.Val {
+	d := &in.derived
+	if d.arguments == nil {
+		members, err := decodeObject(in.Arguments)
+		if d.arguments = types.NewStringInterfaceMap(types.DefaultTypeAdapter, members); err != nil {
+			d.arguments = types.WrapErr(err)
+		}
+	}
+	return d.arguments
+}
+
+func (in *Inputs) decodedAnnotations() (map[string]ref.Val, error) {
+	d := &in.derived
+	if d.annotations == nil && d.annotErr == nil {
+		members, err := decodeObject(in.Annotations)
+		d.annotErr = err
+		d.annotations = map[string]ref.Val{}
+		for key, v := range members {
+			d.annotations[key], _ = v.(ref.Val)
+		}
+	}
+	return d.annotations, d.annotErr
+}
+
+// An activation returns the values of the names in an expression.
+type activation Inputs
+
+// ResolveName implements cel.Activation.
+func (a *activation) ResolveName(name string) (any, bool) {
+	in := (*Inputs)(a)
+	switch name {
+	case "session":
+		return in.object(objSession), true
+	case "principal":
+		return in.object(objPrincipal), true
+	case "tool":
+		return in.object(objTool), true
+	case "server":
+		return in.object(objServer), true
+	case "arguments":
+		return in.decodedArguments(), true
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation.
+func (a *activation) Parent() cel.Activation { return nil }
