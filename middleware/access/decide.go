@@ -43,14 +43,37 @@ const (
 	rateUnknown Reason = "the rate is not known: the shared database does not answer"
 )
 
+// A step is the result of one rule.
+type step struct {
+	rule    int
+	reason  Reason
+	missing []string // permissions that are required and that the principal lacks
+	err     error    // why the rule could not be decided; contains no value of the call
+}
+
+// skipped reports whether the rule left the decision to the next.
+func (s *step) skipped() bool {
+	return s.reason == OtherTools || s.reason == conditionFalse || s.reason == needsArguments
+}
+
+// why returns the reason and its details, for people.
+func (s *step) why() string {
+	text := string(s.reason)
+	if len(s.missing) > 0 {
+		text += " (" + strings.Join(s.missing, ", ") + ")"
+	}
+	if s.err != nil {
+		text += ": " + s.err.Error()
+	}
+	return text
+}
+
 // A decision states whether a call is allowed, and why.
 type decision struct {
+	step       // of the rule that decided, or with a reason without a rule
 	allowed    bool
-	reason     Reason
 	by         string        // the name of the rule or rate that decided, or byDefaultRule
 	rate       int           // the index of the rate that refused, or none
-	missing    []string      // permissions that are required and that the principal lacks
-	err        error         // why the call could not be decided; contains no value of the call
 	retryAfter time.Duration // how long until the rate allows the call
 	text       string        // the text of the refusal, for the model
 	annotated  string        // the name of the first rule that depends on annotations that are not known
@@ -61,20 +84,6 @@ const none = -1 // no rate
 // byDefaultRule replaces the name of the rule if no rule decided.
 const byDefaultRule = "access.default"
 
-func (d *decision) why() string { return why(d.reason, d.missing, d.err) }
-
-// why returns a reason and its details, for people.
-func why(reason Reason, missing []string, err error) string {
-	text := string(reason)
-	if len(missing) > 0 {
-		text += " (" + strings.Join(missing, ", ") + ")"
-	}
-	if err != nil {
-		text += ": " + err.Error()
-	}
-	return text
-}
-
 // String returns the verdict, the name of the rule and the reason, for people.
 func (d *decision) String() string {
 	verdict := "refused"
@@ -82,19 +91,6 @@ func (d *decision) String() string {
 		verdict = "allowed"
 	}
 	return verdict + ": " + d.by + ": " + d.why()
-}
-
-// A step is the result of one rule.
-type step struct {
-	rule    int
-	reason  Reason
-	missing []string
-	err     error
-}
-
-// skipped reports whether the rule left the decision to the next.
-func (s *step) skipped() bool {
-	return s.reason == OtherTools || s.reason == conditionFalse || s.reason == needsArguments
 }
 
 // decide applies rules to a request, but no rates. visit, if not nil, is called with
@@ -111,19 +107,21 @@ func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 		if annotated == "" && q.unknown && result.reason != OtherTools && r.When.DependsOnAnnotations(q.inputs) {
 			annotated = r.Name
 		}
-		switch {
-		case result.skipped():
+		if result.skipped() {
 			continue
-		case result.reason == allows, result.reason == hasPermissions:
-			return decision{allowed: true, reason: result.reason, by: r.Name, rate: none, annotated: annotated}
-		case result.reason == errored:
-			d := undecided(r.Name, result.err)
-			d.annotated = annotated
-			return d
 		}
-		return decision{reason: result.reason, by: r.Name, rate: none, missing: result.missing, text: r.refusal(result.missing), annotated: annotated}
+		d := decision{step: result, by: r.Name, rate: none, annotated: annotated}
+		switch result.reason {
+		case allows, hasPermissions:
+			d.allowed = true
+		case errored:
+			d.text = textUndecided
+		default:
+			d.text = r.refusal(result.missing)
+		}
+		return d
 	}
-	d := decision{allowed: s.o.Default != Deny, reason: byDefault, by: byDefaultRule, rate: none, annotated: annotated}
+	d := decision{step: step{reason: byDefault}, allowed: s.o.Default != Deny, by: byDefaultRule, rate: none, annotated: annotated}
 	if !d.allowed {
 		d.text = textDenied
 	}
@@ -139,7 +137,7 @@ const (
 )
 
 func undecided(by string, err error) decision {
-	return decision{reason: errored, by: by, rate: none, err: err, text: textUndecided}
+	return decision{step: step{reason: errored, err: err}, by: by, rate: none, text: textUndecided}
 }
 
 // refusal returns the text of a refusal by the rule.

@@ -3,10 +3,9 @@ package access
 import (
 	"cmp"
 	"container/list"
-	"math"
+	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,38 +26,6 @@ type Limiters struct {
 	mu      sync.Mutex
 	rates   []*buckets
 	retryAt time.Time // the Lender failed and is not asked before
-}
-
-// maxBuckets bounds the buckets of one rate, because a client may choose their
-// keys.
-const maxBuckets = 10_000
-
-// roundingError is the part of a token that may be missing, because the limiter
-// computes with floating point seconds.
-const roundingError = 1e-6
-
-// buckets are the token buckets of one rate, in the order of their last use.
-// Limiters.mu guards them.
-type buckets struct {
-	Rate
-	limit rate.Limit
-	byKey map[bucketKey]*list.Element
-	order list.List // of *bucket, the most recently used first
-	rest  *bucket   // for keys beyond maxBuckets
-
-	shared bool   // whether tokens come from a Lender
-	server string // the name of the server whose tools are limited
-	nth    int    // the number of equal rates before this one
-}
-
-type bucketKey struct{ tenant, name string }
-
-// A bucket counts the calls of one key.
-type bucket struct {
-	key bucketKey
-	// limiter counts the calls that are not counted by a Lender.
-	limiter *rate.Limiter
-	loan    *loan // nil without a Lender
 }
 
 // buckets returns the buckets of a server's rates, and creates those that are missing. The
@@ -90,6 +57,16 @@ func (l *Limiters) buckets(rates []Rate, server string) []*buckets {
 	return out
 }
 
+const (
+	// askTime bounds how long the Lender may take, waitTime how long a call waits for it.
+	askTime, waitTime = 3 * time.Second, time.Second
+	// retryTime is how long the Lender is not asked after it failed.
+	retryTime = time.Second
+	// maxAsking bounds the requests to the Lender at one time, so that other parts of the
+	// process find a connection to the database.
+	maxAsking = 4
+)
+
 // An attempt holds the circumstances of one call of take.
 type attempt struct {
 	now  time.Time
@@ -119,11 +96,11 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 		wait, state := l.wait(k, a)
 		allKnown = allKnown && state != unknown
 		if state == unavailable && a.down == DownClosed {
-			*d = decision{reason: rateUnknown, rate: i, text: textRateUnknown}
+			*d = decision{step: step{reason: rateUnknown}, rate: i, text: textRateUnknown}
 			return nil
 		}
 		if wait > 0 && (d.allowed || wait > d.retryAfter) {
-			*d = decision{reason: rateReached, by: d.by, rate: i, retryAfter: wait}
+			*d = decision{step: step{reason: rateReached}, by: d.by, rate: i, retryAfter: wait}
 		}
 	}
 	switch {
@@ -139,15 +116,6 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 	return nil
 }
 
-// limiterWait returns how long it takes until the limiter has a token, 0 if it has one.
-func (k *bucket) limiterWait(now time.Time) time.Duration {
-	missing := 1 - k.limiter.TokensAt(now)
-	if missing <= roundingError {
-		return 0
-	}
-	return time.Duration(math.Ceil(missing / float64(k.limiter.Limit()) * float64(time.Second)))
-}
-
 func seconds(d time.Duration) string {
 	n := int64((d + time.Second - 1) / time.Second)
 	if n <= 1 {
@@ -156,69 +124,102 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(n, 10) + " seconds"
 }
 
-// key returns the key of the bucket that counts a call.
-func (b *buckets) key(view *sessionstate.Context, tool string) bucketKey {
-	if b.Per == PerTool {
-		return bucketKey{name: tool}
+// A bucketState states whether the tokens of a bucket are known.
+type bucketState int
+
+const (
+	known       bucketState = iota // it is known whether the bucket has a token
+	unknown                        // the Lender has to be asked
+	unavailable                    // the Lender does not answer, so the process uses its share
+)
+
+// wait returns how long it takes until the bucket has a token, 0 if it has one or its state is unknown.
+func (l *Limiters) wait(k *bucket, a attempt) (time.Duration, bucketState) {
+	n := k.loan
+	switch {
+	case n == nil:
+		return k.limiterWait(a.now), known
+	case n.hasToken(a.now):
+		return 0, known
+	case a.now.Before(n.emptyTill):
+		return n.emptyTill.Sub(a.now), known
+	case a.now.Before(l.retryAt) || a.late && n.answered != nil:
+		return k.limiterWait(a.now), unavailable
+	case a.late: // other calls have spent the borrowed tokens
+		return emptyTime, known
 	}
-	tenant, _ := view.Lookup("principal.tenant")
-	switch b.Per {
-	case PerSession:
-		session, _ := view.Lookup("session.id")
-		return bucketKey{tenant.Value, session.Value}
-	case PerTenant:
-		return bucketKey{tenant: tenant.Value}
-	}
-	user, _ := view.Lookup("principal.user")
-	return bucketKey{tenant.Value, user.Value}
+	return 0, unknown
 }
 
-// bucket returns the bucket of a key. At maxBuckets it replaces the least recently
-// used bucket if that is full again, because a full bucket does not differ from a new one.
-// If it is not full, all further keys share one bucket, so that nobody gets tokens by
-// inventing keys.
-func (b *buckets) bucket(key bucketKey, now time.Time) *bucket {
-	if at, ok := b.byKey[key]; ok {
-		b.order.MoveToFront(at)
-		return at.Value.(*bucket)
-	}
-	if len(b.byKey) >= maxBuckets {
-		oldest := b.order.Back()
-		old := oldest.Value.(*bucket)
-		if !old.isFull(now) {
-			if b.rest == nil {
-				b.rest = b.newBucket(bucketKey{}, "rest")
-			}
-			return b.rest
+// ask asks the Lender for tokens of the buckets whose state is unknown. It returns a channel
+// that is closed when the Lender has answered for one of them.
+func (l *Limiters) ask(due []*bucket, a attempt) (answered <-chan struct{}) {
+	for _, k := range due {
+		if _, state := l.wait(k, a); state != unknown {
+			continue
 		}
-		delete(b.byKey, old.key)
-		b.order.Remove(oldest)
+		if k.loan.answered == nil {
+			k.loan.answered = make(chan struct{})
+			go l.borrow(k, k.loan.demand(a.now), a.now)
+		}
+		answered = k.loan.answered
 	}
-	// The key may be part of a frame, which the copy does not keep in memory.
-	key = bucketKey{strings.Clone(key.tenant), strings.Clone(key.name)}
-	k := b.newBucket(key, "key")
-	b.byKey[key] = b.order.PushFront(k)
-	return k
+	return answered
 }
 
-func (b *buckets) newBucket(key bucketKey, kind string) *bucket {
-	k := &bucket{key: key, limiter: rate.NewLimiter(b.limit, b.Burst)}
-	if b.shared {
-		k.loan = b.newLoan(key, kind)
-	}
-	return k
-}
-
-// isFull reports whether no token of the bucket is missing.
-func (k *bucket) isFull(now time.Time) bool {
-	return k.limiter.TokensAt(now) >= float64(k.limiter.Burst()) && (k.loan == nil || k.loan.isRepaid(now))
-}
-
-// spend takes a token. The caller knows that the bucket has one.
-func (k *bucket) spend(now time.Time) {
-	if k.loan != nil && k.loan.hasToken(now) {
-		k.loan.tokens--
+// borrow asks the Lender and closes the loan's channel.
+func (l *Limiters) borrow(k *bucket, d sessionstate.Demand, asked time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	got, err := l.lend(ctx, k.loan.bucket, d)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(k.loan.answered)
+	k.loan.answered = nil
+	now := time.Now()
+	if err != nil {
+		l.retryAt = now.Add(retryTime)
 		return
 	}
-	k.limiter.ReserveN(now, 1)
+	l.retryAt = time.Time{}
+	k.accept(got, asked, now)
+}
+
+// lend calls the Lender when fewer than maxAsking requests are running.
+func (l *Limiters) lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.Demand) (sessionstate.Loan, error) {
+	select {
+	case l.asking <- struct{}{}:
+	case <-ctx.Done():
+		return sessionstate.Loan{}, ctx.Err()
+	}
+	defer func() { <-l.asking }()
+	return l.Lender.Lend(ctx, b, d)
+}
+
+// Close returns the unspent tokens to the Lender. It stops at the first error and when ctx is done.
+func (l *Limiters) Close(ctx context.Context) {
+	for _, n := range l.unspentLoans() {
+		if _, err := l.Lender.Lend(ctx, n.bucket, sessionstate.Demand{Back: n.tokens, Counted: n.counted}); err != nil {
+			return
+		}
+	}
+}
+
+// unspentLoans returns copies of the loans with unspent tokens, and makes these tokens unusable.
+func (l *Limiters) unspentLoans() (unspent []loan) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.Lender == nil || now.Before(l.retryAt) {
+		return nil
+	}
+	for _, b := range l.rates {
+		for at := b.order.Front(); at != nil; at = at.Next() {
+			if n := at.Value.(*bucket).loan; n.hasToken(now) {
+				unspent = append(unspent, *n)
+				n.tokens = 0
+			}
+		}
+	}
+	return unspent
 }

@@ -14,7 +14,7 @@ const layerName = "access"
 func (c *Conn) noteDecision(call *middleware.Call, d *decision, steps []step) {
 	for _, s := range steps {
 		if s.skipped() {
-			call.Note(middleware.Note{Layer: layerName, Rule: c.o.Rules[s.rule].Name, Act: middleware.Skipped, Why: why(s.reason, s.missing, s.err)})
+			call.Note(middleware.Note{Layer: layerName, Rule: c.o.Rules[s.rule].Name, Act: middleware.Skipped, Why: s.why()})
 		}
 	}
 	act := middleware.Refused

@@ -76,3 +76,15 @@ func ParseLimit(s string) (limit int, window time.Duration, err error) {
 	}
 	return limit, window, nil
 }
+
+// Down selects what happens to a call while the Lender of its rates does not answer.
+type Down string
+
+const (
+	// DownShare counts the call in this process, whose limit is then the configured limit divided
+	// by the number of processes that used the bucket lately. A process that never had an answer
+	// uses the whole limit.
+	DownShare Down = "share"
+	// DownClosed refuses the call.
+	DownClosed Down = "closed"
+)
