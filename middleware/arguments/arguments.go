@@ -174,8 +174,6 @@ func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: enforces, ArgumentNames: c.names}
 }
 
-const layerName = "arguments"
-
 func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		switch {
@@ -321,3 +319,15 @@ func pinsWorkspace(in intent) bool { return in.rule.enforces() && lacksWorkspace
 // worthAsking reports whether the list matters for an intent: it has a value, or the call may
 // be refused without one. The built-in rule does not ask for the list without a value.
 func worthAsking(in intent) bool { return !in.value.empty() || !in.rule.PathOnly }
+
+// refuse answers the call in place of the upstream. A notification is dropped.
+func (c *Conn) refuse(ctx context.Context, tc *toolCall, refused *refusal) error {
+	session, _ := tc.view.Lookup("session.id")
+	c.log.InfoContext(ctx, "a call was refused", "tool", middleware.Clip(tc.name), "argument", refused.rule.path, "why", refused.why, "session", session.Value)
+	tc.addNotes()
+	tc.call.Note(middleware.Note{Layer: layerName, Rule: refused.rule.Name, Act: middleware.Refused, Why: refused.why, Path: refused.rule.keys})
+	if tc.m.Kind() != wire.Request {
+		return nil
+	}
+	return tc.call.Answer(ctx, wire.RefusalReply(tc.m, refused.text, tc.view != nil && tc.view.Modern))
+}

@@ -1,6 +1,8 @@
 package arguments
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -284,4 +286,64 @@ func (tc *toolCall) addNotes() {
 		tc.call.Note(tc.notes[i])
 	}
 	tc.notes = nil
+}
+
+// evaluate sets the value of an intent for this call. If it cannot be computed, the value stays
+// empty.
+func (c *Conn) evaluate(tc *toolCall, in *intent) {
+	r := in.rule
+	if r.fact != "" {
+		in.value.member = r.read(tc.view, &c.facts[r.index])
+		return
+	}
+	if r.Value == nil {
+		return
+	}
+	raw, err := r.compute(c.inputs(tc))
+	if err != nil {
+		c.once(event{kind: "uncomputed", rule: r}, slog.LevelWarn, "the value of an argument could not be computed",
+			"argument", r.path, "value", r.Value.String(), "err", err)
+	}
+	in.value.raw = raw
+}
+
+// inputs returns the inputs of expressions. They are set once for each judgement, and only if a
+// rule has an expression.
+func (c *Conn) inputs(tc *toolCall) *expression.Inputs {
+	if !c.inSet {
+		c.inSet = true
+		c.in.Context, c.in.Tool, c.in.Server = tc.view, tc.name, c.o.Server
+		c.in.Arguments = tc.m.Arguments().Raw
+		if tc.plan != nil {
+			c.in.Annotations = tc.plan.tool.Annotations
+		}
+	}
+	return &c.in
+}
+
+// logDifference logs that the call's value differs from the rule's.
+func (c *Conn) logDifference(tc *toolCall, in *intent, what string) {
+	if c.log.Enabled(context.Background(), slog.LevelInfo) { // avoid building the texts
+		c.log.InfoContext(tc.call.LogContext(), what, "tool", middleware.Clip(tc.name), "argument", in.rule.path,
+			"call_value", c.shown(in), "rule_value", in.value.String(), "rule_source", in.origin())
+	}
+}
+
+// shown returns the call's own value for a log line, without secrets.
+func (c *Conn) shown(in *intent) string {
+	v := in.callValue
+	if c.o.Scrub != nil {
+		v.Raw = c.o.Scrub(in.rule.Argument, v.Raw)
+	}
+	text := string(v.Raw)
+	if v.IsString() {
+		text = v.Text()
+	}
+	return middleware.Clip(text)
+}
+
+// logMisfit logs, once for each tool and rule, that an argument does not accept the rule's value.
+func (c *Conn) logMisfit(tc *toolCall, p *place, in *intent) {
+	c.once(event{"misfit", tc.name, p.rule}, slog.LevelInfo, "an argument is not filled, because its schema does not take the rule's value",
+		"tool", middleware.Clip(tc.name), "argument", p.rule.path, "why", p.misfit(&in.value), "rule_source", in.origin())
 }

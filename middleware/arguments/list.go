@@ -156,7 +156,7 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
 	acceptsAny := p.acceptsAny() && p.limit == nil
 	if p.rule.Value.UsesArguments() {
-		return acceptsAny && !constraint.HasKeyword(p.property, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+		return acceptsAny && !p.property.HasKeyword("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 	}
 	v := p.rule.sessionValue(e.inputs(t))
 	if v.empty() {

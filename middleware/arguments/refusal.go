@@ -1,30 +1,12 @@
 package arguments
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/proxy/wire"
-)
+import "fmt"
 
 // A refusal is the reason why a rule refuses a call.
 type refusal struct {
 	rule *rule
 	why  string // for the operator
 	text string // for the model
-}
-
-// refuse answers the call in place of the upstream. A notification is dropped.
-func (c *Conn) refuse(ctx context.Context, tc *toolCall, refused *refusal) error {
-	session, _ := tc.view.Lookup("session.id")
-	c.log.InfoContext(ctx, "a call was refused", "tool", middleware.Clip(tc.name), "argument", refused.rule.path, "why", refused.why, "session", session.Value)
-	tc.addNotes()
-	tc.call.Note(middleware.Note{Layer: layerName, Rule: refused.rule.Name, Act: middleware.Refused, Why: refused.why, Path: refused.rule.keys})
-	if tc.m.Kind() != wire.Request {
-		return nil
-	}
-	return tc.call.Answer(ctx, wire.RefusalReply(tc.m, refused.text, tc.view != nil && tc.view.Modern))
 }
 
 // The texts of refusals do not name the tool, because an outer layer may have renamed it for

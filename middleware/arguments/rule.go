@@ -12,6 +12,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
+const layerName = "arguments"
+
 // A Mode is what a rule does with its argument.
 type Mode string
 
@@ -157,4 +159,11 @@ func sortEnforcingFirst(rules []*rule) {
 			}
 		}
 	}
+}
+
+func rank(r *rule) int {
+	if r.enforces() {
+		return 1
+	}
+	return 0
 }

@@ -51,7 +51,7 @@ func (p *plan) mayDecode(r *rule, args wire.Value) bool {
 	for _, key := range r.Argument[:len(r.Argument)-1] {
 		schema, args = schema.Get("properties", key), args.Get(key)
 		if args.Exists() && !args.IsNull() && !args.IsObject() {
-			return constraint.MayBeObject(schema)
+			return constraint.Schema{Value: schema}.MayBeObject()
 		}
 	}
 	return false
@@ -66,7 +66,7 @@ type place struct {
 	parentsRequired bool   // the objects around it are required too
 	parentsMinimal  bool   // the objects around it require nothing else, so attache may add them
 	accepts         constraint.Kinds
-	property        wire.Value        // the schema of the argument
+	property        constraint.Schema // of the argument
 	lists           bool              // the property lists values in enum or const, and the rule may fill one of them
 	limit           *constraint.Limit // on strings; nil if there is none
 	verdict         Verdict           // of a rule with PathOnly
@@ -118,13 +118,14 @@ func (r *rule) place(t *middleware.Tool) place {
 		}
 		return p
 	}
-	p.accepts = constraint.Accepted(at)
+	p.property = constraint.Schema{Value: at}
+	p.accepts = p.property.Accepted()
 	if p.accepts&constraint.Texts != 0 && r.Mode == Fill {
-		if l := constraint.NewLimit(at); l.Restricts() {
+		if l := p.property.Limit(); l.Restricts() {
 			p.limit = &l
 		}
 	}
-	p.property, p.lists = at, r.Mode == Fill && !r.PathOnly && constraint.HasKeyword(at, "enum", "const")
+	p.lists = r.Mode == Fill && !r.PathOnly && p.property.HasKeyword("enum", "const")
 	if r.PathOnly {
 		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
 	}
@@ -171,14 +172,14 @@ func (p *place) misfit(v *value) string {
 // check is misfit without the memory.
 func (p *place) check(v *value) string {
 	switch c := v.constrained(); {
-	case p.lists && constraint.Lists(p.property, &c):
+	case p.lists && p.property.Lists(&c):
 		return ""
 	case p.lists && !p.accepts.Has(&c):
 		return textNotListed
 	case !p.accepts.Has(&c):
 		return textOtherType
 	case c.IsNumber():
-		return constraint.NumberMisfit(p.property, &c)
+		return p.property.NumberMisfit(&c)
 	case c.IsText && p.limit != nil:
 		return p.limit.Refuses(c.Text)
 	}
@@ -202,9 +203,9 @@ func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server stri
 		return p.misfit(&v)
 	}
 	switch is := v.constrained(); {
-	case !constraint.TypesOf(p.property).Has(&is):
+	case !p.property.Types().Has(&is):
 		return textOtherType
-	case !constraint.MayAllow(p.property, &is):
+	case !p.property.MayAllow(&is):
 		return textNotListed
 	}
 	return ""

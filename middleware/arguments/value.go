@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"log/slog"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/arguments/internal/constraint"
@@ -133,25 +132,6 @@ func (in *intent) origin() string {
 	return cmp.Or(fact.From, fact.Source.String())
 }
 
-// evaluate sets the value of an intent for this call. If it cannot be computed, the value stays
-// empty.
-func (c *Conn) evaluate(tc *toolCall, in *intent) {
-	r := in.rule
-	if r.fact != "" {
-		in.value.member = r.read(tc.view, &c.facts[r.index])
-		return
-	}
-	if r.Value == nil {
-		return
-	}
-	raw, err := r.compute(c.inputs(tc))
-	if err != nil {
-		c.once(event{kind: "uncomputed", rule: r}, slog.LevelWarn, "the value of an argument could not be computed",
-			"argument", r.path, "value", r.Value.String(), "err", err)
-	}
-	in.value.raw = raw
-}
-
 // sessionValue returns the value of a rule that does not read arguments. It is empty if it cannot
 // be computed.
 func (r *rule) sessionValue(in *expression.Inputs) (v value) {
@@ -176,18 +156,4 @@ func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
 		return nil, nil
 	}
 	return v.JSON, err
-}
-
-// inputs returns the inputs of expressions. They are set once for each judgement, and only if a
-// rule has an expression.
-func (c *Conn) inputs(tc *toolCall) *expression.Inputs {
-	if !c.inSet {
-		c.inSet = true
-		c.in.Context, c.in.Tool, c.in.Server = tc.view, tc.name, c.o.Server
-		c.in.Arguments = tc.m.Arguments().Raw
-		if tc.plan != nil {
-			c.in.Annotations = tc.plan.tool.Annotations
-		}
-	}
-	return &c.in
 }

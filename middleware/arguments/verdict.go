@@ -114,7 +114,7 @@ func judgeForm(property wire.Value) Verdict {
 	reject := func(key, why string) Verdict {
 		return Verdict{Words: key + " " + middleware.Clip(string(property.Get(key).Raw)), Why: why}
 	}
-	if constraint.Accepted(property)&constraint.Texts == 0 {
+	if (constraint.Schema{Value: property}).Accepted()&constraint.Texts == 0 {
 		for _, key := range []string{"enum", "const", "type"} {
 			if property.Get(key).Exists() {
 				return reject(key, "it does not take any text")
@@ -140,18 +140,6 @@ func judgeForm(property wire.Value) Verdict {
 		}
 	}
 	return Verdict{}
-}
-
-// isAbsolute reports whether a text is an absolute path on some operating system.
-func isAbsolute(text string) bool {
-	drive := len(text) > 2 && text[1] == ':' && (text[2] == '\\' || text[2] == '/') && unicode.IsLetter(rune(text[0]))
-	return drive || len(text) > 1 && text[0] == '/' || strings.HasPrefix(text, `\\`)
-}
-
-// looksLikePath reports whether a default is a path: an absolute one, the working
-// directory, or one that begins with a variable or the home directory.
-func looksLikePath(text string) bool {
-	return isAbsolute(text) || text == "." || text == "./" || text == "cwd" || strings.HasPrefix(text, "~/") || strings.HasPrefix(text, "$")
 }
 
 // matchesPath reports whether a pattern matches paths of all operating systems.
@@ -222,12 +210,6 @@ func judgeText(property wire.Value, name string) Verdict {
 // textOf returns the title and description of a schema.
 func textOf(schema wire.Value) string {
 	return schema.Get("title").Text() + ". " + schema.Get("description").Text()
-}
-
-// resolves reports whether s[i] is the second word of "resolving relative", so that the argument
-// is the base of relative paths.
-func resolves(s []string, i int) bool {
-	return s[i] == "relative" && i > 0 && strings.HasPrefix(s[i-1], "resolv")
 }
 
 // formOfPath returns the format or example that shows that a property takes a path.

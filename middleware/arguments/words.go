@@ -350,3 +350,21 @@ func foreignExample(text string) string {
 	}
 	return ""
 }
+
+// isAbsolute reports whether a text is an absolute path on some operating system.
+func isAbsolute(text string) bool {
+	drive := len(text) > 2 && text[1] == ':' && (text[2] == '\\' || text[2] == '/') && unicode.IsLetter(rune(text[0]))
+	return drive || len(text) > 1 && text[0] == '/' || strings.HasPrefix(text, `\\`)
+}
+
+// looksLikePath reports whether a default is a path: an absolute one, the working
+// directory, or one that begins with a variable or the home directory.
+func looksLikePath(text string) bool {
+	return isAbsolute(text) || text == "." || text == "./" || text == "cwd" || strings.HasPrefix(text, "~/") || strings.HasPrefix(text, "$")
+}
+
+// resolves reports whether s[i] is the second word of "resolving relative", so that the argument
+// is the base of relative paths.
+func resolves(s []string, i int) bool {
+	return s[i] == "relative" && i > 0 && strings.HasPrefix(s[i-1], "resolv")
+}

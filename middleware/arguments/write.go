@@ -3,6 +3,7 @@ package arguments
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -92,13 +93,6 @@ func compareForWriting(x, y intent) int {
 	return cmp.Or(cmp.Compare(rank(x.rule), rank(y.rule)), cmp.Compare(len(x.rule.Argument), len(y.rule.Argument)))
 }
 
-func rank(r *rule) int {
-	if r.enforces() {
-		return 1
-	}
-	return 0
-}
-
 // set writes one value, unless written reports that writeAll has done so, and logs it. It does
 // nothing if the call already has the value.
 func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
@@ -147,4 +141,17 @@ func (r *rule) memberToSet(args wire.Value, raw []byte) (keys []string, text []b
 		}
 	}
 	return r.keys, raw, nil
+}
+
+// logEdit logs that an argument was filled or pinned, at info the first time for each tool and
+// rule, so that a wrong edit is noticed.
+func (c *Conn) logEdit(tc *toolCall, in *intent) {
+	verb := "filled"
+	if in.rule.enforces() {
+		verb = "pinned"
+	}
+	level := c.level(event{verb, tc.name, in.rule})
+	if c.log.Enabled(context.Background(), level) { // avoid building the text
+		c.log.Log(tc.call.LogContext(), level, verb+" "+in.rule.path+" of "+middleware.Clip(tc.name)+" from "+in.origin())
+	}
 }

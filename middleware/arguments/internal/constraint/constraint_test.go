@@ -61,7 +61,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		if got := CompilePattern(wire.Value{Raw: raw}) != nil; got != test.read {
 			t.Errorf("%.40s: read is %t", test.pattern, got)
 		}
-		limit := NewLimit(wire.Value{Raw: []byte(`{"type":"string","pattern":` + string(raw) + `}`)})
+		limit := Schema{Value: wire.Value{Raw: []byte(`{"type":"string","pattern":` + string(raw) + `}`)}}.Limit()
 		if !test.read && limit.Refuses("a") == "" {
 			t.Errorf("%.40s: a text is known to fit", test.pattern)
 		}

@@ -27,13 +27,10 @@ type Limit struct {
 	alternatives [][]Limit      // of anyOf and oneOf; in each, one must hold
 }
 
-// NewLimit reads the constraints of a property on strings.
-func NewLimit(property wire.Value) Limit { return newLimit(property, true) }
-
-// newLimit is NewLimit if outer is set. Like acceptedKinds, it follows alternatives only then.
-func newLimit(property wire.Value, outer bool) Limit {
+// Limit returns the constraints of a property on strings.
+func (s Schema) Limit() Limit {
 	l := Limit{max: math.Inf(1)}
-	for m := range property.Members() {
+	for m := range s.Members() {
 		switch key := m.Key.Text(); key {
 		case "pattern":
 			if l.pattern = CompilePattern(m.Value); l.pattern == nil {
@@ -48,7 +45,7 @@ func newLimit(property wire.Value, outer bool) Limit {
 				l.format = m.Value.Text()
 			}
 		case "anyOf", "oneOf":
-			if outer {
+			if !s.inner {
 				l.alternatives = append(l.alternatives, limitsOf(m.Value))
 			}
 		}
@@ -59,8 +56,8 @@ func newLimit(property wire.Value, outer bool) Limit {
 // limitsOf returns the limits of the alternatives that accept a string.
 func limitsOf(alternatives wire.Value) (all []Limit) {
 	for e := range alternatives.Elements() {
-		if acceptedKinds(e, false)&Texts != 0 {
-			all = append(all, newLimit(e, false))
+		if s := (Schema{e, true}); s.Accepted()&Texts != 0 {
+			all = append(all, s.Limit())
 		}
 	}
 	return all

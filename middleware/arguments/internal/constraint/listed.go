@@ -7,22 +7,17 @@ import (
 )
 
 // HasKeyword reports whether a property, or an alternative of it, has one of the keywords.
-func HasKeyword(property wire.Value, keywords ...string) bool {
-	return hasKeyword(property, true, keywords...)
-}
-
-// hasKeyword is HasKeyword if outer is set. Like acceptedKinds, it follows alternatives only then.
-func hasKeyword(property wire.Value, outer bool, keywords ...string) bool {
-	for m := range property.Members() {
+func (s Schema) HasKeyword(keywords ...string) bool {
+	for m := range s.Members() {
 		key := m.Key.Text()
 		if slices.Contains(keywords, key) {
 			return true
 		}
-		if !outer || key != "anyOf" && key != "oneOf" {
+		if s.inner || key != "anyOf" && key != "oneOf" {
 			continue
 		}
 		for e := range m.Value.Elements() {
-			if hasKeyword(e, false, keywords...) {
+			if (Schema{e, true}).HasKeyword(keywords...) {
 				return true
 			}
 		}
@@ -31,12 +26,9 @@ func hasKeyword(property wire.Value, outer bool, keywords ...string) bool {
 }
 
 // Lists reports whether a property lists a value in enum or const and allows it.
-func Lists(property wire.Value, v *Value) bool { return listed(property, v, true) }
-
-// listed is Lists if outer is set. Like acceptedKinds, it follows alternatives only then.
-func listed(property wire.Value, v *Value, outer bool) bool {
+func (s Schema) Lists(v *Value) bool {
 	found := false
-	for m := range property.Members() {
+	for m := range s.Members() {
 		holds := true
 		switch key := m.Key.Text(); key {
 		case "enum":
@@ -46,10 +38,10 @@ func listed(property wire.Value, v *Value, outer bool) bool {
 			holds = v.equals(m.Value)
 			found = true
 		case "anyOf", "oneOf":
-			holds = outer && listedByOne(m.Value, v, key == "oneOf")
+			holds = !s.inner && listedByOne(m.Value, v, key == "oneOf")
 			found = true
 		case "type":
-			holds = TypesOf(property).Has(v)
+			holds = s.Types().Has(v)
 		case "not", "if", "allOf", "$ref", "$dynamicRef", "$recursiveRef":
 			holds = false // not followed
 		}
@@ -57,7 +49,7 @@ func listed(property wire.Value, v *Value, outer bool) bool {
 			return false
 		}
 	}
-	limit := newLimit(property, false)
+	limit := Schema{s.Value, true}.Limit()
 	return found && limit.Refuses(v.Text) == ""
 }
 
@@ -66,10 +58,10 @@ func listed(property wire.Value, v *Value, outer bool) bool {
 func listedByOne(alternatives wire.Value, v *Value, oneOf bool) bool {
 	n := 0
 	for e := range alternatives.Elements() {
-		switch {
-		case listed(e, v, false):
+		switch s := (Schema{e, true}); {
+		case s.Lists(v):
 			n++
-		case oneOf && MayAllow(e, v):
+		case oneOf && s.MayAllow(v):
 			return false
 		}
 	}
@@ -77,9 +69,9 @@ func listedByOne(alternatives wire.Value, v *Value, oneOf bool) bool {
 }
 
 // MayAllow reports whether a schema may allow a value, by its type, enum and const.
-func MayAllow(schema wire.Value, v *Value) bool {
-	list, only := schema.Get("enum"), schema.Get("const")
-	return TypesOf(schema).Has(v) && (!list.Exists() || containsValue(list, v)) && (!only.Exists() || v.equals(only))
+func (s Schema) MayAllow(v *Value) bool {
+	list, only := s.Get("enum"), s.Get("const")
+	return s.Types().Has(v) && (!list.Exists() || containsValue(list, v)) && (!only.Exists() || v.equals(only))
 }
 
 func containsValue(array wire.Value, v *Value) bool {

@@ -9,18 +9,15 @@ import (
 )
 
 // MayBeObject reports whether a schema may accept an object.
-func MayBeObject(schema wire.Value) bool { return mayBeObject(schema, true) }
-
-// mayBeObject is MayBeObject if outer is set. Like acceptedKinds, it follows alternatives only then.
-func mayBeObject(schema wire.Value, outer bool) bool {
-	if TypesOf(schema)&Objects == 0 {
+func (s Schema) MayBeObject() bool {
+	if s.Types()&Objects == 0 {
 		return false
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if alternatives := schema.Get(key); outer && alternatives.IsArray() {
+		if alternatives := s.Get(key); !s.inner && alternatives.IsArray() {
 			accepted := false
 			for e := range alternatives.Elements() {
-				accepted = accepted || mayBeObject(e, false)
+				accepted = accepted || Schema{e, true}.MayBeObject()
 			}
 			return accepted
 		}
