@@ -161,6 +161,9 @@ func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name s
 	return t
 }
 
+// keepsName is the consequence of a rename rule that cannot be evaluated.
+const keepsName = "it keeps its name"
+
 // hiddenText returns the reason why a tool, prompt or resource is hidden.
 func hiddenText(what string, err error) string {
 	if err != nil {

@@ -14,8 +14,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-const layerName = "rewrite"
-
 // ConnOptions are the options of one client connection. Zero values work.
 type ConnOptions struct {
 	// Catalog holds the tools that tools/list returned; its layer is inside this one. Without
@@ -152,9 +150,6 @@ func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (o
 	}
 	return none, nil
 }
-
-// keepsName is the consequence of a rename rule that cannot be evaluated.
-const keepsName = "it keeps its name"
 
 // first returns the index of the first rule that applies to the tool, or none. A rule that
 // cannot be evaluated does not apply; this is logged with its consequence.

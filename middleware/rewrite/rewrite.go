@@ -152,8 +152,6 @@ func (s *Shared) isRenamed(name string) bool {
 	return slices.ContainsFunc(s.all.rename, func(i int) bool { return s.rules[i].Tools[0] == name || s.rules[i].Rename == name })
 }
 
-const none = -1 // the index if there is no rule
-
 // key returns the place of rule i in the configuration, or "" if i is none.
 func (s *Shared) key(i int) string {
 	if i == none {

@@ -12,6 +12,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
+const layerName = "rewrite"
+
+const none = -1 // the index if there is no rule
+
 // A Rule changes how some tools are listed and called. A field that is not set changes nothing.
 type Rule struct {
 	// Name is the rule's place in the configuration, such as "rewrite[1]", for notes and
