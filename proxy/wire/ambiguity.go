@@ -125,3 +125,19 @@ func clearName(v Value) bool {
 		in = in[n:]
 	}
 }
+
+// flagMethod flags a method that is [SameName] as one of methods but not equal to it, because
+// a lenient server may execute that one. A method of lower-case letters cannot be one, because
+// all of methods are lower case.
+func (s *Scanner) flagMethod(method Value) {
+	if !method.IsString() {
+		return
+	}
+	text := method.Raw[1 : len(method.Raw)-1]
+	for _, c := range text {
+		if (c < 'a' || c > 'z') && c != '/' && c != '_' {
+			s.flagTwin(s.names.unescape(text), methods[:])
+			return
+		}
+	}
+}

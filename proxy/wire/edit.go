@@ -243,16 +243,6 @@ func Tail(obj Value) (off int, follows bool) {
 	return obj.Off + end, end > 1
 }
 
-// Delete removes the member at the path keys from the root, with one comma. It is not
-// an error if there is none.
-func (m *Message) Delete(keys ...string) error {
-	if len(keys) == 0 {
-		return ErrShape
-	}
-	last := len(keys) - 1
-	return m.Apply(RemoveMembers(m.Get(keys[:last]...), func(member Member) bool { return member.Key.Equals(keys[last]) })...)
-}
-
 // Prepend adds raw before the elements of the array at the path keys from the root.
 func (m *Message) Prepend(raw []byte, keys ...string) error {
 	if err := m.editable(); err != nil {

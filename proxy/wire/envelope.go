@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"iter"
 
-	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
@@ -147,14 +145,4 @@ func (m *Message) locateParams() {
 			}
 		}
 	}
-}
-
-// topSlotQuoted returns the slot of a top-level member with that quoted name.
-func topSlotQuoted(quoted []byte) slot {
-	in := quoted[1 : len(quoted)-1]
-	found := slotAmong(in, slotVersion, slotError)
-	if found != slotNone || len(quoted) > captureName || bytes.IndexByte(in, '\\') < 0 {
-		return found
-	}
-	return slotAmong(jsonstring.AppendUnescaped(make([]byte, 0, captureName), in), slotVersion, slotError)
 }

@@ -56,3 +56,13 @@ func appendRemoval(out []Splice, s Splice) []Splice {
 	}
 	return append(out, s)
 }
+
+// Delete removes the member at the path keys from the root, with one comma. It is not
+// an error if there is none.
+func (m *Message) Delete(keys ...string) error {
+	if len(keys) == 0 {
+		return ErrShape
+	}
+	last := len(keys) - 1
+	return m.Apply(RemoveMembers(m.Get(keys[:last]...), func(member Member) bool { return member.Key.Equals(keys[last]) })...)
+}

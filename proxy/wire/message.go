@@ -44,25 +44,6 @@ func (k Kind) String() string {
 // IsReply reports whether a frame of this kind answers a request.
 func (k Kind) IsReply() bool { return k == Result || k == Error }
 
-// A slot names a member whose position a scan records.
-type slot uint8
-
-const (
-	slotNone slot = iota
-	slotVersion
-	slotID
-	slotMethod
-	slotParams
-	slotResult
-	slotError
-	slotName
-	slotArguments
-	slotMeta
-	slots
-)
-
-type span struct{ start, end int }
-
 // A Lease counts the holders of memory that is reused when the last one has released it.
 type Lease interface {
 	// Hold adds a holder. The caller must be a holder, or run while one waits for it.
@@ -155,22 +136,6 @@ func NewMessage(from Peer, frame []byte) *Message {
 		m.deep = true
 		m.locateParams()
 	}
-	return m
-}
-
-// Oversize returns a message for a line that was streamed in chunks. Its kind and id are known, but it
-// has no bytes and cannot be edited.
-func Oversize(from Peer, e *Envelope) *Message {
-	m := &Message{From: from, tooLarge: true, kind: e.kind(), ambiguity: e.ambiguity()}
-	if e.state == envBad || e.batch {
-		return m
-	}
-	// Only the method at reads the frame of such a message.
-	id := e.ID()
-	m.frame = append(append(m.frame, id...), e.method.text...)
-	m.spans[slotID] = span{0, len(id)}
-	m.spans[slotMethod] = span{len(id), len(m.frame)}
-	m.ids = e.ids
 	return m
 }
 
@@ -370,26 +335,4 @@ func kindOf(method, id, result, errorObject bool) Kind {
 		return Result
 	}
 	return Unreadable
-}
-
-// methods has the methods that layers ask for or that are frequent.
-var methods = [...]string{
-	"tools/call", "tools/list", "notifications/progress", "notifications/message", "ping", "initialize", "server/discover",
-	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",
-	"resources/read", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
-	"prompts/get", "prompts/list", "completion/complete", "subscriptions/listen", "tasks/get", "tasks/result",
-}
-
-// known returns the element of methods that v is, "" if it is none. Layers ask for the method many
-// times, so it is looked up once.
-func known(v Value) string {
-	if !v.IsString() {
-		return ""
-	}
-	for _, name := range methods {
-		if string(v.Raw[1:len(v.Raw)-1]) == name {
-			return name
-		}
-	}
-	return ""
 }

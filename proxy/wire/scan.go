@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"math/bits"
 	"slices"
 	"unicode/utf8"
 
-	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
 	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
@@ -86,15 +84,6 @@ func (s *Scanner) flag(a Ambiguity) {
 	if s.m.ambiguity == 0 || a == NotJSON {
 		s.m.ambiguity = a
 	}
-}
-
-// skipBlank skips the white space of a plain frame. That excludes carriage returns, which end a line
-// for some readers.
-func skipBlank(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
-		i++
-	}
-	return i
 }
 
 // value scans one value from offset i and returns the offset after it, -1 on
@@ -273,112 +262,37 @@ func (s *Scanner) text(i int) (end int, escaped bool) {
 	}
 }
 
-// textRun returns the offset of the first quote, backslash or control byte at
-// or after i, len(b) if there is none, and seen with all bytes before it.
-func textRun(b []byte, i int, seen uint64) (int, uint64) {
-	for n := 0; i+8 <= len(b); n++ {
-		w := lanes.Word(b, i)
-		if f := lanes.TextEnd(w); f != 0 {
-			return i + bits.TrailingZeros64(f)/8, seen | w&(f&-f>>7-1)
+// setSlot sets the slot of c's member with that name, and flags a name that a lenient
+// reader takes for another one with a meaning in c.
+func (s *Scanner) setSlot(c *container, name []byte) {
+	first, last := slotVersion, slotError
+	switch c.role {
+	case roleParams:
+		first, last = slotName, slotMeta
+	case roleArguments:
+		if int(c.level) < len(s.ArgumentNames) {
+			s.flagTwin(name, s.ArgumentNames[c.level])
 		}
-		seen |= w
-		if i += 8; n >= 4 {
-			i, seen = longText(b, i, seen)
-		}
+		return
 	}
-	for ; i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\'; i++ {
-		seen |= uint64(b[i])
+	switch c.slot = slotAmong(name, first, last); c.slot {
+	case slotNone:
+		s.flagTwin(name, slotNames[first:last+1])
+	case slotID:
+		s.m.ids++
 	}
-	return i, seen
 }
 
-// longText is textRun in steps of 32 bytes. It stops at one of the 32 before
-// what textRun looks for.
-func longText(b []byte, i int, seen uint64) (int, uint64) {
-	for ; i+32 <= len(b); i += 32 {
-		p := b[i : i+32 : i+32]
-		w0, w1, w2, w3 := lanes.Word(p, 0), lanes.Word(p, 8), lanes.Word(p, 16), lanes.Word(p, 24)
-		if (lanes.TextEndBits(w0)|lanes.TextEndBits(w1)|lanes.TextEndBits(w2)|lanes.TextEndBits(w3))&lanes.High != 0 {
-			break
-		}
-		seen |= w0 | w1 | w2 | w3
-	}
-	return i, seen
-}
-
-// escape checks the escape sequence at i and returns the offset after it, or
-// -1.
-func escape(b []byte, i int) int {
-	if i+1 >= len(b) {
-		return -1
-	}
-	if class[b[i+1]]&clsEscape != 0 {
-		return i + 2
-	}
-	if b[i+1] != 'u' {
-		return -1
-	}
-	if _, ok := jsonstring.Hex4(b[i+2:]); !ok {
-		return -1
-	}
-	return i + 6
-}
-
-// number returns the offset after the number at i, or -1.
-func number(b []byte, i int) int {
-	if i+8 <= len(b) {
-		// The usual case: an integer of up to seven digits.
-		if f := lanes.NotDigit(lanes.Word(b, i)); f != 0 {
-			n := bits.TrailingZeros64(f) / 8
-			if (n == 1 || n > 1 && b[i] != '0') && class[b[i+n]]&clsFraction == 0 {
-				return i + n
-			}
+// flagTwin flags name if it is not one of known, but a lenient reader takes it for one
+// of them.
+func (s *Scanner) flagTwin(name []byte, known []string) {
+	for _, k := range known {
+		switch {
+		case string(name) == k:
+			s.m.lacks = false
+		case SameName(name, k):
+			s.flag(TwinName)
+			s.m.twin = k
 		}
 	}
-	if b[i] == '-' {
-		i++
-	}
-	switch {
-	case i < len(b) && b[i] == '0':
-		i++
-	default:
-		if i = digits(b, i); i < 0 {
-			return -1
-		}
-	}
-	if i < len(b) && b[i] == '.' {
-		if i = digits(b, i+1); i < 0 {
-			return -1
-		}
-	}
-	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
-		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		i = digits(b, i)
-	}
-	return i
-}
-
-// digits returns the offset after one digit or more, or -1.
-func digits(b []byte, i int) int {
-	start := i
-	for i < len(b) && class[b[i]]&clsDigit != 0 {
-		i++
-	}
-	if i == start {
-		return -1
-	}
-	return i
-}
-
-// literal returns the offset after the literal at i, or -1.
-func literal(b []byte, i int) int {
-	for _, word := range [...]string{"true", "false", "null"} {
-		if end := i + len(word); end <= len(b) && string(b[i:end]) == word {
-			return end
-		}
-	}
-	return -1
 }

@@ -1,28 +1,31 @@
 package wire
 
+import (
+	"bytes"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
+)
+
+// A slot names a member whose position a scan records.
+type slot uint8
+
+const (
+	slotNone slot = iota
+	slotVersion
+	slotID
+	slotMethod
+	slotParams
+	slotResult
+	slotError
+	slotName
+	slotArguments
+	slotMeta
+	slots
+)
+
+type span struct{ start, end int }
+
 var slotNames = [slots]string{"", "jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "_meta"}
-
-// setSlot sets the slot of c's member with that name, and flags a name that a lenient
-// reader takes for another one with a meaning in c.
-func (s *Scanner) setSlot(c *container, name []byte) {
-	switch {
-	case c.role == roleTop:
-		s.setSlotAmong(c, name, slotVersion, slotError)
-	case c.role == roleParams:
-		s.setSlotAmong(c, name, slotName, slotMeta)
-	case c.role == roleArguments && int(c.level) < len(s.ArgumentNames):
-		s.flagTwin(name, s.ArgumentNames[c.level])
-	}
-}
-
-func (s *Scanner) setSlotAmong(c *container, name []byte, first, last slot) {
-	switch c.slot = slotAmong(name, first, last); c.slot {
-	case slotNone:
-		s.flagTwin(name, slotNames[first:last+1])
-	case slotID:
-		s.m.ids++
-	}
-}
 
 // slotAmong returns the slot from first to last that has that name, slotNone if there is
 // none. It is a switch because it is called for every member of an envelope.
@@ -54,32 +57,39 @@ func slotAmong(name []byte, first, last slot) slot {
 	return found
 }
 
-// flagTwin flags name if it is not one of known, but a lenient reader takes it for one
-// of them.
-func (s *Scanner) flagTwin(name []byte, known []string) {
-	for _, k := range known {
-		switch {
-		case string(name) == k:
-			s.m.lacks = false
-		case SameName(name, k):
-			s.flag(TwinName)
-			s.m.twin = k
-		}
-	}
+// methods has the methods that layers ask for or that are frequent.
+var methods = [...]string{
+	"tools/call", "tools/list", "notifications/progress", "notifications/message", "ping", "initialize", "server/discover",
+	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",
+	"resources/read", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
+	"prompts/get", "prompts/list", "completion/complete", "subscriptions/listen", "tasks/get", "tasks/result",
 }
 
-// flagMethod flags a method that is [SameName] as one of methods but not equal to it, because
-// a lenient server may execute that one. A method of lower-case letters cannot be one, because
-// all of methods are lower case.
-func (s *Scanner) flagMethod(method Value) {
-	if !method.IsString() {
-		return
+// known returns the element of methods that v is, "" if it is none. Layers ask for the method many
+// times, so it is looked up once.
+func known(v Value) string {
+	if !v.IsString() {
+		return ""
 	}
-	text := method.Raw[1 : len(method.Raw)-1]
-	for _, c := range text {
-		if (c < 'a' || c > 'z') && c != '/' && c != '_' {
-			s.flagTwin(s.names.unescape(text), methods[:])
-			return
+	for _, name := range methods {
+		if string(v.Raw[1:len(v.Raw)-1]) == name {
+			return name
 		}
 	}
+	return ""
+}
+
+const (
+	captureValue = 4096 // longest id or method that is kept, in bytes
+	captureName  = 64   // longest name that is kept; "jsonrpc" in \u escapes has 44 bytes
+)
+
+// topSlotQuoted returns the slot of a top-level member with that quoted name.
+func topSlotQuoted(quoted []byte) slot {
+	in := quoted[1 : len(quoted)-1]
+	found := slotAmong(in, slotVersion, slotError)
+	if found != slotNone || len(quoted) > captureName || bytes.IndexByte(in, '\\') < 0 {
+		return found
+	}
+	return slotAmong(jsonstring.AppendUnescaped(make([]byte, 0, captureName), in), slotVersion, slotError)
 }

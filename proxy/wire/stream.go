@@ -56,11 +56,6 @@ func (c *captureBuffer) add(b []byte, limit int) {
 	c.text = append(c.text, b...)
 }
 
-const (
-	captureValue = 4096 // longest id or method that is kept, in bytes
-	captureName  = 64   // longest name that is kept; "jsonrpc" in \u escapes has 44 bytes
-)
-
 // Feed reads the next chunk. A line end at the end of the last chunk is white
 // space like any other.
 func (e *Envelope) Feed(b []byte) {
@@ -244,4 +239,20 @@ func (e *Envelope) ambiguity() Ambiguity {
 		a = max(a, EqualKeys)
 	}
 	return a
+}
+
+// Oversize returns a message for a line that was streamed in chunks. Its kind and id are known, but it
+// has no bytes and cannot be edited.
+func Oversize(from Peer, e *Envelope) *Message {
+	m := &Message{From: from, tooLarge: true, kind: e.kind(), ambiguity: e.ambiguity()}
+	if e.state == envBad || e.batch {
+		return m
+	}
+	// Only the method at reads the frame of such a message.
+	id := e.ID()
+	m.frame = append(append(m.frame, id...), e.method.text...)
+	m.spans[slotID] = span{0, len(id)}
+	m.spans[slotMethod] = span{len(id), len(m.frame)}
+	m.ids = e.ids
+	return m
 }

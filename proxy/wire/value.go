@@ -168,26 +168,6 @@ func (v Value) sub(start, end int) Value {
 	return Value{v.Raw[start:end:end], v.Off + start}
 }
 
-const (
-	clsDigit    = 1 << iota
-	clsNumber   // what a number begins with
-	clsFraction // what continues a number after its first digits
-	clsEscape   // what may follow a backslash, except u
-)
-
-var class = func() (t [256]uint8) {
-	mark := func(set string, bit uint8) {
-		for i := range len(set) {
-			t[set[i]] |= bit
-		}
-	}
-	mark("0123456789", clsDigit)
-	mark("-0123456789", clsNumber)
-	mark(".eE", clsFraction)
-	mark(`"\/bfnrt`, clsEscape)
-	return t
-}()
-
 // Quote returns s as a JSON string. Only what JSON demands is escaped, so text
 // stays readable on the wire; invalid UTF-8 becomes U+FFFD.
 func Quote(s string) []byte { return AppendQuote(nil, s) }
