@@ -7,6 +7,34 @@ import (
 	"sync"
 )
 
+// The kinds of secrets, for the header.
+const (
+	nameSecret     = "secret"     // one of Secrets.Values
+	nameKey        = "api-key"    // atk_...
+	nameCredential = "credential" // found by the name of the member: apiKey, Authorization, password
+	nameToken      = "token"      // found by its form: Bearer ..., a JWT, ghp_...
+	nameHome       = "home"
+	nameHost       = "host"
+)
+
+const placeholder = "scrubbed"
+
+// placeholderFor returns the replacement of a secret. It returns the text itself if it is a
+// placeholder, or a word that cannot be a secret.
+func placeholderFor(secret []byte) string {
+	switch word := strings.ToLower(string(secret)); {
+	case strings.HasPrefix(word, placeholder), isKeyPlaceholder(word), word == "bearer", word == "basic", word == "null", word == "true", word == "false":
+		return string(secret)
+	}
+	return placeholder
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 // the last: letters that are not ASCII
+}
+
+func isKeyPlaceholder(k string) bool { return strings.HasPrefix(k, "atk_scrubbed") }
+
 // ownPatterns is how many of the patterns find attache's own keys and tokens.
 const ownPatterns = 2
 

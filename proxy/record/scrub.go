@@ -2,14 +2,11 @@ package record
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // Secrets are the texts that must not reach the disk, in addition to what looks like a secret.
@@ -28,16 +25,6 @@ type Secrets struct {
 	// and the text after it, which describes a problem, is not a secret.
 	Prose bool
 }
-
-// The kinds of secrets, for the header.
-const (
-	nameSecret     = "secret"     // one of Secrets.Values
-	nameKey        = "api-key"    // atk_...
-	nameCredential = "credential" // found by the name of the member: apiKey, Authorization, password
-	nameToken      = "token"      // found by its form: Bearer ..., a JWT, ghp_...
-	nameHome       = "home"
-	nameHost       = "host"
-)
 
 var allNames = []string{nameKey, nameCredential, nameHome, nameHost, nameSecret, nameToken}
 
@@ -185,68 +172,6 @@ func (s *Scrubber) Line(line []byte) []byte {
 // a JSON string, of JSON within its text, and so on.
 const maxLayers = 8
 
-// content returns b without secrets. b is a line, or the text of a JSON string, which may
-// itself be or contain JSON. It returns the same slice if there were none.
-func (s *Scrubber) content(b []byte, layers int) []byte {
-	if !json.Valid(b) {
-		b = s.text(b)
-		if !json.Valid(b) {
-			return s.behindEscapes(b, layers)
-		}
-		// A secret had made the JSON invalid: now its members can be searched.
-	}
-	w := walk{s: s, in: b, layers: layers}
-	w.run()
-	if !w.changed {
-		return b
-	}
-	return w.out
-}
-
-// behindEscapes returns b if it has no secrets when its escapes are removed. Otherwise it
-// returns that text without the secrets.
-func (s *Scrubber) behindEscapes(b []byte, layers int) []byte {
-	if layers == 0 || bytes.IndexByte(b, '\\') < 0 {
-		return b
-	}
-	text := unescaped(b)
-	if bytes.Equal(text, b) {
-		return b
-	}
-	if scrubbed := s.content(text, layers-1); !bytes.Equal(scrubbed, text) {
-		return scrubbed
-	}
-	return b
-}
-
-// unescaped returns b without the escapes of JSON strings, except those of control
-// characters. b need not be a JSON string.
-func unescaped(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); i++ {
-		if b[i] != '\\' || i+1 == len(b) {
-			out = append(out, b[i])
-			continue
-		}
-		switch next := b[i+1]; next {
-		case '"', '\\', '/':
-			out = append(out, next)
-			i++
-		case 'u':
-			r, err := strconv.ParseUint(string(b[i+2:min(i+6, len(b))]), 16, 16)
-			if err != nil || i+6 > len(b) || r < ' ' {
-				out = append(out, b[i])
-				continue
-			}
-			out = utf8.AppendRune(out, rune(r))
-			i += 5
-		default:
-			out = append(out, b[i])
-		}
-	}
-	return out
-}
-
 // text scrubs the raw bytes of a string, or of a line that is not JSON.
 func (s *Scrubber) text(b []byte) []byte {
 	// Known secrets come first: if a pattern replaced a part of one, the rest would not be found.
@@ -264,18 +189,6 @@ func (s *Scrubber) text(b []byte) []byte {
 		b = s.pattern(b, &p)
 	}
 	return b
-}
-
-const placeholder = "scrubbed"
-
-// placeholderFor returns the replacement of a secret. It returns the text itself if it is a
-// placeholder, or a word that cannot be a secret.
-func placeholderFor(secret []byte) string {
-	switch word := strings.ToLower(string(secret)); {
-	case strings.HasPrefix(word, placeholder), isKeyPlaceholder(word), word == "bearer", word == "basic", word == "null", word == "true", word == "false":
-		return string(secret)
-	}
-	return placeholder
 }
 
 // literal replaces a literal in b.
@@ -325,10 +238,6 @@ func inPath(out, b []byte) bool {
 	return wordByte(c) || c == '-' || c == '.'
 }
 
-func wordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 // the last: letters that are not ASCII
-}
-
 // key returns the placeholder of an attache key. It has the form of a key, but is not one.
 func (s *Scrubber) key(k string) string {
 	if isKeyPlaceholder(k) {
@@ -343,27 +252,3 @@ func (s *Scrubber) key(k string) string {
 	}
 	return by
 }
-
-func isKeyPlaceholder(k string) bool { return strings.HasPrefix(k, "atk_scrubbed") }
-
-// CredentialName reports whether name is that of a credential: a member of a frame, a
-// header, or an environment variable. Case, prefix and separators between words do not
-// matter.
-func CredentialName(name string) bool {
-	if i := strings.LastIndexAny(name, "/."); i >= 0 {
-		name = name[i+1:]
-	}
-	name = strings.ToLower(name)
-	if words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }); len(words) > 1 && words[len(words)-1] == "token" {
-		return !slices.Contains(cursorWords, words[len(words)-2])
-	}
-	name = strings.ReplaceAll(strings.ReplaceAll(name, "-", ""), "_", "")
-	return name == "token" || slices.ContainsFunc(credentialSuffixes, func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
-// credentialSuffixes end the names of credentials, without case and separators.
-var credentialSuffixes = []string{"apikey", "authorization", "password", "passwd", "passphrase", "secret", "accesstoken", "refreshtoken",
-	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "secretaccesskey", "cookie", "connectionstring", "dbpass", "otp"}
-
-// cursorWords precede "token" in names of cursors, which are not secret.
-var cursorWords = []string{"progress", "page", "next", "continuation", "sync", "cancel", "cancellation"}

@@ -3,6 +3,10 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // A walk copies a valid JSON text without secrets. All other bytes are copied unchanged.
@@ -115,7 +119,7 @@ func (w *walk) plain(raw []byte) []byte {
 	}
 	text := []byte(unquote(out))
 	if scrubbed := w.s.content(text, w.layers-1); !bytes.Equal(scrubbed, text) {
-		return appendQuoted(nil, scrubbed)
+		return appendJSON(nil, string(scrubbed))
 	}
 	return out
 }
@@ -134,7 +138,7 @@ func (w *walk) secret(raw []byte) []byte {
 		return raw
 	}
 	w.s.note(nameCredential)
-	return appendQuoted(nil, []byte(by))
+	return appendJSON(nil, by)
 }
 
 func unquote(raw []byte) string {
@@ -142,3 +146,87 @@ func unquote(raw []byte) string {
 	json.Unmarshal(raw, &s) // never fails: raw is a valid JSON string
 	return s
 }
+
+// content returns b without secrets. b is a line, or the text of a JSON string, which may
+// itself be or contain JSON. It returns the same slice if there were none.
+func (s *Scrubber) content(b []byte, layers int) []byte {
+	if !json.Valid(b) {
+		b = s.text(b)
+		if !json.Valid(b) {
+			return s.behindEscapes(b, layers)
+		}
+		// A secret had made the JSON invalid: now its members can be searched.
+	}
+	w := walk{s: s, in: b, layers: layers}
+	w.run()
+	if !w.changed {
+		return b
+	}
+	return w.out
+}
+
+// behindEscapes returns b if it has no secrets when its escapes are removed. Otherwise it
+// returns that text without the secrets.
+func (s *Scrubber) behindEscapes(b []byte, layers int) []byte {
+	if layers == 0 || bytes.IndexByte(b, '\\') < 0 {
+		return b
+	}
+	text := unescaped(b)
+	if bytes.Equal(text, b) {
+		return b
+	}
+	if scrubbed := s.content(text, layers-1); !bytes.Equal(scrubbed, text) {
+		return scrubbed
+	}
+	return b
+}
+
+// unescaped returns b without the escapes of JSON strings, except those of control
+// characters. b need not be a JSON string.
+func unescaped(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' || i+1 == len(b) {
+			out = append(out, b[i])
+			continue
+		}
+		switch next := b[i+1]; next {
+		case '"', '\\', '/':
+			out = append(out, next)
+			i++
+		case 'u':
+			r, err := strconv.ParseUint(string(b[i+2:min(i+6, len(b))]), 16, 16)
+			if err != nil || i+6 > len(b) || r < ' ' {
+				out = append(out, b[i])
+				continue
+			}
+			out = utf8.AppendRune(out, rune(r))
+			i += 5
+		default:
+			out = append(out, b[i])
+		}
+	}
+	return out
+}
+
+// CredentialName reports whether name is that of a credential: a member of a frame, a
+// header, or an environment variable. Case, prefix and separators between words do not
+// matter.
+func CredentialName(name string) bool {
+	if i := strings.LastIndexAny(name, "/."); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.ToLower(name)
+	if words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }); len(words) > 1 && words[len(words)-1] == "token" {
+		return !slices.Contains(cursorWords, words[len(words)-2])
+	}
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "-", ""), "_", "")
+	return name == "token" || slices.ContainsFunc(credentialSuffixes, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// credentialSuffixes end the names of credentials, without case and separators.
+var credentialSuffixes = []string{"apikey", "authorization", "password", "passwd", "passphrase", "secret", "accesstoken", "refreshtoken",
+	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "secretaccesskey", "cookie", "connectionstring", "dbpass", "otp"}
+
+// cursorWords precede "token" in names of cursors, which are not secret.
+var cursorWords = []string{"progress", "page", "next", "continuation", "sync", "cancel", "cancellation"}
