@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 )
@@ -10,7 +9,7 @@ import (
 // that were not recorded come last.
 func (p *play) compare() []Difference {
 	var out []Difference
-	for _, s := range p.out {
+	for _, s := range p.streams() {
 		out = append(out, s.compare()...)
 	}
 	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(uint(a.Event), uint(b.Event)) }) // uint(-1) is the largest
@@ -85,8 +84,6 @@ func table(want, got []line) [][]int32 {
 	}
 	return t
 }
-
-func equal(a, b line) bool { return bytes.Equal(a.raw, b.raw) }
 
 // withoutSwapped removes the lines that came in another order within the same window.
 func withoutSwapped(want, got []line) (w, g []line) {

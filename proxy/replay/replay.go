@@ -76,10 +76,11 @@ func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 
 // A play is a session being played.
 type play struct {
-	s   *record.Session
-	o   Options
-	up  *server    // the current one
-	out [2]*stream // to the server, to the client
+	s  *record.Session
+	o  Options
+	up *server // the current one
+
+	toServer, toClient stream
 
 	starts chan *server // servers for the relay to start
 
@@ -93,12 +94,6 @@ type play struct {
 	reads atomic.Bool // the client reads after it has closed its end
 }
 
-// The indices of play.out.
-const (
-	toServer = iota
-	toClient
-)
-
 // A stream has the lines to one peer.
 type stream struct {
 	at      string
@@ -109,6 +104,9 @@ type stream struct {
 	free    []int // indices of the lines of got that match no line of want
 }
 
+// streams returns the streams in the order in which their lines are compared.
+func (p *play) streams() []*stream { return []*stream{&p.toServer, &p.toClient} }
+
 // A line is one that reached a peer, or should have reached it.
 type line struct {
 	raw    []byte
@@ -116,11 +114,13 @@ type line struct {
 	window int
 }
 
+func equal(a, b line) bool { return bytes.Equal(a.raw, b.raw) }
+
 func newPlay(s *record.Session, o Options) *play {
 	p := &play{s: s, o: o, starts: make(chan *server, len(s.Events)+1)}
-	p.out[toServer] = &stream{at: record.ServerIn}
+	p.toServer.at = record.ServerIn
 	p.provide(time.Now())
-	p.out[toClient] = &stream{at: record.ClientOut, pipe: mempipe.New(0)}
+	p.toClient.at, p.toClient.pipe = record.ClientOut, mempipe.New(0)
 	return p
 }
 
@@ -131,7 +131,7 @@ func (p *play) run(ctx context.Context) error {
 	in := mempipe.New(0)
 	over := make(chan error, 1)
 	o := p.o.Proxy
-	o.ClientIn, o.ClientOut = in, p.out[toClient].pipe
+	o.ClientIn, o.ClientOut = in, p.toClient.pipe
 	o.IDPrefix = p.s.Header.IDPrefix
 	o.Start = p.start
 	o.ClientReads = p.reads.Load
@@ -159,9 +159,9 @@ func (p *play) run(ctx context.Context) error {
 		case record.ServerStop:
 			err = p.stop(e)
 		case record.ServerIn:
-			p.want(toServer, i)
+			p.want(&p.toServer, i)
 		case record.ClientOut:
-			p.want(toClient, i)
+			p.want(&p.toClient, i)
 		}
 		if err != nil {
 			return err
@@ -176,8 +176,7 @@ func (p *play) run(ctx context.Context) error {
 // isInput reports whether the play causes an event, and does not wait for it.
 func isInput(at string) bool { return at != record.ServerIn && at != record.ClientOut }
 
-func (p *play) want(to, i int) {
-	s := p.out[to]
+func (p *play) want(s *stream, i int) {
 	s.want = append(s.want, line{p.s.Events[i].Line, i, p.window})
 }
 
@@ -185,7 +184,7 @@ func (p *play) want(to, i int) {
 // were any.
 func (p *play) settle() {
 	waited := false
-	for _, s := range p.out {
+	for _, s := range p.streams() {
 		for _, l := range s.want[s.settled:] {
 			waited = true
 			for !s.match(l) && p.read(s) {
@@ -235,19 +234,19 @@ func (p *play) add(s *stream, raw []byte) {
 
 // end ends the session from the side of the client, and reads the rest of the output.
 func (p *play) end(in *mempipe.Pipe, over <-chan error) error {
-	p.reads.Store(len(p.out[toClient].want) > len(p.out[toClient].got))
+	p.reads.Store(len(p.toClient.want) > len(p.toClient.got))
 	in.CloseWrite()
 	var err error
 	select {
 	case <-p.up.Stopping():
-		p.drain(p.out[toServer]) // before Exit, which discards what is in the pipe
+		p.drain(&p.toServer) // before Exit, which discards what is in the pipe
 		p.up.Exit(p.ended)
 		err = <-over
 	case err = <-over: // no server was started
 		p.up.Exit(nil)
 	}
-	p.out[toClient].pipe.CloseWrite()
-	p.drain(p.out[toClient])
+	p.toClient.pipe.CloseWrite()
+	p.drain(&p.toClient)
 	if err != nil {
 		return fmt.Errorf("the session ended early: %w", err)
 	}
@@ -277,7 +276,7 @@ func (p *play) result() *record.Session {
 		if !last && p.windows[i+1] == p.windows[i] {
 			continue
 		}
-		for to, s := range p.out {
+		for to, s := range p.streams() {
 			for ; next[to] < len(s.got) && (last || s.got[next[to]].window <= p.windows[i]); next[to]++ {
 				out.Events = append(out.Events, record.Event{T: e.T, At: s.at, Line: s.got[next[to]].raw})
 			}

@@ -65,8 +65,8 @@ func (p *play) exit(e record.Event) error {
 	if err := json.Unmarshal(e.Line, &exit); err != nil {
 		return fmt.Errorf("%s: %w", e.At, err)
 	}
-	p.drain(p.out[toServer])
-	for _, l := range p.out[toServer].got[p.up.before:] {
+	p.drain(&p.toServer)
+	for _, l := range p.toServer.got[p.up.before:] {
 		if isUnsent(exit, l.raw) {
 			p.up.unsent = append(p.up.unsent, l.raw)
 		}
@@ -109,7 +109,7 @@ func (p *play) next(e record.Event) error {
 
 // provide provides another server for the relay to start.
 func (p *play) provide(started time.Time) {
-	p.up = &server{Server: mempipe.NewServer(0), started: started, before: len(p.out[toServer].got)}
-	p.out[toServer].pipe = p.up.In
+	p.up = &server{Server: mempipe.NewServer(0), started: started, before: len(p.toServer.got)}
+	p.toServer.pipe = p.up.In
 	p.starts <- p.up
 }
