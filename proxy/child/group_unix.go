@@ -52,10 +52,10 @@ func (g *group) start(path string, o Options, files [3]*os.File) error {
 	return nil
 }
 
-// reap waits for the direct child to end. If the group is then empty, a signal
+// reap waits for the direct child to end, and returns the fields of its [Exit]. If the group is then empty, a signal
 // could reach another group with the same id until alive detects that. An id is
 // reused only after all others, which does not happen in these microseconds.
-func (g *group) reap() Exit {
+func (g *group) reap() (code int, sig syscall.Signal) {
 	await(g.pid)
 	var ws syscall.WaitStatus
 	_, err := syscall.Wait4(g.pid, &ws, 0, nil)
@@ -64,11 +64,11 @@ func (g *group) reap() Exit {
 	}
 	switch {
 	case err != nil:
-		return Exit{Code: -1}
+		return -1, 0
 	case ws.Signaled():
-		return Exit{Code: -1, Signal: ws.Signal()}
+		return -1, ws.Signal()
 	}
-	return Exit{Code: ws.ExitStatus()}
+	return ws.ExitStatus(), 0
 }
 
 // alive reports whether a process that this one may signal runs in the group. Call

@@ -41,16 +41,16 @@ func (g *group) start(path string, o Options, files [3]*os.File) error {
 	return nil
 }
 
-// reap waits for the direct child to end.
-func (g *group) reap() Exit {
-	var code uint32
+// reap waits for the direct child to end, and returns the fields of its [Exit].
+func (g *group) reap() (code int, sig syscall.Signal) {
+	var status uint32
 	if _, err := windows.WaitForSingleObject(g.process, windows.INFINITE); err != nil {
-		return Exit{Code: -1}
+		return -1, 0
 	}
-	if err := windows.GetExitCodeProcess(g.process, &code); err != nil {
-		return Exit{Code: -1}
+	if err := windows.GetExitCodeProcess(g.process, &status); err != nil {
+		return -1, 0
 	}
-	return Exit{Code: int(code)}
+	return int(status), 0
 }
 
 // alive returns false: release ends the rest of the group, and no signal could ask

@@ -42,11 +42,6 @@ func (e *StartError) Status() int {
 	return 126
 }
 
-// startError returns the error of a file that the system did not start.
-func startError(o Options, path string, err error) error {
-	return &StartError{Command: o.Argv[0], Path: path, Err: err, text: diagnose(o, path, err)}
-}
-
 // notFound returns the error of a command without a file.
 func notFound(command string, err error, format string, args ...any) error {
 	return &StartError{Command: command, Err: err, text: fmt.Sprintf(format, args...)}

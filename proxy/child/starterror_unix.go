@@ -42,22 +42,18 @@ func findCommand(o Options) (string, error) {
 		}
 	}
 	if denied != "" {
-		return "", startError(o, denied, syscall.EACCES)
+		return denied, nil // the system will say why it may not be run
 	}
 	return "", notInPath(name, path, syscall.ENOENT)
 }
 
-// mayRun returns the error that Start would return if path, which findCommand returned,
-// does not exist or may not be run.
+// mayRun returns why path, which findCommand returned, does not exist or may not be run, nil if it may.
 func mayRun(o Options, path string) error {
 	file := resolve(o, path)
-	if err := unix.Access(file, unix.X_OK); err != nil {
-		return startError(o, path, err)
-	}
 	if isDir(file) {
-		return startError(o, path, syscall.EACCES)
+		return syscall.EACCES
 	}
-	return nil
+	return unix.Access(file, unix.X_OK)
 }
 
 // resolve returns path relative to the working directory of this process: a relative

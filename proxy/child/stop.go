@@ -133,7 +133,8 @@ func (p *Process) run(ctx context.Context, pipes *pipes, started chan<- error) {
 	}
 	unhook := context.AfterFunc(ctx, p.shutDown)
 	defer unhook()
-	p.settle(p.group.reap())
+	code, sig := p.group.reap()
+	p.settle(Exit{Code: code, Signal: sig})
 	p.CloseStdin()
 	p.endGroup()
 	p.stdout.cut(p.until(p.opt.Drain))
