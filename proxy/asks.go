@@ -19,12 +19,11 @@ func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time
 		return
 	}
 	defer s.work.End()
-	id := s.asks.Add(to, limit, s.protectDone(done), s.askExpired)
+	id := s.asks.Add(to, limit, true, s.protectDone(done), s.askExpired)
 	if id == "" {
 		go done(nil)
 		return
 	}
-	s.asks.Hold(id)
 	s.send(to, wire.NewRequest(otherPeer(to), []byte(id), method, params))
 }
 

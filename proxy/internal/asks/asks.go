@@ -36,7 +36,7 @@ type Ask struct {
 	To    wire.Peer
 	done  func(*wire.Message)
 	timer *time.Timer
-	hold  bool // see Table.Hold
+	hold  bool // see Table.Add
 }
 
 // Done ends the request with a reply, nil if there is none.
@@ -85,15 +85,17 @@ func number(text []byte) (n uint64) {
 }
 
 // Add returns the raw id of a new request, "" after End for the peer. expired is called
-// when limit has passed without a reply.
-func (t *Table) Add(to wire.Peer, limit time.Duration, done func(*wire.Message), expired func(id string)) string {
+// when limit has passed without a reply. With hold, no long reply of the server is streamed to the client
+// while it could be the reply to this request. Do not set it for a request during which the client's own
+// calls run: their long replies, with the id last, would be answered with errors.
+func (t *Table) Add(to wire.Peer, limit time.Duration, hold bool, done func(*wire.Message), expired func(id string)) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended[to] {
 		return ""
 	}
 	id := t.nextLocked()
-	t.pending[id] = &Ask{To: to, done: done, timer: time.AfterFunc(limit, func() { expired(id) })}
+	t.pending[id] = &Ask{To: to, done: done, timer: time.AfterFunc(limit, func() { expired(id) }), hold: hold && to == wire.Server}
 	return id
 }
 
@@ -125,20 +127,9 @@ func (t *Table) Take(id string) *Ask {
 // Owns reports whether a raw id is, or could be, that of a request of the table.
 func (t *Table) Owns(id []byte) bool { return t.own(id) != "" }
 
-// Hold stops long replies of the server from being streamed to the client while they could be the reply
-// to the request with the raw id. A request during which the client's own calls run should have no Hold:
-// their long replies, with the id last, would be answered with errors.
-func (t *Table) Hold(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if a := t.pending[id]; a != nil && a.To == wire.Server {
-		a.hold = true
-	}
-}
-
 // MayAnswer reports whether a long reply of the server with the raw id may be one to a request of the
 // table, also to one that has expired. With a nil id, which is not known yet, it reports whether a request
-// waits that is on Hold.
+// waits that was added with hold.
 func (t *Table) MayAnswer(id []byte) bool {
 	owns := t.Owns(id)
 	t.mu.Lock()

@@ -31,7 +31,7 @@ func (v *Supervisor) replay(ctx context.Context, l *Link) error {
 	requests := v.record.Requests()
 	answered := make(chan struct{}, len(requests))
 	for _, q := range requests {
-		id := v.o.Asks.Add(wire.Server, readyTime, func(*wire.Message) { answered <- struct{}{} }, v.forget)
+		id := v.o.Asks.Add(wire.Server, readyTime, false, func(*wire.Message) { answered <- struct{}{} }, v.forget)
 		lines = append(lines, wire.NewRequest(wire.Client, []byte(id), q.Method, q.Params).Line()...)
 	}
 	if err := writeFirst(ctx, l, lines); err != nil {
@@ -72,14 +72,12 @@ func (v *Supervisor) forget(id string) {
 // ctx or the server ends before the reply.
 func (v *Supervisor) ask(ctx context.Context, method string, params []byte, send func(*wire.Message) error, ended <-chan struct{}) *wire.Message {
 	reply := make(chan *wire.Message, 1)
-	id := v.o.Asks.Add(wire.Server, readyTime, func(m *wire.Message) { reply <- m }, v.forget)
+	hold := method == "initialize" // the client's calls wait for it
+	id := v.o.Asks.Add(wire.Server, readyTime, hold, func(m *wire.Message) { reply <- m }, v.forget)
 	if id == "" {
 		return nil // the session is over
 	}
 	defer v.forget(id)
-	if method == "initialize" { // the client's calls wait for it
-		v.o.Asks.Hold(id)
-	}
 	if send(wire.NewRequest(wire.Client, []byte(id), method, params)) != nil {
 		return nil
 	}
