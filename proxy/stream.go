@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/flow"
 	"github.com/attache-mcp/attache/proxy/internal/noise"
@@ -22,7 +24,7 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	s.watch(ClientIn, nil)
 	var env wire.Envelope
 	env.Feed(chunk)
-	if s.c.whole || s.enforces("it is longer than the hold limit") {
+	if s.c.needs.Whole || s.enforces("it is longer than the hold limit") {
 		s.log.Warn("a message over the hold limit was refused: rules, a required audit, and the removal of credentials must read every message; raise limits.hold or send less", "limit_bytes", s.o.Hold)
 		if m := flow.Drain(wire.Client, r, &env); s.over.Load() {
 			return errOver
@@ -52,29 +54,23 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 // table before it ends.
 func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	l := s.link.Load()
+	var c *call
 	var failed error
-	for more := true; more; {
-		if err := l.Chunk(chunk, true); err != nil {
+	for part, more := range flow.Parts(r, chunk, env) {
+		if !more {
+			if s.over.Load() {
+				return
+			}
+			m := wire.Oversize(wire.Client, env)
+			s.reportAside(m, whyLong, 0)
+			if env.Complete() && !s.ownID(m, nil) && m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
+				c = s.calls.Add(m.ID())
+				c.Sent.Store(true)
+			}
+		}
+		if err := l.Chunk(part, more); err != nil {
 			failed = err
 		}
-		var err error
-		if chunk, more, err = r.Next(); err != nil {
-			chunk, more = nil, false // the next read returns the error again
-		}
-		env.Feed(chunk)
-	}
-	var c *call
-	if s.over.Load() {
-		return
-	}
-	m := wire.Oversize(wire.Client, env)
-	s.reportAside(m, whyLong, 0)
-	if env.Complete() && !s.ownID(m, nil) && m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
-		c = s.calls.Add(m.ID())
-		c.Sent.Store(true)
-	}
-	if err := l.Chunk(chunk, false); err != nil {
-		failed = err
 	}
 	if failed != nil && c != nil {
 		s.answer(c, wire.ErrorReply(c.ID(), wire.CodeInternalError, closedInput))
@@ -101,19 +97,17 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	} else {
 		s.noise.Add(chunk)
 	}
-	out := flow.Long{To: s.toClient, Drop: !keep}
-	for more := true; more; {
-		if err := out.Part(chunk); err != nil {
+	for part, more := range flow.Parts(r, chunk, &env) {
+		if !keep {
+			continue
+		}
+		// Messages of attache's own follow on the next line.
+		if !more && !bytes.HasSuffix(part, []byte{'\n'}) {
+			part = append(bytes.Clone(part), '\n')
+		}
+		if err := s.toClient.Chunk(part, more); err != nil {
 			return err
 		}
-		var err error
-		if chunk, more, err = r.Next(); err != nil {
-			chunk, more = nil, false // the next read returns the error again
-		}
-		env.Feed(chunk)
-	}
-	if err := out.End(chunk); err != nil {
-		return err
 	}
 	if env.Complete() {
 		s.longReply(&env)

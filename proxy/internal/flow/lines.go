@@ -2,6 +2,7 @@ package flow
 
 import (
 	"io"
+	"iter"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -36,15 +37,23 @@ func Each(from wire.Peer, r *wire.Reader, await func(), whole func(m *wire.Messa
 	}
 }
 
+// Parts yields the parts of a long line, which begins with first, and whether another part follows. It
+// feeds all but the first to env.
+func Parts(r *wire.Reader, first []byte, env *wire.Envelope) iter.Seq2[[]byte, bool] {
+	return func(yield func([]byte, bool) bool) {
+		for part, more := first, true; yield(part, more) && more; {
+			var err error
+			if part, more, err = r.Next(); err != nil {
+				part, more = nil, false // the pump will get the error again
+			}
+			env.Feed(part)
+		}
+	}
+}
+
 // Drain reads a long line to its end without keeping it, and returns what is known of it.
 func Drain(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
-	for more := true; more; {
-		var chunk []byte
-		var err error
-		if chunk, more, err = r.Next(); err != nil {
-			break // the pump will get the error again
-		}
-		env.Feed(chunk)
+	for range Parts(r, nil, env) {
 	}
 	return wire.Oversize(from, env)
 }

@@ -11,8 +11,8 @@ const (
 	longPipe = 256 << 10
 )
 
-// Widen enlarges the pipes a long line passes through, if they are pipes. What
-// is no pipe, or may not grow, stays as it is: only speed is at stake.
+// Widen enlarges the pipes that a long line passes through. An end that is not a pipe, or
+// that may not grow, stays as it is.
 func Widen(ends ...any) {
 	for _, e := range ends {
 		f, ok := e.(syscall.Conn)
