@@ -8,9 +8,8 @@ import (
 
 // A Recent remembers the last 64 ids of some kind. The zero value is empty.
 type Recent struct {
-	mu   sync.Mutex
-	ids  []string // nil before the first one
-	next int
+	mu  sync.Mutex
+	ids []string // oldest first
 }
 
 const mostRecent = 64
@@ -42,11 +41,10 @@ func (r *Recent) Add(raw []byte) {
 	id := recentID(raw)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ids == nil {
-		r.ids = make([]string, mostRecent)
+	if len(r.ids) == mostRecent {
+		r.ids = slices.Delete(r.ids, 0, 1)
 	}
-	r.ids[r.next%len(r.ids)] = id
-	r.next++
+	r.ids = append(r.ids, id)
 }
 
 // Take removes the id and reports whether it was there. A client may use an id again.
@@ -55,7 +53,7 @@ func (r *Recent) Take(raw []byte) bool {
 	defer r.mu.Unlock()
 	at := slices.Index(r.ids, recentID(raw))
 	if at >= 0 {
-		r.ids[at] = ""
+		r.ids = slices.Delete(r.ids, at, at+1)
 	}
 	return at >= 0
 }
