@@ -2,12 +2,7 @@
 // pass.
 package array
 
-import (
-	"bytes"
-	"slices"
-
-	"github.com/attache-mcp/attache/proxy/wire"
-)
+import "github.com/attache-mcp/attache/proxy/wire"
 
 // An Array collects the members of a line that pass, in one buffer: a line may have
 // millions of members, and a buffer for each would take many times its bytes. The bytes
@@ -68,18 +63,48 @@ func (a *Array) Len() int { return a.n }
 // Edited reports whether one of them was edited.
 func (a *Array) Edited() bool { return a.edited }
 
-// Join returns the frames as one array with the given line end.
-func Join(frames [][]byte, eol []byte) []byte {
-	return slices.Concat([]byte{'['}, bytes.Join(frames, []byte{','}), []byte{']'}, eol)
-}
-
 // JoinReplies returns the replies as one message.
 func JoinReplies(replies []*wire.Message) *wire.Message {
-	var frames [][]byte
+	var a Array
 	for _, r := range replies {
-		frames = append(frames, r.Frame())
+		a.Add(r)
 	}
 	var m wire.Message
-	m.Reset(wire.Server, Join(frames, []byte{'\n'}))
+	m.Reset(wire.Server, a.Line([]byte{'\n'}))
 	return &m
+}
+
+// Most is the largest number of members of an array from the client that is split. A line
+// of 8 MiB can have millions of members, each with an answer of many more bytes than its
+// own. A longer array passes unchanged, or is refused as a whole.
+const Most = 1000
+
+// Crowded reports whether m has more than Most members.
+func Crowded(m *wire.Message) bool {
+	n := 0
+	for range m.Root().Elements() {
+		if n++; n > Most {
+			return true
+		}
+	}
+	return false
+}
+
+// Fault returns what is wrong with a member that is not plain, or is itself an array.
+func Fault(m *wire.Message) wire.Ambiguity {
+	if m.Kind() == wire.Batch {
+		return wire.BadEnvelope
+	}
+	return m.Ambiguity()
+}
+
+// RepliesOnly reports whether m is a reply, or an array with nothing but replies. A frame that
+// is held back may be waiting for one.
+func RepliesOnly(m *wire.Message) bool {
+	for one := range m.Messages() {
+		if !one.Kind().IsReply() {
+			return false
+		}
+	}
+	return true
 }

@@ -19,14 +19,6 @@ type Batch struct {
 	sent    []func(error)   // functions to call when answers were written
 }
 
-// SendInBatch counts the call of a member as sent.
-func (t *Table) SendInBatch(c *Call) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c.Batch.open++
-	c.Sent.Store(true)
-}
-
 // AnswerLater keeps an answer for the server's array.
 func (t *Table) AnswerLater(b *Batch, reply *wire.Message, sent []func(error)) {
 	t.mu.Lock()

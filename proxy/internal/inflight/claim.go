@@ -11,6 +11,11 @@ import (
 func (t *Table) Claim(c *Call) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return c.claim()
+}
+
+// claim is Claim. The caller holds Table.mu.
+func (c *Call) claim() bool {
 	if c.replied || c.cancelled.Load() {
 		return false
 	}
@@ -111,9 +116,5 @@ func (t *Table) Defer(c *Call, stop func()) (seq uint64, ok bool) {
 func (t *Table) ClaimDeferred(c *Call, seq uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.seq != seq || c.replied || c.cancelled.Load() {
-		return false
-	}
-	c.replied = true
-	return true
+	return c.seq == seq && c.claim()
 }

@@ -34,10 +34,7 @@ func (t *Table) Add(raw []byte) *Call {
 	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.take()
-	if c == nil {
-		c = t.new()
-	}
+	c := t.unused()
 	c.reset(k, long)
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
 		c.raw = bytes.Clone(raw)
@@ -60,11 +57,11 @@ func (t *Table) Add(raw []byte) *Call {
 	return c
 }
 
-// take returns a call that nobody uses any more, or nil.
-func (t *Table) take() *Call {
+// unused returns a call that nobody uses, a new one if all are in use.
+func (t *Table) unused() *Call {
 	n := len(t.free)
 	if n == 0 {
-		return nil
+		return t.new()
 	}
 	c := t.free[n-1]
 	t.free = t.free[:n-1]
@@ -245,4 +242,12 @@ func (t *Table) Settled() <-chan struct{} {
 	t.limit = 1
 	t.mu.Unlock()
 	return t.Full()
+}
+
+// SendInBatch counts the call of a member as sent.
+func (t *Table) SendInBatch(c *Call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Batch.open++
+	c.Sent.Store(true)
 }
