@@ -22,39 +22,26 @@ func RemoveElements(arr Value, drop func(Value) bool) (out []Splice) {
 	return out
 }
 
-// removeEntry adds the removal of the entry that begins at off and ends with last, if
-// drop is true. It returns the end of the last entry that is kept.
+// removeEntry adds the removal of the entry of in that begins at off and ends with last, if drop is true: with
+// the comma before it if an earlier entry is kept, else with the comma after it. keptEnd is the end of the last
+// entry before it that is kept, -1 for none. removeEntry returns that of the next entry.
 func removeEntry(out []Splice, in Value, off int, last Value, keptEnd int, drop bool) ([]Splice, int) {
-	end := last.Off - in.Off + len(last.Raw)
-	if !drop {
+	start, end := off-in.Off, last.Off-in.Off+len(last.Raw)
+	switch {
+	case !drop:
 		return out, end
-	}
-	return appendRemoval(out, removal(in, keptEnd, off-in.Off, end)), keptEnd
-}
-
-// removal returns the splice that removes the entry [start, end) of a container, with
-// the comma before it if an earlier entry is kept, else with the comma after it. keptEnd
-// is the end of the last entry before it that is kept, -1 for none.
-func removal(in Value, keptEnd, start, end int) Splice {
-	if keptEnd >= 0 {
-		return Splice{Off: in.Off + keptEnd, Len: end - keptEnd}
-	}
-	if next := skip.Space(in.Raw, end); next < len(in.Raw) && in.Raw[next] == ',' {
-		end = skip.Space(in.Raw, next+1)
-	}
-	return Splice{Off: in.Off + start, Len: end - start}
-}
-
-// appendRemoval appends s to the removals so far. If s overlaps the last of them, because
-// neighbours after the same kept entry are removed, s is shortened.
-func appendRemoval(out []Splice, s Splice) []Splice {
-	if n := len(out); n > 0 {
-		if last := out[n-1].Off + out[n-1].Len; s.Off < last {
-			s.Len -= last - s.Off
-			s.Off = last
+	case keptEnd >= 0:
+		start = keptEnd
+	default:
+		if next := skip.Space(in.Raw, end); next < len(in.Raw) && in.Raw[next] == ',' {
+			end = skip.Space(in.Raw, next+1)
 		}
 	}
-	return append(out, s)
+	// If its neighbour is removed after the same kept entry, the two removals must not overlap.
+	if n := len(out); n > 0 {
+		start = max(start, out[n-1].Off+out[n-1].Len-in.Off)
+	}
+	return append(out, Splice{Off: in.Off + start, Len: end - start}), keptEnd
 }
 
 // Delete removes the member at the path keys from the root, with one comma. It is not

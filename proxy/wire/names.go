@@ -19,7 +19,7 @@ type nameSet struct {
 }
 
 const (
-	fewNames  = 16      // objects with at most so many names are searched linearly
+	fewNames  = 16      // objects with at most so many names are searched linearly, others sorted at their end
 	keepNames = 1 << 16 // the largest capacity of scratch that is kept for the next frame
 )
 
@@ -67,13 +67,6 @@ func (n *nameSet) unescape(name []byte) []byte {
 // filterBit returns the bit that stands for a name in the filter of its object:
 // only names that share it can be equal.
 func filterBit(hash uint64) uint64 { return 1 << (hash * 0x9e3779b97f4a7c15 >> 58) }
-
-// has reports whether the innermost object, whose names begin at index first, has the name. It reports
-// false for an object with many names, which repeated checks at its end.
-func (n *nameSet) has(hash uint64, first int) bool {
-	own := n.open[first:]
-	return len(own) < fewNames && slices.Contains(own, hash)
-}
 
 // repeated reports whether two names are equal in the innermost object, whose names begin at index
 // first. It reorders them.

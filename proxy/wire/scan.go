@@ -217,7 +217,7 @@ func (s *Scanner) name(i int, c *container) int {
 	}
 	if bit := filterBit(hash); c.filter&bit == 0 {
 		c.filter |= bit
-	} else if s.names.has(hash, c.names) {
+	} else if own := s.names.open[c.names:]; len(own) < fewNames && slices.Contains(own, hash) { // else see close
 		s.flag(EqualKeys)
 	}
 	s.names.open = append(s.names.open, hash)

@@ -36,8 +36,8 @@ type queuedLine struct {
 	sent func(error)
 }
 
-// gather is how many bytes of small lines are kept until Flush; a longer line
-// is written from where it stands.
+// gather is how many bytes of small lines are kept until Flush. A longer line is written
+// without a copy.
 const gather = 32 << 10
 
 // A MessageTaker takes messages with what was read from them. A Writer offers it each before
@@ -109,7 +109,7 @@ func (w *Writer) line(b []byte) error {
 	return w.err
 }
 
-// endLine gives the last line the newline it came without.
+// endLine writes the newline that the last line came without.
 func (w *Writer) endLine() {
 	if w.blunt {
 		w.blunt = false
@@ -184,9 +184,9 @@ func (w *Writer) Ready() bool {
 // a write under way. It does not wait for that write, and does not close what the Writer writes to.
 func (w *Writer) Close() { w.closed.Store(true) }
 
-// Queue hands over a line of attache's own and never blocks: it leaves with the next Flush, or by
-// itself. It takes over line. sent, which may be nil, is called when the line has left, or with the
-// error why it cannot, on whichever goroutine saw to that. Whoever queues bounds how much is queued.
+// Queue queues a line of attache's own and never blocks: the line is written with the next Flush, or by
+// a goroutine of the Writer. Queue keeps line. When the line was written, or cannot be, sent is called
+// with the error, on any goroutine; it may be nil. The caller bounds how much is queued.
 func (w *Writer) Queue(line []byte, sent func(error)) {
 	w.qmu.Lock()
 	defer w.qmu.Unlock()
@@ -210,7 +210,7 @@ func (w *Writer) drain() {
 }
 
 // takeQueue writes the queued lines behind those kept, unless a line is open:
-// then the Chunk that ends it does. It returns them for tell.
+// then the Chunk that ends it does. It returns them for settle.
 func (w *Writer) takeQueue() []queuedLine {
 	if w.open {
 		return nil

@@ -109,8 +109,7 @@ func Hex4(in []byte) (rune, bool) {
 	return r, true
 }
 
-// AppendQuoted appends s as a JSON string to dst. Only what JSON demands is escaped, so
-// text stays readable on the wire; invalid UTF-8 becomes U+FFFD.
+// AppendQuoted implements wire.AppendQuote.
 func AppendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -6,11 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// SameName reports whether some reader takes name, which is unescaped, for known. It
-// compares both without blanks, control and invisible characters, under Unicode's
-// full case folding, and takes a dotless and a dotted i for an i. So it finds at
-// least what encoding/json, Java's equalsIgnoreCase and trim, and Python's
-// casefold, lower, upper and strip take for equal.
+// SameName implements wire.SameName.
 func SameName(name []byte, known string) bool {
 	if len(name) > 0 && isVisible(name[0]) && len(known) > 0 && isVisible(known[0]) && lower(name[0]) != lower(known[0]) {
 		return false // most names
@@ -26,9 +22,7 @@ func SameName(name []byte, known string) bool {
 	}
 }
 
-// Mentions reports whether some reader finds name in frame, escaped or [SameName].
-// It is for a frame that cannot be taken apart, and need not be JSON: the name
-// may stand anywhere.
+// Mentions implements wire.Mentions.
 func Mentions(frame []byte, name string) bool {
 	known := letters{rest: []byte(name)}
 	first := known.next()
