@@ -42,41 +42,33 @@ const ownPatterns = 2
 // text, so re is tried only at anchors.
 type pattern struct {
 	name    string
-	anchors []string // in lower case; they match in any case
-	word    bool     // the anchor must begin a word
-	re      *regexp.Regexp
-	// by returns the text in place of a match, whose groups are those of re.
-	by func(s *Scrubber, groups [][]byte) string
+	anchors []string       // in lower case; they match in any case
+	word    bool           // the anchor must begin a word
+	re      *regexp.Regexp // with a group if only a part of a match is the secret
 }
 
 // The patterns are compiled when they are first needed, not at every start. The first
 // ownPatterns of them match credentials for attache itself.
 var patterns = sync.OnceValue(func() []pattern {
 	return []pattern{
-		{nameKey, []string{"atk_"}, false, attacheKey(), // also directly after a word
-			func(s *Scrubber, m [][]byte) string { return s.key(string(m[0])) }},
+		{nameKey, []string{"atk_"}, false, attacheKey()}, // also directly after a word
 		{nameToken, []string{"eyj"}, true, // a JWT, also one that is padded, encrypted or truncated
-			regexp.MustCompile(`^eyJ[A-Za-z0-9_+/-]{8,}={0,2}(?:\.[A-Za-z0-9_+/-]*={0,2}){1,4}`),
-			func(*Scrubber, [][]byte) string { return placeholder }},
+			regexp.MustCompile(`^eyJ[A-Za-z0-9_+/-]{8,}={0,2}(?:\.[A-Za-z0-9_+/-]*={0,2}){1,4}`)},
 		{nameToken, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "xox", "akia"}, true,
-			regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})`),
-			func(*Scrubber, [][]byte) string { return placeholder }},
+			regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})`)},
 		{nameToken, []string{"glpat-", "aiza", "npm_", "hf_", "sk_", "rk_", "lin_api_", "ntn_", "dckr_pat_", "pypi-", "sg."}, true, // GitLab to SendGrid
 			regexp.MustCompile(`^(?:glpat-[A-Za-z0-9_.-]{20,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|hf_[A-Za-z0-9]{30,}|` +
 				`[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|lin_api_[A-Za-z0-9]{32,}|ntn_[A-Za-z0-9]{40,}|` +
-				`dckr_pat_[A-Za-z0-9_-]{20,}|pypi-AgE[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})`),
-			func(*Scrubber, [][]byte) string { return placeholder }},
-		{nameToken, []string{"bearer", "basic"}, true, bearer(), keepAround},
-		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`), keepAround},
+				`dckr_pat_[A-Za-z0-9_-]{20,}|pypi-AgE[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43})`)},
+		{nameToken, []string{"bearer", "basic"}, true, bearer()},
+		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`)},
 		{nameCredential, []string{"-signature=", "?signature=", "&signature=", "?sig=", "&sig="}, false, // of a signed URL
-			regexp.MustCompile(`^(?i:-signature|[?&]sig(?:nature)?)=([^\s"'\\&#]{8,})`), keepAround},
+			regexp.MustCompile(`^(?i:-signature|[?&]sig(?:nature)?)=([^\s"'\\&#]{8,})`)},
 		{nameCredential, []string{"-----begin "}, false, // what follows a key that is cut off may be JSON
-			regexp.MustCompile(`^-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?:[^"]*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?:[^"\\]|\\+[nrt/])*)`),
-			func(*Scrubber, [][]byte) string { return placeholder }},
+			regexp.MustCompile(`^-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?:[^"]*?-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|(?:[^"\\]|\\+[nrt/])*)`)},
 		{nameCredential, []string{"api", "auth", "pass", "client", "secret", "access", "refresh", "token", "private"}, true,
 			// In the raw text of a JSON string, quotes follow backslashes.
-			regexp.MustCompile(`^(?i:api[-_]?key|authorization|password|passwd|passphrase|client[-_]?secret|secret[-_]?access[-_]?key|secret|access[-_]?token|refresh[-_]?token|token|private[-_]?key)\\*["']?\s*[:=]\s*\\*["']?([^\s"'\\,;&{}\[\]]{4,})`),
-			keepAround},
+			regexp.MustCompile(`^(?i:api[-_]?key|authorization|password|passwd|passphrase|client[-_]?secret|secret[-_]?access[-_]?key|secret|access[-_]?token|refresh[-_]?token|token|private[-_]?key)\\*["']?\s*[:=]\s*\\*["']?([^\s"'\\,;&{}\[\]]{4,})`)},
 	}
 })
 
@@ -93,12 +85,17 @@ var (
 // ones. The prefix may be a common word, so capitals distinguish a key from a tool's name.
 func keyPattern(prefix string) pattern {
 	return pattern{nameKey, []string{strings.ToLower(prefix) + "_"}, false,
-		regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `_[A-Za-z0-9-]+_[A-Z2-7]{8,}`),
-		func(s *Scrubber, m [][]byte) string { return s.key(string(m[0])) }}
+		regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `_[A-Za-z0-9-]+_[A-Z2-7]{8,}`)}
 }
 
-// keepAround replaces the group, which is the secret, and keeps the rest of the match.
-func keepAround(_ *Scrubber, m [][]byte) string {
+// replacement returns the text in place of a match of p, whose groups are m.
+func (s *Scrubber) replacement(p *pattern, m [][]byte) string {
+	switch {
+	case p.name == nameKey:
+		return s.key(string(m[0]))
+	case len(m) == 1:
+		return placeholder
+	}
 	i := bytes.LastIndex(m[0], m[1])
 	return string(m[0][:i]) + placeholderFor(m[1]) + string(m[0][i+len(m[1]):])
 }
@@ -117,7 +114,7 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 		if m == nil || s.prose && p.name == nameCredential && endsLocation(b[:i], m[0]) {
 			continue
 		}
-		if by := p.by(s, m); by != string(m[0]) { // a placeholder is no secret that was found
+		if by := s.replacement(p, m); by != string(m[0]) { // a placeholder is no secret that was found
 			s.note(p.name)
 			out = append(append(out, b[done:i]...), by...)
 			done = i + len(m[0])

@@ -106,9 +106,7 @@ func (r *Recorder) Close() error {
 	r.wake.Signal()
 	r.mu.Unlock()
 	<-r.done
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stopped
+	return r.failure()
 }
 
 // run writes lines until the recording is closed or cannot go on.

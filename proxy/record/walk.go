@@ -82,16 +82,16 @@ func (w *walk) string(i int) int {
 		end++
 	}
 	end++
-	if n := len(w.stack); n > 0 && w.stack[n-1].key {
+	raw := w.in[i:end]
+	switch n := len(w.stack); {
+	case n > 0 && w.stack[n-1].key:
 		w.stack[n-1].key = false
-		w.credential = !w.s.knownOnly && CredentialName(unquote(w.in[i:end]))
-		w.replace(i, end, w.plain(w.in[i:end]))
-		return end
-	}
-	if w.inCredential() {
-		w.replace(i, end, w.secret(w.in[i:end]))
-	} else {
-		w.replace(i, end, w.plain(w.in[i:end]))
+		w.credential = !w.s.knownOnly && CredentialName(unquote(raw))
+		w.replace(i, end, w.plain(raw))
+	case w.inCredential():
+		w.replace(i, end, w.secret(raw))
+	default:
+		w.replace(i, end, w.plain(raw))
 	}
 	return end
 }
