@@ -19,15 +19,12 @@ type Exit struct {
 	Leftover bool
 }
 
-// signalBase is what a shell adds to the number of a signal to get an exit status.
-const signalBase = 128
-
 // Status returns the exit status for a program that ends because this process
 // ended: the status of the process, 128+n after signal n, and 1 if it is unknown.
 func (e Exit) Status() int {
 	switch {
 	case e.Signal != 0:
-		return signalBase + int(e.Signal)
+		return 128 + int(e.Signal) // as a shell does
 	case e.Code < 0:
 		return 1
 	}

@@ -67,7 +67,10 @@ func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 		}
 	}
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
-	p := newPlay(s, o)
+	p := &play{s: s, o: o, starts: make(chan *server, len(s.Events)+1)}
+	p.toServer.at = record.ServerIn
+	p.provide(time.Now())
+	p.toClient.at, p.toClient.pipe = record.ClientOut, mempipe.New(0)
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
@@ -115,14 +118,6 @@ type line struct {
 }
 
 func equal(a, b line) bool { return bytes.Equal(a.raw, b.raw) }
-
-func newPlay(s *record.Session, o Options) *play {
-	p := &play{s: s, o: o, starts: make(chan *server, len(s.Events)+1)}
-	p.toServer.at = record.ServerIn
-	p.provide(time.Now())
-	p.toClient.at, p.toClient.pipe = record.ClientOut, mempipe.New(0)
-	return p
-}
 
 // run sends the lines that the peers sent, and waits for the lines that they received.
 func (p *play) run(ctx context.Context) error {
