@@ -81,7 +81,8 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var array [4]*bucket // keeps most calls from allocating
-	due, allKnown := array[:0], true
+	due := array[:0]
+	var unclear []*bucket // the Lender has to be asked for them
 	for i, b := range rates {
 		matches, err := glob.Match(b.Tools, tool)
 		if err != nil {
@@ -94,7 +95,9 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 		k := b.bucket(b.key(view, tool), a.now)
 		due = append(due, k)
 		wait, state := l.wait(k, a)
-		allKnown = allKnown && state != unknown
+		if state == unknown {
+			unclear = append(unclear, k)
+		}
 		if state == unavailable && a.down == DownClosed {
 			*d = decision{step: step{reason: rateUnknown}, rate: i, text: textRateUnknown}
 			return nil
@@ -106,8 +109,8 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 	switch {
 	case !d.allowed:
 		d.text = "Rate limit reached: try again in " + seconds(d.retryAfter)
-	case !allKnown:
-		return l.ask(due, a)
+	case len(unclear) > 0:
+		return l.ask(unclear, a.now)
 	default:
 		for _, k := range due {
 			k.spend(a.now)
@@ -151,16 +154,13 @@ func (l *Limiters) wait(k *bucket, a attempt) (time.Duration, bucketState) {
 	return 0, unknown
 }
 
-// ask asks the Lender for tokens of the buckets whose state is unknown. It returns a channel
-// that is closed when the Lender has answered for one of them.
-func (l *Limiters) ask(due []*bucket, a attempt) (answered <-chan struct{}) {
-	for _, k := range due {
-		if _, state := l.wait(k, a); state != unknown {
-			continue
-		}
+// ask asks the Lender for tokens of the buckets. It returns a channel that is closed when the Lender has
+// answered for one of them.
+func (l *Limiters) ask(unclear []*bucket, now time.Time) (answered <-chan struct{}) {
+	for _, k := range unclear {
 		if k.loan.answered == nil {
 			k.loan.answered = make(chan struct{})
-			go l.borrow(k, k.loan.demand(a.now), a.now)
+			go l.borrow(k, k.loan.demand(now), now)
 		}
 		answered = k.loan.answered
 	}

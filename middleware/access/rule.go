@@ -56,19 +56,15 @@ func (r *Rule) Check() error {
 // decides every call of its tools. Otherwise nobody would notice that such a deny rule
 // refuses nothing.
 func CheckOrder(rules []Rule, i int) error {
-	if by := decidedBy(rules[:i], rules[i].Tools); by >= 0 {
-		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or remove it", rules[by].Name)
-	}
-	return nil
-}
-
-// decidedBy returns the index of the rule that decides every call of the tools, or -1.
-func decidedBy(rules []Rule, tools []string) int {
-	return slices.IndexFunc(rules, func(r Rule) bool {
-		return r.When == nil && !slices.ContainsFunc(tools, func(tool string) bool {
+	by := slices.IndexFunc(rules[:i], func(r Rule) bool {
+		return r.When == nil && !slices.ContainsFunc(rules[i].Tools, func(tool string) bool {
 			return !slices.ContainsFunc(r.Tools, func(pattern string) bool { return glob.Covers(pattern, tool) })
 		})
 	})
+	if by >= 0 {
+		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or remove it", rules[by].Name)
+	}
+	return nil
 }
 
 // mayRefuse reports whether the rule can refuse. A rule that allows refuses if its

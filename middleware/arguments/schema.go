@@ -213,7 +213,13 @@ func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server stri
 
 // acceptsAny reports whether the argument accepts values of a type that the rule's value may have. It
 // does not look at limits on strings, and an argument with enum or const accepts none.
-func (p *place) acceptsAny() bool { return p.accepts&p.rule.valueKinds() != 0 }
+func (p *place) acceptsAny() bool {
+	kinds := constraint.AnyKind
+	if p.rule.fact != "" {
+		kinds = constraint.Texts
+	}
+	return p.accepts&kinds != 0
+}
 
 // notWorkspace returns why a rule with PathOnly does not fill, "" if it does.
 func (p *place) notWorkspace(v *value) string {
@@ -229,12 +235,4 @@ func (p *place) notWorkspace(v *value) string {
 // hasParent reports whether the call has the object around the argument.
 func (r *rule) hasParent(args wire.Value) bool {
 	return args.Get(r.Argument[:len(r.Argument)-1]...).IsObject()
-}
-
-// valueKinds returns the types that the rule's value may have.
-func (r *rule) valueKinds() constraint.Kinds {
-	if r.fact != "" {
-		return constraint.Texts
-	}
-	return constraint.AnyKind
 }

@@ -240,11 +240,14 @@ func (c *Conn) collect(i int, rule *Rule) error {
 		if slices.ContainsFunc(c.values, func(v value) bool { return isInside(s.Path, v.setting.Path) }) {
 			continue
 		}
-		raw, err := c.valueOf(s)
+		if err := s.Value.Identified(c.in.Context); err != nil {
+			return err
+		}
+		result, err := s.Value.Eval(&c.in)
 		if err != nil {
 			return err
 		}
-		v := value{i, s, raw}
+		v := value{i, s, result.JSON}
 		if slices.ContainsFunc(c.values, func(v value) bool { return isInside(v.setting.Path, s.Path) }) {
 			c.values = slices.Insert(c.values, 0, v) // set it before the values inside it
 			continue
@@ -252,15 +255,6 @@ func (c *Conn) collect(i int, rule *Rule) error {
 		c.values = append(c.values, v)
 	}
 	return nil
-}
-
-// valueOf evaluates a setting.
-func (c *Conn) valueOf(s *Setting) ([]byte, error) {
-	if err := s.Value.Identified(c.in.Context); err != nil {
-		return nil, err
-	}
-	v, err := s.Value.Eval(&c.in)
-	return v.JSON, err
 }
 
 // edit sets the server's name of the tool, and the arguments.

@@ -92,14 +92,11 @@ func (r *Rule) checkRename() error {
 		return errors.New("rename gives one tool one name: write one tool without * and ?, and a rule for each")
 	case r.Rename == r.Tools[0]:
 		return errors.New("rename gives the tool the name it has: remove it")
-	case len(r.Rename) > maxName || strings.ContainsFunc(r.Rename, isInvalid):
+	case len(r.Rename) > maxName || strings.Trim(r.Rename, letters+digits+"._-/") != "":
 		return fmt.Errorf("%q is not the name of a tool: write at most %d letters, digits, dots, dashes, underscores and slashes", r.Rename, maxName)
 	}
 	return nil
 }
-
-// isInvalid reports whether the name of a tool must not contain c.
-func isInvalid(c rune) bool { return !strings.ContainsRune(letters+digits+"._-/", c) }
 
 func (r *Rule) checkSet() error {
 	for i, s := range r.Set {

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -100,21 +101,10 @@ func yields(t *types.Type, want Type) bool {
 
 // typeName returns the name of a type for errors.
 func typeName(t *types.Type) string {
-	switch t.Kind() {
-	case types.BoolKind:
-		return Bool.String()
-	case types.StringKind:
-		return aString
-	case types.IntKind, types.UintKind, types.DoubleKind:
-		return "a number"
-	case types.ListKind:
-		return "a list"
-	case types.MapKind:
-		return "a map"
-	case types.StructKind:
-		return "an object with fields"
-	}
-	return "a value of type " + t.String()
+	return cmp.Or(map[types.Kind]string{
+		types.BoolKind: Bool.String(), types.StringKind: aString, types.ListKind: "a list", types.MapKind: "a map",
+		types.IntKind: "a number", types.UintKind: "a number", types.DoubleKind: "a number", types.StructKind: "an object with fields",
+	}[t.Kind()], "a value of type "+t.String())
 }
 
 // checkCost returns an error if an expression could cost too much for inputs of usual size. At

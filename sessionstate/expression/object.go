@@ -73,16 +73,18 @@ func vocabularyOf() ([objects]*types.Type, map[string]map[string]*types.FieldTyp
 		objServer:    {"name"},
 	} {
 		for _, name := range names {
-			add(which, name, textField(objectPaths[which]+"."+name))
+			path := objectPaths[which] + "." + name
+			add(which, name, field(types.StringType, func(in *Inputs) any { return in.text(path) }, func(in *Inputs) bool { return in.text(path) != "" }))
 		}
 	}
 	for _, name := range []string{"roles", "permissions"} {
-		add(objPrincipal, name, listField("principal."+name))
+		path := "principal." + name
+		add(objPrincipal, name, field(types.NewListType(types.StringType), func(in *Inputs) any { return in.list(path) }, func(in *Inputs) bool { return len(in.list(path)) > 0 }))
 	}
-	add(objSession, "workspace", objectField(t[objWorkspace], objWorkspace, func(in *Inputs) bool {
+	add(objSession, "workspace", field(t[objWorkspace], func(in *Inputs) any { return in.object(objWorkspace) }, func(in *Inputs) bool {
 		return in.text("session.workspace.path") != "" || in.text("session.workspace.id") != ""
 	}))
-	add(objTool, "annotations", objectField(t[objAnnotations], objAnnotations, func(in *Inputs) bool {
+	add(objTool, "annotations", field(t[objAnnotations], func(in *Inputs) any { return in.object(objAnnotations) }, func(in *Inputs) bool {
 		in.probe.tested = in.probe.unknown
 		return len(in.Annotations) > 0
 	}))
@@ -93,27 +95,12 @@ func vocabularyOf() ([objects]*types.Type, map[string]map[string]*types.FieldTyp
 	return t, fields
 }
 
-func textField(path string) *types.FieldType {
-	return &types.FieldType{
-		Type:    types.StringType,
-		IsSet:   func(o any) bool { return o.(*object).in.text(path) != "" },
-		GetFrom: func(o any) (any, error) { return o.(*object).in.text(path), nil },
-	}
-}
-
-func listField(path string) *types.FieldType {
-	return &types.FieldType{
-		Type:    types.NewListType(types.StringType),
-		IsSet:   func(o any) bool { return len(o.(*object).in.list(path)) > 0 },
-		GetFrom: func(o any) (any, error) { return o.(*object).in.list(path), nil },
-	}
-}
-
-func objectField(t *types.Type, which int, known func(*Inputs) bool) *types.FieldType {
+// field returns a field of an object that takes its value from the inputs.
+func field(t *types.Type, get func(*Inputs) any, known func(*Inputs) bool) *types.FieldType {
 	return &types.FieldType{
 		Type:    t,
 		IsSet:   func(o any) bool { return known(o.(*object).in) },
-		GetFrom: func(o any) (any, error) { return o.(*object).in.object(which), nil },
+		GetFrom: func(o any) (any, error) { return get(o.(*object).in), nil },
 	}
 }
 
