@@ -20,15 +20,11 @@ const (
 )
 
 // reportAside reports a frame that the layers did not see to Options.Aside, unless every parser
-// reads it as a reply. It runs in the client's direction.
+// reads it as a reply: some parsers read it as a request if it has Method beside its result. It runs in
+// the client's direction.
 func (s *session) reportAside(m *wire.Message, why string, code int) {
-	if s.o.Aside != nil && !isReply(m) {
+	isReply := m.Kind().IsReply() && (m.Ambiguity() == 0 || m.Ambiguity() == wire.BadEnvelope)
+	if s.o.Aside != nil && !isReply {
 		s.o.Aside(Aside{m, why, code})
 	}
-}
-
-// isReply reports whether no parser reads the message as a request. Some parsers do if it has
-// Method beside its result.
-func isReply(m *wire.Message) bool {
-	return m.Kind().IsReply() && (m.Ambiguity() == 0 || m.Ambiguity() == wire.BadEnvelope)
 }

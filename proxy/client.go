@@ -23,15 +23,13 @@ type clientSide struct {
 	scanner wire.Scanner
 	msg     wire.Message // of a client that pushes: the one being handled
 	ctx     middleware.Context
-	// The next five are those of the current rules; see setRules.
-	chain   middleware.Handler
-	enforce bool        // a layer enforces
-	dryRun  bool        // see Options
-	guards  []string    // see middleware.Layer.Guarded
-	whole   bool        // see middleware.Layer.Whole
-	none    relayedCall // stands in for the call of a frame that is not a call
-	over    bool        // no further frame is handled
-	pace    flow.Pace
+	// The next three are those of the current rules; see setRules.
+	chain  middleware.Handler
+	needs  middleware.Layer // what one of the layers needs
+	dryRun bool             // see Options
+	none   relayedCall      // stands in for the call of a frame that is not a call
+	over   bool             // no further frame is handled
+	pace   flow.Pace
 
 	held    bool            // a frame is held back, and those behind it wait
 	waiting []*wire.Message // the frames behind it
@@ -50,10 +48,8 @@ func (s *session) setRules(r Rules) {
 func (d *clientSide) setRules(s *session, r Rules) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	needs := middleware.Needs(r.Layers...)
-	d.scanner.ArgumentNames = needs.ArgumentNames
-	d.chain = middleware.Chain(s.forward, r.Layers...)
-	d.enforce, d.dryRun, d.guards, d.whole = needs.Enforces, r.DryRun, needs.Guarded, needs.Whole
+	d.chain, d.needs, d.dryRun = middleware.Chain(s.forward, r.Layers...), middleware.Needs(r.Layers...), r.DryRun
+	d.scanner.ArgumentNames = d.needs.ArgumentNames
 	for _, m := range d.waiting { // a frame that was plain need not be plain under these rules
 		d.scanner.LookOnce(m)
 	}
@@ -268,16 +264,16 @@ func (s *session) handleAmbiguous(m *wire.Message) error {
 // enforces reports whether a frame that rules cannot be applied to is refused. In a dry run it
 // only logs that the frame would be refused, and why.
 func (s *session) enforces(why string) bool {
-	if s.c.enforce && s.c.dryRun {
+	if s.c.needs.Enforces && s.c.dryRun {
 		s.log.Info("dry run: would refuse a message that rules cannot be applied to", "why", why)
 		return false
 	}
-	return s.c.enforce
+	return s.c.needs.Enforces
 }
 
 // guarded reports whether m may contain something that a layer has to remove.
 func (s *session) guarded(m *wire.Message) bool {
-	return slices.ContainsFunc(s.c.guards, func(g string) bool { return wire.Mentions(m.Frame(), g) })
+	return slices.ContainsFunc(s.c.needs.Guarded, func(g string) bool { return wire.Mentions(m.Frame(), g) })
 }
 
 func (s *session) warnRefused(why string) {

@@ -25,41 +25,32 @@ func (c *relayedCall) Defer(m *wire.Message, work middleware.Work) {
 		s.deferred.End()
 		return
 	}
-	d := &deferral{s: s, c: &c.call, seq: seq, id: c.ID(), m: m.Clone(), work: work}
+	id, m := c.ID(), m.Clone()
 	go func() {
 		defer s.deferred.End()
 		defer stop()
-		d.run(ctx)
+		var reply *wire.Message
+		err := s.protect(ctx, func(ctx context.Context, m *wire.Message) error {
+			reply = work(ctx, m)
+			return nil
+		}, m)
+		s.answerDeferred(&c.call, seq, id, reply, err)
 	}()
 }
 
-// A deferral is the work that answers a call later, in place of the upstream.
-type deferral struct {
-	s    *session
-	c    *call
-	seq  uint64 // of the call, which may stand for another request when it has an answer
-	id   []byte
-	m    *wire.Message
-	work middleware.Work
-}
-
-// run does the work and answers the call, unless it has an answer.
-func (d *deferral) run(ctx context.Context) {
-	var reply *wire.Message
-	err := d.s.protect(ctx, func(ctx context.Context, m *wire.Message) error {
-		reply = d.work(ctx, m)
-		return nil
-	}, d.m)
-	d.s.v.mu.Lock() // hooks run in the direction of the reply
-	defer d.s.v.mu.Unlock()
-	if d.s.over.Load() || !d.s.calls.ClaimDeferred(d.c, d.seq) {
+// answerDeferred answers the call that was deferred under the number seq, unless it has an answer. err is
+// that of the work which returned reply.
+func (s *session) answerDeferred(c *call, seq uint64, id []byte, reply *wire.Message, err error) {
+	s.v.mu.Lock() // hooks run in the direction of the reply
+	defer s.v.mu.Unlock()
+	if s.over.Load() || !s.calls.ClaimDeferred(c, seq) {
 		return
 	}
-	if err != nil || !callid.IsOfReply(d.id, reply) {
+	if err != nil || !callid.IsOfReply(id, reply) {
 		if err == nil {
-			d.s.log.WarnContext(ctx, unansweredWarning, "id", callid.Clip(d.id))
+			s.log.WarnContext(s.deferredCtx, unansweredWarning, "id", callid.Clip(id))
 		}
-		reply = wire.ErrorReply(d.id, wire.CodeInternalError, failureText(err))
+		reply = wire.ErrorReply(id, wire.CodeInternalError, failureText(err))
 	}
-	d.s.answerClaimed(d.c, reply)
+	s.answerClaimed(c, reply)
 }

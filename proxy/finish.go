@@ -10,6 +10,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
+const (
+	// drainTime bounds the waits for a reader that is gone or stuck at the end.
+	drainTime = time.Second
+	// closeTime is how long the end waits at least for what is under way and not
+	// stuck.
+	closeTime = 50 * time.Millisecond
+)
+
 // finish ends the upstream and answers every call. What follows the end of the upstream takes
 // drainTime at most.
 func (s *session) finish() error {

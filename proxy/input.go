@@ -9,15 +9,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// listenToClient starts to handle the messages of the client.
-func (s *session) listenToClient() {
-	if s.o.ClientLines != nil {
-		s.o.ClientLines.Push(clientLines{s})
-		return
-	}
-	go func() { s.endClient(s.readClient(nil, s.o.ClientIn)) }()
-}
-
 // clientLines handles the lines of a client that pushes them. It implements wire.Sink.
 type clientLines struct{ s *session }
 

@@ -11,24 +11,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Restart says how an upstream that has ended is started again under its client. The
-// zero value is ready to use. An upstream may have three methods more: Again() is called when
-// it takes the place of another one; Returned() []byte, when its output has ended, for the
-// lines that it has taken and its server has not; StartedAt() time.Time says when it was started,
-// if that was not now.
-//
-//	Name       string: what the model is told the server is called
-//	Hold       time.Duration: how long a frame waits for the next upstream; 0 means 10 s
-//	Hang       time.Duration: how long an upstream may be silent while calls are in flight; 0 means forever
-//	Notice     bool: the next result of a tool tells the model that the server has lost its memory, unless Quiet() says to wait
-//	Resumed    bool: the first upstream takes the place of another process's; with Notice the model is told
-//	Retry      func(tool string) bool: whether a call that may have run may be sent again; nil means none
-//	Unpaced    bool: Start is called at once when an upstream has ended, however often: for a replay
-//	Wanted     func() bool: whether the session continues; nil means always
-//	Changed    func(method, before, after string): a list has other content, with both digests; may be nil
-//	Restarted  func(exit string, lost int, down time.Duration): an upstream is ready; may be nil
-type Restart = revive.Policy
-
 // newSupervisor returns the supervisor that starts the upstream of a session again.
 func newSupervisor(s *session, r Restart) *revive.Supervisor {
 	r.Wanted = s.continues

@@ -37,7 +37,8 @@ type serverSide struct {
 func (d *serverSide) setRules(s *session, r Rules) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.chain = middleware.Chain(s.deliverHandler, middleware.Reversed(r.Layers)...)
+	last := func(_ context.Context, m *wire.Message) error { return s.deliver(m) }
+	d.chain = middleware.Chain(last, middleware.Reversed(r.Layers)...)
 	d.plain = !slices.ContainsFunc(r.Layers, func(l middleware.Layer) bool { return l.Wrap != nil })
 }
 
@@ -244,8 +245,6 @@ func (s *session) deliver(m *wire.Message) error {
 	s.watch(ClientOut, m.Line())
 	return s.toClient.Write(m)
 }
-
-func (s *session) deliverHandler(_ context.Context, m *wire.Message) error { return s.deliver(m) }
 
 // conflicting handles a frame that has two readings. If one of them is the reply to a call in
 // flight, the call is answered with an error: which reading the client would choose is not

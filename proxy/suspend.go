@@ -14,17 +14,14 @@ func (c *relayedCall) Suspend(m *wire.Message, ready <-chan struct{}, limit time
 	s := c.s
 	sp := &inflight.Suspension{Message: m, Ready: ready, Limit: limit, Resume: resume}
 	switch {
-	case c == &s.c.none || c == &s.v.none:
-		// What is no call cannot wait for itself.
+	// What is no call cannot wait for itself, and the members of a batch leave together.
+	case c == &s.c.none, c == &s.v.none, m.From == wire.Client && c.Batch != nil:
 		resume(&middleware.Context{Context: s.ctx, Call: &c.MW}, m)
 	case m.From == wire.Server:
 		if !m.TooLarge() {
 			sp.Message = m.Clone()
 		}
 		c.Suspended = sp // for hooks, which called the one that calls this
-	case c.Batch != nil:
-		// The members of a batch leave together: no wait.
-		resume(&middleware.Context{Context: s.ctx, Call: &c.MW}, m)
 	case s.isEnding() || !s.work.Begin():
 		s.answer(&c.call, wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(errOver)))
 	default:
