@@ -7,21 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// A Writer is the only thing that writes to a peer. It keeps lines whole: a line is written by one
-// caller, lines of attache's own wait until the one under way has ended, and one that came without a
-// newline, as the last of a stream may, is given it before another line follows.
+// A Writer is the only thing that writes to a peer. It keeps lines whole: one caller writes a line, and
+// lines of attache's own wait until that line has ended. If a line lacks its newline, as the last line of
+// a stream may, the Writer writes the newline before the next line.
 //
-// Small lines are gathered until Flush, which the pump calls as soon as its reader holds no further
-// line; so writes are fewer when traffic is dense and nothing is delayed when it is not.
+// The Writer gathers small lines until Flush. The pump calls Flush as soon as its reader holds no further
+// line, so that dense traffic needs fewer writes and no line is delayed.
 type Writer struct {
 	mu    sync.Mutex // held while writing to dst, which may block for as long as the peer likes
 	dst   io.Writer
 	taker MessageTaker       // dst, if it is one; else nil
 	try   TryWriter          // dst, if it is one; else nil
 	buf   []byte             // lines not written yet
-	lent  *[smallBuffer]byte // what buf is, nil while nothing waits
-	open  bool               // a line has been begun by Chunk and not ended
-	blunt bool               // the last line ended without a newline
+	lent  *[smallBuffer]byte // the memory of buf, nil while no line waits
+	open  bool               // Chunk has begun a line and not ended it
+	noEnd bool               // the last line ended without a newline
 	err   error
 
 	qmu      sync.Mutex // guards the fields below; never held while writing
@@ -40,8 +40,8 @@ type queuedLine struct {
 // without a copy.
 const gather = 32 << 10
 
-// A MessageTaker takes messages with what was read from them. A Writer offers it each before
-// which nothing waits, and writes what came in chunks, and lines of attache's own.
+// A MessageTaker takes messages with the results of their scan. A Writer offers it each message before
+// which nothing waits, and writes only chunks and lines of attache's own.
 type MessageTaker interface {
 	// Take takes a message, whose bytes are the caller's again on return. It reports false,
 	// and has done nothing, if the line is to be written instead.
@@ -93,7 +93,7 @@ func (w *Writer) line(b []byte) error {
 		return w.err
 	}
 	w.endLine()
-	w.blunt = b[len(b)-1] != '\n'
+	w.noEnd = b[len(b)-1] != '\n'
 	if len(w.buf)+len(b) > gather {
 		w.flush()
 	}
@@ -111,8 +111,8 @@ func (w *Writer) line(b []byte) error {
 
 // endLine writes the newline that the last line came without.
 func (w *Writer) endLine() {
-	if w.blunt {
-		w.blunt = false
+	if w.noEnd {
+		w.noEnd = false
 		w.line([]byte{'\n'})
 	}
 }
@@ -127,7 +127,7 @@ func (w *Writer) Chunk(b []byte, more bool) error {
 	w.flush()
 	w.write(b)
 	if len(b) > 0 {
-		w.blunt = b[len(b)-1] != '\n'
+		w.noEnd = b[len(b)-1] != '\n'
 	}
 	w.open = more
 	sent := w.takeQueue()
@@ -180,8 +180,8 @@ func (w *Writer) Ready() bool {
 	return !w.open && !w.waiting.Load() && len(w.buf) == 0
 }
 
-// Close lets nothing further be written: not what was kept or queued, and not by those that wait for
-// a write under way. It does not wait for that write, and does not close what the Writer writes to.
+// Close ends the Writer: lines that are kept or queued, and those of callers that wait for a write, are not
+// written. Close does not wait for a write, and does not close the peer.
 func (w *Writer) Close() { w.closed.Store(true) }
 
 // Queue queues a line of attache's own and never blocks: the line is written with the next Flush, or by
@@ -229,7 +229,7 @@ func (w *Writer) takeQueue() []queuedLine {
 	return queue
 }
 
-// settle reports for each line that it was written, or why it was not. The caller holds
+// settle tells those who queued the lines that they were written, or why they were not. The caller holds
 // no lock.
 func settle(sent []queuedLine, err error) {
 	for _, q := range sent {

@@ -12,9 +12,9 @@ const (
 	low  = 0x7f7f7f7f7f7f7f7f
 )
 
-// Vars has words with the same byte in all lanes. They are variables, as a loop keeps these in
-// registers; of constants the compiler makes each again where it is used, and the loop that skips
-// values is a fifth slower. Nobody changes them.
+// Vars has words with the same byte in all lanes. They are variables because a loop keeps variables
+// in registers: with constants, which the compiler makes again at each use, the loop that skips values
+// is a fifth slower. They never change.
 var Vars = struct{ Ones, High, Low, Quote, Slash, Open, Close, Bit5, bit1, upto20 uint64 }{
 	ones, High, low, ones * '"', ones * '\\', ones * '{', ones * '}', ones * 0x20, ones * 2, ones * 0x21,
 }
