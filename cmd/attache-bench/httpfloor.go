@@ -182,14 +182,9 @@ func bridge(args []string) error {
 }
 
 func newBridgeSession(command []string) (*bridgeSession, error) {
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stderr = os.Stderr
-	in, out, err := pipes(cmd, 64*kib)
-	if err != nil {
-		return nil, err
-	}
-	s := &bridgeSession{cmd: cmd, in: in, out: out, waiting: map[string]chan []byte{}}
-	if err := cmd.Start(); err != nil {
+	s := &bridgeSession{waiting: map[string]chan []byte{}}
+	var err error
+	if s.cmd, s.in, s.out, err = startPiped(command); err != nil {
 		return nil, err
 	}
 	go s.pump()
@@ -254,12 +249,6 @@ func (s *bridgeSession) pump() {
 func outBridge(args []string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}}
 	var session string
-	var mu sync.Mutex
-	write := func(line []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		_, _ = os.Stdout.Write(line)
-	}
 	post := func(line []byte) {
 		q, err := http.NewRequest(http.MethodPost, args[0], bytes.NewReader(line))
 		if err != nil {
@@ -284,12 +273,12 @@ func outBridge(args []string) error {
 					return
 				}
 				if b, ok := bytes.CutPrefix(b, []byte("data: ")); ok {
-					write(b)
+					_, _ = os.Stdout.Write(b) // os.File writes one slice at a time
 				}
 			}
 		}
 		if b, err := io.ReadAll(resp.Body); err == nil && len(b) > 0 {
-			write(b)
+			_, _ = os.Stdout.Write(b)
 		}
 	}
 	in := bufio.NewReaderSize(os.Stdin, 64*kib)

@@ -14,13 +14,8 @@ func relay(command []string, forward func(io.Writer, io.Reader)) error {
 	if len(command) == 0 {
 		return errors.New("no command to relay to: attache-bench starts this mode, give it flags instead")
 	}
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stderr = os.Stderr
-	in, out, err := pipes(cmd, 64*kib)
+	cmd, in, out, err := startPiped(command)
 	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
 		return err
 	}
 	go func() {
@@ -29,6 +24,16 @@ func relay(command []string, forward func(io.Writer, io.Reader)) error {
 	}()
 	forward(os.Stdout, out)
 	return cmd.Wait()
+}
+
+// startPiped starts a command, and returns pipes to its stdin and from its stdout.
+func startPiped(command []string) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader, err error) {
+	cmd = exec.Command(command[0], command[1:]...)
+	cmd.Stderr = os.Stderr
+	if in, out, err = pipes(cmd, 64*kib); err == nil {
+		err = cmd.Start()
+	}
+	return cmd, in, out, err
 }
 
 // copyBytes copies up to 64 KiB at a time: the least work for a proxy that looks

@@ -21,13 +21,11 @@ import (
 type stdioLink struct {
 	client  *client
 	cmd     *exec.Cmd
+	in      io.WriteCloser // an os.File, which writes one slice at a time
 	log     *bytes.Buffer
 	ended   chan struct{} // closed at the end of stdout
 	waiting sync.Map      // of id to the chan []byte for its answer
 	slow    atomic.Int32  // requests in flight whose answers are read slowly
-
-	mu sync.Mutex
-	in io.WriteCloser
 }
 
 // openStdio returns an opener that starts an attache with args.
@@ -38,15 +36,14 @@ func openStdio(args ...string) opener {
 		l.cmd.Env, l.cmd.Stderr = c.run.env, l.log
 		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		l.cmd.WaitDelay = patience
-		in, err := l.cmd.StdinPipe()
-		if err != nil {
+		var err error
+		if l.in, err = l.cmd.StdinPipe(); err != nil {
 			return nil, err
 		}
 		out, err := l.cmd.StdoutPipe()
 		if err != nil {
 			return nil, err
 		}
-		l.in = in
 		if err := l.cmd.Start(); err != nil {
 			return nil, err
 		}
@@ -98,7 +95,7 @@ func (l *stdioLink) call(ctx context.Context, q *request) ([]byte, error) {
 		l.slow.Add(1)
 		defer l.slow.Add(-1)
 	}
-	err := l.write(q.body)
+	_, err := l.in.Write(append(q.body, '\n'))
 	close(q.written)
 	if err != nil {
 		return nil, l.lost(err)
@@ -126,11 +123,7 @@ func (l *stdioLink) lost(err error) error {
 	return fmt.Errorf("%w: %w", errLost, err)
 }
 
-func (l *stdioLink) notify(_ context.Context, body []byte) error { return l.write(body) }
-
-func (l *stdioLink) write(body []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *stdioLink) notify(_ context.Context, body []byte) error {
 	_, err := l.in.Write(append(body, '\n'))
 	return err
 }
