@@ -3,11 +3,11 @@
 package pgserver
 
 import (
-	"errors"
+	"fmt"
 	"syscall"
 )
 
 // attributes returns an error: the scripts that run the servers need Unix.
 func attributes(string) (*syscall.SysProcAttr, error) {
-	return nil, errors.New("PostgreSQL is started on Unix only")
+	return nil, fmt.Errorf("%w: PostgreSQL is started on Unix only", ErrMissing)
 }

@@ -99,7 +99,16 @@ func OwnGroup(cmd *exec.Cmd) {
 }
 
 // KillGroup kills the process group of a command that leads one.
-func KillGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+func KillGroup(cmd *exec.Cmd) { Signal(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// Signals that not all systems have: a process stops until it gets Continue.
+const (
+	Stop     = syscall.SIGSTOP
+	Continue = syscall.SIGCONT
+)
+
+// Signal sends a process a signal, or with -pid its group.
+func Signal(pid int, s syscall.Signal) { _ = syscall.Kill(pid, s) }
 
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond

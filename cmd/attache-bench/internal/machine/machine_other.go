@@ -5,6 +5,7 @@ package machine
 import (
 	"errors"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -31,6 +32,15 @@ func OwnGroup(*exec.Cmd) {}
 
 // KillGroup needs Linux.
 func KillGroup(*exec.Cmd) {}
+
+// Signals of Linux.
+const (
+	Stop     = syscall.Signal(0x13)
+	Continue = syscall.Signal(0x12)
+)
+
+// Signal needs Linux.
+func Signal(int, syscall.Signal) {}
 
 // Busy needs Linux.
 func Busy() time.Duration { return 0 }

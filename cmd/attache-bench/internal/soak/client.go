@@ -1,5 +1,3 @@
-//go:build linux
-
 package soak
 
 import (
@@ -276,7 +274,7 @@ func (c *client) kill() {
 	c.killed = time.Now()
 	c.run.account.count("servers killed")
 	restarted := c.server.die()
-	_ = syscall.Kill(pid, syscall.SIGKILL)
+	machine.Signal(pid, syscall.SIGKILL)
 	restarted()
 }
 
@@ -286,11 +284,11 @@ func (c *client) hold() {
 	if c.server == nil || !c.run.marked(pid) {
 		return
 	}
-	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	machine.Signal(pid, machine.Stop)
 	c.run.account.count("servers stopped for a while")
 	c.run.later(time.Duration(100+c.rng.IntN(2000))*time.Millisecond, func() {
 		if c.run.marked(pid) {
-			_ = syscall.Kill(pid, syscall.SIGCONT)
+			machine.Signal(pid, machine.Continue)
 		}
 	})
 }

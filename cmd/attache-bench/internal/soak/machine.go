@@ -1,5 +1,3 @@
-//go:build linux
-
 package soak
 
 import (
@@ -45,9 +43,9 @@ func (p *program) start(ctx context.Context) error {
 	defer log.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd := exec.CommandContext(context.Background(), p.argv[0], p.argv[1:]...)
+	machine.OwnGroup(cmd)
 	cmd.Env, cmd.Stderr = p.run.env, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -169,7 +167,7 @@ func (r *run) chaos(ctx context.Context) {
 			}
 		case 3:
 			r.account.count("configurations read again on SIGHUP")
-			_ = syscall.Kill(r.steady.pid(), syscall.SIGHUP)
+			machine.Signal(r.steady.pid(), syscall.SIGHUP)
 		}
 	}
 }

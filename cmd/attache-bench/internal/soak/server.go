@@ -1,5 +1,3 @@
-//go:build linux
-
 package soak
 
 import (
@@ -97,6 +95,12 @@ func (s *server) answer(m *message, done <-chan struct{}) []byte {
 
 // scheme is the beginning of the URI of a resource, before its key.
 const scheme = "soak://"
+
+// The arguments with which this program is started again as a server: see [Serve].
+const (
+	Stdio = "bench:soak"
+	HTTP  = "bench:soak-http"
+)
 
 // Serve runs a server of the soak. args are the arguments of the program, the first [Stdio] or [HTTP].
 func Serve(args []string, in io.Reader, out io.Writer) error {

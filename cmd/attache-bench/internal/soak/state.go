@@ -1,5 +1,3 @@
-//go:build linux
-
 package soak
 
 import (
@@ -181,6 +179,6 @@ func (r *run) leftovers() {
 // killAll kills the remaining processes of this run.
 func (r *run) killAll() {
 	for _, pid := range r.processes() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		machine.Signal(pid, syscall.SIGKILL)
 	}
 }

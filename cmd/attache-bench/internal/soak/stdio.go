@@ -1,5 +1,3 @@
-//go:build linux
-
 package soak
 
 import (
@@ -15,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A stdioLink is an attache on stdio.
@@ -32,9 +32,9 @@ type stdioLink struct {
 func openStdio(args ...string) opener {
 	return func(c *client) (link, error) {
 		l := &stdioLink{client: c, log: &bytes.Buffer{}, ended: make(chan struct{})}
-		l.cmd = exec.Command(c.run.o.Attache, args...)
+		l.cmd = exec.CommandContext(context.Background(), c.run.o.Attache, args...)
+		machine.OwnGroup(l.cmd)
 		l.cmd.Env, l.cmd.Stderr = c.run.env, l.log
-		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		l.cmd.WaitDelay = patience
 		var err error
 		if l.in, err = l.cmd.StdinPipe(); err != nil {
@@ -134,7 +134,7 @@ func (l *stdioLink) end(orderly bool) error {
 	} else {
 		_ = l.cmd.Process.Kill()
 	}
-	late := time.AfterFunc(patience, func() { _ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL) })
+	late := time.AfterFunc(patience, func() { machine.KillGroup(l.cmd) })
 	<-l.ended
 	err := l.cmd.Wait()
 	if !late.Stop() {
