@@ -26,10 +26,7 @@ func parseJSON(data []byte) (hujson.Value, error) {
 	}
 	// Replace the mark by spaces, so that the offsets stay the same. End the last line: clients
 	// accept a comment there without a line break, and the parser does not.
-	text := make([]byte, 0, len(data)+1)
-	text = append(text, strings.Repeat(" ", start)...)
-	text = append(text, data[start:]...)
-	text = append(text, '\n')
+	text := slices.Concat(bytes.Repeat([]byte(" "), start), data[start:], []byte("\n"))
 	v, err := hujson.Parse(text)
 	if err != nil {
 		return v, jsonProblem(err)

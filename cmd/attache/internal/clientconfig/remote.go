@@ -179,7 +179,7 @@ func (f *remoteForm) problem(client *mcpclient.Client) string {
 		return "it is remote, and its headers are not all texts"
 	case f.escaped:
 		return "it is remote, and a key, its type or the name of a header is written with escapes, which unwrap could not give back: write the plain characters"
-	case !f.hasUsualType():
+	case f.kind.exists() && (f.kind.value.value == "" || strings.ContainsFunc(f.kind.value.value, unicode.IsSpace)): // entryNote holds one word
 		return "it is remote, and its type is written in a way that unwrap could not give back: write it as your client documents it"
 	}
 	for i, h := range f.headerNames {
@@ -196,12 +196,6 @@ func (f *remoteForm) problem(client *mcpclient.Client) string {
 // hasArgs is the reason why a remote server with arguments is not wrapped: attache's own arguments
 // would be mixed with them.
 const hasArgs = "it is remote and has args: remove them, which clients do not use there"
-
-// hasUsualType reports whether the type is a single word, which entryNote can hold.
-func (f *remoteForm) hasUsualType() bool {
-	kind := f.kind.value
-	return !f.kind.exists() || kind.value != "" && !strings.ContainsFunc(kind.value, unicode.IsSpace)
-}
 
 // advice returns a note for the user about the wrapped entry in a file of client, or "". The clients
 // that wrap knows replace variables in env as they do in headers; others, such as mcporter, may not.

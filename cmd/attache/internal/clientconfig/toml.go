@@ -168,35 +168,27 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 
 // field reads one field of a server. at is the span of its key, and last the key's last name.
 func (r *tomlReader) field(e *Entry, n *unstable.Node, last literal, at span, inline bool) {
-	v := n.Value()
+	v, f := n.Value(), r.tomlField(n, last, at, inline)
 	switch name := last.value; {
 	case name == "command" && v.Kind != unstable.String:
 		e.Odd = "its command is not a text"
 		return
+	case name == "command" && inline:
+		e.command, e.newArgs = f.value, newArgs{before: ", args = ", at: f.value.to}
 	case name == "command":
-		e.command = r.literal(v)
-		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.from-r.base]), inline)
+		e.command, e.newArgs = f.value, newArgs{before: f.prefix + "args = ", after: f.between, ahead: true, at: f.from}
 	case name == "args":
-		r.args(e, n, at)
+		r.args(e, v, f.value.span)
 	case v.Kind != unstable.String && v.Kind != unstable.Array:
 		return
 	}
-	e.toml.set(last.value, r.tomlField(n, last, at, inline))
+	e.toml.set(last.value, f)
 }
 
 // literal returns the string v with its position in the document.
 func (r *tomlReader) literal(v *unstable.Node) literal {
 	from := r.base + int(v.Raw.Offset)
 	return literal{span{from, from + int(v.Raw.Length)}, string(v.Data)}
-}
-
-// newArgs describes how to write arguments for the command. at is the span of the command's key, and
-// prefix the part before its last name.
-func (r *tomlReader) newArgs(command literal, at span, prefix string, inline bool) newArgs {
-	if inline {
-		return newArgs{before: ", args = ", at: command.to}
-	}
-	return newArgs{before: prefix + "args = ", after: r.lineBreak(at, command.to), ahead: true, at: r.base + at.from}
 }
 
 // lineBreak returns the text between two lines of a table: the line break, and the indentation of
@@ -211,14 +203,13 @@ func (r *tomlReader) lineBreak(at span, to int) string {
 	return "\n" + indent
 }
 
-func (r *tomlReader) args(e *Entry, n *unstable.Node, at span) {
-	v := n.Value()
+// args reads v, the arguments of a server, which are at the place at.
+func (r *tomlReader) args(e *Entry, v *unstable.Node, at span) {
 	if v.Kind != unstable.Array {
 		e.Odd = "its args are not a list"
 		return
 	}
-	e.args = &list{span: r.listSpan(n, at)}
-	from := e.args.from - r.base
+	e.args = &list{span: at}
 	for it := v.Children(); it.Next(); {
 		if it.Node().Kind != unstable.String {
 			e.Odd = "its args are not all texts"
@@ -227,19 +218,11 @@ func (r *tomlReader) args(e *Entry, n *unstable.Node, at span) {
 		e.args.items = append(e.args.items, r.literal(it.Node()))
 	}
 	if len(e.args.items) > 0 {
-		between := string(r.text[from+1 : e.args.items[0].from-r.base])
+		between := string(r.text[at.from+1-r.base : e.args.items[0].from-r.base])
 		if strings.Contains(between, "\n") && strings.TrimSpace(between) == "" {
 			e.args.lead = between
 		}
 	}
-}
-
-// listSpan returns the span of the list that is the value of n. at is the span of its key. The
-// parser reports the span of the whole expression, but not that of a list. Only white space and "="
-// are between the key and the list.
-func (r *tomlReader) listSpan(n *unstable.Node, at span) span {
-	from := at.to + bytes.IndexByte(r.text[at.to:], '[')
-	return span{r.base + from, r.base + int(n.Raw.Offset+n.Raw.Length)}
 }
 
 // tomlField returns n as a field of a server. at is the span of its key, and last the key's last
@@ -247,7 +230,9 @@ func (r *tomlReader) listSpan(n *unstable.Node, at span) span {
 func (r *tomlReader) tomlField(n *unstable.Node, last literal, at span, inline bool) tomlField {
 	f := tomlField{key: last, from: r.base + at.from, prefix: string(r.text[at.from : last.from-r.base])}
 	if v := n.Value(); v.Kind == unstable.Array {
-		f.value.span = r.listSpan(n, at)
+		// The parser reports the span of the whole expression, but not that of a list. Only white space
+		// and "=" are between the key and the list.
+		f.value.span = span{r.base + at.to + bytes.IndexByte(r.text[at.to:], '['), r.base + int(n.Raw.Offset+n.Raw.Length)}
 		for it := v.Children(); it.Next(); {
 			f.items = append(f.items, r.literal(it.Node()))
 		}

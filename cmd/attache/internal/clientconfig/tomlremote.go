@@ -119,7 +119,7 @@ func (f *tomlForm) set(name string, field tomlField) {
 	}
 }
 
-// remote returns f as a remoteForm, with the fields that [remoteForm.problem] checks.
+// remote returns f as a remoteForm, with the variables and the fields that [remoteForm.problem] checks.
 func (f *tomlForm) remote() *remoteForm {
 	r := &remoteForm{login: f.login, oddHeaders: f.odd}
 	if f.url.exists() {
@@ -127,6 +127,9 @@ func (f *tomlForm) remote() *remoteForm {
 	}
 	if f.env.exists || f.envVars.exists() {
 		r.env = member{key: literal{span: span{0, 1}}}
+	}
+	for i, name := range f.env.keys {
+		r.variables = append(r.variables, member{name, literal{value: f.env.texts[i]}})
 	}
 	r.headerNames = slices.Concat(f.headers.keys, f.envHeaders.keys)
 	if f.bearer.exists() {

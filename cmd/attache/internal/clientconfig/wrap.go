@@ -187,12 +187,6 @@ func (e *Entry) Behind(l Launch) []string {
 
 // Env returns the variables that the client sets for e, as "NAME=value".
 func (e *Entry) Env() (all []string) {
-	if e.toml != nil {
-		for i, name := range e.toml.env.keys {
-			all = append(all, name.value+"="+e.toml.env.texts[i])
-		}
-		return all
-	}
 	if e.remote == nil {
 		return nil
 	}
