@@ -48,14 +48,7 @@ func assumedTools(tool string, given wire.Value, rules []arguments.Rule) toolLis
 		root[m.Key.Text()] = map[string]any{}
 	}
 	for _, r := range rules {
-		at, end := root, len(r.Argument)-1
-		for _, name := range r.Argument[:end] {
-			at = nested(at, name)
-		}
-		last := r.Argument[end]
-		if at[last] == nil {
-			at[last] = map[string]any{}
-		}
+		addArgument(root, r.Argument)
 	}
 	list, _ := json.Marshal([]any{map[string]any{ // cannot fail
 		"name":        tool,
@@ -65,17 +58,21 @@ func assumedTools(tool string, given wire.Value, rules []arguments.Rule) toolLis
 		`give the server after "--", --server NAME or --tools FILE to use its own schema`}
 }
 
-// nested returns the properties of the object with the given name in properties. It creates the object
-// if necessary.
-func nested(properties map[string]any, name string) map[string]any {
-	if schema, ok := properties[name].(map[string]any); ok {
-		if inner, ok := schema["properties"].(map[string]any); ok {
-			return inner
-		}
+// addArgument adds the argument at path, which goes through objects, to the properties of a schema.
+func addArgument(properties map[string]any, path []string) {
+	schema, known := properties[path[0]].(map[string]any)
+	inner, ok := schema["properties"].(map[string]any)
+	switch {
+	case len(path) == 1 && known:
+		return
+	case len(path) == 1:
+		properties[path[0]] = map[string]any{}
+		return
+	case !ok:
+		inner = map[string]any{}
+		properties[path[0]] = map[string]any{"type": "object", "properties": inner}
 	}
-	inner := map[string]any{}
-	properties[name] = map[string]any{"type": "object", "properties": inner}
-	return inner
+	addArgument(inner, path[1:])
 }
 
 // toolsOfServer starts a server, lists its tools and stops it. It calls no tool. It shows the server's
