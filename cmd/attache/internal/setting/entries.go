@@ -27,7 +27,7 @@ type Entries[T any] struct {
 
 // Read replaces the default with a list of objects.
 func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
-	items, ok := r.Items(key, n)
+	items, ok := r.items(key, n)
 	if !ok {
 		return
 	}
@@ -59,7 +59,7 @@ func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
 func (v Entries[T]) readEntry(r *Reader, key string, i int, n ast.Node) {
 	before := len(r.Problems)
 	entry := Object{Options: v.Options(&(*v.To)[i]), Required: v.Required, Example: v.Example}
-	has, ok := entry.ReadKeys(r, key, n)
+	has, ok := entry.readKeys(r, key, n)
 	switch {
 	case ok && len(has) == 0:
 		r.AddProblem(n, "%s: this rule is empty: write it as %s, or remove it", key, v.Example)

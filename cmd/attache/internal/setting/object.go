@@ -36,7 +36,7 @@ func (v Object) EmptyAdvice() string { return "write it as " + v.Example + ", or
 
 // Read reads the keys of n.
 func (v Object) Read(r *Reader, key string, n ast.Node) {
-	if has, ok := v.ReadKeys(r, key, n); ok {
+	if has, ok := v.readKeys(r, key, n); ok {
 		v.require(r, key, n, has)
 	}
 }
@@ -50,16 +50,16 @@ func (v Object) require(r *Reader, key string, n ast.Node, has map[string]bool) 
 	}
 }
 
-// ReadKeys reads n and returns the keys that it has. ok is false if n is not an object or has an
+// readKeys reads n and returns the keys that it has. ok is false if n is not an object or has an
 // unknown key.
-func (v Object) ReadKeys(r *Reader, key string, n ast.Node) (has map[string]bool, ok bool) {
+func (v Object) readKeys(r *Reader, key string, n ast.Node) (has map[string]bool, ok bool) {
 	fields, ok := r.Fields(n, key)
 	has = map[string]bool{}
 	for _, f := range fields {
 		o, known := find(v.Options, f.Name)
 		has[f.Name], ok = true, ok && known
 		if known {
-			r.ReadValue(key+"."+f.Name, o.Value, f)
+			r.readValue(key+"."+f.Name, o.Value, f)
 		} else {
 			r.Problems.Add(f.At, "%s: unknown key %q%s", key, f.Name, suggest(v.Options, "", f.Name))
 		}
@@ -99,7 +99,7 @@ func (v ByName[T]) Read(r *Reader, key string, n ast.Node) {
 			continue
 		}
 		var one T
-		r.ReadValue(key+"."+f.Name, v.Value(&one), f)
+		r.readValue(key+"."+f.Name, v.Value(&one), f)
 		all[name] = one
 	}
 	*v.To = all

@@ -139,7 +139,7 @@ func (r *Reader) isSection(key string) bool {
 // set reads the value of one option and records its origin.
 func (r *Reader) set(o Option, f Field) {
 	before := len(r.Problems)
-	r.ReadValue(r.Prefix+o.Key, o.Value, f)
+	r.readValue(r.Prefix+o.Key, o.Value, f)
 	if len(r.Problems) == before {
 		r.Origins[o.Key] = f.At
 	}
@@ -155,8 +155,8 @@ type Structure interface {
 // giveValue is the advice for a key without a value.
 const giveValue = "give it one, or remove the key"
 
-// ReadValue reads the value of f into v. Problems call it key.
-func (r *Reader) ReadValue(key string, v Value, f Field) {
+// readValue reads the value of f into v. Problems call it key.
+func (r *Reader) readValue(key string, v Value, f Field) {
 	if f.Empty() {
 		advice := giveValue
 		if s := v.Schema(); s["type"] == "array" && s["minItems"] == nil {
@@ -170,15 +170,15 @@ func (r *Reader) ReadValue(key string, v Value, f Field) {
 	}
 	switch v := v.(type) {
 	case Scalar:
-		r.ReadScalar(key, v, f.Value)
+		r.readScalar(key, v, f.Value)
 	case Structure:
 		v.Read(r, key, f.Value)
 	}
 }
 
-// ReadScalar reads n into v. Problems call it key. n must be a text node, unless v has a method
+// readScalar reads n into v. Problems call it key. n must be a text node, unless v has a method
 // Written that accepts other nodes and describes them.
-func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
+func (r *Reader) readScalar(key string, v Scalar, n ast.Node) {
 	want, ok := writtenText(n)
 	if typed, is := v.(interface{ Written(ast.Node) (string, bool) }); is {
 		want, ok = typed.Written(n)
@@ -192,8 +192,8 @@ func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
 	}
 }
 
-// Items returns the elements of the list n. Problems call it key.
-func (r *Reader) Items(key string, n ast.Node) ([]ast.Node, bool) {
+// items returns the elements of the list n. Problems call it key.
+func (r *Reader) items(key string, n ast.Node) ([]ast.Node, bool) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
 		r.AddProblem(n, "%s: wants a list, such as [one, two], not %s", key, KindOf(n))

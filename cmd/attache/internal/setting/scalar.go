@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // scalar is a [Scalar] made of functions.
@@ -191,3 +192,24 @@ func Count(to *int, least, most int) Scalar {
 func isNumber(n ast.Node) bool { return n.Type() == ast.IntegerType }
 
 func isTextOrNumber(n ast.Node) bool { return IsText(n) || isNumber(n) }
+
+// Expression returns a value that is a CEL expression of type want. It is compiled when it is read,
+// so that mistakes are reported before anything runs.
+func Expression(to **expression.Program, want expression.Type) Scalar {
+	return scalar{
+		set: func(s, _ string) error {
+			p, err := expression.Compile(s, want)
+			if err == nil {
+				*to = p
+			}
+			return err
+		},
+		text: func() string {
+			if *to == nil {
+				return ""
+			}
+			return (*to).String()
+		},
+		schema: map[string]any{"type": "string", "minLength": 1, "description": "an expression that yields " + want.String()},
+	}
+}

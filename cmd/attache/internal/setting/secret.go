@@ -91,7 +91,7 @@ func (v secretValue) Schema() map[string]any {
 func (v secretValue) Read(r *Reader, key string, n ast.Node) {
 	*v.to = Secret{}
 	if !IsMapping(n) {
-		r.ReadScalar(key, Text(&v.to.Text, v.check), n)
+		r.readScalar(key, Text(&v.to.Text, v.check), n)
 		return
 	}
 	const forms = "write a text, {env: VARIABLE} or {file: FILE}"
@@ -105,9 +105,9 @@ func (v secretValue) Read(r *Reader, key string, n ast.Node) {
 	}
 	switch f := fields[0]; f.Name {
 	case "env":
-		r.ReadValue(key+".env", Text(&v.to.Env, TokenVariable), f)
+		r.readValue(key+".env", Text(&v.to.Env, TokenVariable), f)
 	case "file":
-		r.ReadValue(key+".file", Path(&v.to.File), f)
+		r.readValue(key+".file", Path(&v.to.File), f)
 	default:
 		r.Problems.Add(f.At, "%s: unknown key %q: %s", key, f.Name, forms)
 	}

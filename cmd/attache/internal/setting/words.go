@@ -26,11 +26,11 @@ type Words struct {
 func (v Words) Read(r *Reader, key string, n ast.Node) {
 	if v.Single && IsText(n) {
 		var word string
-		r.ReadScalar(key, Text(&word, NotEmpty), n)
+		r.readScalar(key, Text(&word, NotEmpty), n)
 		*v.To = []string{word}
 		return
 	}
-	items, ok := r.Items(key, n)
+	items, ok := r.items(key, n)
 	if !ok {
 		return
 	}
@@ -41,7 +41,7 @@ func (v Words) Read(r *Reader, key string, n ast.Node) {
 	for _, item := range items {
 		var word string
 		before := len(r.Problems)
-		r.ReadScalar(key, Text(&word, v.checkWord), item)
+		r.readScalar(key, Text(&word, v.checkWord), item)
 		if len(r.Problems) == before {
 			all = append(all, word)
 		}
@@ -96,7 +96,7 @@ type List[T any] struct {
 
 // Read replaces the default with the values in n.
 func (v List[T]) Read(r *Reader, key string, n ast.Node) {
-	items, ok := r.Items(key, n)
+	items, ok := r.items(key, n)
 	if !ok {
 		return
 	}
@@ -133,7 +133,7 @@ func (v WordOr) Read(r *Reader, key string, n ast.Node) {
 		return
 	}
 	var word string
-	r.ReadScalar(key, Choice(&word, v.Word), n)
+	r.readScalar(key, Choice(&word, v.Word), n)
 }
 
 func (v WordOr) String() string {
@@ -146,4 +146,36 @@ func (v WordOr) String() string {
 // Schema returns the schema of the word or the object.
 func (v WordOr) Schema() map[string]any {
 	return map[string]any{"anyOf": []any{map[string]any{"type": "string", "enum": []string{v.Word}}, v.Object.Schema()}}
+}
+
+// Paths returns a value that is a list of paths into an object. Each is a key, or a list of the keys
+// that lead to a member. The first path whose member has a value counts.
+func Paths(to *[][]string) Value {
+	return List[[]string]{To: to, Item: func(path *[]string) Structure { return objectPath{path} }}
+}
+
+// An objectPath reads one path of [Paths].
+type objectPath struct{ to *[]string }
+
+func (v objectPath) Read(r *Reader, key string, n ast.Node) {
+	switch {
+	case IsText(n):
+		Words{To: v.to, Single: true}.Read(r, key, n)
+	case n.Type() == ast.SequenceType:
+		Words{To: v.to, Empty: "name the objects that the path goes through"}.Read(r, key, n)
+	default:
+		r.AddProblem(n, "%s: wants a text (one key) or a list of texts (a path into objects), not %s", key, KindOf(n))
+	}
+}
+
+func (v objectPath) String() string {
+	if len(*v.to) == 1 {
+		return (*v.to)[0]
+	}
+	return "[" + strings.Join(*v.to, ", ") + "]"
+}
+
+func (v objectPath) Schema() map[string]any {
+	text := map[string]any{"type": "string", "minLength": 1}
+	return map[string]any{"anyOf": []any{text, map[string]any{"type": "array", "minItems": 1, "items": text}}}
 }
