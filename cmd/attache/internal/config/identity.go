@@ -242,11 +242,9 @@ func (o OperatorSettings) principal(f identity.SessionFile) *sessionstate.Princi
 	return &p
 }
 
-// A principalFact is a field of a principal as a text for people.
-type principalFact struct{ field, value string }
-
-func factsOf(p *sessionstate.Principal) []principalFact {
-	return []principalFact{
+// factsOf returns the fields of a principal as texts for people.
+func factsOf(p *sessionstate.Principal) []struct{ field, value string } {
+	return []struct{ field, value string }{
 		{"user", p.User}, {"tenant", p.Tenant}, {"email", p.Email},
 		{"roles", strings.Join(p.Roles, ", ")}, {"permissions", strings.Join(p.Permissions, ", ")},
 		{"plan", p.Plan}, {"scope", p.Scope}, {"trust", p.Trust},

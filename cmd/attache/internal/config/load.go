@@ -16,6 +16,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
 // maxConfigFile bounds the size of a configuration file. A wrong path (a device, a log) must not
@@ -33,9 +34,7 @@ func Load(p cli.Process, flags setting.Flags, command []string) (*Settings, erro
 // its match, or the name in a recording ([Settings.RecordedName]).
 func LoadServed(p cli.Process, flags setting.Flags, name string) (*Settings, error) {
 	s, err := (&loader{Process: p, flags: flags, entry: name}).load(nil)
-	if s != nil {
-		s.served = slices.Sorted(slices.Values(ServedServers(s)))
-	}
+	s.served = slices.Sorted(slices.Values(ServedServers(s)))
 	return s, err
 }
 
@@ -105,7 +104,9 @@ func (l *loader) load(command []string) (*Settings, error) {
 	l.operatorVariables(s)
 	l.sessionFile(s)
 	l.checkTokens(s)
-	l.problems = append(l.problems, checkStore(s)...)
+	if text := s.Store.URL.Text; text != "" { // a secret in a variable or a file is checked when it is used
+		l.problems.AddError(s.Origin("store.url"), "store.url", database.CheckURL(text))
+	}
 	if at := s.Origin("policy.scope"); !at.Default() && s.Policy.Dir == "" && s.Policy.URL == "" {
 		s.Warnings.Add(at, "policy.scope has no effect: say where policies come from with --policy, or policy.dir")
 	}

@@ -39,12 +39,3 @@ func (s *Settings) storeOptions() []setting.Option {
 			Value: setting.SecretOrNone(&s.Store.URL)},
 	}
 }
-
-// checkStore returns the mistakes in store.url. A secret in a variable or a file is checked when it
-// is used.
-func checkStore(s *Settings) (all setting.Problems) {
-	if text := s.Store.URL.Text; text != "" {
-		all.AddError(s.Origin("store.url"), "store.url", database.CheckURL(text))
-	}
-	return all
-}

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -34,4 +36,49 @@ func UnknownVariables(p cli.Process, s *Settings) []string {
 		texts = append(texts, name+": no such variable is read: "+what)
 	}
 	return texts
+}
+
+// MarkVariable marks the session's variables that attache gives to a server; see [Mark].
+const MarkVariable = setting.Prefix + "_INJECTED"
+
+// Mark returns the value of [MarkVariable] for a server with the variables of getenv: a digest of the
+// session's variables, and one of those in which clients give servers their session and workspace. If
+// only the second differs later, the server, or a program that it runs, has started another client,
+// whose session and workspace are its own.
+func Mark(getenv func(string) string, prefixes []string) string {
+	host := DefaultSettings("").Session.HostEnv // of all processes alike
+	return digest(getenv, sessionNames(prefixes)) + "-" + digest(getenv, slices.Concat(host.Session, host.Workspace))
+}
+
+func sessionNames(prefixes []string) (names []string) {
+	for _, prefix := range append([]string{setting.Prefix}, prefixes...) {
+		names = append(names, prefix+"_SESSION_ID", prefix+"_WORKSPACE_ID", prefix+"_WORKSPACE_PATH")
+	}
+	return names
+}
+
+// digest returns a short digest of the values of variables.
+func digest(getenv func(string) string, names []string) string {
+	h := sha256.New()
+	for _, name := range names {
+		h.Write([]byte(getenv(name) + "\x00"))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// WithoutOtherClient returns an environment without the session's variables if their values are for another
+// client, in a server of which this one was started. It keeps the trust, because a session that was started
+// in a sandboxed one is not more trusted.
+func WithoutOtherClient(env, prefixes []string) []string {
+	getenv := cli.Process{Env: env}.Getenv
+	was, wasHost, marked := strings.Cut(getenv(MarkVariable), "-")
+	own, host, _ := strings.Cut(Mark(getenv, prefixes), "-")
+	if !marked || own != was || host == wasHost {
+		return env
+	}
+	names := sessionNames(prefixes)
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
 }
