@@ -126,7 +126,7 @@ type System struct {
 	OS     string // a value of runtime.GOOS
 	Home   string // the user's home directory
 	Getenv func(name string) string
-	// ReadDir returns the names in a directory. If it is nil, the file system is read.
+	// ReadDir returns the names in a directory, or none if it cannot be read.
 	ReadDir func(path string) []string
 }
 
@@ -269,7 +269,7 @@ func (s System) join(dir string, names ...string) string {
 // each returns the path names below every directory in dir whose name has the given prefix.
 func (s System) each(dir, prefix string, names ...string) []string {
 	var paths []string
-	for _, name := range s.list(dir) {
+	for _, name := range s.ReadDir(dir) {
 		if strings.HasPrefix(name, prefix) {
 			paths = append(paths, s.join(s.join(dir, name), names...))
 		}
@@ -277,12 +277,8 @@ func (s System) each(dir, prefix string, names ...string) []string {
 	return paths
 }
 
-// list returns the names in dir, or none if dir cannot be read.
-func (s System) list(dir string) []string {
-	if s.ReadDir != nil {
-		return s.ReadDir(dir)
-	}
-	entries, _ := os.ReadDir(dir)
+func readDir(path string) []string {
+	entries, _ := os.ReadDir(path)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -292,7 +288,7 @@ func (s System) list(dir string) []string {
 
 // ThisSystem returns the current machine, with the given environment.
 func ThisSystem(getenv func(string) string) System {
-	return System{OS: runtime.GOOS, Home: getenv(HomeVariable()), Getenv: getenv}
+	return System{OS: runtime.GOOS, Home: getenv(HomeVariable()), Getenv: getenv, ReadDir: readDir}
 }
 
 // HomeVariable returns the name of the variable that [os.UserHomeDir] reads.
