@@ -51,7 +51,12 @@ func (c Command) Check(ctx context.Context) error {
 	}
 	dir := c.Settings.Policy.Dir
 	if dir == "" {
-		return c.checkEndpoint(ctx, source)
+		e, q, err := c.ask(ctx, source)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.Stdout, "ok: %s has %s for scope %q\n", c.Settings.Policy.URL, assembly.PolicyCounts(e), q.Scope)
+		return err
 	}
 	if err := c.checkFiles(dir); err != nil {
 		return err
@@ -135,15 +140,5 @@ func (c Command) checkFiles(dir string) error {
 			err = cli.ExitError(cli.ExitUsage)
 		}
 	}
-	return err
-}
-
-// checkEndpoint queries an endpoint once.
-func (c Command) checkEndpoint(ctx context.Context, source policy.Source) error {
-	e, q, err := c.ask(ctx, source)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.Stdout, "ok: %s has %s for scope %q\n", c.Settings.Policy.URL, assembly.PolicyCounts(e), q.Scope)
 	return err
 }
