@@ -35,7 +35,7 @@ func ruleOptions(r *arguments.Rule) []setting.Option {
 	return []setting.Option{
 		{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
 		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: dottedPath{&r.Argument}},
-		{Key: "value", Help: "where the value comes from, such as session.workspace.path", Value: argumentValue{&r.Value}},
+		{Key: "value", Help: "where the value comes from, such as session.workspace.path", Value: argumentValue{setting.Expression(&r.Value, expression.Any), &r.Value}},
 		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", Value: setting.Choice((*string)(&r.Mode), string(arguments.Fill), string(arguments.Pin), string(arguments.Forbid))},
 		{Key: "schema", Help: "how the model sees the argument in the schema; default: optional with fill, else hide", Value: setting.Choice((*string)(&r.Schema), string(arguments.Keep), string(arguments.Optional), string(arguments.Hide))},
@@ -138,10 +138,13 @@ func (v dottedPath) Schema() map[string]any { return map[string]any{"type": "str
 
 // An argumentValue reads the expression for the value of an argument. Most are plain paths, so it
 // suggests the right path for a misspelled one.
-type argumentValue struct{ to **expression.Program }
+type argumentValue struct {
+	setting.Scalar
+	to **expression.Program
+}
 
 func (v argumentValue) Set(s, base string) error {
-	err := setting.Expression(v.to, expression.Any).Set(s, base)
+	err := v.Scalar.Set(s, base)
 	if err != nil && looksLikeText(s) {
 		return fmt.Errorf(`for the text itself write it in quotes, '"%s"'; %q is not an expression: %w`, s, s, err)
 	}
@@ -179,9 +182,4 @@ func isPath(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool {
 		return c != '.' && c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	})
-}
-
-func (v argumentValue) String() string { return setting.Expression(v.to, expression.Any).String() }
-func (v argumentValue) Schema() map[string]any {
-	return setting.Expression(v.to, expression.Any).Schema()
 }
