@@ -138,20 +138,18 @@ func besideTransport(object *hujson.Object) string {
 func (e *Entry) jsonCommand(object *hujson.Object, key string) {
 	seen := map[string]bool{}
 	for _, m := range object.Members {
-		name := nameOf(m)
-		if name != key && name != "args" {
+		switch name := nameOf(m); {
+		case name != key && name != "args":
 			continue
-		}
-		if seen[name] {
+		case seen[name]:
 			e.Odd = fmt.Sprintf("%q appears twice, and clients differ in which they take: remove one", name)
 			return
-		}
-		seen[name] = true
-		if name == key {
+		case name == key:
 			e.jsonCommandValue(m)
-		} else {
+		default:
 			e.jsonArgs(m.Value)
 		}
+		seen[nameOf(m)] = true
 	}
 }
 
