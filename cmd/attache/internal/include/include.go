@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -212,18 +211,13 @@ func (f *Fetcher) copy(s Source) (file, time.Duration) {
 	if f.Dir == "" {
 		return file{}, 0
 	}
-	info, err := os.Stat(f.path(s) + ".yaml")
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSize {
+	content, info, err := textfile.Read(f.path(s)+".yaml", textfile.Rules{Max: maxSize})
+	if err != nil {
 		return file{}, 0
 	}
-	var stored file
-	if stored.content, err = os.ReadFile(f.path(s) + ".yaml"); err != nil {
-		return file{}, 0
-	}
+	stored := file{content: content}
 	if s.Key != "" {
-		if stored.signature, err = os.ReadFile(f.path(s) + ".minisig"); err != nil {
-			return file{}, 0
-		}
+		stored.signature, _, _ = textfile.Read(f.path(s)+".minisig", textfile.Rules{Max: maxSize})
 	}
 	if stored.verify(s) != nil {
 		return file{}, 0 // another digest or key is configured now, or the copy was changed
