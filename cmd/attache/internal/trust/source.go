@@ -89,21 +89,14 @@ func join(e, own policy.Effective) policy.Effective {
 	for _, p := range e.Policies {
 		known[p.Name] = true
 	}
-	add := func(at policy.Position) {
-		for _, p := range own.Policies {
-			if p.Position == at && !known[p.Name] {
-				out.Policies = append(out.Policies, p)
-			}
-		}
+	added := func(at policy.Position) []policy.Policy {
+		return slices.DeleteFunc(slices.Clone(own.Policies), func(p policy.Policy) bool { return p.Position != at || known[p.Name] })
 	}
 	middle := slices.IndexFunc(e.Policies, func(p policy.Policy) bool { return p.Position != policy.Prepend })
 	if middle < 0 {
 		middle = len(e.Policies)
 	}
-	out.Policies = append(out.Policies, e.Policies[:middle]...)
-	add(policy.Prepend)
-	add(policy.Append)
-	out.Policies = append(out.Policies, e.Policies[middle:]...)
+	out.Policies = slices.Concat(e.Policies[:middle], added(policy.Prepend), added(policy.Append), e.Policies[middle:])
 	for _, o := range own.Objectives {
 		same := func(other string) bool { return strings.TrimSpace(other) == strings.TrimSpace(o) }
 		if !slices.ContainsFunc(out.Objectives, same) {
