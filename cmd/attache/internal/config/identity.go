@@ -44,13 +44,6 @@ type OperatorSettings struct {
 	FileErr error
 }
 
-func (s *Settings) sessionFileOptions() []setting.Option {
-	return []setting.Option{
-		{Key: "session.file", Flag: "session-file", Hint: "FILE",
-			Help: "file in which the host describes the session: user, tenant, roles, permissions, trust, workspace", Value: setting.Path(&s.Operator.SessionFile)},
-	}
-}
-
 func (s *Settings) tokenOptions() []setting.Option {
 	o := &s.Identity
 	claim := func(field, help string, to *string) setting.Option {

@@ -18,7 +18,7 @@ import (
 // Options returns all options, bound to s, in the order of `config show`. The reader of the file,
 // the flags, the variables, `config show` and `config schema` all use this list.
 func Options(s *Settings) []setting.Option {
-	return slices.Concat(s.sessionOptions(), s.remoteOptions(), s.oauthOptions(), s.restartOptions(), s.sessionFileOptions(), s.identityOptions(), s.tokenOptions(), s.policyOptions(), s.accessOptions(), s.auditOptions(), s.injectOptions(), s.serveOptions(), s.storeOptions(), s.teamsOptions(), s.otherOptions())
+	return slices.Concat(s.sessionOptions(), s.remoteOptions(), s.oauthOptions(), s.restartOptions(), s.identityOptions(), s.tokenOptions(), s.policyOptions(), s.accessOptions(), s.auditOptions(), s.injectOptions(), s.serveOptions(), s.storeOptions(), s.teamsOptions(), s.otherOptions())
 }
 
 // AddFlags adds to cmd the flags that override the configuration.
@@ -80,6 +80,8 @@ func (s *Settings) restartOptions() []setting.Option {
 func (s *Settings) identityOptions() []setting.Option {
 	o := &s.Identity
 	return []setting.Option{
+		{Key: "session.file", Flag: "session-file", Hint: "FILE",
+			Help: "file in which the host describes the session: user, tenant, roles, permissions, trust, workspace", Value: setting.Path(&s.Operator.SessionFile)},
 		{Key: "identity.api_key_file", Flag: "api-key-file", Hint: "FILE",
 			Help: "file that holds the session's API key (or give the key itself in ATTACHE_API_KEY)", Value: setting.Path(&s.APIKeyFile, notKey)},
 		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, the file that \"attache key import\" reads", Value: setting.Path(&o.KeysFile)},

@@ -137,7 +137,7 @@ func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, 
 		return nil, err
 	}
 	if !m.Plain() {
-		x := e.ambiguous(m, o)
+		x := e.ambiguous(m, o.Layers)
 		x.Schema = tools.from
 		return []callReport{x}, nil
 	}
@@ -241,13 +241,13 @@ func (e *Explainer) originalName(shown string) string {
 }
 
 // ambiguous explains a frame that parsers may read differently, which therefore passes no layer.
-func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
+func (e *Explainer) ambiguous(m *wire.Message, layers []middleware.Layer) callReport {
 	scrub := e.scrubber()
 	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: scrub.json(m.Frame()), Ambiguity: m.Why()}
-	for _, l := range o.Layers {
+	for _, l := range layers {
 		x.Layers = append(x.Layers, layerReport{Name: l.Name})
 	}
-	needs := middleware.Needs(o.Layers...)
+	needs := middleware.Needs(layers...)
 	guarded := slices.ContainsFunc(needs.Guarded, func(g string) bool { return wire.Mentions(m.Frame(), g) })
 	if !needs.Enforces && !guarded {
 		x.Outcome, x.Sent = outcomeGoesOn, x.Frame
@@ -286,8 +286,7 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 	for _, t := range p.seen {
 		x := p.explain(t)
 		if t.ambiguity != 0 {
-			o.Layers = p.layers
-			x = e.ambiguous(look(t.frames[0], names), o)
+			x = e.ambiguous(look(t.frames[0], names), p.layers)
 		}
 		x.Schema = "as recorded"
 		withConfig(&x, e.Settings)
