@@ -18,11 +18,6 @@ const auditEnd = time.Second
 // then, and a client that ends its servers does not wait long.
 const headsEnd = 300 * time.Millisecond
 
-// scrubbers remove secrets from audit records: values that look like secrets, and known secrets.
-type scrubbers struct {
-	looks, known *record.Scrubber
-}
-
 // compileAudit opens the audit with the first configuration, and sets the scrubbers of each
 // configuration.
 func (s *Shared) compileAudit() error {
@@ -40,7 +35,7 @@ func (s *Shared) compileAudit() error {
 	}
 	known := config.Secrets(p.Process, s.settings, s.secrets)
 	known.Home, known.Host = "", "" // records keep the names of the home directory and the host
-	s.scrub = &scrubbers{record.NewScrubber(known), record.NewKnownScrubber(known)}
+	s.scrubAudit, s.scrubKnown = record.NewScrubber(known), record.NewKnownScrubber(known)
 	return nil
 }
 

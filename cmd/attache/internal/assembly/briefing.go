@@ -55,7 +55,14 @@ func (s *Shared) compileBriefing() error {
 	}
 	o.Response = slices.Contains(b.Channels, "response")
 	o.Instructions = slices.Contains(b.Channels, "instructions")
-	useTrusted(&o, trusted)
+	if trusted != nil {
+		o.Source, o.ByWorkspace = trusted, true
+	}
+	// The policies of trusted workspaces alone need no principal, because they are in the user's workspace,
+	// and a workspace that is not trusted gets no briefing instead of an empty one.
+	if source == nil {
+		o.Anonymous, o.OmitEmpty = true, true
+	}
 	if before := s.current; before != nil && (s.settings.DryRun || !before.settings.DryRun) {
 		o.Before = before.briefing
 	}

@@ -90,8 +90,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	c.capture = s.capture.Connect(conn)
 	if s.audit != nil {
 		c.audit = s.audit.Connect(audit.ConnOptions{
-			Redact: func(raw []byte) []byte { return c.shared.Load().scrub.looks.Line(raw) },
-			Scrub:  func(record []byte) []byte { return c.shared.Load().scrub.known.Line(record) },
+			Redact: func(raw []byte) []byte { return c.shared.Load().scrubAudit.Line(raw) },
+			Scrub:  func(record []byte) []byte { return c.shared.Load().scrubKnown.Line(record) },
 		})
 	}
 	c.use(s)

@@ -61,6 +61,9 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	if s.settings.DryRun {
 		b.log = dryrun.Mark(c.Log)
 	}
+	if s.access != nil {
+		b.access = s.access.Connect(access.ConnOptions{Catalog: &c.catalog, Log: b.log})
+	}
 	var dryLayers []middleware.Layer
 	for _, place := range Order() {
 		layer, ok := place.layer(b)
@@ -85,7 +88,7 @@ type builder struct {
 	conn         *Conn
 	shared       *Shared
 	log          *slog.Logger // for the layers that do not act in a dry run
-	access       *access.Conn // see accessConn
+	access       *access.Conn // two layers use it; nil if all calls are allowed
 	briefingConn *briefing.Conn
 }
 
@@ -159,32 +162,18 @@ func (b *builder) rewrite() (middleware.Layer, bool) {
 	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Listed: &b.conn.listed, Log: b.log}).Layer(), true
 }
 
-// accessConn returns the access rules of the connection, nil if all calls are allowed. Two layers
-// use it.
-func (b *builder) accessConn() *access.Conn {
-	if b.access == nil && b.shared.access != nil {
-		b.access = b.shared.access.Connect(access.ConnOptions{
-			Catalog: &b.conn.catalog,
-			Log:     b.log,
-		})
-	}
-	return b.access
-}
-
 func (b *builder) accessList() (middleware.Layer, bool) {
-	a := b.accessConn()
-	if a == nil || !a.Lists() {
+	if b.access == nil || !b.access.Lists() {
 		return middleware.Layer{}, false
 	}
-	return a.ListLayer(), true
+	return b.access.ListLayer(), true
 }
 
 func (b *builder) accessCalls() (middleware.Layer, bool) {
-	a := b.accessConn()
-	if a == nil {
+	if b.access == nil {
 		return middleware.Layer{}, false
 	}
-	return a.Layer(), true
+	return b.access.Layer(), true
 }
 
 // arguments returns no layer if the configuration has an empty list of rules.

@@ -11,7 +11,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
-	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
@@ -120,18 +119,5 @@ func trustedSource(p cli.Process, s *config.Settings, next policy.Source, log *s
 		Store:    store,
 		MaxBytes: s.Briefing.MaxBytes,
 		Warn:     func(text, path string) { log.Warn(text, "workspace", path) },
-	}
-}
-
-// useTrusted makes t the source of the briefing, unless it is nil. If no other source is configured,
-// the briefing needs no principal, because the policies are in the user's workspace, and a workspace
-// that is not trusted gets no briefing instead of an empty one.
-func useTrusted(o *briefing.Options, t *trust.Source) {
-	if t == nil {
-		return
-	}
-	o.Source, o.ByWorkspace = t, true
-	if t.Next == nil {
-		o.Anonymous, o.OmitEmpty = true, true
 	}
 }

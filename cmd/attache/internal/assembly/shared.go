@@ -67,11 +67,12 @@ type Shared struct {
 	settings      *config.Settings
 	number        int // of the configuration: newer ones have larger numbers
 	authenticator *Authenticator
-	lists         []announce.List // the lists that depend on the principal
-	secrets       []string        // must not reach a disk or a server
-	withheld      []string        // variables that no server gets
-	log           *slog.Logger    // for the layers that do not act in a dry run
-	scrub         *scrubbers      // nil without an audit
+	lists         []announce.List  // the lists that depend on the principal
+	secrets       []string         // must not reach a disk or a server
+	withheld      []string         // variables that no server gets
+	log           *slog.Logger     // for the layers that do not act in a dry run
+	scrubAudit    *record.Scrubber // values that look like secrets, and known ones; nil without an audit
+	scrubKnown    *record.Scrubber // known secrets; nil without an audit
 	scrubber      func() *record.Scrubber
 
 	rewrite   *rewrite.Shared   // nil without rules
