@@ -185,7 +185,7 @@ func (e *endpoint) frontOptions() front.Options {
 		o.Reauthenticate = e.Settings.Identity.Cache * 9 / 10 // the result may be a tenth old already
 		o.Scope = strings.Join(e.s.scopes(), " ")
 		if e.Settings.Identity.AcceptsTokens() && e.s.settings.PublicURL != "" {
-			o.Metadata = e.s.metadataURL(e)
+			o.Metadata = e.s.metadataURL(e).String()
 		}
 	}
 	return o

@@ -32,7 +32,7 @@ func (s *service) handler() http.Handler {
 		paths[e.Path] = e.traceRequests(e.front)
 		if metadata := s.metadata(e); metadata != nil {
 			paths[metadataPath+e.Path] = limitTime(metadata)
-			paths[metadataPath+s.publicPath(e)] = limitTime(metadata)
+			paths[s.metadataURL(e).Path] = limitTime(metadata)
 			if len(s.endpoints) == 1 {
 				paths[metadataPath] = limitTime(metadata)
 			}
@@ -134,18 +134,11 @@ func (s *service) resource(e *endpoint) string {
 	return strings.TrimSuffix(s.settings.PublicURL, "/") + path.EscapedPath()
 }
 
-// metadataURL returns the URL of an endpoint's metadata.
-func (s *service) metadataURL(e *endpoint) string {
+// metadataURL returns the URL of an endpoint's metadata, as clients see it.
+func (s *service) metadataURL(e *endpoint) *url.URL {
 	u, _ := url.Parse(s.resource(e)) // valid: it was checked with the settings
 	u.Path = metadataPath + u.Path
-	return u.String()
-}
-
-// publicPath returns the path of an endpoint as clients see it. It differs behind a reverse
-// proxy that rewrites paths.
-func (s *service) publicPath(e *endpoint) string {
-	u, _ := url.Parse(s.resource(e))
-	return u.Path
+	return u
 }
 
 // hosts returns the host names that clients may use.

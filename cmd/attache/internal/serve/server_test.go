@@ -987,11 +987,8 @@ func TestResources(t *testing.T) {
 		if got := s.resource(e); got != "https://mcp.example.com/tools"+want {
 			t.Errorf("%s: the resource is %s", path, got)
 		}
-		if got := s.metadataURL(e); got != "https://mcp.example.com/.well-known/oauth-protected-resource/tools"+want {
-			t.Errorf("%s: the metadata is at %s", path, got)
-		}
-		if got := s.publicPath(e); got != "/tools"+path {
-			t.Errorf("%s: the public path is %s", path, got)
+		if got := s.metadataURL(e); got.String() != "https://mcp.example.com/.well-known/oauth-protected-resource/tools"+want || got.Path != metadataPath+"/tools"+path {
+			t.Errorf("%s: the metadata is at %s, with the path %s", path, got, got.Path)
 		}
 	}
 }
