@@ -173,8 +173,6 @@ func labelJSON(resp *http.Response) error {
 	return nil
 }
 
-func isJSON(resp *http.Response) bool { return mediaType(resp) == "application/json" }
-
 func mediaType(resp *http.Response) string {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	return kind
@@ -196,7 +194,7 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 	switch {
 	case resp.StatusCode >= 500:
 		return false, fmt.Errorf("%s answered %s", address, resp.Status)
-	case resp.StatusCode != http.StatusOK, !isJSON(resp):
+	case resp.StatusCode != http.StatusOK, mediaType(resp) != "application/json":
 		return false, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(v); err != nil {

@@ -195,7 +195,7 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	<-w.notified
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.signaled != nil || w.ending {
+	if w.ending {
 		return nil, context.Canceled
 	}
 	first := w.server == nil

@@ -42,10 +42,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	message, err := store.CheckMessage("Initial message", in.Message, store.MaxFirst)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkKey(in.Key); err != nil {
+	if err := cmp.Or(err, checkKey(in.Key)); err != nil {
 		return nil, err
 	}
 	agent, err := c.Launcher.Agent(in.Agent, c.me.Trust)

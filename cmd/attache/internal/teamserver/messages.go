@@ -1,6 +1,7 @@
 package teamserver
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -33,10 +34,7 @@ func sendMessage(ctx context.Context, c *call) (any, error) {
 	}
 	in.To = strings.TrimSpace(in.To)
 	message, err := store.CheckMessage("Message", in.Message, store.MaxMessage)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkKey(in.Key); err != nil {
+	if err := cmp.Or(err, checkKey(in.Key)); err != nil {
 		return nil, err
 	}
 	if !store.IsHandle(in.To) {
