@@ -83,7 +83,11 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 	if err != nil {
 		wrong.Add(setting.Origin{Name: "--expires"}, "%v", err)
 	}
-	s, place, err := c.keyPlace(flags)
+	s, err := config.Load(c.Process, flags, nil)
+	var place keys.Place
+	if err == nil {
+		place, err = keys.Find(c.Process, s)
+	}
 	if err := errors.Join(wrong.Err(), err); err != nil {
 		return err
 	}
@@ -93,14 +97,15 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 	return keys.Create(ctx, c.Process, place, a, s.Identity.KeyPrefix, expiry, now)
 }
 
-// keyPlace returns the settings and the place of their keys.
-func (c *program) keyPlace(flags setting.Flags) (*config.Settings, keys.Place, error) {
-	s, err := config.Load(c.Process, flags, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	place, err := keys.Find(c.Process, s)
-	return s, place, err
+// withKeys makes cmd find the place of the keys and call do with it.
+func (c *program) withKeys(cmd *cobra.Command, do func(ctx context.Context, place keys.Place, args []string) error) *cobra.Command {
+	return c.withSettings(cmd, setting.NewFlags(cmd), func(ctx context.Context, s *config.Settings, args []string) error {
+		place, err := keys.Find(c.Process, s)
+		if err != nil {
+			return err
+		}
+		return do(ctx, place, args)
+	})
 }
 
 // keyImport copies a key file to the database.
@@ -131,13 +136,8 @@ permits and until when. The keys themselves are not kept, so none can be printed
   attache key list --config ./attache.yaml`,
 		Args: noArguments,
 	}
-	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, place, err := c.keyPlace(flags)
-		if err != nil {
-			return err
-		}
-		entries, err := place.List(cmd.Context())
+	return c.withKeys(cmd, func(ctx context.Context, place keys.Place, _ []string) error {
+		entries, err := place.List(ctx)
 		switch {
 		case errors.Is(err, keys.ErrNoFile):
 			fmt.Fprintf(c.Stderr, "attache: there are no keys: %s is not there; make one with \"attache key create\"\n", place)
@@ -146,8 +146,7 @@ permits and until when. The keys themselves are not kept, so none can be printed
 			return err
 		}
 		return keys.Print(c.Stdout, entries, time.Now())
-	}
-	return cmd
+	})
 }
 
 // keyRevoke revokes keys.
@@ -166,20 +165,14 @@ entries stay, so that "attache key list" and the audit still show their owners.`
 			return nil
 		},
 	}
-	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, place, err := c.keyPlace(flags)
-		if err != nil {
-			return err
-		}
+	return c.withKeys(cmd, func(ctx context.Context, place keys.Place, args []string) error {
 		for _, arg := range args {
 			id := config.KeyID(arg)
-			if err := place.Revoke(cmd.Context(), id, time.Now()); err != nil {
+			if err := place.Revoke(ctx, id, time.Now()); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.Stderr, "attache: revoked key %s\n", id)
 		}
 		return nil
-	}
-	return cmd
+	})
 }

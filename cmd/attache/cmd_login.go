@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -36,18 +37,14 @@ configuration.`,
   BROWSER=firefox attache login https://mcp.example.com/mcp`,
 		Args: oneURL,
 	}
-	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o, err := c.loginOptions(flags, args[0])
+	return c.withLogin(cmd, func(ctx context.Context, o login.Options) error {
 		switch {
-		case err != nil:
-			return err
 		case o.Machine:
 			return cli.Usagef("server.oauth.grant is %s: attache logs in to this server by itself", config.GrantMachine)
 		case o.Header.Get("Authorization") != "":
 			return cli.Usagef("the configuration has an Authorization header for this server, so a login would not be used: remove it from server.headers, or the variable ATTACHE_HEADER_AUTHORIZATION")
 		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 		defer stop()
 		g, err := login.Login(ctx, o, login.TerminalUI(c.Process))
 		if err != nil {
@@ -55,8 +52,7 @@ configuration.`,
 		}
 		fmt.Fprintf(c.Stderr, "attache: logged in to %s%s\n", o.Name, g.Describe(time.Now()))
 		return nil
-	}
-	return cmd
+	})
 }
 
 // logoutCommand deletes a login.
@@ -70,13 +66,8 @@ revoke the tokens.`,
 		Example: "  attache logout https://mcp.example.com/mcp",
 		Args:    oneURL,
 	}
-	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o, err := c.loginOptions(flags, args[0])
-		if err != nil {
-			return err
-		}
-		switch deleted, err := login.Logout(cmd.Context(), o); {
+	return c.withLogin(cmd, func(ctx context.Context, o login.Options) error {
+		switch deleted, err := login.Logout(ctx, o); {
 		case errors.Is(err, login.ErrNoGrant):
 			return fmt.Errorf("there is no login to %s", o.Name)
 		case !deleted:
@@ -86,8 +77,7 @@ revoke the tokens.`,
 		}
 		fmt.Fprintf(c.Stderr, "attache: logged out of %s\n", o.Name)
 		return nil
-	}
-	return cmd
+	})
 }
 
 // oneURL requires one argument, the address of a remote server.
@@ -101,15 +91,22 @@ func oneURL(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// loginOptions returns the options of a login to the server at address.
-func (c *program) loginOptions(flags setting.Flags, address string) (login.Options, error) {
-	s, err := config.Load(c.Process, flags, []string{address})
-	if err != nil {
-		return login.Options{}, err
+// withLogin makes cmd call do with the options of a login to the server at the address in its arguments.
+func (c *program) withLogin(cmd *cobra.Command, do func(ctx context.Context, o login.Options) error) *cobra.Command {
+	flags := setting.NewFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, address []string) error {
+		s, err := config.Load(c.Process, flags, address)
+		if err != nil {
+			return err
+		}
+		o, err := remoteserver.Login(c.Process, s)
+		switch {
+		case err != nil:
+			return err
+		case o.Store.Dir == "":
+			return cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
+		}
+		return do(cmd.Context(), o)
 	}
-	o, err := remoteserver.Login(c.Process, s)
-	if err == nil && o.Store.Dir == "" {
-		err = cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
-	}
-	return o, err
+	return cmd
 }
