@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -368,7 +369,8 @@ func (s *service) httpServer() *http.Server {
 	}
 	s.arrivals.watch(server)
 	if s.settings.Cert != "" {
-		server.TLSConfig = newCertificate(s.settings.Cert, s.settings.Key, s.Log).config()
+		c := newCertificate(s.settings.Cert, s.settings.Key, s.Log)
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 	}
 	return server
 }

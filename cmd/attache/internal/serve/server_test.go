@@ -864,7 +864,7 @@ func TestTLS(t *testing.T) {
 	}
 	var log bytes.Buffer
 	c := newCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
-	if _, err := c.get(); err != nil {
+	if _, err := c.get(nil); err != nil {
 		t.Fatal(err)
 	}
 	attachetest.WriteCertificate(t, dir, 2)
@@ -873,7 +873,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.checked = time.Time{}
-	next, err := c.get()
+	next, err := c.get(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -884,7 +884,7 @@ func TestTLS(t *testing.T) {
 	attachetest.WriteFile(t, cert, "")
 	for range 2 {
 		c.checked = time.Time{}
-		if kept, err := c.get(); err != nil || kept != next {
+		if kept, err := c.get(nil); err != nil || kept != next {
 			t.Error("after an invalid certificate file, the old certificate is not used:", err)
 		}
 	}
@@ -903,7 +903,7 @@ func TestTLSLater(t *testing.T) {
 		t.Errorf("the log has %q", got)
 	}
 	attachetest.WriteCertificate(t, dir, 1)
-	if _, err := c.get(); err != nil {
+	if _, err := c.get(nil); err != nil {
 		t.Error(err)
 	}
 }

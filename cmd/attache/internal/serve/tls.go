@@ -26,22 +26,15 @@ type certificate struct {
 
 func newCertificate(cert, key string, log *slog.Logger) *certificate {
 	c := &certificate{cert: cert, key: key, log: log}
-	if _, err := c.get(); err != nil { // no failure: another program may be about to write the files
+	if _, err := c.get(nil); err != nil { // no failure: another program may be about to write the files
 		log.Error("the certificate cannot be used: no client can connect until it can; see serve.tls", "err", err)
 	}
 	return c
 }
 
-func (c *certificate) config() *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get() },
-	}
-}
-
-// get returns the certificate in the files. If the files cannot be used, it returns the last
-// certificate, because they may be half written.
-func (c *certificate) get() (*tls.Certificate, error) {
+// get returns the certificate in the files. If the files cannot be used, it returns the last certificate, because
+// they may be half written. It is the GetCertificate of a tls.Config.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.current != nil && time.Since(c.checked) < checkTime {
