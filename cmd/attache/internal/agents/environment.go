@@ -35,8 +35,7 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 		}
 	}
 	if view.Workspace.Value != "" {
-		out = slices.DeleteFunc(out, func(entry string) bool { return strings.HasPrefix(entry, "PWD=") })
-		out = append(out, "PWD="+view.Workspace.Value)
+		out = append(assembly.Without(out, "PWD"), "PWD="+view.Workspace.Value)
 	}
 	return append(out, config.SessionTokenVariable+"="+secrets.Token, config.ParentVariable+"="+s.Parent)
 }

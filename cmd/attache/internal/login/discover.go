@@ -121,12 +121,8 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
 	}
-	switch o.Resource {
-	case "":
-	case "-":
+	if a.resource = cmp.Or(o.Resource, a.resource); a.resource == "-" {
 		a.resource = ""
-	default:
-		a.resource = o.Resource
 	}
 	issuer = strings.TrimSuffix(issuer, "/") // the path of its metadata has none at the end (RFC 8414, 3.1)
 	if err := o.checkSecret(issuer); err != nil {

@@ -32,11 +32,7 @@ func SharedOptions(p cli.Process, s *config.Settings, log *slog.Logger) (remote.
 
 func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (remote.Options, error) {
 	r := &s.Server.Remote
-	t, err := transport(p, r)
-	if err != nil {
-		return remote.Options{}, err
-	}
-	h, err := r.Header(p)
+	t, h, err := connection(p, r)
 	if err != nil {
 		return remote.Options{}, err
 	}
@@ -60,17 +56,19 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 	}, nil
 }
 
-// transport returns the HTTP transport that the settings describe.
-func transport(p cli.Process, r *config.RemoteSettings) (*remote.Transport, error) {
+// connection returns the HTTP transport and the headers that the settings describe.
+func connection(p cli.Process, r *config.RemoteSettings) (*remote.Transport, http.Header, error) {
 	roots, err := authorities(r.CA)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return remote.NewTransport(remote.TransportOptions{
+	t := remote.NewTransport(remote.TransportOptions{
 		Proxy:   proxy(p),
 		TLS:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: certificate(r.Cert, r.Key)},
 		Connect: r.Connect,
-	}), nil
+	})
+	h, err := r.Header(p)
+	return t, h, err
 }
 
 // combinedCredentials combine the headers of the settings with the token of a login.
@@ -170,11 +168,7 @@ func Logins(p cli.Process) login.Store {
 // Login returns the options for a login to the remote server of the settings.
 func Login(p cli.Process, s *config.Settings) (login.Options, error) {
 	r := &s.Server.Remote
-	t, err := transport(p, r)
-	if err != nil {
-		return login.Options{}, err
-	}
-	h, err := r.Header(p)
+	t, h, err := connection(p, r)
 	if err != nil {
 		return login.Options{}, err
 	}

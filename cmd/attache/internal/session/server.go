@@ -13,7 +13,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
-	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -58,11 +57,6 @@ func remoteServer(r *remote.Server) *server {
 	return &server{r, signal, status}
 }
 
-// builtinServer returns the server for a server in this process.
-func builtinServer(m *mempipe.Server) *server {
-	return &server{m, func(os.Signal) { go m.Stop() }, func() int { return statusOf(m.Wait()) }}
-}
-
 // statusOf returns the exit status for attache if its server, which is not a process, ended with err.
 func statusOf(err error) int {
 	if err != nil {
@@ -74,7 +68,8 @@ func statusOf(err error) int {
 // startServer starts the server of the relay.
 func (w *relay) startServer() (*server, error) {
 	if w.builtin != nil {
-		return builtinServer(w.builtin()), nil
+		m := w.builtin()
+		return &server{m, func(os.Signal) { go m.Stop() }, func() int { return statusOf(m.Wait()) }}, nil
 	}
 	if config.IsURL(w.command) {
 		o, err := remoteserver.Options(w.p, w.s, w.log)
