@@ -121,12 +121,11 @@ func (w *file) refresh() error {
 func (w *file) open() error {
 	was := w.size
 	w.close()
-	f, info, err := openRegular(w.path, os.O_RDWR|os.O_APPEND)
-	if err != nil {
+	var err error
+	if w.f, w.info, err = openRegular(w.path, os.O_RDWR|os.O_APPEND); err != nil {
 		return errFile("could not be opened", err)
 	}
-	w.f, w.info = f, info
-	return w.readEndOf(was, info.Size(), "the file was replaced by one that ends earlier")
+	return w.readEndOf(was, w.info.Size(), "the file was replaced by one that ends earlier")
 }
 
 func (w *file) close() {
@@ -180,16 +179,10 @@ func (w *file) readEndOf(was, size int64, why string) error {
 // found.
 func (w *file) create(after string) error {
 	w.close()
-	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	var err error
+	if w.f, w.info, err = openFile(w.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL); err != nil {
 		return errFile("could not be created", err)
 	}
-	info, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return errFile("could not be created", err)
-	}
-	w.f, w.info = f, info
 	w.begin(after)
 	return nil
 }

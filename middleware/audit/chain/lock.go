@@ -36,16 +36,10 @@ var errLockMoves = errors.New("its lock is replaced again and again")
 func (l *lock) take() error {
 	for range 10 {
 		if l.f == nil {
-			f, err := os.OpenFile(l.path, os.O_CREATE|os.O_RDWR, 0o600)
-			if err != nil {
+			var err error
+			if l.f, l.info, err = openFile(l.path, os.O_CREATE|os.O_RDWR); err != nil {
 				return err
 			}
-			info, err := f.Stat()
-			if err != nil {
-				_ = f.Close()
-				return err
-			}
-			l.f, l.info = f, info
 		}
 		if err := filelock.Lock(l.f, lockPatience); err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)

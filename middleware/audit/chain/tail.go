@@ -102,11 +102,17 @@ func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := os.OpenFile(name, flag, 0)
+	return openFile(name, flag)
+}
+
+// openFile opens a file, or creates it for its owner alone if flag says so, and returns what identifies it.
+func openFile(name string, flag int) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(name, flag, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
-	if info, err = f.Stat(); err != nil { // the file may have been replaced
+	info, err := f.Stat()
+	if err != nil {
 		_ = f.Close()
 		return nil, nil, err
 	}
