@@ -285,8 +285,8 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	if c.conn.HostSession != nil && c.conn.Base.Session.Source == sessionstate.HostEnvironment {
 		c.named = c.conn.HostSession(m.Get("params", "clientInfo", "name").Text())
 	}
-	if f.workspace != "" {
-		c.initial = c.conn.Base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
+	if !f.workspace.Empty() {
+		c.initial = c.conn.Base.WithWorkspace(sessionstate.Fact{Value: f.workspace.Value, Source: sessionstate.InitializeMeta, From: f.workspace.From})
 	}
 	c.ask = rootsAsk{allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists()}
 	call.OnReply(c.readRevision)
@@ -315,8 +315,10 @@ func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
 	switch {
 	case !named.Empty() && named.Source == sessionstate.Operator:
 		return named
-	case f.conversation != "":
-		return sessionstate.Fact{Value: c.conn.Namespace + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
+	case !f.conversation.Empty():
+		key := f.conversation
+		key.Value = c.conn.Namespace + key.Value
+		return key
 	case !named.Empty():
 		return named
 	}
@@ -349,12 +351,12 @@ func (c *Conn) session(f *facts, now time.Time) (s *sessionstate.Session, inheri
 // protocol revision.
 func (c *Conn) remember(s *sessionstate.Session, f *facts) {
 	known := s.Context()
-	if f.workspace != "" && known.Workspace.Empty() {
+	if !f.workspace.Empty() && known.Workspace.Empty() {
 		s.Update(func(old *sessionstate.Context) *sessionstate.Context {
 			if !old.Workspace.Empty() {
 				return old
 			}
-			return old.WithWorkspace(f.workspaceFact())
+			return old.WithWorkspace(f.workspace)
 		})
 	}
 	if f.protocol != "" && (f.protocol != known.Protocol || !known.Modern) {
@@ -367,11 +369,11 @@ func (c *Conn) remember(s *sessionstate.Session, f *facts) {
 // overlay returns the context of a session with the facts of a request's _meta, which
 // take precedence.
 func overlay(view *sessionstate.Context, f *facts) *sessionstate.Context {
-	if f.workspace != "" {
-		view = view.WithWorkspace(f.workspaceFact())
+	if !f.workspace.Empty() {
+		view = view.WithWorkspace(f.workspace)
 	}
-	if f.conversation != "" {
-		view = view.WithConversation(sessionstate.Fact{Value: f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom})
+	if !f.conversation.Empty() {
+		view = view.WithConversation(f.conversation)
 	}
 	return view
 }

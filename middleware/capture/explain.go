@@ -17,18 +17,18 @@ func explain(call *middleware.Call, view *sessionstate.Context, f *facts) {
 	if !call.Explained() {
 		return
 	}
-	explainUnused(call, "session.meta.workspace", f.workspace, f.workspaceFrom, view.Workspace)
-	explainUnused(call, "session.meta.conversation", f.conversation, f.conversationFrom, view.Session)
+	explainUnused(call, "session.meta.workspace", f.workspace, view.Workspace)
+	explainUnused(call, "session.meta.conversation", f.conversation, view.Session)
 	if view.Workspace.Empty() {
 		call.Note(middleware.Note{Layer: "capture", Rule: "session.meta.workspace", Act: middleware.Skipped, Why: "no workspace is known: neither the operator, nor _meta, nor the client's environment has one"})
 	}
 }
 
 // explainUnused adds a note about a fact in _meta if another fact was used instead.
-func explainUnused(call *middleware.Call, rule, value, from string, used sessionstate.Fact) {
-	if value == "" || used.Value == value {
+func explainUnused(call *middleware.Call, rule string, f, used sessionstate.Fact) {
+	if f.Empty() || used.Value == f.Value {
 		return
 	}
 	call.Note(middleware.Note{Layer: "capture", Rule: rule, Act: middleware.Skipped,
-		Why: from + " is not used: " + used.From + " (" + used.Source.String() + ") takes precedence"})
+		Why: f.From + " is not used: " + used.From + " (" + used.Source.String() + ") takes precedence"})
 }

@@ -19,22 +19,16 @@ const protocolKey = "io.modelcontextprotocol/protocolVersion"
 
 // facts are the facts in one request's _meta.
 type facts struct {
-	workspace, workspaceFrom       string
-	conversation, conversationFrom string
-	protocol                       string
-	credential                     Credential
-	carries                        [2]bool // which of CredentialKeys are present, with a value of any type
-	empty                          [2]bool // which of them have no text that can be looked up
-}
-
-// workspaceFact returns the workspace as a fact.
-func (f *facts) workspaceFact() sessionstate.Fact {
-	return sessionstate.Fact{Value: f.workspace, Source: sessionstate.RequestMeta, From: f.workspaceFrom}
+	workspace, conversation sessionstate.Fact
+	protocol                string
+	credential              Credential
+	carries                 [2]bool // which of CredentialKeys are present, with a value of any type
+	empty                   [2]bool // which of them have no text that can be looked up
 }
 
 // clone returns a copy of f that remains valid when the frame's memory is reused.
 func (f facts) clone() facts {
-	for _, s := range []*string{&f.workspace, &f.conversation, &f.protocol, &f.credential.Text} {
+	for _, s := range []*string{&f.workspace.Value, &f.conversation.Value, &f.protocol, &f.credential.Text} {
 		*s = strings.Clone(*s)
 	}
 	return f
@@ -142,12 +136,12 @@ func (c *Conn) candidates(key wire.Value) []candidate {
 func (f *facts) set(cand candidate, text string) {
 	switch cand.kind {
 	case workspaceFact:
-		f.workspace, f.workspaceFrom = text, cand.from
+		f.workspace = sessionstate.Fact{Value: text, Source: sessionstate.RequestMeta, From: cand.from}
 	case conversationFact:
 		if len(text) > maxKey {
 			text = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 		}
-		f.conversation, f.conversationFrom = text, cand.from
+		f.conversation = sessionstate.Fact{Value: text, Source: sessionstate.RequestMeta, From: cand.from}
 	case credentialFact:
 		f.credential = Credential{Key: CredentialKeys()[cand.rank], Text: text}
 	case protocolFact:
