@@ -87,6 +87,12 @@ func newClient(o Options) (*client, error) {
 	}}, nil
 }
 
+// Shutdown is that of the exporters.
+func (c *client) Shutdown(context.Context) error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
 // send sends one message, and calls Failed if it cannot. It retries after errors that OTLP
 // calls retryable.
 func (c *client) send(ctx context.Context, message []byte) {

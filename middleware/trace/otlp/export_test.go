@@ -7,4 +7,4 @@ import (
 )
 
 // Hasten makes e retry immediately.
-func Hasten(e sdktrace.SpanExporter) { e.(spanExporter).c.pause = time.Nanosecond }
+func Hasten(e sdktrace.SpanExporter) { e.(spanExporter).pause = time.Nanosecond }

@@ -18,12 +18,12 @@ func NewMetricExporter(o Options) (sdkmetric.Exporter, error) {
 	return metricExporter{c}, nil
 }
 
-type metricExporter struct{ c *client }
+type metricExporter struct{ *client }
 
 // Temporality implements sdkmetric.Exporter. It returns delta only if the options say so, and only for
 // counters and histograms.
 func (e metricExporter) Temporality(k sdkmetric.InstrumentKind) metricdata.Temporality {
-	if e.c.o.Delta && (k == sdkmetric.InstrumentKindCounter || k == sdkmetric.InstrumentKindHistogram) {
+	if e.o.Delta && (k == sdkmetric.InstrumentKindCounter || k == sdkmetric.InstrumentKindHistogram) {
 		return metricdata.DeltaTemporality
 	}
 	return metricdata.CumulativeTemporality
@@ -44,17 +44,12 @@ func (metricExporter) Aggregation(k sdkmetric.InstrumentKind) sdkmetric.Aggregat
 // Export always returns nil, because the SDK would pass an error to a global handler.
 func (e metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	if len(m.ScopeMetrics) > 0 {
-		e.c.send(ctx, appendMetrics(nil, m))
+		e.send(ctx, appendMetrics(nil, m))
 	}
 	return nil
 }
 
 func (metricExporter) ForceFlush(context.Context) error { return nil }
-
-func (e metricExporter) Shutdown(context.Context) error {
-	e.c.http.CloseIdleConnections()
-	return nil
-}
 
 // appendMetrics appends an ExportMetricsServiceRequest.
 func appendMetrics(b []byte, m *metricdata.ResourceMetrics) []byte {
