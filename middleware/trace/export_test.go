@@ -11,11 +11,7 @@ func (c *Conn) FixIDs() {
 
 // Parse returns the normal form of a traceparent, "" if it is not valid.
 func Parse(text string) string {
-	span := parse(text)
-	if !span.IsValid() {
-		return ""
-	}
-	return format(span)
+	return format(parse(text))
 }
 
 // Begin and Child return a new trace, and a new span of a trace.

@@ -111,7 +111,7 @@ func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 		}
 		s.otel.SetAttributes(sessionKey.String(clip(view.Session.Value)))
 	}
-	s.open.remove(s)
+	s.open.take(func(other *span) bool { return other == s })
 	s.end(failed, fault, more)
 	return nil
 }
@@ -205,52 +205,43 @@ func (c *Conn) startSpan(call *middleware.Call, m *wire.Message, client clientTr
 // OpenSpans holds the spans of a connection's calls in flight, also across configuration
 // reloads. The zero value has none.
 type OpenSpans struct {
-	mu   sync.Mutex
-	byID map[string][]*span // by raw request id, oldest first
+	mu    sync.Mutex
+	spans []*span // oldest first
 }
 
 func (o *OpenSpans) add(s *span) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.byID == nil {
-		o.byID = map[string][]*span{}
-	}
-	o.byID[s.id] = append(o.byID[s.id], s)
+	o.spans = append(o.spans, s)
 }
 
-func (o *OpenSpans) remove(s *span) {
+// take removes the oldest span for which match returns true, and returns it, or nil.
+func (o *OpenSpans) take(match func(*span) bool) *span {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if rest := slices.DeleteFunc(o.byID[s.id], func(other *span) bool { return other == s }); len(rest) > 0 {
-		o.byID[s.id] = rest
-	} else {
-		delete(o.byID, s.id)
+	i := slices.IndexFunc(o.spans, match)
+	if i < 0 {
+		return nil
 	}
+	s := o.spans[i]
+	o.spans = slices.Delete(o.spans, i, i+1)
+	return s
 }
 
 // cancel ends the span of the oldest call with a raw id, because it may have no reply.
 func (o *OpenSpans) cancel(id []byte) {
-	o.mu.Lock()
-	var s *span
-	if all := o.byID[string(id)]; len(all) > 0 {
-		s = all[0]
-	}
-	o.mu.Unlock()
-	if s != nil {
-		o.remove(s)
+	if s := o.take(func(s *span) bool { return s.id == string(id) }); s != nil {
 		s.end(errCancelled, false, nil)
 	}
 }
 
 // Close ends the spans of calls without a reply, at the end of the connection.
 func (o *OpenSpans) Close() {
-	o.mu.Lock()
-	all := o.byID
-	o.byID = nil
-	o.mu.Unlock()
-	for _, spans := range all {
-		for _, s := range spans {
-			s.end(errNoReply, true, nil)
+	for {
+		s := o.take(func(*span) bool { return true })
+		if s == nil {
+			return
 		}
+		s.end(errNoReply, true, nil)
 	}
 }

@@ -125,20 +125,20 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	}
 	if !span.IsValid() && !client.present {
 		client.parent = c.o.Carrier(m.ID())
+		client.text = format(client.parent)
 	}
-	switch {
-	case span.IsValid():
-	case set:
-		span = c.newSpan(m, client)
-	default:
-		span = client.parent
+	traceparent := client.text
+	if span.IsValid() {
+		traceparent = format(span)
+	} else if set {
+		traceparent = format(c.newSpan(m, client))
 	}
-	if !span.IsValid() {
+	if traceparent == "" {
 		return
 	}
-	call.SetValue(middleware.TraceKey{}, idsOf(span))
-	if set && !c.set(ctx, call, m, client, span) && c.o.Telemetry == nil {
-		call.SetValue(middleware.TraceKey{}, idsOf(client.parent)) // the new span was neither sent nor recorded
+	call.SetValue(middleware.TraceKey{}, idsOf(traceparent))
+	if set && !c.set(ctx, call, m, client, traceparent) && c.o.Telemetry == nil {
+		call.SetValue(middleware.TraceKey{}, idsOf(client.text)) // the new span was neither sent nor recorded
 	}
 }
 
@@ -164,9 +164,9 @@ func mayAddTrace(m *wire.Message) bool {
 	return m.Meta().IsObject()
 }
 
-// set writes the span into the request, and reports whether the server will receive it.
-func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, client clientTrace, span oteltrace.SpanContext) bool {
-	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(format(span))
+// set writes a traceparent into the request, and reports whether the server will receive it.
+func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, client clientTrace, traceparent string) bool {
+	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(traceparent)
 	if !c.o.DryRun {
 		err := m.Set(after, "params", "_meta", parentKey)
 		if err == nil && (!client.parent.IsValid() || !client.present) {

@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -29,11 +30,12 @@ func parse(text string) (span oteltrace.SpanContext) {
 	if len(text) < traceparentLen || text[2] != '-' || text[35] != '-' || text[52] != '-' {
 		return span
 	}
-	version, flags := text[:2], text[53:traceparentLen]
-	if !isHex(version) || version == "ff" || !isHex(flags) {
+	version, okVersion := hexByte(text[:2])
+	flags, okFlags := hexByte(text[53:traceparentLen])
+	if !okVersion || version == 0xff || !okFlags {
 		return span
 	}
-	if len(text) > traceparentLen && (version == "00" || text[traceparentLen] != '-') {
+	if len(text) > traceparentLen && (version == 0 || text[traceparentLen] != '-') {
 		return span
 	}
 	trace, errTrace := oteltrace.TraceIDFromHex(text[3:35])
@@ -41,23 +43,33 @@ func parse(text string) (span oteltrace.SpanContext) {
 	if errTrace != nil || errID != nil {
 		return span
 	}
-	n, _ := strconv.ParseUint(flags, 16, 8)
-	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: id, TraceFlags: oteltrace.TraceFlags(n) & knownFlags})
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: id, TraceFlags: oteltrace.TraceFlags(flags) & knownFlags})
 }
 
-func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+// hexByte returns the byte that two lower-case hexadecimal digits stand for.
+func hexByte(digits string) (b byte, ok bool) {
+	n, err := strconv.ParseUint(digits, 16, 8)
+	return byte(n), err == nil && digits == strings.ToLower(digits)
+}
 
-// format returns the traceparent of a span, in version 00.
+// format returns the traceparent of a span, in version 00, or "" if the span is invalid.
 func format(s oteltrace.SpanContext) string {
-	return "00-" + s.TraceID().String() + "-" + s.SpanID().String() + "-" + (s.TraceFlags() & knownFlags).String()
+	if !s.IsValid() {
+		return ""
+	}
+	trace, span, flags := s.TraceID(), s.SpanID(), s.TraceFlags()&knownFlags
+	b := append(make([]byte, 0, traceparentLen), "00-"...)
+	b = append(hex.AppendEncode(b, trace[:]), '-')
+	b = append(hex.AppendEncode(b, span[:]), '-', '0', '0'+byte(flags))
+	return string(b)
 }
 
-// idsOf returns the ids of a span for other layers; none if it is invalid.
-func idsOf(s oteltrace.SpanContext) middleware.Trace {
-	if !s.IsValid() {
+// idsOf returns the ids in a valid traceparent for other layers; none for "".
+func idsOf(traceparent string) middleware.Trace {
+	if traceparent == "" {
 		return middleware.Trace{}
 	}
-	return middleware.Trace{TraceID: s.TraceID().String(), SpanID: s.SpanID().String()}
+	return middleware.Trace{TraceID: traceparent[3:35], SpanID: traceparent[36:52]}
 }
 
 // newSpan returns a new span of the parent's trace, with the parent's decision about sampling. If the
@@ -94,21 +106,21 @@ const (
 // A clientTrace is the trace context in a request from the client.
 type clientTrace struct {
 	parent  oteltrace.SpanContext // invalid if there is no valid one
+	text    string                // the traceparent of parent, "" if that is invalid
 	present bool                  // whether there is a traceparent, valid or not
 	state   wire.Value
 }
 
 // readTrace returns the trace context in a request's _meta.
-func readTrace(meta wire.Value) (t clientTrace) {
-	if !meta.IsObject() {
+func readTrace(meta wire.Value) clientTrace {
+	value := meta.Get(parentKey)
+	if !value.Exists() {
 		return clientTrace{}
 	}
-	parent := meta.Get(parentKey)
-	if t.present = parent.Exists(); !t.present {
-		return t
+	t := clientTrace{parent: parse(value.View()), present: true, state: meta.Get(stateKey)}
+	if t.parent.IsValid() {
+		t.text = strings.Clone(value.View()[:traceparentLen])
 	}
-	t.parent = parse(parent.View())
-	t.state = meta.Get(stateKey)
 	return t
 }
 
