@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,11 +79,7 @@ func (c *connection) open() (err error) {
 		return err
 	}
 	return c.sql.Raw(func(driver any) error {
-		d, ok := driver.(*stdlib.Conn)
-		if !ok {
-			return errors.New("unexpected database driver")
-		}
-		c.pgx = d.Conn() // used after Raw; the pool gives it to nobody else until c.sql is closed
+		c.pgx = driver.(*stdlib.Conn).Conn() // used after Raw; the pool gives it to nobody else until c.sql is closed
 		return nil
 	})
 }
@@ -329,14 +326,7 @@ func (e connectionError) Unwrap() error { return e.error }
 // isUnable reports whether the server cannot work now, or took too long.
 func isUnable(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return false
-	}
-	switch e.Code {
-	case "57014", // a statement took longer than statement_timeout
-		"25006": // it is a read-only replica
-		return true
-	}
-	class := e.Code[:min(2, len(e.Code))]
-	return class == "08" || class == "53" || class == "57" // connection, resources, operator
+	const readOnly = "25006" // it is a replica
+	// The classes are connection, resources, and operator, which has statement_timeout.
+	return ok && (e.Code == readOnly || slices.Contains([]string{"08", "53", "57"}, e.Code[:min(2, len(e.Code))]))
 }
