@@ -28,7 +28,7 @@ func CheckTitle(title string) error {
 			return Refusal("Session title contains invalid characters")
 		}
 	}
-	if !utf8.ValidString(title) || strings.TrimSpace(title) == "" {
+	if strings.TrimSpace(title) == "" {
 		return Refusal("Session title contains invalid characters")
 	}
 	return nil
