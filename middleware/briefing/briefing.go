@@ -27,6 +27,7 @@ package briefing
 import (
 	"cmp"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -117,6 +118,18 @@ func Compile(o Options) *Shared {
 		s.o.Before = nil // it is no longer needed
 	}
 	return s
+}
+
+// warnings logs each text once.
+type warnings struct {
+	log    *slog.Logger
+	logged sync.Map // of texts; bounded, because they are those of this package
+}
+
+func (w *warnings) once(text string, args ...any) {
+	if _, logged := w.logged.LoadOrStore(text, true); !logged {
+		w.log.Warn(text, args...)
+	}
 }
 
 // ConnOptions are the options of one client connection.
