@@ -82,24 +82,18 @@ func CheckURL(address string) error {
 }
 
 func parseURL(address string) (*pgx.ConnConfig, error) {
-	var config *pgx.ConnConfig
 	u, err := url.Parse(address)
-	if err == nil && u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		err = errors.New("the scheme is another one")
+	if err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") && !passwordOutside(address) {
+		config, err := pgx.ParseConfig(address)
+		if err == nil {
+			return config, nil
+		}
+		if file, ok := errors.AsType[*fs.PathError](err); ok {
+			return nil, fmt.Errorf("it names the file %s: %w: correct the path", file.Path, file.Err)
+		}
 	}
-	if err == nil && passwordOutside(address) {
-		err = errors.New("a part of the password would be the host or the database")
-	}
-	if err == nil {
-		config, err = pgx.ParseConfig(address)
-	}
-	if file, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, fmt.Errorf("it names the file %s: %w: correct the path", file.Path, file.Err)
-	}
-	if err != nil { // its text contains the address
-		return nil, errors.New("it is not the address of a PostgreSQL database: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")
-	}
-	return config, nil
+	// The error's own text contains the address.
+	return nil, errors.New("it is not the address of a PostgreSQL database: write it as postgres://USER:PASSWORD@HOST/DATABASE, with %XX for what a URL cannot have in it")
 }
 
 // passwordOutside reports whether pgx would take a part of the password for the host or the
