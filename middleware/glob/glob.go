@@ -5,6 +5,7 @@ package glob
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/match"
@@ -12,13 +13,11 @@ import (
 
 // Check returns an error if the patterns of a rule are invalid.
 func Check(patterns []string) error {
-	if len(patterns) == 0 {
+	switch {
+	case len(patterns) == 0:
 		return errors.New(`no tools are named: write tools: ["*"] for all`)
-	}
-	for _, p := range patterns {
-		if p == "" {
-			return errors.New("an empty pattern names no tool")
-		}
+	case slices.Contains(patterns, ""):
+		return errors.New("an empty pattern names no tool")
 	}
 	return nil
 }
