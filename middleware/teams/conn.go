@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -190,7 +190,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 		return nil
 	}
 	call.Suspend(reply, d.done, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
-		taking := d.claim()
+		taking := d.taking.Swap(new(store.Taking))
 		switch {
 		case taking == nil:
 			return nil
@@ -248,10 +248,9 @@ type delivery struct {
 	c    *Conn
 	s    *session
 	done chan struct{} // closed when take has returned
-
-	mu     sync.Mutex
-	taking *store.Taking
-	late   bool // whether the reply no longer waits for messages
+	// taking has the messages for the reply, nil before they are known. When the reply no longer waits, it
+	// leaves another value there, and take gives back what it gets.
+	taking atomic.Pointer[store.Taking]
 }
 
 // take takes messages from the registry for the reply.
@@ -270,23 +269,9 @@ func (d *delivery) take(ctx context.Context, ref store.Ref) {
 		d.c.shared.ask(ctx, db, d.s) // another process has taken them: lower the flag
 		return
 	}
-	d.mu.Lock()
-	late := d.late
-	if !late {
-		d.taking = taking
-	}
-	d.mu.Unlock()
-	if late {
+	if !d.taking.CompareAndSwap(nil, taking) {
 		_ = db.Settle(ctx, taking, store.NotSent, d.c.shared.instance) // after an error its lease expires
 	}
-}
-
-// claim returns the messages that were taken in time, or nil.
-func (d *delivery) claim() *store.Taking {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.late = true // from here on take gives back what it gets
-	return d.taking
 }
 
 // settleLater calls settle in the background.

@@ -19,7 +19,6 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -125,9 +124,8 @@ func Compile(o Options) *Shared {
 
 // A registry has the registry of sessions when it is open, or why it could not be opened.
 type registry struct {
-	opened atomic.Pointer[store.Store]
-
 	mu    sync.Mutex
+	db    *store.Store
 	err   error     // of the last attempt
 	tried time.Time // when it ended
 }
@@ -136,23 +134,13 @@ type registry struct {
 // long as the disk does, so it is not for the goroutines that pass messages.
 func (s *Shared) open() (*store.Store, error) {
 	r := &s.registry
-	if db := r.opened.Load(); db != nil {
-		return db, nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if db := r.opened.Load(); db != nil {
-		return db, nil
+	if r.db == nil && (r.err == nil || s.o.Now().Sub(r.tried) >= retryAfter) {
+		r.db, r.err = s.o.Open()
+		r.tried = s.o.Now()
 	}
-	if r.err != nil && s.o.Now().Sub(r.tried) < retryAfter {
-		return nil, r.err
-	}
-	db, err := s.o.Open()
-	r.err, r.tried = err, s.o.Now()
-	if err == nil {
-		r.opened.Store(db)
-	}
-	return db, err
+	return r.db, r.err
 }
 
 // Close removes this process from its sessions in the registry. Close the connections first. It returns after
