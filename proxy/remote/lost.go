@@ -43,12 +43,19 @@ func (s *Server) lose(r *refusal) {
 		s.mu.Lock()
 		s.err = lostError{statusText(r.status)}
 		s.mu.Unlock()
-		s.markLost()
+		close(s.lost)
 		go s.Stop() // it waits for the exchange that has called lose
 	})
 }
 
-func (s *Server) isLost() bool { return s.lost.Err() != nil }
+func (s *Server) isLost() bool {
+	select {
+	case <-s.lost:
+		return true
+	default:
+		return false
+	}
+}
 
 // noteRefusal records why a session that replaces a lost one could not begin.
 func (s *Server) noteRefusal(why string) {
@@ -140,7 +147,7 @@ func (x *exchange) awaitServer(after string) bool {
 	select {
 	case <-time.After(min(pause, left)):
 		return true
-	case <-s.lost.Done():
+	case <-s.lost:
 		return true // do then returns errLost
 	case <-x.ctx.Done():
 		return false

@@ -106,12 +106,11 @@ type Server struct {
 	mirror         mirror
 	calls          sync.WaitGroup // requests without an answer; none is added when ending is set
 	ledger         ledger
-	slots          chan struct{}   // has an element for each request in flight
-	resumed        bool            // this session replaces a lost one
-	reached        atomic.Bool     // the server has accepted a message, in this session or an earlier one
-	unreachable    atomic.Bool     // it could not be reached last time, and that was logged
-	lost           context.Context // done when the server no longer knows the session
-	markLost       context.CancelFunc
+	slots          chan struct{} // has an element for each request in flight
+	resumed        bool          // this session replaces a lost one
+	reached        atomic.Bool   // the server has accepted a message, in this session or an earlier one
+	unreachable    atomic.Bool   // it could not be reached last time, and that was logged
+	lost           chan struct{} // closed when the server no longer knows the session
 	loseOnce       sync.Once
 
 	// mu guards open to closeStream. It is never held while the server or the relay is waited for.
@@ -193,10 +192,10 @@ func Start(o Options) (*Server, error) {
 		slots:    make(chan struct{}, maxRequests),
 		open:     callid.NewIndex[exchange](),
 		done:     make(chan struct{}),
+		lost:     make(chan struct{}),
 	}
 	s.jar, _ = cookiejar.New(nil) // never fails
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.lost, s.markLost = context.WithCancel(context.Background())
 	s.ledger.init(s.ctx, o.Hold)
 	s.mirror.all = o.Forward != nil
 	return s, nil

@@ -22,10 +22,9 @@ type Gate struct {
 	try   wire.TryWriter    // to, if it implements this; else nil
 	taker wire.MessageTaker // to, if it implements this; else nil
 
-	limit   int                   // how many bytes are buffered before a writer blocks
-	hold    time.Duration         // how long a line waits at most
-	expired func()                // called when the oldest line has waited that long
-	failed  func(b []byte, n int) // called with what could not be written, of which n bytes were
+	limit int           // how many bytes are buffered before a writer blocks
+	hold  time.Duration // how long a line waits at most
+	owner gateOwner
 
 	settled chan struct{} // closed when the gate is opened or replaced
 	wanted  chan struct{} // closed when there is something to write
@@ -38,9 +37,17 @@ type Gate struct {
 	over     bool
 }
 
+// A gateOwner is told what happens at a gate.
+type gateOwner interface {
+	// expire is called when the oldest line has waited as long as it may.
+	expire()
+	// fail is called with what could not be written, of which n bytes were.
+	fail(b []byte, n int)
+}
+
 // newGate returns a gate that is shut.
-func newGate(limit int, hold time.Duration, expired func(), failed func(b []byte, n int)) *Gate {
-	g := &Gate{limit: limit, hold: hold, expired: expired, failed: failed, settled: make(chan struct{}), wanted: make(chan struct{})}
+func newGate(limit int, hold time.Duration, owner gateOwner) *Gate {
+	g := &Gate{limit: limit, hold: hold, owner: owner, settled: make(chan struct{}), wanted: make(chan struct{})}
 	g.room.L = &g.mu
 	return g
 }
@@ -55,7 +62,7 @@ func (g *Gate) Write(b []byte) (n int, err error) {
 		n, err = g.to.Write(b)
 	}
 	if err != nil {
-		g.failed(b, n)
+		g.owner.fail(b, n)
 	}
 	return n, err
 }
@@ -87,7 +94,7 @@ func (g *Gate) TryWrite(b []byte) (written bool, err error) {
 		return false, nil
 	}
 	if written, err = g.try.TryWrite(b); err != nil {
-		g.failed(b, 0)
+		g.owner.fail(b, 0)
 	}
 	return written, err
 }
@@ -110,7 +117,7 @@ func (g *Gate) keepLocked(lines []byte, deadline time.Time) {
 	if len(g.buf) == 0 {
 		closeOnce(g.wanted)
 		g.deadline = deadline
-		g.timer = time.AfterFunc(time.Until(deadline), g.expired)
+		g.timer = time.AfterFunc(time.Until(deadline), g.owner.expire)
 	}
 	g.buf = append(g.buf, lines...)
 }

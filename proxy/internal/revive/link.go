@@ -60,7 +60,7 @@ type LinkOptions struct {
 // previous server ended.
 func NewLink(o LinkOptions, before Ending) *Link {
 	l := &Link{o: o, before: before, ended: make(chan struct{})}
-	l.Gate = newGate(o.Limit, o.Hold, func() { o.Expired(l) }, l.fail)
+	l.Gate = newGate(o.Limit, o.Hold, l)
 	l.In = wire.NewWriter(l.Gate)
 	return l
 }
@@ -229,6 +229,9 @@ func (l *Link) Chunk(b []byte, more bool) error {
 	l.moved.Add(1)
 	return l.In.Chunk(b, more)
 }
+
+// expire is called when a line has waited for the server as long as it may.
+func (l *Link) expire() { l.o.Expired(l) }
 
 // fail adds the lines of b, of which only n bytes could be written, to Unsent.
 func (l *Link) fail(b []byte, n int) {
