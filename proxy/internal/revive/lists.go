@@ -3,7 +3,7 @@ package revive
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"hash"
 	"slices"
 	"strings"
@@ -109,11 +109,9 @@ func (r *Record) Compare(now Pages) (changes []change) {
 	for _, method := range now.Methods() { // which Lists returned
 		before, after := r.lists[method].digest, now[method].digest
 		if !bytes.Equal(before, after) {
-			changes = append(changes, change{method, digestText(before), digestText(after)})
+			changes = append(changes, change{method, fmt.Sprintf("sha256:%x", before), fmt.Sprintf("sha256:%x", after)})
 		}
 		r.lists[method] = now[method]
 	}
 	return changes
 }
-
-func digestText(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
