@@ -296,9 +296,6 @@ func (c *Conn) evaluate(tc *toolCall, in *intent) {
 		in.value.member = r.read(tc.view, &c.facts[r.index])
 		return
 	}
-	if r.Value == nil {
-		return
-	}
 	raw, err := r.compute(c.inputs(tc))
 	if err != nil {
 		c.once(event{kind: "uncomputed", rule: r}, slog.LevelWarn, "the value of an argument could not be computed",

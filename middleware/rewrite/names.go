@@ -80,9 +80,6 @@ func (c *Conn) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
 // edited passes, because a name is not a secret.
 func (c *Conn) namesInNotification(m *wire.Message) {
 	params := m.Params()
-	if !params.IsObject() {
-		return
-	}
 	clientName := c.clientName(c.last.Load())
 	edits := replaceNames(params, paramsMembers, clientName)
 	edits = append(edits, replaceNames(params.Get("data"), paramsMembers, clientName)...)

@@ -1,6 +1,9 @@
 package child
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
 
 // pipes are the pipes for stdin, stdout and stderr. os/exec would close its pipes
 // in Wait, before a reader has read the last answers, so these are made by
@@ -36,4 +39,16 @@ func closeAll(files [3]*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
+}
+
+// An Input is the write end of the process's stdin.
+type Input struct {
+	*os.File
+
+	// Used by TryWrite, which only Linux has.
+	conn  syscall.RawConn
+	try   func(fd uintptr) bool
+	bytes []byte
+	n     int
+	err   error
 }

@@ -41,6 +41,9 @@ func mismatch(src, yields string, want Type) *Error {
 
 const aString = "a string"
 
+// notPattern begins the error for an invalid pattern of matches.
+const notPattern = "the pattern is not a regular expression: "
+
 // compileError returns an Error for the first problem that CEL reports.
 func compileError(src string, issues []*common.Error) *Error {
 	first := slices.MinFunc(issues, func(a, b *common.Error) int {

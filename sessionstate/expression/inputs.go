@@ -76,18 +76,15 @@ func (in *Inputs) text(path string) string {
 	return fact.Value
 }
 
-// list returns the list of strings at path, nil if it is unknown.
+// list returns the list of strings at path, one of isListPath, nil if it is unknown.
 func (in *Inputs) list(path string) []string {
 	if in.Context == nil || in.Context.Principal == nil {
 		return nil
 	}
-	switch path {
-	case "principal.roles":
+	if path == "principal.roles" {
 		return in.Context.Principal.Roles
-	case "principal.permissions":
-		return in.Context.Principal.Permissions
 	}
-	return nil
+	return in.Context.Principal.Permissions
 }
 
 func isTextPath(path string) bool {
