@@ -66,15 +66,12 @@ func NewRecorder(w io.Writer, o Options) *Recorder { return newRecorder(w, o, ma
 func newRecorder(w io.Writer, o Options, limit int) *Recorder {
 	r := &Recorder{
 		o: o, w: w, scrub: NewScrubber(o.Secrets), start: time.Now(), limit: limit, done: make(chan struct{}), room: headerRoom,
-		header: Header{Version: Version, IDPrefix: o.IDPrefix, Scrubbed: []string{}},
+		header: Header{Version: Version, IDPrefix: o.IDPrefix, Start: map[string]string{}, Scrubbed: []string{}},
 	}
 	r.wake.L = &r.mu
 	r.header.Server = string(r.scrub.Line([]byte(o.Server)))
 	r.room += 6 * len(o.Server) // JSON may escape each byte
 	for name, value := range o.Start {
-		if r.header.Start == nil {
-			r.header.Start = map[string]string{}
-		}
 		r.header.Start[name] = string(r.scrub.Line([]byte(value)))
 		r.room += len(name) + 6*len(value)
 	}
