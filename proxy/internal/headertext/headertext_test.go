@@ -5,7 +5,7 @@ import "testing"
 func TestEncode(t *testing.T) {
 	for text, want := range map[string]string{
 		"list_repos": "list_repos", "a b": "a b", "a\tb": "a\tb", "": "=?base64??=", " a": "=?base64?IGE=?=", "a\nb": "=?base64?YQpi?=",
-		"café": "=?base64?Y2Fmw6k=?=", "=?base64?x?=": "=?base64?PT9iYXNlNjQ/eD89?=", "=?base64?x": "=?base64?x", "\x7f": "=?base64?fw==?=",
+		"café": "=?base64?Y2Fmw6k=?=", "=?base64?x?=": "=?base64?PT9iYXNlNjQ/eD89?=", "=?base64?x": "=?base64?x", "\x7f": "=?base64?fw==?=", "~": "~",
 	} {
 		got := Encode(text)
 		if got != want {

@@ -2,6 +2,7 @@ package inflight
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -63,7 +64,8 @@ func TestContested(t *testing.T) {
 // Calls and the bytes of long ids are limited, and a call that has ended makes room.
 func TestLimits(t *testing.T) {
 	long := `"an id that is too long to be kept in the key of a call"`
-	for _, ids := range [][]string{{"1", "2", "3"}, {long}} {
+	escaped := strings.Replace(long, "a", `\u0061`, 1)
+	for _, ids := range [][]string{{"1", "2", "3"}, {long}, {escaped}} {
 		table := newTable(3, len(long))
 		var last *Call
 		for _, id := range ids {
@@ -95,5 +97,65 @@ func TestClaimDeferred(t *testing.T) {
 	table.End(c)
 	if table.Add([]byte("2")) != c || table.ClaimDeferred(c, seq) {
 		t.Error("the work of an answered call claims the next request")
+	}
+}
+
+// A call leaves the table alone, wherever it is among those with its id.
+func TestEndOfAny(t *testing.T) {
+	for gone := range 3 {
+		table := newTable(3, 1<<10)
+		calls := []*Call{send(table, "1"), send(table, "1"), send(table, "1")}
+		if !table.Claim(calls[gone]) {
+			t.Fatal("the call was not claimed")
+		}
+		table.End(calls[gone])
+		if table.Full() != nil || table.Any(func(c *Call) bool { return c == calls[gone] }) {
+			t.Errorf("call %d is still in the table", gone)
+		}
+		for i, want := range calls {
+			if i == gone {
+				continue
+			}
+			if c, _, _ := table.Reply([]byte("1")); c != want {
+				t.Errorf("without call %d, a reply is not that of call %d", gone, i)
+			}
+		}
+		if table.Awaits([]byte("1")) {
+			t.Errorf("without call %d, a third one awaits a reply", gone)
+		}
+	}
+}
+
+// A reply under another spelling of an id goes to the oldest call that holds its reply.
+func TestClaimSpelled(t *testing.T) {
+	for _, test := range []struct {
+		ids  string // in order of arrival; + marks calls that hold their reply
+		raw  string
+		want int // -1 for none
+	}{
+		{"1+ 2+", `"1"`, 0},
+		{"2+ 1+", `"1"`, 1},
+		{"1 1.0+ 1+", `"1"`, 1},
+		{`"1"+ 1+ 1.0+ 10e-1+`, "1e0", 0},
+		{`1 2+`, `"1"`, -1},
+		{`1+`, `"x"`, -1},
+	} {
+		table := newTable(10, 1<<10)
+		var calls []*Call
+		for id := range strings.FieldsSeq(test.ids) {
+			id, holds := strings.CutSuffix(id, "+")
+			c := send(table, id)
+			if holds {
+				c.MW.MustHold()
+			}
+			calls = append(calls, c)
+		}
+		var want *Call
+		if test.want >= 0 {
+			want = calls[test.want]
+		}
+		if c := table.ClaimSpelled([]byte(test.raw)); c != want || c != nil && table.Claim(c) {
+			t.Errorf("%s is taken for the reply to %v, want number %d of %s", test.raw, c, test.want, test.ids)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package revive
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,29 +66,42 @@ func TestAwaitWantsTheServer(t *testing.T) {
 	}
 }
 
-// The end of a session frees a writer that waits for a server which never was ready.
+// The end of a session frees a writer that waits for a server which never was ready. A gate that is not
+// full makes no writer wait.
 func TestEndClosesTheGate(t *testing.T) {
-	l := NewLink(LinkOptions{}, NewEnding(nil)) // without room, so a writer waits
-	written := make(chan error)
-	go func() {
-		_, err := l.Gate.Write([]byte("{}\n"))
-		written <- err
-	}()
-	if _, err := l.End(0); err != nil {
-		t.Error(err)
-	}
-	if err := <-written; !errors.Is(err, ErrEnded) {
-		t.Errorf("the writer got %v", err)
+	const line = "{}\n"
+	for _, lines := range []int{0, 1, 2} {
+		l := NewLink(LinkOptions{Limit: lines * len(line), Hold: time.Hour, Expired: func(*Link) {}}, NewEnding(nil))
+		written := make(chan error, lines+1)
+		for range lines {
+			_, err := l.Gate.Write([]byte(line))
+			written <- err
+		}
+		go func() {
+			_, err := l.Gate.Write([]byte(line)) // for which there is no room
+			written <- err
+		}()
+		if _, err := l.End(0); err != nil {
+			t.Error(err)
+		}
+		for i := range lines {
+			if err := <-written; err != nil {
+				t.Errorf("line %d of %d: %v", i, lines, err)
+			}
+		}
+		if err := <-written; !errors.Is(err, ErrEnded) {
+			t.Errorf("the writer after %d lines got %v", lines, err)
+		}
 	}
 }
 
 // A server that has closed its input gets no more time to end if more lines wait than the limit allows.
 func TestMayEndIsBounded(t *testing.T) {
 	l := NewLink(LinkOptions{Limit: 10}, Ending{})
-	if l.Unsent.Add([]byte("{}\n")); !l.MayEnd(func() {}) {
-		t.Error("a short line does not wait")
+	if l.Unsent.Add([]byte("{}       \n")); !l.MayEnd(func() {}) {
+		t.Error("a line of the size of the limit does not wait")
 	}
-	if l.Unsent.Add([]byte(strings.Repeat(" ", 10) + "\n")); l.MayEnd(func() {}) {
+	if l.Unsent.Add([]byte("\n")); l.MayEnd(func() {}) {
 		t.Error("more lines wait than the limit allows")
 	}
 }
@@ -141,4 +155,25 @@ func TestIDsOfServersThatHaveEnded(t *testing.T) {
 	step("an answer", m, answer, nil)
 	m = parse(wire.Server, ping)
 	step("the id is free again", m, ping, r.Asked(m, newID))
+}
+
+// So many requests of a server are tracked, and no more, so that memory stays bounded.
+func TestServerRequestsAreBounded(t *testing.T) {
+	var r ServerRequests
+	ask := func(id int) {
+		m := wire.Parse(wire.Server, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", id))
+		if err := r.Asked(m, func() string { return `"new"` }); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range maxRequests / 2 {
+		ask(i)
+	}
+	orphans := len(r.Orphan())
+	for i := range maxRequests/2 + 1 {
+		ask(maxRequests + i)
+	}
+	if open := len(r.Orphan()); orphans != maxRequests/2 || open != maxRequests/2 {
+		t.Errorf("%d requests of the first server and %d of the second are tracked", orphans, open)
+	}
 }

@@ -3,6 +3,7 @@ package revive
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,5 +77,32 @@ func TestNoPartOfALongLineIsUnsent(t *testing.T) {
 		if got := l.Unsent.Take(); len(got) > 0 {
 			t.Errorf("%d bytes were written: %q is unsent", takes, got)
 		}
+	}
+}
+
+// Watch gets each line when it is written to the server, not while it waits in the gate.
+func TestWatch(t *testing.T) {
+	var got []string
+	l := NewLink(LinkOptions{Limit: 1 << 20, Watch: func(line []byte) { got = append(got, string(line)) }}, Ending{})
+	l.Connect(&brokenServer{takes: 1 << 20})
+	want := func(what string, lines ...string) {
+		t.Helper()
+		if !slices.Equal(got, lines) {
+			t.Errorf("%s: Watch got %q, want %q", what, got, lines)
+		}
+	}
+	write := func(line string) { l.Write(wire.Parse(wire.Client, []byte(line))) }
+	write("1\n")
+	write("2\n")
+	want("before the server is ready")
+	l.Gate.Open(l.stdin(), func(lines []byte) []byte { l.show(lines); return lines })
+	want("when it is ready", "1\n", "2\n")
+	write("3\n")
+	want("after that", "1\n", "2\n", "3\n")
+	l.Gate.Close()
+	write("4\n")
+	want("after its end", "1\n", "2\n", "3\n")
+	if n := l.Moved(); n != 4 {
+		t.Errorf("%d lines have moved", n)
 	}
 }

@@ -1,0 +1,128 @@
+package revive
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// exchange records a message and, if reply is not "", the reply to it.
+func exchange(r *Record, line, reply string) {
+	take := r.Sent(wire.Parse(wire.Client, []byte(line+"\n")))
+	if take != nil && reply != "" {
+		take(wire.Parse(wire.Server, []byte(reply+"\n")))
+	}
+}
+
+const (
+	initialize  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"n":1}}`
+	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	call        = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}`
+	list        = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	ping        = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	setLevel    = `{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"info"}}`
+	welcome     = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}`
+	success     = `{"jsonrpc":"2.0","id":2,"result":{}}`
+	failure     = `{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":"?"}}`
+)
+
+// The handshake is over with notifications/initialized and the result of initialize, or with the first
+// result of another request.
+func TestArmed(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		steps []string // a message and the reply to it
+		armed bool
+	}{
+		{"nothing", nil, false},
+		{"initialize", []string{initialize, welcome}, false},
+		{"the legacy handshake", []string{initialize, welcome, initialized, ""}, true},
+		{"initialized without initialize", []string{initialized, ""}, false},
+		{"initialized before the result", []string{initialize, "", initialized, ""}, false},
+		{"a handshake that fails", []string{initialize, failure, initialized, ""}, false},
+		{"a second handshake", []string{initialize, welcome, initialized, "", initialize, ""}, false},
+		{"a call without initialized", []string{initialize, welcome, call, success}, true},
+		{"a list without initialized", []string{initialize, welcome, list, success}, true},
+		{"a call before the result of initialize", []string{initialize, "", call, success}, false},
+		{"a modern call", []string{call, success}, true},
+		{"a modern call that fails", []string{call, failure}, false},
+		{"a modern list", []string{list, success}, true},
+		{"a ping", []string{ping, success}, false},
+		{"a notification", []string{`{"jsonrpc":"2.0","method":"x"}`, success}, false},
+	} {
+		var r Record
+		for i := 0; i < len(test.steps); i += 2 {
+			exchange(&r, test.steps[i], test.steps[i+1])
+		}
+		if r.Armed() != test.armed {
+			t.Errorf("%s: armed: %v", test.name, r.Armed())
+		}
+	}
+	var r Record
+	exchange(&r, call, success)
+	if r.Sent(wire.Parse(wire.Client, []byte(call+"\n"))) != nil {
+		t.Error("the reply to a call after the handshake is wanted")
+	}
+}
+
+// A restored record equals the one whose state it got.
+func TestState(t *testing.T) {
+	subscribe := func(how, uri string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":4,"method":"resources/%s","params":{"uri":%q}}`, how, uri)
+	}
+	for _, test := range []struct {
+		name     string
+		steps    []string
+		requests []string
+	}{
+		{"a handshake", nil, nil},
+		{"a level", []string{setLevel}, []string{`logging/setLevel {"level":"info"}`}},
+		{"subscriptions", []string{subscribe("subscribe", "a"), setLevel, subscribe("subscribe", "b"), subscribe("subscribe", "c"), subscribe("unsubscribe", "b"), subscribe("subscribe", "a")},
+			[]string{`logging/setLevel {"level":"info"}`, `resources/subscribe {"uri":"c"}`, `resources/subscribe {"uri":"a"}`}},
+	} {
+		var r Record
+		if _, ok := r.State(); ok {
+			t.Error("an empty record has a state")
+		}
+		exchange(&r, initialize, welcome)
+		exchange(&r, initialized, "")
+		for _, line := range test.steps {
+			exchange(&r, strings.ReplaceAll(line, "info", "debug"), failure)
+			exchange(&r, line, success)
+		}
+		state, ok := r.State()
+		var restored Record
+		restored.Restore(State{Subscriptions: []string{`{"uri":"x"}`}, Level: "{}"})
+		restored.Restore(state)
+		again, okAgain := restored.State()
+		if !ok || !okAgain || !reflect.DeepEqual(state, again) || !restored.Armed() {
+			t.Errorf("%s: %+v became %+v, armed: %v", test.name, state, again, restored.Armed())
+		}
+		var got []string
+		for _, q := range restored.Requests() {
+			got = append(got, q.Method+" "+string(q.Params))
+		}
+		if !reflect.DeepEqual(got, test.requests) {
+			t.Errorf("%s: a new server gets %q", test.name, got)
+		}
+		if params, legacy := restored.Initialize(); string(params) != `{"n":1}` || !legacy {
+			t.Errorf("%s: initialize has %s", test.name, params)
+		}
+		if err := restored.Same(wire.Parse(wire.Server, []byte(welcome+"\n"))); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestSubscriptionsAreBounded(t *testing.T) {
+	var r Record
+	for i := range maxSubscriptions + 1 {
+		exchange(&r, fmt.Sprintf(`{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"%d"}}`, i), success)
+	}
+	if n := len(r.Requests()); n != maxSubscriptions {
+		t.Errorf("%d subscriptions are recorded", n)
+	}
+}
