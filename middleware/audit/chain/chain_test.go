@@ -106,6 +106,10 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 		{"a repair without an incomplete line", func(l [][]byte) [][]byte {
 			return append(l[:3], forged(parsed(l[3]), `{"kind":"repaired","torn":{"bytes":3,"digest":"x"}}`))
 		}, 4, false},
+		{"a text added at the end", func(l [][]byte) [][]byte { return append(l, []byte("x\n")) }, 8, false},
+		{"a text added that is too long for a line", func(l [][]byte) [][]byte {
+			return slices.Insert(l, 3, append(bytes.Repeat([]byte{'x'}, 2*MaxLine), '\n'))
+		}, 4, false},
 		// Changes that a chain alone does not show:
 		{"the end cut off", func(l [][]byte) [][]byte { return l[:5] }, 0, false},
 		{"the last line changed", func(l [][]byte) [][]byte { l[6] = forged(parsed(l[6]), `{"kind":"call","n":78}`); return l }, 0, false},
@@ -162,6 +166,7 @@ func TestIncompleteLines(t *testing.T) {
 		{"within the first line, early", `{`, 0},
 		{"within a repair", "{\"seq\":4,\"prev\":\"sha25\n{\"seq\":4", 3},
 		{"a blank line", "\n", 3},
+		{"longer than a line may be", strings.Repeat("x", MaxLine+10), 3},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -177,7 +182,7 @@ func TestIncompleteLines(t *testing.T) {
 			}
 			text := string(bytes.Join(lines(t, path), nil))
 			if !strings.Contains(text, test.partial) {
-				t.Errorf("the incomplete line is gone:\n%s", text)
+				t.Errorf("the incomplete line is gone:\n%.1000s", text)
 			}
 			// A change of the incomplete line is found.
 			check(t, os.WriteFile(path, []byte(strings.Replace(text, test.partial, "x"+test.partial, 1)), 0o600))
@@ -204,8 +209,8 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	var v Verifier
-	if err := verify(t, path, &v); err != nil || int(v.Last) != v.Records || v.Records < 20+len(names) {
-		t.Fatalf("%v: %d records, the last is %d", err, v.Records, v.Last)
+	if err := verify(t, path, &v); err != nil || v.First != 1 || int(v.Last) != v.Records || v.Records < 20+len(names) {
+		t.Fatalf("%v: %d records, the first is %d and the last %d", err, v.Records, v.First, v.Last)
 	}
 
 	t.Run("a file in the middle is gone", func(t *testing.T) {
@@ -217,8 +222,9 @@ func TestRotation(t *testing.T) {
 		check(t, err)
 		hide(t, names[0])
 		wantFault(t, path, &Verifier{}, filepath.Base(names[1]), 1)
-		if err := verify(t, path, &Verifier{After: e.tip.digest}); err != nil {
-			t.Errorf("with its last digest known: %v", err)
+		v := Verifier{After: e.tip.digest}
+		if err := verify(t, path, &v); err != nil || v.First != e.tip.seq+1 {
+			t.Errorf("with its last digest known: %v, the first record is %d", err, v.First)
 		}
 		wantFault(t, path, &Verifier{After: Digest{1}}, filepath.Base(names[1]), 1)
 	})
@@ -303,6 +309,41 @@ func TestRotationFails(t *testing.T) {
 	if size := fileSize(t, path); size < 5000 {
 		t.Errorf("%d bytes", size)
 	}
+}
+
+// A rename that failed is tried again when the file has grown by a quarter, and reported when the file is
+// twice as large as it may be.
+func TestRotationFailsForAWhile(t *testing.T) {
+	const maxSize = 1000
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	for seq := range uint64(24) {
+		check(t, os.Mkdir(rotatedName(path, seq), 0o700))
+	}
+	w := newFile(path, maxSize, &disk{room: 1 << 20})
+	reported := false
+	for i := range 40 {
+		if _, err := w.append(queueOf(body(i))); err != nil {
+			t.Fatal(err)
+		}
+		if w.tooLarge != nil && w.size < 2*maxSize {
+			t.Fatalf("%d bytes are reported", w.size)
+		}
+		reported = reported || w.tooLarge != nil
+		w.tooLarge = nil
+	}
+	names, err := rotatedFiles(path)
+	check(t, err)
+	names = slices.DeleteFunc(names, func(name string) bool { return fileSize(t, name) < maxSize/2 || isDir(t, name) })
+	if !reported || len(names) < 2 || fileSize(t, names[0]) > 3*maxSize || fileSize(t, names[1]) > maxSize || fileSize(t, path) > maxSize {
+		t.Errorf("reported: %v; the file of %d bytes follows %v", reported, fileSize(t, path), names)
+	}
+}
+
+func isDir(t *testing.T, path string) bool {
+	t.Helper()
+	info, err := os.Stat(path)
+	check(t, err)
+	return info.IsDir()
 }
 
 func fileSize(t *testing.T, path string) int64 {
@@ -655,6 +696,10 @@ func TestKeyIsSharedAndKept(t *testing.T) {
 	write(t, Options{File: path}, 0, 2) // which locks the same file
 	if got := New(Options{File: path}).Key(); !bytes.Equal(got, one) {
 		t.Error("writing changed the key")
+	}
+	check(t, os.WriteFile(keyFile(path), fmt.Appendf(nil, "%x\r\n", one), 0o600)) // by an editor
+	if got := New(Options{File: path}).Key(); !bytes.Equal(got, one) {
+		t.Error("another line end changed the key")
 	}
 }
 

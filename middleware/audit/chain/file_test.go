@@ -1,0 +1,146 @@
+package chain
+
+import (
+	"bytes"
+	"math"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A line is not longer than the room that is planned for it, and at most a byte shorter.
+func TestLineLen(t *testing.T) {
+	for _, n := range []int{3, 1000} {
+		last := tip{seq: math.MaxUint64 - 1}
+		if got := len(last.next(nil, make([]byte, n))); got > lineLen(n) || got < lineLen(n)-1 {
+			t.Errorf("a line with a body of %d bytes has %d bytes, and %d are planned", n, got, lineLen(n))
+		}
+	}
+}
+
+// A line of MaxLine bytes is a line, a longer one is not.
+func TestLongestLine(t *testing.T) {
+	for over, want := range map[int]bool{0: true, 1: false} {
+		empty := len((&tip{}).next(nil, []byte(`{"x":""}`)))
+		text := (&tip{}).next(nil, append(append([]byte(`{"x":"`), bytes.Repeat([]byte{'x'}, MaxLine-empty+over)...), `"}`...))
+		if _, ok := parseLine(text); ok != want || len(text) != MaxLine+over {
+			t.Errorf("a text of %d bytes is a line: %v", len(text), ok)
+		}
+	}
+	for over, want := range map[int]bool{0: true, 1: false} {
+		l := New(Options{File: filepath.Join(t.TempDir(), "audit.jsonl")})
+		body := append(append([]byte(`{"x":"`), bytes.Repeat([]byte{'x'}, MaxLine-lineLen(len(`{"x":""}`))+over)...), `"}`...)
+		if err := l.Commit(body).Err(); (err == nil) != want {
+			t.Errorf("a record whose line may have %d bytes: %v", lineLen(len(body)), err)
+		}
+		_ = l.Close(time.Second)
+	}
+}
+
+// A record is written to the file if it fits exactly, and otherwise to the next one. An empty file has room
+// for one record, however small the file may be.
+func TestRoomInAFile(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		maxSize func(size int64) int64 // of a file with one record
+		files   int                    // before the last one, after two further records
+	}{
+		{"room for one more", func(size int64) int64 { return size + int64(lineLen(len(body(1)))) }, 1},
+		{"a byte less", func(size int64) int64 { return size + int64(lineLen(len(body(1)))) - 1 }, 2},
+		{"no room at all", func(int64) int64 { return 1 }, 2},
+	} {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		w := newFile(path, 0, &disk{room: 1 << 20})
+		if _, err := w.append(queueOf(body(0))); err != nil {
+			t.Fatal(err)
+		}
+		w.maxSize = test.maxSize(w.size)
+		for i := range 2 {
+			if _, err := w.append(queueOf(body(1 + i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names, err := rotatedFiles(path)
+		check(t, err)
+		if len(names) != test.files {
+			t.Errorf("%s: %d files before the last one", test.name, len(names))
+		}
+		var v Verifier
+		if err := verify(t, path, &v); err != nil || v.Records != 3+len(names)+1 {
+			t.Errorf("%s: %v, %d records", test.name, err, v.Records)
+		}
+	}
+}
+
+// Of a write that failed within it, the lines before the failure are in the file. Those that the caller did not
+// pass do not count.
+func TestComplete(t *testing.T) {
+	const text = "{}\n{}\n{}\n"
+	for _, test := range []struct {
+		w    file
+		text string
+		n    int
+		want int
+	}{
+		{file{}, text, 1, 0},
+		{file{}, text, 2, 1},
+		{file{}, text, 3, 1},
+		{file{}, text, len(text), 3},
+		{file{newline: true}, "\n" + text, 1, 0},
+		{file{newline: true}, "\n" + text, 4, 1},
+		{file{first: []byte("{}")}, text, 1, 0},
+		{file{first: []byte("{}")}, text, 3, 0},
+		{file{first: []byte("{}")}, text, 6, 1},
+		{file{first: []byte("{}"), newline: true}, "\n" + text, 7, 1},
+	} {
+		if got := test.w.complete([]byte(test.text), test.n); got != test.want {
+			t.Errorf("%d bytes of %q were written: %d records, want %d", test.n, test.text, got, test.want)
+		}
+	}
+}
+
+// A record that nobody waits for is written soon, even if no other follows.
+func TestSingleRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{File: path})
+		for i := range 3 {
+			l.Append(body(i))
+			time.Sleep(DefaultLinger - 1)
+			synctest.Wait()
+			if n := linesSoFar(t, path); n != i+1 && i > 0 {
+				t.Errorf("%d lines before the %dth record is due", n, i+1)
+			}
+			time.Sleep(1)
+			synctest.Wait()
+			if n := linesSoFar(t, path); n != i+2 {
+				t.Errorf("%d lines after the %dth record was due", n, i+1)
+			}
+		}
+		check(t, l.Close(time.Second))
+	})
+}
+
+func linesSoFar(t *testing.T, path string) int {
+	t.Helper()
+	s, err := Open(path)
+	if err != nil {
+		return 0
+	}
+	defer s.Close()
+	return len(lines(t, path))
+}
+
+// The queue takes exactly as many bytes as it may have.
+func TestFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{File: filepath.Join(t.TempDir(), "audit.jsonl"), Queue: 2 * len(body(0))})
+		for i := range 3 {
+			l.Append(body(i))
+		}
+		if err := l.Close(time.Second); err == nil || err.Error()[:2] != "1 " {
+			t.Errorf("at the end: %v", err)
+		}
+	})
+}
