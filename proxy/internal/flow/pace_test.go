@@ -71,5 +71,10 @@ func TestPaceLearns(t *testing.T) {
 				t.Errorf("step %d: %d frames were written as %v", i, step.frames, got)
 			}
 		}
+		var quick Pace
+		quick.handle(paceSample, time.Microsecond)
+		if got := quick.handle(200, time.Microsecond)[0]; got < 75 || got > 100 {
+			t.Errorf("%d frames of a microsecond were written together", got)
+		}
 	})
 }

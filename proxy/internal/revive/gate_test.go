@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -71,27 +72,28 @@ func TestAwaitWantsTheServer(t *testing.T) {
 func TestEndClosesTheGate(t *testing.T) {
 	const line = "{}\n"
 	for _, lines := range []int{0, 1, 2} {
-		l := NewLink(LinkOptions{Limit: lines * len(line), Hold: time.Hour, Expired: func(*Link) {}}, NewEnding(nil))
-		written := make(chan error, lines+1)
-		for range lines {
-			_, err := l.Gate.Write([]byte(line))
-			written <- err
-		}
-		go func() {
-			_, err := l.Gate.Write([]byte(line)) // for which there is no room
-			written <- err
-		}()
-		if _, err := l.End(0); err != nil {
-			t.Error(err)
-		}
-		for i := range lines {
-			if err := <-written; err != nil {
-				t.Errorf("line %d of %d: %v", i, lines, err)
+		synctest.Test(t, func(t *testing.T) {
+			l := NewLink(LinkOptions{Limit: lines * len(line), Hold: time.Hour, Expired: func(*Link) {}}, NewEnding(nil))
+			written := make(chan error, lines+1)
+			go func() {
+				for range lines + 1 { // one more than there is room for
+					_, err := l.Gate.Write([]byte(line))
+					written <- err
+				}
+			}()
+			synctest.Wait()
+			if _, err := l.End(0); err != nil {
+				t.Error(err)
 			}
-		}
-		if err := <-written; !errors.Is(err, ErrEnded) {
-			t.Errorf("the writer after %d lines got %v", lines, err)
-		}
+			for i := range lines {
+				if err := <-written; err != nil {
+					t.Errorf("line %d of %d: %v", i, lines, err)
+				}
+			}
+			if err := <-written; !errors.Is(err, ErrEnded) {
+				t.Errorf("the writer after %d lines got %v", lines, err)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -83,7 +84,7 @@ func TestNoPartOfALongLineIsUnsent(t *testing.T) {
 // Watch gets each line when it is written to the server, not while it waits in the gate.
 func TestWatch(t *testing.T) {
 	var got []string
-	l := NewLink(LinkOptions{Limit: 1 << 20, Watch: func(line []byte) { got = append(got, string(line)) }}, Ending{})
+	l := NewLink(LinkOptions{Limit: 1 << 20, Hold: time.Hour, Expired: func(*Link) {}, Watch: func(line []byte) { got = append(got, string(line)) }}, Ending{})
 	l.Connect(&brokenServer{takes: 1 << 20})
 	want := func(what string, lines ...string) {
 		t.Helper()
