@@ -41,6 +41,10 @@ func TestSameName(t *testing.T) {
 		{"\\u0066orce", "force", false},
 		{"\xff", "force", false},
 		{"", "force", false},
+		{"force\x7f", "force", true},
+		{"\x7fforce", "force", true},
+		{"force", "", false},
+		{"\u00a0\u0080", "", true},
 	} {
 		if got := SameName([]byte(test.name), test.known); got != test.want {
 			t.Errorf("%q and %q: %v", test.name, test.known, got)
@@ -93,6 +97,36 @@ func TestMentions(t *testing.T) {
 	for _, test := range tests {
 		if got := Mentions([]byte(test.frame), "x/apiKey"); got != test.want {
 			t.Errorf("%.60q: got %v", test.frame, got)
+		}
+	}
+}
+
+// A name that begins with another letter in one of its spellings is found, too, and one at the end of a frame.
+func TestMentionsOfOtherNames(t *testing.T) {
+	for _, test := range []struct {
+		frame, name string
+		want        bool
+	}{
+		{`{"\u212aey":1}`, "key", true},
+		{"{\"\u212aey\":1}", "key", true},
+		{"{\"\u017fecret\":1}", "secret", true},
+		{"{\"\ufb01le\":1}", "file", true},
+		{`x\/`, "x/", true},
+		{`\u0078`, "x", true},
+		{`\u007`, "x", false},
+		{"x", "\u212a", false},
+		{"k", "\u212a", true},
+	} {
+		if got := Mentions([]byte(test.frame), test.name); got != test.want {
+			t.Errorf("%q mentions %q: %v", test.frame, test.name, got)
+		}
+	}
+}
+
+func TestFold(t *testing.T) {
+	for name, want := range map[string]string{"": "", "API\u212aey": "apikey", " \x00a\u0307": "a", "STRA\u1e9eE": "strasse", "\u0130d": "id"} {
+		if got := Fold(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
 }
