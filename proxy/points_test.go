@@ -42,7 +42,7 @@ func TestPoints(t *testing.T) {
 		}
 	}}
 	err := proxy.Run(t.Context(), proxy.Options{
-		ClientIn:  strings.NewReader(hello + request + answered + bye),
+		ClientIn:  strings.NewReader(hello + bye + request + answered),
 		ClientOut: io.Discard,
 		Layers:    []middleware.Layer{layer},
 		Start: func(context.Context) (proxy.Upstream, error) {
@@ -65,7 +65,7 @@ func TestPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[proxy.Point][]string{
-		proxy.ClientIn: {hello, request, answered, bye}, proxy.ServerIn: {hello, request, bye},
+		proxy.ClientIn: {hello, bye, request, answered}, proxy.ServerIn: {hello, bye, request},
 		proxy.ServerOut: {news, more, ask, reply}, proxy.ClientOut: {own, news, more, ask, reply},
 	} {
 		got := watched[at]
