@@ -19,7 +19,7 @@ import (
 // all read alike:
 //
 //   - only ASCII characters that RFC 3986 allows, and escapes only of characters that need
-//     one, but not of control characters, slashes or escapes
+//     one, but not of control characters, slashes or escapes, nor in a host of :@[]
 //   - a scheme in lower case, other than url
 //   - for http, https, ws, wss and ftp: "//", a host in lower-case ASCII, no default port,
 //     no user, and a path
@@ -123,8 +123,10 @@ func irregularHost(authority string, special bool, defaultPort string) string {
 		}
 		return ""
 	}
+	// For a reader that decodes first, an escaped @ ends a user, and an escaped colon the host.
+	decoded, _ := url.PathUnescape(host) // irregularity has checked the escapes
 	switch {
-	case strings.ContainsAny(host, ":@[]"):
+	case strings.ContainsAny(decoded, ":@[]"):
 		return "it has a user, or more than one port"
 	case special && !plainHost(host):
 		return "its host is not in lower-case ASCII"
