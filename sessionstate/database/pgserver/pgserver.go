@@ -111,7 +111,9 @@ func (c *Cluster) Start() (err error) {
 
 // keep starts a script that runs a server, and waits until the server answers.
 func (c *Cluster) keep(script string, args ...string) (*process, error) {
-	cmd := c.command("sh", append([]string{"-c", script, "keeper"}, args...)...)
+	cmd := exec.Command("sh", append([]string{"-c", script, "keeper"}, args...)...)
+	cmd.Dir, cmd.SysProcAttr = c.dir, c.attr
+	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/local/bin:/usr/sbin", "LC_ALL=C"}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -133,15 +135,6 @@ func (c *Cluster) keep(script string, args ...string) (*process, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// command returns a command that runs as the user of the cluster.
-func (c *Cluster) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = c.dir
-	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/local/bin:/usr/sbin", "LC_ALL=C"}
-	cmd.SysProcAttr = c.attr
-	return cmd
 }
 
 // stop ends the server, if it runs. For the word see keeper.sh.

@@ -18,17 +18,13 @@ func (f *fixture) addWitnesses(file string) {
 			if err := json.Unmarshal(req.Params.Arguments, &in); err != nil && len(req.Params.Arguments) > 0 {
 				return nil, err
 			}
-			return text("ran"), write(file, inJSON(map[string]any{"tool": name, "tenant": in["tenant"]})+"\n")
+			w, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				return nil, err
+			}
+			defer w.Close()
+			_, err = w.WriteString(inJSON(map[string]any{"tool": name, "tenant": in["tenant"]}) + "\n")
+			return text("ran"), err
 		})
 	}
-}
-
-func write(file, line string) error {
-	w, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	_, err = w.WriteString(line)
-	return err
 }
