@@ -286,7 +286,9 @@ func (c *client) hold() {
 	}
 	machine.Signal(pid, machine.Stop)
 	c.run.account.count("servers stopped for a while")
-	c.run.later(time.Duration(100+c.rng.IntN(2000))*time.Millisecond, func() {
+	wait := time.Duration(100+c.rng.IntN(2000)) * time.Millisecond
+	c.run.pending.Go(func() {
+		time.Sleep(wait)
 		if c.run.marked(pid) {
 			machine.Signal(pid, machine.Continue)
 		}

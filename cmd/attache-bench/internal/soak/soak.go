@@ -46,7 +46,7 @@ type run struct {
 	steady  *program       // a front that is never killed
 	shaky   *program       // a front
 	remote  *program       // the server over HTTP
-	pending sync.WaitGroup // for later
+	pending sync.WaitGroup // servers that stop for a while
 	samples []sample
 }
 
@@ -123,12 +123,4 @@ func (r *run) load(ctx context.Context) {
 	r.clients(ctx, r.o.Duration, 2)
 	background.Wait()
 	r.pending.Wait()
-}
-
-// later runs do after d, and before the run ends.
-func (r *run) later(d time.Duration, do func()) {
-	r.pending.Go(func() {
-		time.Sleep(d)
-		do()
-	})
 }
