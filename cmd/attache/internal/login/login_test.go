@@ -693,9 +693,6 @@ func TestStore(t *testing.T) {
 			s, o := start(t, logintest.Config{Methods: []string{"client_secret_post"}})
 			o.Store.Ring = test.ring
 			g := logIn(t, o)
-			if g.Sealed != test.sealed {
-				t.Errorf("sealed: %v", g.Sealed)
-			}
 			files, _ := filepath.Glob(o.Store.Dir + "/*.json")
 			if len(files) != 1 {
 				t.Fatalf("files: %v", files)

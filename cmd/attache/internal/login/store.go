@@ -45,8 +45,6 @@ type Grant struct {
 	CanRenew   bool             `json:"can_renew"`       // there is a refresh token
 
 	Secrets `json:"-"`
-	// Sealed is true if the secrets on disk are encrypted with a key in the key ring.
-	Sealed bool `json:"-"`
 }
 
 // Secrets are the members of a grant to keep secret.
@@ -205,7 +203,6 @@ func (s Store) read(path string) (*record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the login in %s cannot be read: %w", path, err)
 	}
-	r.Sealed = r.Plain == nil
 	return r, nil
 }
 
@@ -218,8 +215,7 @@ func (s Store) Save(g *Grant) error {
 	if err != nil {
 		return err
 	}
-	r.Box, err = s.seal(g.URL, secrets)
-	if g.Sealed = err == nil; !g.Sealed {
+	if r.Box, err = s.seal(g.URL, secrets); err != nil {
 		r.Plain = &g.Secrets
 	}
 	data, err := json.Marshal(r)
