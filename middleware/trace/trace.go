@@ -43,6 +43,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
@@ -125,20 +126,24 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	}
 	if !span.IsValid() && !client.present {
 		client.parent = c.o.Carrier(m.ID())
-		client.text = format(client.parent)
 	}
-	traceparent := client.text
-	if span.IsValid() {
+	var traceparent string
+	switch {
+	case span.IsValid():
 		traceparent = format(span)
-	} else if set {
+	case set:
 		traceparent = format(c.newSpan(m, client))
+	case client.present && client.parent.IsValid(): // faster than to write it again
+		traceparent = strings.Clone(client.text[:traceparentLen])
+	default:
+		traceparent = format(client.parent)
 	}
 	if traceparent == "" {
 		return
 	}
 	call.SetValue(middleware.TraceKey{}, idsOf(traceparent))
 	if set && !c.set(ctx, call, m, client, traceparent) && c.o.Telemetry == nil {
-		call.SetValue(middleware.TraceKey{}, idsOf(client.text)) // the new span was neither sent nor recorded
+		call.SetValue(middleware.TraceKey{}, idsOf(format(client.parent))) // the new span was neither sent nor recorded
 	}
 }
 

@@ -106,7 +106,7 @@ const (
 // A clientTrace is the trace context in a request from the client.
 type clientTrace struct {
 	parent  oteltrace.SpanContext // invalid if there is no valid one
-	text    string                // the traceparent of parent, "" if that is invalid
+	text    string                // the traceparent in the request, until that is edited
 	present bool                  // whether there is a traceparent, valid or not
 	state   wire.Value
 }
@@ -117,11 +117,8 @@ func readTrace(meta wire.Value) clientTrace {
 	if !value.Exists() {
 		return clientTrace{}
 	}
-	t := clientTrace{parent: parse(value.View()), present: true, state: meta.Get(stateKey)}
-	if t.parent.IsValid() {
-		t.text = strings.Clone(value.View()[:traceparentLen])
-	}
-	return t
+	text := value.View()
+	return clientTrace{parse(text), text, true, meta.Get(stateKey)}
 }
 
 // why describes the new span of a request.
