@@ -37,13 +37,17 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !x.admit() {
 		return
 	}
-	switch r.Method {
-	case http.MethodPost:
+	legacy := legacyHeader(x.header(versionHeader))
+	switch {
+	case r.Method == http.MethodPost:
 		x.post()
-	case http.MethodGet:
+	case r.Method == http.MethodGet && legacy:
 		x.get()
-	case http.MethodDelete:
+	case r.Method == http.MethodDelete && legacy:
 		x.delete()
+	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
+		x.w.Header().Set("Allow", "POST, OPTIONS")
+		x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "revision 2026-07-28 has POST alone")
 	default:
 		x.w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
 		x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "this method is not served: send messages by POST")

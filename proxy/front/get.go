@@ -19,10 +19,6 @@ const maxGets = 4
 
 // get opens a stream for messages that belong to no request.
 func (x *exchange) get() {
-	if !legacyHeader(x.r.Header.Get(versionHeader)) {
-		x.notServed()
-		return
-	}
 	if x.accept, _ = accept.Parse(x.r.Header["Accept"]); !x.accept.Events {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "a GET opens a stream of events: accept text/event-stream")
 		return
@@ -96,12 +92,6 @@ func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 	time.AfterFunc(f.o.Reauthenticate, check)
 }
 
-// notServed refuses a method that revision 2026-07-28 does not have.
-func (x *exchange) notServed() {
-	x.w.Header().Set("Allow", "POST, OPTIONS")
-	x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "revision 2026-07-28 has POST alone")
-}
-
 // sessionID returns the session id of a GET or DELETE. ok is false if the request was refused.
 func (x *exchange) sessionID() (id string, ok bool) {
 	if id = x.r.Header.Get(sessionHeader); id == "" {
@@ -137,10 +127,6 @@ func (s *session) detach(t *stream) {
 
 // delete ends a session because its client asks for it.
 func (x *exchange) delete() {
-	if !legacyHeader(x.r.Header.Get(versionHeader)) {
-		x.notServed()
-		return
-	}
 	id, ok := x.sessionID()
 	if !ok {
 		return

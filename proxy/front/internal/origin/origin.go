@@ -81,7 +81,7 @@ func Preflight(h, request textproto.MIMEHeader, cors bool) {
 // Access-Control-Allow-Headers. It lists names because "*" does not cover Authorization.
 func allowedHeaders(requested []string) string {
 	var names []string
-	for _, name := range strings.Split(strings.Join(requested, ","), ",") {
+	for name := range strings.SplitSeq(strings.Join(requested, ","), ",") {
 		name = textproto.TrimString(name)
 		switch lower := strings.ToLower(name); lower {
 		case "content-type", "accept", "authorization", "mcp-session-id", "mcp-protocol-version", "last-event-id",
