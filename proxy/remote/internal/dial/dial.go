@@ -74,50 +74,41 @@ type result struct {
 
 // race connects to the first address that accepts a connection. It begins with the next address after
 // delay, or when one fails. If all fail, it returns the first error. When it returns, it cancels the other
-// attempts, and closes connections that they make all the same.
+// attempts, which close connections that they make all the same.
 func (d *Dialer) race(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	results, running := make(chan result, len(addresses)), 0
-	defer func() {
-		cancel()
-		go closeAll(results, running)
-	}()
+	defer cancel()
+	results, over := make(chan result), make(chan struct{})
+	defer close(over)
 	next := time.NewTimer(0)
 	defer next.Stop()
 	var first error
-	for {
+	for begun, failed := 0, 0; failed < len(addresses); {
 		select {
 		case <-next.C:
-			address := join(addresses[0], port)
-			addresses = addresses[1:]
-			running++
+			address := join(addresses[begun], port)
 			go func() {
 				conn, err := d.dial(ctx, network, address)
-				results <- result{conn, err}
+				select {
+				case results <- result{conn, err}:
+				case <-over:
+					if err == nil {
+						_ = conn.Close()
+					}
+				}
 			}()
-			if len(addresses) > 0 {
+			if begun++; begun < len(addresses) {
 				next.Reset(delay)
 			}
 		case r := <-results:
-			running--
-			first = cmp.Or(first, r.err)
-			switch {
-			case r.err == nil:
+			if r.err == nil {
 				return r.conn, nil
-			case len(addresses) > 0:
+			}
+			first = cmp.Or(first, r.err)
+			if failed++; begun < len(addresses) {
 				next.Reset(0)
-			case running == 0:
-				return nil, first
 			}
 		}
 	}
-}
-
-// closeAll closes the connections of attempts that came too late.
-func closeAll(results <-chan result, running int) {
-	for range running {
-		if r := <-results; r.err == nil {
-			_ = r.conn.Close()
-		}
-	}
+	return nil, first
 }
