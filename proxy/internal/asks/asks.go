@@ -182,26 +182,21 @@ func (t *Table) Swallow(from wire.Peer, m *wire.Message) bool {
 	if id == "" {
 		return false
 	}
-	if a := t.takeFrom(from, id); a != nil {
-		if m.TooLarge() {
-			a.Done(nil)
-		} else {
-			a.Done(m.Clone())
-		}
+	t.mu.Lock()
+	a := t.pending[id]
+	answers := a != nil && a.To == from
+	if answers {
+		delete(t.pending, id)
+	}
+	t.mu.Unlock()
+	switch {
+	case !answers:
+	case m.TooLarge():
+		a.Done(nil)
+	default:
+		a.Done(m.Clone())
 	}
 	return true
-}
-
-// takeFrom is Take for a reply of the peer from.
-func (t *Table) takeFrom(from wire.Peer, id string) *Ask {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a := t.pending[id]
-	if a == nil || a.To != from {
-		return nil
-	}
-	delete(t.pending, id)
-	return a
 }
 
 // GiveUp ends the requests to a peer that can no longer answer.
