@@ -114,6 +114,7 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 		{"the end cut off", func(l [][]byte) [][]byte { return l[:5] }, 0, false},
 		{"the last line changed", func(l [][]byte) [][]byte { l[6] = forged(parsed(l[6]), `{"kind":"call","n":78}`); return l }, 0, false},
 		{"an incomplete end", func(l [][]byte) [][]byte { l[6] = l[6][:20]; return l }, 0, false},
+		{"an incomplete end that is too long for a line", func(l [][]byte) [][]byte { return append(l, bytes.Repeat([]byte{'x'}, 2*MaxLine)) }, 0, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -392,15 +393,16 @@ func TestFileIsTamperedWithWhileWritten(t *testing.T) {
 				<-l.Commit(body(i)).Done()
 			}
 			check(t, test.do(path))
-			if r := l.Commit(body(3)); true {
-				if <-r.Done(); r.Err() != nil {
-					t.Fatal(r.Err())
-				}
+			for i := range 2 {
+				check(t, l.Commit(body(3+i)).Err())
 			}
 			check(t, l.Close(time.Second))
 			err := verify(t, path, &Verifier{})
-			if logged := strings.Contains(log.String(), "attache audit verify"); logged != (test.logged != "") {
-				t.Errorf("advice is logged: %v\n%s", logged, log.String())
+			if logged := strings.Count(log.String(), "attache audit verify"); logged != min(1, len(test.logged)) {
+				t.Errorf("advice is logged %d times:\n%s", logged, log.String())
+			}
+			if text := bytes.Join(lines(t, path), nil); test.logged != "" && !bytes.Contains(text, []byte(`"why":"`+test.logged)) {
+				t.Errorf("no record reports %q:\n%s", test.logged, text)
 			}
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)

@@ -3,7 +3,9 @@ package chain
 import (
 	"bytes"
 	"math"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,15 +134,44 @@ func linesSoFar(t *testing.T, path string) int {
 	return len(lines(t, path))
 }
 
-// The queue takes exactly as many bytes as it may have.
+// The queue takes exactly as many bytes as it may have, also after a record about lost records was in it.
 func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{File: filepath.Join(t.TempDir(), "audit.jsonl"), Queue: 2 * len(body(0))})
-		for i := range 3 {
-			l.Append(body(i))
+		for round := range 3 {
+			for i := range 3 {
+				l.Append(body(i))
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			l.mu.Lock()
+			if lost := l.lost + l.gaps; lost != round+1 || l.bytes != 0 || l.waiting != 0 {
+				t.Errorf("round %d: %d records are lost, %d with %d bytes wait", round, lost, l.waiting, l.bytes)
+			}
+			l.mu.Unlock()
 		}
-		if err := l.Close(time.Second); err == nil || err.Error()[:2] != "1 " {
+		if err := l.Close(time.Second); err == nil || !strings.HasPrefix(err.Error(), "3 audit records") {
 			t.Errorf("at the end: %v", err)
 		}
 	})
+}
+
+// The files before the last one are in the order of their numbers, and no other file is among them.
+func TestRotatedFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	for _, name := range []string{
+		"audit-000000000010.jsonl", "audit-1000000000000.jsonl", "audit-999999999999.jsonl", "audit-000000000009.jsonl",
+		"audit-1.jsonl", "audit-00000000001x.jsonl", "audit-000000000011.json", "audits-000000000011.jsonl", "audit.jsonl", "audit.jsonl.key",
+	} {
+		check(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	names, err := rotatedFiles(path)
+	check(t, err)
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(filepath.Base(name), "audit-")
+	}
+	if got := strings.Join(names, " "); got != "000000000009.jsonl 000000000010.jsonl 999999999999.jsonl 1000000000000.jsonl" {
+		t.Errorf("the files are %s", got)
+	}
 }
