@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -173,5 +174,38 @@ func TestRotatedFiles(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "000000000009.jsonl 000000000010.jsonl 999999999999.jsonl 1000000000000.jsonl" {
 		t.Errorf("the files are %s", got)
+	}
+}
+
+// Many records are written without delay.
+func TestFullWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{File: path, Linger: time.Hour})
+		large := append(append([]byte(`{"x":"`), bytes.Repeat([]byte{'x'}, maxWrite/2)...), `"}`...)
+		for i, want := range []int{0, 3} {
+			l.Append(large)
+			synctest.Wait()
+			if n := linesSoFar(t, path); n != want {
+				t.Errorf("%d lines after %d records of half of the size of a write", n, i+1)
+			}
+		}
+		check(t, l.Close(time.Second))
+	})
+}
+
+// A file that should hold the key and does not is left as it is. The log then has a key that is its own.
+func TestDamagedKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	check(t, os.WriteFile(keyFile(path), []byte("damaged"), 0o600))
+	var log bytes.Buffer
+	o := Options{File: path, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	l := New(o)
+	key, other := l.Key(), New(o).Key()
+	if len(key) != keyLen || bytes.Equal(key, other) || !bytes.Equal(key, l.Key()) {
+		t.Errorf("the keys are %x and %x", key, other)
+	}
+	if text, err := os.ReadFile(keyFile(path)); string(text) != "damaged" || err != nil || strings.Count(log.String(), "holds no key: remove it") != 2 {
+		t.Errorf("the file has %q, %v, and the log\n%s", text, err, &log)
 	}
 }

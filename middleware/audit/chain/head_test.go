@@ -78,6 +78,7 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 	write(t, o, 3, 10)
+	check(t, os.Remove(keyFile(path))) // as in a copy of the log
 	hide(t, path)
 	names, err := rotatedFiles(path)
 	check(t, err)
