@@ -247,12 +247,36 @@ func (v *visitor) frame(id int, method, tool, mine string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":{%s"_meta":{%s}}}`, id, method, params, meta)
 }
 
-// post sends a message and returns the reply.
+// post sends a message and returns the reply. On a busy machine attache may not have checked the credential
+// after its 3 s, and asks to try again.
 func (v *visitor) post(body string) wire.Value {
-	r, err := http.NewRequest(http.MethodPost, v.url, strings.NewReader(body))
+	v.inFlight <- struct{}{}
+	defer func() { <-v.inFlight }()
+	resp, b, err := v.try(body)
+	for tries := 1; tries < 100 && err == nil && strings.Contains(string(b), "the credential cannot be checked at the moment: try again"); tries++ {
+		resp, b, err = v.try(body)
+	}
 	if err != nil {
 		v.Error(err)
 		return wire.Value{}
+	}
+	if resp.StatusCode >= 300 {
+		v.Errorf("session %s: %s: %d %s", v.name, body, resp.StatusCode, b)
+	}
+	if id := resp.Header.Get("Mcp-Session-Id"); !v.modern && v.session == "" {
+		v.session = id
+	}
+	if _, data, ok := bytes.Cut(b, []byte("data: ")); ok {
+		b, _, _ = bytes.Cut(data, []byte("\n"))
+	}
+	return wire.Value{Raw: b}
+}
+
+// try sends a message and returns the answer and its body.
+func (v *visitor) try(body string) (*http.Response, []byte, error) {
+	r, err := http.NewRequest(http.MethodPost, v.url, strings.NewReader(body))
+	if err != nil {
+		return nil, nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -267,25 +291,13 @@ func (v *visitor) post(body string) wire.Value {
 	} else if v.session != "" {
 		r.Header.Set("Mcp-Session-Id", v.session)
 	}
-	v.inFlight <- struct{}{}
-	defer func() { <-v.inFlight }()
 	resp, err := v.client.Do(r)
 	if err != nil {
-		v.Error(err)
-		return wire.Value{}
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 300 {
-		v.Errorf("session %s: %s: %d %s %v", v.name, body, resp.StatusCode, b, err)
-	}
-	if id := resp.Header.Get("Mcp-Session-Id"); !v.modern && v.session == "" {
-		v.session = id
-	}
-	if _, data, ok := bytes.Cut(b, []byte("data: ")); ok {
-		b, _, _ = bytes.Cut(data, []byte("\n"))
-	}
-	return wire.Value{Raw: b}
+	return resp, b, err
 }
 
 // read returns the last text of a result, and counts a briefing before it.
