@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,59 +23,6 @@ const (
 	stdioToHTTP direction = "s2h"
 	httpToHTTP  direction = "h2h"
 )
-
-// measure measures the rows of a direction.
-func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
-	b, err := d.deploy(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer b.stop()
-	first, err := b.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sessions := []*session{first}
-	defer func() {
-		for _, c := range sessions {
-			c.stop()
-		}
-	}()
-	out := sample{}
-	for _, r := range rows {
-		switch strings.TrimPrefix(r.name, string(d)+"-") {
-		case "calls", "cpu":
-			continue // load measures them, with all sessions
-		case "progress":
-			out[r.name], err = first.notesPerSecond(p)
-		case "first":
-			out[r.name], err = first.noteDelay()
-		case "sessions":
-			out[r.name], err = b.sessionsPerSecond(ctx, p)
-		default:
-			out[r.name], err = first.p50(p, r.frame)
-		}
-		if err != nil {
-			return nil, first.check(r.name, err)
-		}
-	}
-	for d != stdioToHTTP && len(sessions) < p.Window {
-		c, err := b.open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		sessions = append(sessions, c)
-	}
-	if err := b.load(p, sessions, out); err != nil {
-		return nil, err
-	}
-	for _, c := range sessions {
-		if err := c.check("the tally at the end", c.tally()); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
 
 // A deployment is a running proxy with its server.
 type deployment struct {
