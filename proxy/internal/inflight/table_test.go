@@ -50,13 +50,24 @@ func TestReplyOrder(t *testing.T) {
 // If two calls have the same id, nobody can tell which reply is whose. So both count as contested if one
 // of the replies must be held.
 func TestContested(t *testing.T) {
-	for _, id := range []string{"0", "-0", `"0"`} {
+	for _, test := range []struct {
+		id          string
+		holds, sent bool
+		want        bool
+	}{
+		{"0", true, true, true}, {"-0", true, true, true}, {`"0"`, true, true, false},
+		{"0", false, true, false}, {"-0", false, true, false}, {"0", true, false, false}, {"-0", true, false, false},
+		{"-01", true, true, false}, {"1234567890123456", true, true, false},
+	} {
 		table := newTable(10, 1<<10)
 		send(table, "0")
-		send(table, id).MW.MustHold()
-		_, _, contested := table.Reply([]byte("0"))
-		if want := id != `"0"`; contested != want {
-			t.Errorf("the reply to 0, with %s in flight, is contested: %v, want %v", id, contested, want)
+		c := send(table, test.id)
+		c.Sent.Store(test.sent)
+		if test.holds {
+			c.MW.MustHold()
+		}
+		if _, _, contested := table.Reply([]byte("0")); contested != test.want {
+			t.Errorf("the reply to 0 with %+v in flight is contested: %v", test, contested)
 		}
 	}
 }
@@ -97,6 +108,22 @@ func TestClaimDeferred(t *testing.T) {
 	table.End(c)
 	if table.Add([]byte("2")) != c || table.ClaimDeferred(c, seq) {
 		t.Error("the work of an answered call claims the next request")
+	}
+}
+
+// A call is deferred once, and not after it has an answer or was cancelled.
+func TestDefer(t *testing.T) {
+	for what, spoil := range map[string]func(*Table, *Call){
+		"answered":  func(t *Table, c *Call) { t.Claim(c) },
+		"cancelled": func(t *Table, c *Call) { t.Cancel([]byte("1")) },
+		"deferred":  func(t *Table, c *Call) { t.Defer(c, func() {}) },
+	} {
+		table := newTable(10, 1<<10)
+		c := table.Add([]byte("1"))
+		spoil(table, c)
+		if _, ok := table.Defer(c, func() {}); ok {
+			t.Errorf("a call that is %s was deferred", what)
+		}
 	}
 }
 
