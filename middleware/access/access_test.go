@@ -334,6 +334,38 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// A call that several rates refuse may be tried again when the last of them has a token.
+func TestRetryAfterTheLast(t *testing.T) {
+	minute := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 1, Window: time.Minute}
+	hour := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 1, Window: time.Hour}
+	for _, rates := range [][]Rate{{minute, hour}, {hour, minute}, {hour, hour}} {
+		now := time.Now()
+		r := newCounters(rates...)
+		makeCalls(r, 1, nil, "x", now)
+		d := decision{allowed: true, rate: none}
+		r.limiters.take(r.rates, &d, nil, "x", attempt{now: now})
+		if d.allowed || d.retryAfter <= time.Minute || rates[d.rate].Window != time.Hour || rates[0].Window == rates[1].Window && d.rate != 0 {
+			t.Errorf("rates per %v and %v: %s, of rate %d, retry after %v", rates[0].Window, rates[1].Window, d.String(), d.rate, d.retryAfter)
+		}
+	}
+}
+
+func TestRateCheck(t *testing.T) {
+	whole := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 1, Window: 1}
+	for what, spoil := range map[string]func(*Rate){
+		"per": func(r *Rate) { r.Per = "" }, "limit": func(r *Rate) { r.Limit = 0 }, "window": func(r *Rate) { r.Window = 0 },
+		"burst": func(r *Rate) { r.Burst = -1 },
+	} {
+		r := whole
+		if err := r.Check(); err != nil {
+			t.Error(err)
+		}
+		if spoil(&r); r.Check() == nil {
+			t.Errorf("a rate with a wrong %s is valid", what)
+		}
+	}
+}
+
 // twentyRules returns twenty rules like those of attache-bench.
 func twentyRules(t testing.TB, cel bool) []Rule {
 	var rules []Rule

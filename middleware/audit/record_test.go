@@ -71,13 +71,15 @@ func TestEndedCallsAreRemoved(t *testing.T) {
 func TestPortable(t *testing.T) {
 	deep := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 	for text, want := range map[string]bool{
-		deep(maxDepth):                        true,
-		deep(maxDepth + 1):                    false,
-		`["\n",` + deep(maxDepth) + `]`:       false,
-		`["\u0041",` + deep(maxDepth-1) + `]`: true,
-		`"[\"[`:                               true,
-		`"\ud800"`:                            false,
-		`"\ud83d\ude00"`:                      true,
+		deep(maxDepth):                                true,
+		deep(maxDepth + 1):                            false,
+		`["\n",` + deep(maxDepth) + `]`:               false,
+		`["\u0041",` + deep(maxDepth-1) + `]`:         true,
+		`"[\"[`:                                       true,
+		"[" + strings.Repeat("[],", maxDepth) + "{}]": true,
+		`"\ud800"`:                                    false,
+		`"\u004`:                                      true,
+		`"\ud83d\ude00"`:                              true,
 	} {
 		if got := portable([]byte(text)); got != want {
 			t.Errorf("portable(%.20q) = %v", text, got)
