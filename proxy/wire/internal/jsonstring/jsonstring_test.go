@@ -22,6 +22,7 @@ func TestAppendQuoted(t *testing.T) {
 	for text, want := range map[string]string{
 		"": `""`, "a b": `"a b"`, "~\x7f": "\"~\x7f\"", " \x1f": `" \u001f"`, "\x00": `"\u0000"`, `a"b\c`: `"a\"b\\c"`,
 		"\n\t\r\b": `"\n\t\r\u0008"`, "é\u2028": "\"é\u2028\"", "a\xffb": "\"a\ufffdb\"", "é \"": `"é \""`,
+		`"`: `"\""`, `\`: `"\\"`, "\x80a": "\"\ufffda\"", "\xff": "\"\ufffd\"",
 	} {
 		got := AppendQuoted(nil, text)
 		var back string
