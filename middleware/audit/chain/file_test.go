@@ -115,7 +115,7 @@ func TestSingleRecord(t *testing.T) {
 			if n := linesSoFar(t, path); n != i+1 && i > 0 {
 				t.Errorf("%d lines before the %dth record is due", n, i+1)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if n := linesSoFar(t, path); n != i+2 {
 				t.Errorf("%d lines after the %dth record was due", n, i+1)
