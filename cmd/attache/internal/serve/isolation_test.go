@@ -51,9 +51,10 @@ type member struct{ user, tenant, credential string }
 // TestSessionsAreApart makes random calls in many sessions of several principals, in both eras, with
 // colliding ids. Each answer must have the workspace, principal and server of its session, and each
 // session is briefed once, with its own policies. A ninth of the sessions use TCP; the others call the
-// handler, because with -race net/http takes more time than attache. No more than 64 calls are in flight:
-// with 850, one took 27 s on a busy machine, and attache closes a connection whose client does not read for
-// 30 s. If the variable CI is set, there are more sessions, which costs a minute of CPU time with -race.
+// handler, because with -race net/http takes more time than attache. No more than 400 calls are in flight,
+// two in a session: with 850, one took 27 s on a busy machine, and attache closes a connection whose client
+// does not read for 30 s. If the variable CI is set, there are more sessions, which costs a minute of CPU
+// time with -race.
 func TestSessionsAreApart(t *testing.T) {
 	t.Parallel()
 	calls, members, sessions := 2000, 10, 40
@@ -65,7 +66,7 @@ func TestSessionsAreApart(t *testing.T) {
 	defer web.Close()
 	network := &http.Transport{MaxIdleConnsPerHost: calls}
 	defer network.CloseIdleConnections()
-	inFlight := make(chan struct{}, 64)
+	inFlight := make(chan struct{}, 400)
 	var wait sync.WaitGroup
 	for i := range sessions {
 		v := &visitor{T: t, url: web.URL + "/mcp", member: crowd[i%members], name: strconv.Itoa(i), servers: servers, inFlight: inFlight}
