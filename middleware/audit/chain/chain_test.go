@@ -321,16 +321,18 @@ func TestRotationFailsForAWhile(t *testing.T) {
 		check(t, os.Mkdir(rotatedName(path, seq), 0o700))
 	}
 	w := newFile(path, maxSize, &disk{room: 1 << 20})
+	var log bytes.Buffer
+	w.log = slog.New(slog.NewTextHandler(&log, nil))
 	reported := false
 	for i := range 40 {
 		if _, err := w.append(queueOf(body(i))); err != nil {
 			t.Fatal(err)
 		}
-		if w.tooLarge != nil && w.size < 2*maxSize {
+		if log.Len() > 0 && w.size < 2*maxSize {
 			t.Fatalf("%d bytes are reported", w.size)
 		}
-		reported = reported || w.tooLarge != nil
-		w.tooLarge = nil
+		reported = reported || log.Len() > 0
+		log.Reset()
 	}
 	names, err := rotatedFiles(path)
 	check(t, err)

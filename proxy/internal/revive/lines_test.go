@@ -1,9 +1,6 @@
 package revive
 
-import (
-	"bytes"
-	"testing"
-)
+import "testing"
 
 // A server may have read a line of which only the line end was not written, but no line after it.
 func TestUnsent(t *testing.T) {
@@ -37,7 +34,7 @@ func TestSure(t *testing.T) {
 	if got := l.Bytes(); got != 6 || !l.Any() {
 		t.Errorf("%d bytes, any: %v", got, l.Any())
 	}
-	if got := bytes.Join(l.Sure(), nil); string(got) != "[]\n" || l.Any() || l.Bytes() != 0 {
+	if got := l.Sure(); string(got) != "[]\n" || l.Any() || l.Bytes() != 0 {
 		t.Errorf("%q is sure, and %d bytes are left", got, l.Bytes())
 	}
 	if got := l.Sure(); len(got) > 0 {
