@@ -94,6 +94,9 @@ func TestTeamsAudit(t *testing.T) {
 	if !carried {
 		t.Error("no record says that the message was carried")
 	}
+	message = m.do("send_message", object{"session_id": to, "message": "read me"})["message_id"].(string)
+	peer.do("read_messages", object{"wait_seconds": 20})
+	tm.awaitNote("read_messages", "allowed carried: "+message)
 
 	m.do("end_session", object{"session_id": child})
 	tm.awaitNote("end_session", "allowed ended "+child+" "+child)

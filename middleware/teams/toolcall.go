@@ -176,6 +176,7 @@ func (c *ToolCall) Take(ctx context.Context, db *store.Store, me *store.Session,
 	if err != nil || peek || len(taking.Messages) == 0 {
 		return taking, err
 	}
+	c.Note(middleware.Allowed, "carried: "+ids(taking))
 	c.onSent(func(err error) {
 		o := store.Arrived
 		if err != nil {
