@@ -213,13 +213,14 @@ func (r *RemoteSettings) variables() (names []string) {
 }
 
 // RemoteVariables returns the names of the variables that hold headers, tokens and secrets for
-// remote servers, in all entries. A front removes them from the environment of its servers.
+// remote servers, in all entries, each once. A front removes them from the environment of its servers.
 func (s *Settings) RemoteVariables() []string {
 	names := slices.Concat(s.outside, s.Server.Remote.variables())
 	for _, e := range s.Servers {
 		names = append(names, e.variables...)
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // CommandOr returns command or, if it is empty, the address in the settings; nil if there is
