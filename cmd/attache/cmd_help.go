@@ -52,8 +52,8 @@ or in the configuration file ("attache config schema"); a flag overrides a
 variable, and a variable overrides the file. Also read: ATTACHE_API_KEY, the session's key,
 and what another attache injects: ATTACHE_SESSION_ID, ATTACHE_WORKSPACE_PATH,
 ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.`
-	helpExitStatus = `the server's; 2 for a mistake in flags or configuration; 127 when the
-server cannot be started.`
+	helpExitStatus = `the server's; 1 when stdin or stdout fails; 2 for a mistake in
+flags or configuration; 127 when the server cannot be started.`
 )
 
 // usage writes the usage of cmd like cobra, but with "--" and a section about the environment. It

@@ -165,6 +165,7 @@ func (w *relay) status(err error) int {
 	w.mu.Lock()
 	server, sig := cmp.Or(w.before, w.server), w.signaled
 	w.mu.Unlock()
+	failure := 0
 	switch {
 	case errors.Is(err, context.Canceled): // a signal ended the session, perhaps before the start
 	case errors.Is(err, proxy.ErrStart):
@@ -174,9 +175,12 @@ func (w *relay) status(err error) int {
 		w.log.Warn(err.Error())
 	case err != nil:
 		w.log.Error("the session ended early: the client could not be read or written", "err", err)
+		if !isClosed(err) {
+			failure = cli.ExitFailure
+		}
 	}
 	if server != nil {
-		return server.status()
+		return cmp.Or(server.status(), failure)
 	}
 	if s, ok := sig.(syscall.Signal); ok {
 		return 128 + int(s)
@@ -187,7 +191,7 @@ func (w *relay) status(err error) int {
 		w.log.Error(err.Error())
 		return cli.ExitNotStarted
 	}
-	return 0
+	return failure
 }
 
 // start starts the server, for the first time or again, with the facts of the session in its environment.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
 )
@@ -27,6 +28,40 @@ func TestSignalBeforeTheServer(t *testing.T) {
 	if got, want := w.status(fmt.Errorf("%w: %w", proxy.ErrStart, err)), 128+int(syscall.SIGTERM); got != want || log.Len() > 0 {
 		t.Errorf("status %d, want %d; log %q", got, want, log.String())
 	}
+}
+
+// A read or write that fails is a failure of attache, unless the client has closed its end or the
+// server has failed, too.
+func TestStatusOfAFailedSession(t *testing.T) {
+	for _, c := range []struct {
+		err          error
+		server, want int
+	}{
+		{nil, 0, 0},
+		{nil, 3, 3},
+		{errors.New("no space left on device"), 0, cli.ExitFailure},
+		{errors.New("no space left on device"), 3, 3},
+		{closedPipe(t), 0, 0},
+		{proxy.ErrClientGone, 0, 0},
+	} {
+		w := &relay{log: slog.New(slog.DiscardHandler), server: &server{status: func() int { return c.server }}}
+		if got := w.status(c.err); got != c.want {
+			t.Errorf("%v, and the server exits with %d: status %d, want %d", c.err, c.server, got, c.want)
+		}
+	}
+}
+
+// closedPipe returns the error of a write to a pipe that nobody reads.
+func closedPipe(t *testing.T) error {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	r.Close()
+	_, err = w.WriteString("x")
+	return err
 }
 
 // If a part of the server's stderr was dropped, that is logged once.

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -28,4 +29,10 @@ func pollable(f *os.File) (file *os.File, restore func()) {
 		_ = syscall.SetNonblock(fd, false)
 		_ = f.Name()
 	}
+}
+
+// isClosed reports whether a read or write failed because the other end of the pipe or socket is
+// closed.
+func isClosed(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
