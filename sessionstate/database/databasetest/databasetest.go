@@ -30,7 +30,7 @@ func Migrate(t testing.TB, url string, schema database.Schema) string {
 func ConnectWith(t testing.TB, o database.ServerOptions) *database.Server {
 	t.Helper()
 	o.Connections = 10
-	o.Timeouts = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
+	o.Timeouts = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Answer: 2 * time.Minute, Again: 2 * time.Minute}
 	server, err := database.Connect(o)
 	if err != nil {
 		t.Fatal(err)
