@@ -105,11 +105,16 @@ func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 	if code := reply.ErrorObject().Get("code"); code.Exists() {
 		more = append(more, statusCodeKey.String(clip(string(code.Raw))))
 	}
+	protocol := ""
 	if view := sessionstate.ContextOf(middleware.CallFrom(ctx)); view != nil {
-		if view.Protocol != "" {
-			more = append(more, protocolKey.String(clip(view.Protocol)))
-		}
+		protocol = view.Protocol
 		s.otel.SetAttributes(sessionKey.String(clip(view.Session.Value)))
+	}
+	if s.target[0] == methodKey.String("initialize") {
+		protocol = reply.Result().Get("protocolVersion").Text() // not known at the request
+	}
+	if protocol != "" {
+		more = append(more, protocolKey.String(clip(protocol)))
 	}
 	s.open.take(func(other *span) bool { return other == s })
 	s.end(failed, fault, more)
