@@ -3,13 +3,16 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -113,6 +116,88 @@ func TestKeptLines(t *testing.T) {
 			t.Errorf("line %d shares the client's bytes: %t", n, shared)
 		}
 	}
+}
+
+// A handedOver is a client that pushes. It hands the relay's Sink over to the test.
+type handedOver chan wire.Trier
+
+func (c handedOver) Push(to wire.Sink) { c <- to.(wire.Trier) }
+
+// try passes a line to the relay with Try, and checks whether it is accepted.
+func (handedOver) try(t *testing.T, to wire.Trier, line string, want bool) {
+	t.Helper()
+	if got := to.Try(clientMessage(line)); got != want {
+		t.Fatalf("Try(%s) = %t", line, got)
+	}
+}
+
+// clientMessage returns a message of the client that nobody has scanned.
+func clientMessage(line string) *wire.Message {
+	var m wire.Message
+	m.Reset(wire.Client, []byte(line+"\n"))
+	return &m
+}
+
+// Try accepts a message if there is an upstream and room for a call. The message then reaches the
+// upstream without a message behind it, or ends the session.
+func TestTry(t *testing.T) { synctest.Test(t, testTry) }
+
+func testTry(t *testing.T) {
+	fault := errors.New("a fault of the layer")
+	fails := layer("fails", func(ctx context.Context, _ *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		if m.MethodIs("fail") {
+			return fault
+		}
+		return next(ctx, m)
+	})
+	client := make(handedOver, 1)
+	s := proxytest.Setup{Options: proxy.Options{ClientLines: client, InFlight: 1, Layers: []middleware.Layer{fails}}}.Start(t)
+	to := <-client
+	const note, first, second = `{"jsonrpc":"2.0","method":"n"}`, `{"jsonrpc":"2.0","id":1,"method":"x"}`, `{"jsonrpc":"2.0","id":2,"method":"x"}`
+	client.try(t, to, note, false) // the upstream was not started
+	if err := to.Line(clientMessage(note), false); err != nil {
+		t.Fatal(err)
+	}
+	s.Server.Expect(note)
+	for i, call := range []string{first, second} {
+		client.try(t, to, call, true)
+		s.Server.Expect(call)
+		client.try(t, to, second, false)
+		client.try(t, to, note, false)
+		reply := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i+1)
+		s.Server.Send(reply)
+		s.Client.Expect(reply)
+	}
+	client.try(t, to, note, true)
+	s.Server.Expect(note)
+	client.try(t, to, `{"jsonrpc":"2.0","method":"fail"}`, true)
+	s.Exit(nil)
+	if err := s.Wait(); !errors.Is(err, fault) {
+		t.Errorf("the session ended with %v", err)
+	}
+}
+
+// Try accepts no message while too many of attache's answers wait for the client.
+func TestTryWithABacklog(t *testing.T) {
+	client := make(handedOver, 1)
+	o := proxy.Options{ClientLines: client, Hold: 1 << 10, Layers: []middleware.Layer{answerAll()}}
+	s := proxytest.Setup{PipeSize: pipeSize, Options: o}.Start(t)
+	to := <-client
+	const note = `{"jsonrpc":"2.0","method":"n"}`
+	if err := to.Line(clientMessage(note), false); err != nil {
+		t.Fatal(err)
+	}
+	s.Server.Expect(note)
+	_, out := s.Server.Raw()
+	_, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/message"}`)
+	s.Client.AwaitFull()
+	for range 2 { // the two answers are over the hold limit
+		client.try(t, to, `{"jsonrpc":"2.0","id":"`+strings.Repeat("i", 900)+`","method":"x"}`, true)
+	}
+	client.try(t, to, note, false)
+	to.End()
+	s.Server.Close()
+	<-done
 }
 
 // A message that was scanned for other rules is scanned again, also if it was scanned before the
