@@ -137,6 +137,14 @@ func ruleSets(t testing.TB) map[string][]Rule {
 			{Tools: one("gone"), Hide: true},
 			{Tools: one("old"), Rename: "gone"},
 		},
+		"both": {
+			{Tools: one("first"), Hide: true},
+			{Tools: one("first"), Rename: "shown"},
+			{Tools: one("last"), Rename: "seen"},
+			{Tools: one("last"), Hide: true},
+			{Tools: one("kept"), Rename: "public"},
+			{Tools: one("public"), Hide: true},
+		},
 		"twice": {
 			{Tools: one("one"), Rename: "same", When: when(t, `tool.annotations.readOnlyHint`)},
 			{Tools: one("two"), Rename: "same", When: when(t, `tool.annotations.title != ""`)},
