@@ -49,7 +49,11 @@ func (l *Lines) Sure() []byte {
 	l.mu.Lock()
 	doubtful := l.doubtful
 	l.mu.Unlock()
-	return bytes.TrimPrefix(l.Take(), doubtful)
+	text := l.Take()
+	if len(doubtful) > 0 && bytes.HasPrefix(text, doubtful) {
+		_, text, _ = bytes.Cut(text, []byte{'\n'}) // with the line end that Add may have added
+	}
+	return text
 }
 
 // Any reports whether there are lines.

@@ -65,6 +65,21 @@ func TestUnsentOnce(t *testing.T) {
 	}
 }
 
+// Of a last line without a line end that the server may have read, not even a line end is left.
+func TestUnsentWithoutLineEnd(t *testing.T) {
+	const line = `{"jsonrpc":"2.0","method":"x"} `
+	for takes, want := range map[int]string{len(line) - 2: line + "\n", len(line) - 1: ""} {
+		l := NewLink(LinkOptions{Limit: 1 << 20}, Ending{})
+		l.Connect(&brokenServer{takes: takes})
+		l.Open()
+		l.Write(wire.Parse(wire.Client, []byte(line)))
+		_ = l.In.Flush()
+		if got, _ := l.Leftover(0); string(got) != want {
+			t.Errorf("%d of %d bytes were written: %q is unsent, want %q", takes, len(line), got, want)
+		}
+	}
+}
+
 // Parts of a long line are not kept for the next server, which would get a line without its beginning.
 func TestNoPartOfALongLineIsUnsent(t *testing.T) {
 	for takes := range 4 {
