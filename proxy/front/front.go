@@ -14,7 +14,8 @@
 // opened it; to anybody else it does not exist. In revision 2026-07-28, a key in the _meta of a
 // request ([Options.Conversation]) and its principal say which session it belongs to. The requests
 // of such a session share a relay. If two with the same id or progress token are in flight, the
-// relay sees the second one under another id and token. With a [sessions.Store], sessions of the
+// relay sees the second one under another id and token. If its message cannot be edited, because it
+// also has a result or would be too long, it is refused. With a [sessions.Store], sessions of the
 // first kind continue in another process: after a restart, or in another front after this one.
 //
 // # Answers

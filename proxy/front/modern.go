@@ -81,7 +81,8 @@ func (f *Front) rename(c *call, p *message) bool {
 }
 
 // join adds c, the call of p, to the session that p belongs to, and returns the session in use. It renames
-// c if a request there has its id, because only that server has its tasks. If there is none it opens one.
+// c if a request there has its id, because only that server has its tasks, and returns errInUse if it cannot.
+// If there is no session, join opens one.
 func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 	key := f.keys.Of(x.who.ID, &p.m, f.o.Conversation)
 	f.mu.Lock()
