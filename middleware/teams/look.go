@@ -48,7 +48,7 @@ func (s *Shared) look() {
 			called := m.noteCalls(s.o.Now())
 			if m.me.Load() == nil {
 				if called {
-					s.register(m) // which may put it off
+					s.retry(m)
 				}
 				continue
 			}
@@ -117,6 +117,14 @@ func (m *session) noteCalls(now time.Time) bool {
 	m.counted = n
 	m.last.Store(now.UnixNano())
 	return true
+}
+
+// retry starts another attempt to register a session, which register may put off.
+func (s *Shared) retry(m *session) {
+	m.mu.Lock()
+	view, client := m.view, m.client
+	m.mu.Unlock()
+	s.register(m, view, client)
 }
 
 // allSessions returns the sessions, so that mu is not held while the registry is asked about them.

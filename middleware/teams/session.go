@@ -128,28 +128,28 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 	m.view, m.client = view, client
 	m.mu.Unlock()
 	if m.me.Load() == nil {
-		s.register(m)
+		s.register(m, view, client)
 	}
 	return m
 }
 
-// register starts an attempt to register a session, unless one is running, or the last one was less than
-// retryAfter ago and would have the same result. It returns a channel that is closed when the attempt has
-// ended. Messages never wait for it; only a call of a teams tool does.
-func (s *Shared) register(m *session) <-chan struct{} {
+// register starts an attempt to register the session of a call, unless one is running, or the last one was
+// less than retryAfter ago and would have the same result. It returns a channel that is closed when the
+// attempt has ended. Messages never wait for it; only a call of a teams tool does.
+func (s *Shared) register(m *session, view *sessionstate.Context, client string) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ready != nil {
 		select {
 		case <-m.ready:
-			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked() {
+			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.learnsWorkspaceLocked(view) {
 				return m.ready
 			}
 		default:
 			return m.ready
 		}
 	}
-	m.claim, m.wake = s.claim(m.key, m.view, m.client), s.o.Waker(host(m.view, m.client))
+	m.claim, m.wake = s.claim(m.key, view, client), s.o.Waker(host(view, client))
 	m.ready, m.tried = make(chan struct{}), s.o.Now()
 	ready := m.ready
 	if !s.background(func(ctx context.Context) { defer close(ready); s.attach(ctx, m) }) {
@@ -167,10 +167,10 @@ func host(view *sessionstate.Context, client string) Host {
 	return h
 }
 
-// learnsWorkspaceLocked reports whether the last call has the workspace, which was unknown at the last
+// learnsWorkspaceLocked reports whether a call has the workspace, which was unknown at the last
 // attempt to register the session.
-func (m *session) learnsWorkspaceLocked() bool {
-	return m.claim.Workspace == "" && !(m.view.Workspace.Empty() && m.view.WorkspaceID.Empty())
+func (m *session) learnsWorkspaceLocked(view *sessionstate.Context) bool {
+	return m.claim.Workspace == "" && !(view.Workspace.Empty() && view.WorkspaceID.Empty())
 }
 
 // claim describes a session for the registry.

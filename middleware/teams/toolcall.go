@@ -110,7 +110,7 @@ func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, e
 	shared := c.c.shared
 	if c.s.me.Load() == nil {
 		select {
-		case <-shared.register(c.s):
+		case <-shared.register(c.s, c.view, c.c.o.Results.ClientName()):
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		case <-time.After(retryAfter):
