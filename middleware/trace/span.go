@@ -116,7 +116,7 @@ func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 	if protocol != "" {
 		more = append(more, protocolKey.String(clip(protocol)))
 	}
-	s.open.take(func(other *span) bool { return other == s })
+	s.open.remove(s)
 	s.end(failed, fault, more)
 	return nil
 }
@@ -208,45 +208,54 @@ func (c *Conn) startSpan(call *middleware.Call, m *wire.Message, client clientTr
 }
 
 // OpenSpans holds the spans of a connection's calls in flight, also across configuration
-// reloads. The zero value has none.
+// reloads. The zero value has none. There may be very many: see limits.in_flight.
 type OpenSpans struct {
-	mu    sync.Mutex
-	spans []*span // oldest first
+	mu   sync.Mutex
+	byID map[string][]*span // by raw request id, oldest first
 }
 
 func (o *OpenSpans) add(s *span) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.spans = append(o.spans, s)
+	if o.byID == nil {
+		o.byID = map[string][]*span{}
+	}
+	o.byID[s.id] = append(o.byID[s.id], s)
 }
 
-// take removes the oldest span for which match returns true, and returns it, or nil.
-func (o *OpenSpans) take(match func(*span) bool) *span {
+func (o *OpenSpans) remove(s *span) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	i := slices.IndexFunc(o.spans, match)
-	if i < 0 {
-		return nil
+	if rest := slices.DeleteFunc(o.byID[s.id], func(other *span) bool { return other == s }); len(rest) > 0 {
+		o.byID[s.id] = rest
+	} else {
+		delete(o.byID, s.id)
 	}
-	s := o.spans[i]
-	o.spans = slices.Delete(o.spans, i, i+1)
-	return s
 }
 
 // cancel ends the span of the oldest call with a raw id, because it may have no reply.
 func (o *OpenSpans) cancel(id []byte) {
-	if s := o.take(func(s *span) bool { return s.id == string(id) }); s != nil {
+	o.mu.Lock()
+	var s *span
+	if all := o.byID[string(id)]; len(all) > 0 {
+		s = all[0]
+	}
+	o.mu.Unlock()
+	if s != nil {
+		o.remove(s)
 		s.end(errCancelled, false, nil)
 	}
 }
 
 // Close ends the spans of calls without a reply, at the end of the connection.
 func (o *OpenSpans) Close() {
-	for {
-		s := o.take(func(*span) bool { return true })
-		if s == nil {
-			return
+	o.mu.Lock()
+	all := o.byID
+	o.byID = nil
+	o.mu.Unlock()
+	for _, spans := range all {
+		for _, s := range spans {
+			s.end(errNoReply, true, nil)
 		}
-		s.end(errNoReply, true, nil)
 	}
 }

@@ -249,3 +249,28 @@ func BenchmarkTrace(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkManyOpen measures a call while many older ones have no reply.
+func BenchmarkManyOpen(b *testing.B) {
+	telemetry, err := trace.NewTelemetry(trace.TelemetryOptions{Meter: sdkmetric.NewMeterProvider().Meter(trace.Scope)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{0, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
+			var call middleware.Call
+			for i := range n {
+				call.Reset(nil, true)
+				request(b, h, &call, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
+			}
+			ctx := &middleware.Context{Context: context.Background(), Call: &call}
+			reply := wire.ResultReply([]byte("-1"), []byte("{}"))
+			for b.Loop() {
+				call.Reset(nil, true)
+				request(b, h, &call, `{"jsonrpc":"2.0","id":-1,"method":"ping"}`)
+				_ = call.Hooks()[0](ctx, reply)
+			}
+		})
+	}
+}
