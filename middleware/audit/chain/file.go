@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,7 +18,6 @@ type file struct {
 	maxSize int64 // 0 means no limit
 	now     func() time.Time
 	write   func(*os.File, []byte) (int, error)
-	log     *slog.Logger
 
 	lock      lock
 	f         *os.File    // nil while no file is open
@@ -37,6 +35,16 @@ type file struct {
 	partial *Partial // the incomplete line that first describes
 
 	told bool // since the last rename it was logged that the file grows beyond its maximum size
+
+	// warnings are to be logged after append: a handler may block, and neither other processes, which wait
+	// for the lock, nor calls, which wait for receipts, may wait for it.
+	warnings []warning
+}
+
+// A warning is a line for the log, with one attribute.
+type warning struct {
+	text, key string
+	value     any
 }
 
 // errFile returns an error about the file.
@@ -206,9 +214,9 @@ func (w *file) begin(after string) {
 	w.first = w.note(n)
 }
 
-// warnLost logs that records which were written are no longer in the file.
+// warnLost warns that records which were written are no longer in the file.
 func (w *file) warnLost(why string) {
-	w.log.Warn("audit records that were written are missing: run attache audit verify on the file to see which", "file", w.path, "why", why)
+	w.warnings = append(w.warnings, warning{"audit records that were written are missing: run attache audit verify on the file to see which", "why", why})
 }
 
 // note returns the body of a record of this package.
@@ -245,7 +253,7 @@ func (w *file) rotate() error {
 	w.retryAt = w.size + w.maxSize/4 + 1
 	if w.size >= 2*w.maxSize && !w.told {
 		w.told = true
-		w.log.Warn("the audit file grows beyond its maximum size, because it cannot be renamed: let attache rename files in its directory", "file", w.path, "err", err)
+		w.warnings = append(w.warnings, warning{"the audit file grows beyond its maximum size, because it cannot be renamed: let attache rename files in its directory", "err", err})
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package chain
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,7 +12,7 @@ import (
 
 // newFile returns the file of one process that writes to the disk d.
 func newFile(path string, maxSize int64, d *disk) *file {
-	return &file{path: path, maxSize: maxSize, now: time.Now, lock: lock{path: keyFile(path)}, write: d.write, log: slog.New(slog.DiscardHandler)}
+	return &file{path: path, maxSize: maxSize, now: time.Now, lock: lock{path: keyFile(path)}, write: d.write}
 }
 
 // After any sequence of failures of the processes that write a file, the chain is unbroken.

@@ -4,6 +4,7 @@ package chain
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -56,4 +57,46 @@ func TestLockIsKept(t *testing.T) {
 			t.Errorf("the log does not report that another process has the lock: %q", logged)
 		}
 	})
+}
+
+// A handler is a slog.Handler that calls a function.
+type handler struct {
+	slog.Handler
+	handle func()
+}
+
+func (h handler) Handle(context.Context, slog.Record) error {
+	h.handle()
+	return nil
+}
+
+// The log reports missing records when the lock is free and the receipts are settled: a handler may block,
+// and neither other processes nor calls may wait for it.
+func TestReportsWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var l *Log
+	var reports, waiting int
+	var free bool
+	l = New(Options{File: path, Log: slog.New(handler{slog.NewTextHandler(t.Output(), nil), func() {
+		other, err := os.OpenFile(keyFile(path), os.O_RDWR, 0)
+		if err == nil {
+			free, err = filelock.Try(other)
+			err = errors.Join(err, other.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		reports++
+		l.mu.Lock()
+		waiting = l.waiting
+		l.mu.Unlock()
+	}})})
+	check(t, l.Commit(body(0)).Err())
+	check(t, os.Remove(path))
+	check(t, l.Commit(body(1)).Err())
+	check(t, l.Close(10*time.Second))
+	if reports != 1 || !free || waiting != 0 {
+		t.Errorf("%d reports, the lock is free: %v, %d records wait", reports, free, waiting)
+	}
 }

@@ -88,7 +88,7 @@ func New(o Options) *Log {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Log{
 		o:      o,
-		file:   file{path: o.File, maxSize: o.MaxSize, now: o.Now, lock: lock{path: keyFile(o.File)}, write: (*os.File).Write, log: o.Log},
+		file:   file{path: o.File, maxSize: o.MaxSize, now: o.Now, lock: lock{path: keyFile(o.File)}, write: (*os.File).Write},
 		wake:   make(chan struct{}, 1),
 		urgent: make(chan struct{}, 1),
 		done:   make(chan struct{}),
@@ -235,6 +235,10 @@ func (l *Log) flush() (closed bool) {
 	if written > 0 && l.o.Head != nil {
 		l.o.Head(l.file.head())
 	}
+	for _, w := range l.file.warnings {
+		l.o.Log.Warn(w.text, "file", l.o.File, w.key, w.value)
+	}
+	l.file.warnings = nil
 	switch {
 	case err != nil && !l.failed:
 		l.failed = true
