@@ -137,7 +137,7 @@ func ruleSets(t testing.TB) map[string][]Rule {
 			{Tools: one("gone"), Hide: true},
 			{Tools: one("old"), Rename: "gone"},
 		},
-		"both": {
+		"hide-rename": {
 			{Tools: one("first"), Hide: true},
 			{Tools: one("first"), Rename: "shown"},
 			{Tools: one("last"), Rename: "seen"},
