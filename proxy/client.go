@@ -32,6 +32,7 @@ type clientSide struct {
 	pace   flow.Pace
 
 	held    bool            // a frame is held back, and those behind it wait
+	crowded bool            // it is held back because too many calls are in flight
 	waiting []*wire.Message // the frames behind it
 	bytes   int             // size of waiting
 	release chan struct{}   // closed when held ends; nil while the pump does not wait for that
@@ -129,39 +130,49 @@ func (s *session) take(m *wire.Message) error {
 	}
 	s.watch(ClientIn, m.Line())
 	d.scanner.LookOnce(m)
-	// Only requests wait for room: a reply or a cancellation may be what makes room.
-	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.Full() != nil && s.work.Begin() {
-		defer s.work.End()
-		defer s.flushServer() // answers the request if it cannot be sent, while the end waits for work
-		s.awaitRoom()
-		d.scanner.LookOnce(m) // the rules may have been replaced meanwhile
+	if !d.held {
+		s.holdForRoom(m)
 	}
-	// A reply overtakes the frame that is held back, because its layer may wait for this very
-	// reply.
+	// A reply overtakes the frame that is held back, because its layer, or a call in flight, may
+	// wait for this very reply.
 	if !d.held || array.RepliesOnly(m) {
 		return s.handle(m)
 	}
 	d.waiting = append(d.waiting, m.Clone())
 	// The pump waits, so that memory stays bounded and the client slows down.
-	if d.bytes += len(m.Line()); d.bytes >= s.o.Hold {
+	if d.bytes += len(m.Line()); d.bytes >= s.o.Hold || d.crowded && len(d.waiting) >= mostWaiting {
 		s.awaitTurn()
 	}
 	return nil
 }
 
-// awaitRoom blocks a request while too many calls are in flight. It first writes what came
-// before the request. The caller holds c.mu, which is released meanwhile.
-func (s *session) awaitRoom() {
-	s.flushServer()
-	s.c.mu.Unlock()
-	defer s.c.mu.Lock()
-	for room := s.calls.Full(); room != nil; room = s.calls.Full() {
-		select {
-		case <-room:
-		case <-s.ending:
-			return // and fail with the rest
-		}
+// mostWaiting is how many frames may wait for room. A short frame takes half a KiB, much more than
+// its line.
+const mostWaiting = 1000
+
+// holdForRoom holds m back if it is a request and too many calls are in flight. It first writes
+// what came before m. Only requests wait for room: a reply or a cancellation may be what makes
+// room. The caller holds c.mu.
+func (s *session) holdForRoom(m *wire.Message) {
+	d := &s.c
+	if m.Kind() != wire.Request && m.Kind() != wire.Batch || s.calls.Full() == nil || s.isEnding() || !s.work.Begin() {
+		return
 	}
+	s.flushServer()
+	d.held, d.crowded = true, true
+	go func() {
+		defer s.work.End()
+		for room := s.calls.Full(); room != nil && !s.isEnding(); room = s.calls.Full() {
+			select {
+			case <-room:
+			case <-s.ending: // the frames fail with the rest
+			}
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.held, d.crowded = false, false
+		s.resumeWaiting(nil)
+	}()
 }
 
 // awaitTurn returns when no frame is held back. The caller holds c.mu, which is released
@@ -175,7 +186,7 @@ func (s *session) awaitTurn() {
 		}
 		release := d.release
 		d.mu.Unlock()
-		<-release // a hold ends by itself, at the latest after its limit
+		<-release // a hold ends by itself, at the latest with the session
 		d.mu.Lock()
 	}
 }

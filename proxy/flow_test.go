@@ -163,6 +163,23 @@ func TestLongIDsAreBounded(t *testing.T) {
 	<-done
 }
 
+// Calls that wait because of in_flight are bounded in number, too: a short one takes much more memory
+// than its line.
+func TestWaitingCallsAreBounded(t *testing.T) {
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{InFlight: 1}}.Start(t)
+	in, _ := s.Server.Raw()
+	go io.Copy(io.Discard, in)
+	_, out := s.Client.Raw()
+	const line = `{"jsonrpc":"2.0","id":1,"method":"x"}`
+	written, done := flood(out, line)
+	awaitStuck(t, written)
+	if n := written() / len(line); n > 10_000 {
+		t.Errorf("the relay read %d calls", n)
+	}
+	s.Client.Close()
+	<-done
+}
+
 // Ids that are too long to be kept inline stop counting when their calls are answered, also if
 // they contain escapes.
 func TestLongIDsGiveRoomBack(t *testing.T) {
@@ -438,6 +455,26 @@ func TestClientGone(t *testing.T) {
 		}
 		s.Client.Close()
 		<-done
+	})
+}
+
+// A client that hangs up while its calls wait for others, which the server does not answer, ends the
+// session.
+func TestClientGoneWhileCallsWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan struct{})
+		s := proxytest.Setup{Options: proxy.Options{ClientGone: gone, InFlight: 1}}.Start(t)
+		for id := range 3 {
+			s.Client.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, id))
+		}
+		s.Server.Expect(`{"jsonrpc":"2.0","id":0,"method":"x"}`)
+		s.Client.CloseInput()
+		s.Client.Close()
+		close(gone)
+		if err := s.Wait(); !errors.Is(err, proxy.ErrClientGone) {
+			t.Errorf("Run returned %v", err)
+		}
 	})
 }
 

@@ -39,12 +39,12 @@ func (l *leaving) Unanswered() bool {
 }
 
 // Holds implements hangup.Session. While the client's direction waits for an upstream that does
-// not read, no frame is held back.
+// not read, no frame is held back. One that waits for room does not count: it may wait forever.
 func (l *leaving) Holds() bool {
 	// The direction that this asks about holds the mutex while it waits, so do not wait for it.
 	if !l.c.mu.TryLock() {
 		return false
 	}
 	defer l.c.mu.Unlock()
-	return l.c.held
+	return l.c.held && !l.c.crowded
 }

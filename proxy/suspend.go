@@ -48,11 +48,20 @@ func (s *session) resumeCall(sp *inflight.Suspension, c *call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c.Holding, d.held = false, false
-	err := s.runHandler(&c.MW, sp.Resume, sp.Message)
-	// The frame that is resumed, or one behind it, may be held back again: then the rest waits for
+	s.resumeWaiting(s.runHandler(&c.MW, sp.Resume, sp.Message))
+}
+
+// resumeWaiting handles the frames behind one that was held back. err is the error of that one. The
+// caller holds c.mu.
+func (s *session) resumeWaiting(err error) {
+	d := &s.c
+	// The frame that was resumed, or one behind it, may be held back again: then the rest waits for
 	// that.
 	for err == nil && !d.held && len(d.waiting) > 0 {
 		m := d.waiting[0]
+		if s.holdForRoom(m); d.held {
+			break
+		}
 		d.waiting = d.waiting[1:]
 		d.bytes -= len(m.Line())
 		err = s.handle(m)
