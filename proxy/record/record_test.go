@@ -64,6 +64,9 @@ func TestReadErrors(t *testing.T) {
 		"no place":      {head + `{"t":1,"at":"elsewhere","frame":""}`, "line 2: unknown place \"elsewhere\""},
 		"no bytes":      {head + `{"t":1,"at":"client-in"}`, "line 2: neither frame nor base64"},
 		"broken base64": {head + `{"t":1,"at":"client-in","base64":"*"}`, "line 2"},
+		"base64 list":   {head + `{"t":1,"at":"client-in","base64":[1]}`, "line 2: json: cannot unmarshal array"},
+		"endless time":  {head + `{"t":1e999,"at":"client-in","frame":""}`, "line 2: json: cannot unmarshal number 1e999"},
+		"time as text":  {head + `{"t":"1","at":"client-in","frame":""}`, "line 2: json: cannot unmarshal string"},
 	} {
 		if _, err := Read(strings.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,12 +84,12 @@ type Session struct {
 
 // event is the JSON form of an Event.
 type event struct {
-	T        json.Number `json:"t"`
-	At       string      `json:"at"`
-	Frame    *string     `json:"frame,omitempty"`
-	Base64   []byte      `json:"base64,omitempty"`
-	Partial  bool        `json:"partial,omitempty"`
-	Oversize bool        `json:"oversize,omitempty"`
+	T        float64 `json:"t"`
+	At       string  `json:"at"`
+	Frame    *string `json:"frame"`
+	Base64   *string `json:"base64"`
+	Partial  bool    `json:"partial"`
+	Oversize bool    `json:"oversize"`
 }
 
 // Read reads a recording. An error names the line of the file.
@@ -149,8 +150,7 @@ func (s *Session) readLine(n int, line []byte) error {
 }
 
 func (e *event) read() (Event, error) {
-	out := Event{At: e.At}
-	out.T, _ = e.T.Float64() // 0 without a time
+	out := Event{T: e.T, At: e.At}
 	switch e.At {
 	case ClientIn, ServerIn, ServerOut, ClientOut, ServerExit, ServerStart, ServerStop:
 	default:
@@ -162,7 +162,11 @@ func (e *event) read() (Event, error) {
 	case e.Frame != nil:
 		out.Line = []byte(*e.Frame)
 	case e.Base64 != nil:
-		out.Line = e.Base64
+		b, err := base64.StdEncoding.DecodeString(*e.Base64)
+		if err != nil {
+			return out, err
+		}
+		out.Line = b
 	default:
 		return out, errors.New("neither frame nor base64")
 	}
@@ -188,25 +192,33 @@ func (s *Session) Write(w io.Writer) error {
 
 // append appends the event as a line of the file.
 func (e Event) append(dst []byte) []byte {
+	dst = append(dst, `{"t":`...)
+	dst = strconv.AppendFloat(dst, e.T, 'f', 6, 64)
+	dst = append(append(append(dst, `,"at":"`...), e.At...), `",`...)
 	frame, whole := bytes.CutSuffix(e.Line, []byte{'\n'})
-	out := event{T: json.Number(strconv.FormatFloat(e.T, 'f', 6, 64)), At: e.At, Partial: !whole}
 	switch {
 	case e.Line == nil:
-		out.Oversize, out.Partial = true, false
+		return append(dst, "\"oversize\":true}\n"...)
 	case utf8.Valid(frame):
-		out.Frame = new(string(frame))
+		dst = append(dst, `"frame":`...)
+		dst = appendQuoted(dst, frame)
 	default:
-		out.Base64 = frame
+		dst = append(dst, `"base64":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, frame)
+		dst = append(dst, '"')
 	}
-	return append(appendJSON(dst, out), '\n')
+	if !whole {
+		dst = append(dst, `,"partial":true`...)
+	}
+	return append(dst, "}\n"...)
 }
 
-// appendJSON appends v as JSON, which must not fail. It does not escape <, > and &, for people who
+// appendQuoted appends s as a JSON string. It does not escape <, > and &, for people who
 // read the file.
-func appendJSON(dst []byte, v any) []byte {
+func appendQuoted(dst, s []byte) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.Encode(v)
+	e.Encode(string(s)) // never fails for a string
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte{'\n'})...)
 }

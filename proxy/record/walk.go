@@ -119,7 +119,7 @@ func (w *walk) plain(raw []byte) []byte {
 	}
 	text := []byte(unquote(out))
 	if scrubbed := w.s.content(text, w.layers-1); !bytes.Equal(scrubbed, text) {
-		return appendJSON(nil, string(scrubbed))
+		return appendQuoted(nil, scrubbed)
 	}
 	return out
 }
@@ -138,7 +138,7 @@ func (w *walk) secret(raw []byte) []byte {
 		return raw
 	}
 	w.s.note(nameCredential)
-	return appendJSON(nil, by)
+	return appendQuoted(nil, []byte(by))
 }
 
 func unquote(raw []byte) string {
