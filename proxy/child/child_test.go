@@ -341,6 +341,8 @@ func TestStartErrors(t *testing.T) {
 	noInterpreter := file("nointerpreter", "#! /no/such/interpreter -x\n", 0o755)
 	windowsLines := file("windowslines", "#!/bin/sh\r\n", 0o755)
 	garbage := file("garbage", "\x01\x02", 0o755)
+	pipe := filepath.Join(dir, "pipe")
+	check(t, syscall.Mkfifo(pipe, 0o644))
 	busy := file("busy", "#!/bin/sh\n", 0o755)
 	writer, err := os.OpenFile(busy, os.O_WRONLY, 0)
 	check(t, err)
@@ -371,6 +373,7 @@ func TestStartErrors(t *testing.T) {
 		{"not executable", Options{Argv: []string{plain}}, syscall.EACCES, 126, []string{"permission denied", "chmod +x"}},
 		{"script not executable", Options{Argv: []string{script}}, syscall.EACCES, 126, []string{"chmod +x", "/bin/sh"}},
 		{"a directory", Options{Argv: []string{dir}}, syscall.EACCES, 126, []string{"is a directory"}},
+		{"a pipe", Options{Argv: []string{pipe}}, syscall.EACCES, 126, []string{"permission denied", "chmod +x"}},
 		{"interpreter does not exist", Options{Argv: []string{noInterpreter}}, syscall.ENOENT, 127, []string{`"/no/such/interpreter"`}},
 		{"interpreter with a carriage return", Options{Argv: []string{windowsLines}}, syscall.ENOENT, 127, []string{`"/bin/sh\r"`}},
 		{"unknown format", Options{Argv: []string{garbage}}, syscall.ENOEXEC, 126, []string{"exec format error", "#! line"}},

@@ -64,7 +64,7 @@ func mayTrace(path string) bool {
 		return false
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
 		return false
 	}
 	if _, err = unix.Getxattr(path, "security.capability", nil); err == nil {

@@ -153,6 +153,9 @@ func denied(file string) string {
 // interpreterOf returns the program in the #! line of a script, "" if there is no
 // such line.
 func interpreterOf(file string) string {
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+		return "" // to open a named pipe would wait for a writer
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return ""
