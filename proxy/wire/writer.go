@@ -41,7 +41,7 @@ type queuedLine struct {
 const gather = 32 << 10
 
 // A MessageTaker takes messages with the results of their scan. A Writer offers it each message before
-// which nothing waits, and writes only chunks and lines of attache's own.
+// which nothing waits. It writes other messages, chunks, and lines of attache's own.
 type MessageTaker interface {
 	// Take takes a message, whose bytes are the caller's again on return. It reports false,
 	// and has done nothing, if the line is to be written instead.
