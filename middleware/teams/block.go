@@ -139,3 +139,12 @@ func title(client, workspace string) string {
 	runes := []rune(oneLine(client))
 	return string(runes[:min(len(runes), store.MaxTitle)])
 }
+
+// ids returns the ids of messages for notes.
+func ids(taking *store.Taking) string {
+	var all []string
+	for _, m := range taking.Messages {
+		all = append(all, m.ID)
+	}
+	return strings.Join(all, " ")
+}

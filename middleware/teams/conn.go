@@ -229,15 +229,6 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 	return nil
 }
 
-// ids returns the ids of messages for notes.
-func ids(taking *store.Taking) string {
-	var all []string
-	for _, m := range taking.Messages {
-		all = append(all, m.ID)
-	}
-	return strings.Join(all, " ")
-}
-
 // note adds a note to the call.
 func note(call *middleware.Call, act middleware.Act, why string) {
 	call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
