@@ -76,15 +76,19 @@ func (in *Inputs) text(path string) string {
 	return fact.Value
 }
 
-// list returns the list of strings at path, one of isListPath, nil if it is unknown.
+// list returns the list of strings at path, nil if it is unknown.
 func (in *Inputs) list(path string) []string {
 	if in.Context == nil || in.Context.Principal == nil {
 		return nil
 	}
-	if path == "principal.roles" {
+	switch path {
+	case "principal.roles":
 		return in.Context.Principal.Roles
+	case "principal.permissions":
+		return in.Context.Principal.Permissions
+	default:
+		return nil
 	}
-	return in.Context.Principal.Permissions
 }
 
 func isTextPath(path string) bool {
