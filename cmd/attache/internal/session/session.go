@@ -175,7 +175,7 @@ func (w *relay) status(err error) int {
 		w.log.Warn(err.Error())
 	case err != nil:
 		w.log.Error("the session ended early: the client could not be read or written", "err", err)
-		if !isClosed(err) {
+		if !isClosed(err, w.p.Stdin, w.p.Stdout) {
 			failure = cli.ExitFailure
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -47,6 +48,33 @@ func TestStatusOfAFailedSession(t *testing.T) {
 		w := &relay{log: slog.New(slog.DiscardHandler), server: &server{status: func() int { return c.server }}}
 		if got := w.status(c.err); got != c.want {
 			t.Errorf("%v, and the server exits with %d: status %d, want %d", c.err, c.server, got, c.want)
+		}
+	}
+}
+
+// A terminal that hangs up is how a person leaves; a disk may fail with the same error.
+func TestStatusAfterAHangUp(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no EIO")
+	}
+	device, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, c := range []struct {
+		in   *os.File
+		want int
+	}{{device, 0}, {file, cli.ExitFailure}} {
+		w := &relay{log: slog.New(slog.DiscardHandler), server: &server{status: func() int { return 0 }}}
+		w.p.Stdin, w.p.Stdout = c.in, file
+		if got := w.status(&os.PathError{Op: "read", Path: c.in.Name(), Err: syscall.EIO}); got != c.want {
+			t.Errorf("%s: status %d, want %d", c.in.Name(), got, c.want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package session
 import (
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -31,8 +32,18 @@ func pollable(f *os.File) (file *os.File, restore func()) {
 	}
 }
 
-// isClosed reports whether a read or write failed because the other end of the pipe or socket is
-// closed.
-func isClosed(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+// isClosed reports whether a read or write of one of the ends failed because the other end of the pipe
+// or socket is closed, or the terminal has hung up: then it returns EIO, as a broken disk does.
+func isClosed(err error, ends ...any) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EIO) && slices.ContainsFunc(ends, isDevice)
+}
+
+func isDevice(end any) bool {
+	f, ok := end.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
