@@ -155,7 +155,8 @@ const mostWaiting = 1000
 // room. The caller holds c.mu.
 func (s *session) holdForRoom(m *wire.Message) {
 	d := &s.c
-	if m.Kind() != wire.Request && m.Kind() != wire.Batch || s.calls.Full() == nil || s.isEnding() || !s.work.Begin() {
+	if m.Kind() != wire.Request && m.Kind() != wire.Batch || s.calls.Full() == nil || array.RepliesOnly(m) ||
+		s.isEnding() || !s.work.Begin() {
 		return
 	}
 	s.flushServer()
