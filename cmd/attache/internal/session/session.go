@@ -175,7 +175,8 @@ func (w *relay) status(err error) int {
 		w.log.Warn(err.Error())
 	case err != nil:
 		w.log.Error("the session ended early: the client could not be read or written", "err", err)
-		if !isClosed(err, w.p.Stdin, w.p.Stdout) {
+		// attache closes its ends itself when the session ends, which may overtake a write.
+		if !isClosed(err, w.p.Stdin, w.p.Stdout) && !errors.Is(err, os.ErrClosed) {
 			failure = cli.ExitFailure
 		}
 	}

@@ -44,6 +44,7 @@ func TestStatusOfAFailedSession(t *testing.T) {
 		{errors.New("no space left on device"), 3, 3},
 		{closedPipe(t), 0, 0},
 		{proxy.ErrClientGone, 0, 0},
+		{os.ErrClosed, 0, 0},
 	} {
 		w := &relay{log: slog.New(slog.DiscardHandler), server: &server{status: func() int { return c.server }}}
 		if got := w.status(c.err); got != c.want {
