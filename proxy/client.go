@@ -25,7 +25,7 @@ type clientSide struct {
 	ctx     middleware.Context
 	// The next three are those of the current rules; see setRules.
 	chain  middleware.Handler
-	needs  middleware.Layer // what one of the layers needs
+	needs  middleware.Layer // the needs of all layers together
 	dryRun bool             // see Options
 	none   relayedCall      // stands in for the call of a frame that is not a call
 	over   bool             // no further frame is handled

@@ -338,8 +338,8 @@ func (c *Conn) appendNote(r record, n *middleware.Note) record {
 	return r
 }
 
-// withoutLiteral returns the source of a value, unless it is an expression that contains a
-// string, because the string is a value and may be a secret. The name of the rule shows
+// withoutLiteral returns the source of a value. For an expression that contains a string it
+// returns "an expression", because the string may be a secret. The name of the rule shows
 // where the expression is.
 func withoutLiteral(source string) string {
 	if strings.ContainsAny(source, "\"'") {

@@ -35,7 +35,7 @@ func (s *Server) listen(t ticket) {
 	}
 }
 
-// endListening closes the GET stream, if there is one. next closes that which follows; it may be nil.
+// endListening closes the GET stream, if there is one. next closes the stream that takes its place; nil if none does.
 func (s *Server) endListening(next context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -173,7 +173,7 @@ func (e *ends) add(entries []auditheads.Entry) {
 	}
 }
 
-// line records the digest of a line that was read, if it is needed.
+// line records the digest of a line if one of the heads is compared with it.
 func (e *ends) line(seq uint64, digest chain.Digest) {
 	if _, known := e.lines[seq]; known {
 		e.lines[seq] = digest

@@ -154,7 +154,7 @@ func (p *Plan) hideArguments(looksSecret func(string) bool) {
 	p.secrets = slices.Compact(p.secrets)
 }
 
-// secretFlag reports whether the value of flag is a secret. The path of a file with a secret is not.
+// secretFlag reports whether the value of flag is a secret. The path of a file that holds one is not.
 func secretFlag(flag string) bool {
 	name, ok := strings.CutPrefix(flag, "-")
 	if !ok && strings.ToUpper(flag) != flag { // NAME=value is a variable, as for env

@@ -127,7 +127,7 @@ func (w *watch) handle(r *http.Request) {
 	}
 }
 
-// postpone replaces a read of one byte by the HTTP server with a later read by the watch. It reports
+// postpone lets the watch do, later, a read of one byte that the HTTP server wants. It reports
 // false if no request is handled, so that the read is an ordinary one.
 func (w *watch) postpone() bool {
 	if !w.handling.Load() {
