@@ -13,7 +13,7 @@ const (
 	// streamed.
 	DefaultHold = 8 << 20
 	// idleBuffer is the size in bytes of the buffer that a Reader with little traffic keeps.
-	idleBuffer = 4 << 10
+	idleBuffer = 2 << 10
 	// longBuffer is the size in bytes of the buffer for lines that do not fit smallBuffer. A line
 	// that does not fit it either gets a buffer of the hold limit.
 	longBuffer = 8 * smallBuffer
@@ -91,7 +91,7 @@ func (r *Reader) borrow() []byte {
 func (r *Reader) chooseBuffer() {
 	switch {
 	case r.idle == nil || r.large != nil:
-	case r.last >= idleBuffer/2:
+	case r.last >= idleBuffer:
 		r.buf = r.borrow()
 	case r.small != nil:
 		smallBuffers.Put((*[smallBuffer]byte)(r.small))

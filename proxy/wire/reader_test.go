@@ -366,8 +366,8 @@ func TestReaderChoosesBuffers(t *testing.T) {
 		first, last int // size of the buffer at the first and the last byte
 	}{
 		{10, 10, idleBuffer, idleBuffer},
-		{idleBuffer/2 - 1, idleBuffer, idleBuffer, idleBuffer},
-		{idleBuffer / 2, idleBuffer, idleBuffer, idleBuffer},
+		{idleBuffer - 1, idleBuffer, idleBuffer, idleBuffer},
+		{idleBuffer, idleBuffer, idleBuffer, idleBuffer},
 		{10, 10, smallBuffer, smallBuffer},
 		{10, 10, idleBuffer, idleBuffer},
 		{idleBuffer + 1, 1000, idleBuffer, smallBuffer},
