@@ -58,7 +58,8 @@
 // session. This is for a peer that is gone, and a layer returns the error of next. A layer
 // that fails to do its work logs the reason. Then, if it enriches, it calls next; if it
 // enforces, it answers with an error. If a handler or hook panics, the relay logs the stack
-// and answers the call with an internal error; the session continues.
+// and answers the call with an internal error; the session continues. A panic of another
+// function of a layer, such as done of [Call.Ask], is only logged.
 //
 // # Who owns the bytes
 //

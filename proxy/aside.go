@@ -1,6 +1,10 @@
 package proxy
 
-import "github.com/attache-mcp/attache/proxy/wire"
+import (
+	"context"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
 
 // An Aside is a frame from the client that no layer saw, because parsers may read it
 // differently or because it was too large to hold.
@@ -25,6 +29,6 @@ const (
 func (s *session) reportAside(m *wire.Message, why string, code int) {
 	isReply := m.Kind().IsReply() && (m.Ambiguity() == 0 || m.Ambiguity() == wire.BadEnvelope)
 	if s.o.Aside != nil && !isReply {
-		s.o.Aside(Aside{m, why, code})
+		_ = s.protect(s.ctx, func(_ context.Context, m *wire.Message) error { s.o.Aside(Aside{m, why, code}); return nil }, m)
 	}
 }

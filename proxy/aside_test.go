@@ -53,6 +53,25 @@ func TestAside(t *testing.T) {
 	}
 }
 
+// If Aside panics, the frame is sent on or refused all the same, and the session continues.
+func TestAsidePanics(t *testing.T) {
+	const twins = `{"jsonrpc":"2.0","id":1,"method":"x","Method":"y"}`
+	for _, enforce := range []bool{false, true} {
+		s := proxytest.Setup{Options: proxy.Options{
+			Layers: []middleware.Layer{{Name: "enforce", Enforces: enforce}},
+			Aside:  func(proxy.Aside) { panic("broken aside") },
+		}}.Start(t)
+		s.Client.Send(twins)
+		if enforce {
+			s.Client.Next()
+		} else {
+			s.Server.Expect(twins)
+		}
+		s.Client.Send(`{"jsonrpc":"2.0","method":"z"}`)
+		s.Server.Expect(`{"jsonrpc":"2.0","method":"z"}`)
+	}
+}
+
 // testInBubble returns a test that runs in a bubble of testing/synctest, where the time-outs at the
 // end of a session cost no time.
 func testInBubble(test func(t *testing.T)) func(t *testing.T) {

@@ -13,13 +13,14 @@ import (
 // ever blocks on it.
 func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
 	s := c.s
+	done = s.protectDone(done)
 	if to == wire.Server && s.start() != nil || !s.work.Begin() {
 		// Not in this goroutine: the layer may hold a lock that done takes.
 		go done(nil)
 		return
 	}
 	defer s.work.End()
-	id := s.asks.Add(to, limit, true, s.protectDone(done), s.askExpired)
+	id := s.asks.Add(to, limit, true, done, s.askExpired)
 	if id == "" {
 		go done(nil)
 		return

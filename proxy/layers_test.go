@@ -248,8 +248,12 @@ func panicLayer(*proxytest.Session, string) middleware.Layer {
 				call.Suspend(reply, nil, time.Second, func(context.Context, *wire.Message) error { return nil })
 				return broken(ctx, reply)
 			})
-		case where == "ask":
-			call.Ask(wire.Client, "roots/list", nil, time.Minute, func(*wire.Message) { panic("broken done") })
+		case where == "ask", where == "ask server":
+			to := wire.Client
+			if where == "ask server" {
+				to = wire.Server
+			}
+			call.Ask(to, "roots/list", nil, time.Minute, func(*wire.Message) { panic("broken done") })
 		}
 		return next(ctx, m)
 	})

@@ -99,7 +99,8 @@ type Options struct {
 	Control *Control
 
 	// Aside, if not nil, is called with every request, notification and ambiguous frame of the
-	// client that layers do not see. It runs in the client's direction and must not block.
+	// client that layers do not see. It runs in the client's direction and must not block. If it
+	// panics, the relay logs the stack, and the session continues.
 	Aside func(Aside)
 
 	// Watch, if not nil, is called with every line that passes a point; a line over the hold
