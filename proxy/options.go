@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -130,15 +130,45 @@ var errOver = errors.New("the session is over")
 // it takes the place of another one; Returned() []byte, when its output has ended, for the
 // lines that it has taken and its server has not; StartedAt() time.Time says when it was started,
 // if that was not now.
-//
-//	Name       string: what the model is told the server is called
-//	Hold       time.Duration: how long a frame waits for the next upstream; 0 means 10 s
-//	Hang       time.Duration: how long an upstream may be silent while calls are in flight; 0 means forever
-//	Notice     bool: the next result of a tool tells the model that the server has lost its memory, unless Quiet() says to wait
-//	Resumed    bool: the first upstream takes the place of another process's; with Notice the model is told
-//	Retry      func(tool string) bool: whether a call that may have run may be sent again; nil means none
-//	Unpaced    bool: Start is called at once when an upstream has ended, however often: for a replay
-//	Wanted     func() bool: whether the session continues; nil means always
-//	Changed    func(method, before, after string): a list has other content, with both digests; may be nil
-//	Restarted  func(exit string, lost int, down time.Duration): an upstream is ready; may be nil
-type Restart = revive.Policy
+type Restart struct {
+	// Name is the name of the server in texts for the model.
+	Name string
+
+	// Hold is how long a frame waits for the next upstream; 0 means 10 s.
+	Hold time.Duration
+
+	// Hang is how long an upstream may write nothing while calls are in flight before it is
+	// started again; 0 means no limit.
+	Hang time.Duration
+
+	// Notice adds a content block to the next result of a tool, which tells the model that
+	// the server has lost its memory.
+	Notice bool
+
+	// Quiet reports whether Notice must wait, as in a dry run; nil means that it need not.
+	Quiet func() bool
+
+	// Resumed means that the first upstream replaces one that another process had for this
+	// session. With Notice the model is told about that too.
+	Resumed bool
+
+	// Retry reports whether a call of a tool that may have run may be sent to the next
+	// upstream; nil means no call.
+	Retry func(tool string) bool
+
+	// Unpaced starts the next upstream at once, however often one has ended. A replay sets
+	// it, because the recording defines when a server starts.
+	Unpaced bool
+
+	// Wanted reports whether the session continues; nil means yes. A program that has
+	// forwarded the signal that ends it returns false.
+	Wanted func() bool
+
+	// Changed, if not nil, is called with the method of a list that differs from that of the
+	// last upstream, and with the digests of both.
+	Changed func(method, before, after string)
+
+	// Restarted, if not nil, is called when the next upstream is ready: how the last one
+	// ended, how many calls were answered with an error, and for how long there was none.
+	Restarted func(exit string, lost int, down time.Duration)
+}

@@ -14,7 +14,7 @@ import (
 // newSupervisor returns the supervisor that starts the upstream of a session again.
 func newSupervisor(s *session, r Restart) *revive.Supervisor {
 	r.Wanted = s.continues
-	return revive.New((*relay)(s), r, revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
+	return revive.New((*relay)(s), revive.Policy(r), revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
 }
 
 // continues reports whether the session goes on if the upstream has ended: neither the client, nor an

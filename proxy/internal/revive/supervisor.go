@@ -13,38 +13,18 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Policy defines how a server that has ended is started again. The zero value is ready
-// to use; package proxy sets Wanted.
+// A Policy is a proxy.Restart, which describes the fields.
 type Policy struct {
-	// Name is the name of the server in texts for the model.
-	Name string
-	// Hold is how long a frame waits for the next server; 0 means 10 s.
-	Hold time.Duration
-	// Hang is how long a server may write nothing while calls are in flight before it is
-	// started again; 0 means no limit.
-	Hang time.Duration
-	// Notice adds a content block to the next result of a tool, which tells the model that
-	// the server has lost its memory.
-	Notice bool
-	// Quiet reports whether Notice must wait, as in a dry run; nil means that it need not.
-	Quiet func() bool
-	// Resumed means that the first server replaces one that another process of attache had
-	// for this session. With Notice the model is told about that too.
-	Resumed bool
-	// Retry reports whether a call of a tool that may have run may be sent to the next
-	// server; nil means no call.
-	Retry func(tool string) bool
-	// Unpaced starts the next server at once, however often a server has ended (R13). A
-	// replay sets it, because the recording defines when a server starts.
-	Unpaced bool
-	// Wanted reports whether the session goes on; nil means yes. A program that has
-	// forwarded the signal that ends it returns false.
-	Wanted func() bool
-	// Changed, if not nil, is called with the method of a list that has changed with the
-	// next server, and the digests of both lists.
-	Changed func(method, before, after string)
-	// Restarted, if not nil, is called when the next server is ready. exit describes how the
-	// last one ended.
+	Name      string
+	Hold      time.Duration
+	Hang      time.Duration
+	Notice    bool
+	Quiet     func() bool
+	Resumed   bool
+	Retry     func(tool string) bool
+	Unpaced   bool
+	Wanted    func() bool // never nil
+	Changed   func(method, before, after string)
 	Restarted func(exit string, lost int, down time.Duration)
 }
 
