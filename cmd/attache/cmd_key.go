@@ -92,7 +92,7 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 		return err
 	}
 	if a.User == "" && a.Tenant == "" && a.Email == "" && a.Scope == "" && len(a.Roles)+len(a.Permissions) == 0 {
-		return cli.Usagef("a key that says nothing of its owner is of no use, since no rule or policy can go by it: give --user, --tenant, --scope, --role or --permission")
+		return cli.Usagef("a key without facts about its owner is of no use, because rules and policies read them: give --user, --tenant, --scope, --role or --permission")
 	}
 	return keys.Create(ctx, c.Process, place, a, s.Identity.KeyPrefix, expiry, now)
 }

@@ -45,9 +45,9 @@ func (d *Doctor) agent(key string, a config.Agent) {
 	switch {
 	case a.Result != "claude-json":
 		d.note("bound it by the program's own settings if it has any, and keep time_limit short",
-			"%s: nothing that attache knows bounds what a run costs but time_limit (%s)", key, a.TimeLimit)
+			"%s: as far as attache knows, only time_limit (%s) limits the cost of a run", key, a.TimeLimit)
 	case !hasFlag(a.Command, budgetFlag), a.Resume != nil && !hasFlag(a.Resume, budgetFlag):
-		d.warn("add "+budgetFlag+" and an amount to command and resume", "%s: nothing bounds what a run costs but time_limit (%s)", key, a.TimeLimit)
+		d.warn("add "+budgetFlag+" and an amount to command and resume", "%s: only time_limit (%s) limits the cost of a run", key, a.TimeLimit)
 	case err == nil:
 		d.ok("%s is started as %s", key, path)
 	}

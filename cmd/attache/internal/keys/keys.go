@@ -65,7 +65,7 @@ func ParseExpiry(s string, now time.Time) (time.Duration, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%q is not a time: %s", s, how)
 	case span < time.Second:
-		return 0, fmt.Errorf("%q is over already: %s", s, how)
+		return 0, fmt.Errorf("%q is in the past: %s", s, how)
 	}
 	return span, nil
 }
