@@ -121,7 +121,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 		s.Servers = append(s.Servers, d.servers...)
 	}
 	s.setTarget(command)
-	given, target := len(command) > 0, s.Server.Remote.URL
+	named, target := len(command) > 0, s.Server.Remote.URL
 	command = s.CommandOr(command)
 	known := true
 	switch {
@@ -132,7 +132,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	default:
 		known = false
 	}
-	if given { // the address in the entry is for attache serve without a command
+	if named { // the address in the entry is for attache serve without a command
 		entry := s.Server.Remote
 		s.Server.Remote.URL = target
 		if target != "" { // the credentials beside the entry's address are for that one

@@ -42,9 +42,9 @@ func toolsFromFile(path string) (toolList, error) {
 
 // assumedTools returns a list with the called tool. Its schema has the arguments of the call and those
 // that rules name.
-func assumedTools(tool string, given wire.Value, rules []arguments.Rule) toolList {
+func assumedTools(tool string, call wire.Value, rules []arguments.Rule) toolList {
 	root := map[string]any{}
-	for m := range given.Members() {
+	for m := range call.Members() {
 		root[m.Key.Text()] = map[string]any{}
 	}
 	for _, r := range rules {
