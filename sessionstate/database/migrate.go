@@ -39,6 +39,8 @@ func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Versio
 	for _, statement := range []string{
 		// Of the transaction, because through pgbouncer a session has no connection of its own.
 		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, migrationLock),
+		// A step may take longer than the server's limit for a statement; migrationTime bounds it. A migration
+		// whose process has stopped must not keep its locks.
 		`SET LOCAL lock_timeout = '` + migrationWait + `'; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;
 			SET LOCAL idle_in_transaction_session_timeout = ` + milliseconds(s.o.Timeouts.Answer),
 		`CREATE TABLE IF NOT EXISTS attache_schema (name TEXT PRIMARY KEY, version BIGINT NOT NULL)`,
@@ -68,7 +70,7 @@ func migrationError(err error) error {
 // migrate migrates the tables of one schema. The steps have no arguments, so each may have many statements.
 func (t *Tx) migrate(schema Schema) (Version, error) {
 	v, steps, err := t.schemaVersion(schema)
-	if err != nil || v.Has >= v.Knows {
+	if err != nil || v.Has >= v.Knows { // tables of a newer program stay: it may be in use on other machines
 		return v, err
 	}
 	for _, step := range steps[v.Has:] {
@@ -92,7 +94,7 @@ func (t *Tx) schemaVersion(schema Schema) (v Version, steps []string, err error)
 		return v, steps, err
 	}
 	err = t.Row(`SELECT version FROM attache_schema WHERE name = ?1`, schema.Name).Scan(&v.Has)
-	if errors.Is(err, sql.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) { // a part of attache that the database does not have yet
 		err = nil
 	}
 	if denied(err) {
@@ -150,6 +152,7 @@ func (s *Server) Problems(ctx context.Context, schemas []Schema) (all []string, 
 func (s *Server) connectionProblems() []string {
 	host := s.config.Host
 	ip, err := netip.ParseAddr(host)
+	// Nobody else can read a socket or the loopback interface, so these need no certificate.
 	local := strings.HasPrefix(host, "/") || host == "localhost" || err == nil && ip.IsLoopback()
 	if local || s.config.TLSConfig != nil && !s.config.TLSConfig.InsecureSkipVerify {
 		return nil

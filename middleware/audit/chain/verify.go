@@ -213,6 +213,7 @@ func (v *Verifier) checkOrder(l *line, n note) error {
 		return v.checkFirst(l, n)
 	case l.seq == v.Last+1 && l.prev == v.Digest:
 		return nil
+	// The digest in a line is that of the line before it, so that line is the one to look at first.
 	case l.seq == v.Last+1 && v.started:
 		return v.fault(v.line-1, "it was changed, or line %d was changed or added: that carries another digest of it", v.line)
 	case l.seq == v.Last+1:
@@ -227,6 +228,8 @@ func (v *Verifier) checkOrder(l *line, n note) error {
 
 // checkFirst checks the first line of the first file.
 func (v *Verifier) checkFirst(l *line, n note) error {
+	// Only the first record of a chain carries the zero digest. Another one continues a file that the
+	// caller must give, or whose last digest must be After.
 	switch {
 	case l.prev == v.After && (l.seq == 1) == (l.prev == Digest{}):
 		return nil
@@ -246,6 +249,7 @@ func (v *Verifier) Close() error {
 	if err := v.end(); err != nil {
 		return err
 	}
+	// A writer that ends within a line leaves no newline behind it.
 	if v.partial.line > 0 && v.partial.newline {
 		return v.unexplainedFault()
 	}
