@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -210,6 +211,22 @@ func TestDocsIndex(t *testing.T) {
 		if file, ok := strings.CutPrefix(name, "docs/"); ok && file != "README.md" && !strings.Contains(index, "]("+file+")") {
 			t.Errorf("docs/README.md does not name %s", file)
 		}
+	}
+}
+
+// The table of layers in docs/design.md has the order of the chain.
+func TestDocsOrder(t *testing.T) {
+	_, table, _ := strings.Cut(page(t, "docs/design.md"), "| layer | reason for its place |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got, want []string
+	for row := range strings.Lines(table) {
+		got = append(got, strings.Split(strings.TrimSpace(strings.Split(row, "|")[1]), ", ")...)
+	}
+	for _, place := range assembly.Order() {
+		want = append(want, place.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/design.md has %q, want %q", got, want)
 	}
 }
 
