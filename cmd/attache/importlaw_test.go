@@ -307,6 +307,74 @@ func uses(t *testing.T, path, pkg string, names []string) []string {
 	return found
 }
 
+// Packages assign to no variable of theirs, so that sessions in one process share nothing by accident. A
+// variable with methods may still change, such as a sync.Pool.
+func TestVariablesAreConstant(t *testing.T) {
+	for _, p := range packages(t) {
+		variables := map[string]bool{}
+		var files []*ast.File
+		fset := token.NewFileSet()
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+			for name, object := range f.Scope.Objects {
+				variables[name] = variables[name] || object.Kind == ast.Var
+			}
+		}
+		for _, f := range files {
+			for _, id := range assigned(f) {
+				if variables[id.Name] {
+					t.Errorf("%s: %s is a variable of the package, and changes: keep it in a value", fset.Position(id.Pos()), id.Name)
+				}
+			}
+		}
+	}
+}
+
+// assigned returns where functions of the file assign to a name that no function declares, or to a part of it.
+func assigned(f *ast.File) (found []*ast.Ident) {
+	outside := map[*ast.Ident]bool{}
+	for _, id := range f.Unresolved {
+		outside[id] = true
+	}
+	add := func(to ast.Expr) {
+		for {
+			switch x := to.(type) {
+			case *ast.SelectorExpr:
+				to = x.X
+			case *ast.IndexExpr:
+				to = x.X
+			case *ast.StarExpr:
+				to = x.X
+			case *ast.ParenExpr:
+				to = x.X
+			case *ast.Ident:
+				if outside[x] || x.Obj != nil && f.Scope.Objects[x.Name] == x.Obj {
+					found = append(found, x)
+				}
+				return
+			default:
+				return
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch s := n.(type) {
+		case *ast.AssignStmt:
+			for _, to := range s.Lhs {
+				add(to)
+			}
+		case *ast.IncDecStmt:
+			add(s.X)
+		}
+		return true
+	})
+	return found
+}
+
 // goPackage has the output of go list for a package.
 type goPackage struct {
 	Dir, ImportPath  string
