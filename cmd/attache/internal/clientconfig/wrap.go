@@ -150,7 +150,7 @@ func (d *Document) wrapProblem(e *Entry, l Launch) string {
 	case e.Remote:
 		return cmp.Or(e.remote.problem(d.client), e.toml.problem())
 	case e.listed && !d.inList(e):
-		return "its command is not a text"
+		return "its command is a list, which the client does not read: write the program as command, and the rest as args"
 	case isHTTP(e.Command):
 		return "its command is an address: write it as url if the server is remote"
 	case strings.HasPrefix(e.Command, "~"):
