@@ -104,7 +104,7 @@ func (c *program) withLogin(cmd *cobra.Command, do func(ctx context.Context, o l
 		case err != nil:
 			return err
 		case o.Store.Dir == "":
-			return cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
+			return cli.Usagef("the user's state directory is not known: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
 		}
 		return do(cmd.Context(), o)
 	}

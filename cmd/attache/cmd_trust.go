@@ -90,7 +90,7 @@ func onePath(cmd *cobra.Command, args []string) error {
 func (c *program) trust() (trust.Command, error) {
 	t := trust.Command{Store: assembly.TrustStore(c.Process), Stdout: c.Stdout, Stderr: c.Stderr}
 	if t.Store.Dir == "" {
-		return t, cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
+		return t, cli.Usagef("the user's state directory is not known: set %s, or XDG_STATE_HOME", mcpclient.HomeVariable())
 	}
 	return t, nil
 }

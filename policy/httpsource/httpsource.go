@@ -98,7 +98,7 @@ func parseURL(text string) (*url.URL, error) {
 	case u.Scheme == "http" && !loopback.Is(u.Hostname()):
 		return nil, errors.New("policy.url would send the credential in clear: use https, or http to localhost")
 	case u.User != nil:
-		return nil, errors.New("policy.url has a user name in it: take it out and give a token by policy.token_env")
+		return nil, errors.New("policy.url has a user name in it: take it out and give a token with policy.token_env")
 	case query.Has("scope") || query.Has("workspace"):
 		return nil, errors.New("policy.url has a scope or workspace in its query: take it out, attache adds it")
 	}

@@ -64,4 +64,4 @@ func openTurns(p cli.Process, db *database.Server) (*turnstore.DB, error) {
 	return turnstore.Open(context.Background(), turnstore.Options{Server: db, Path: path})
 }
 
-var errNoState = errors.New("it is not known where the user's state belongs: set HOME")
+var errNoState = errors.New("the user's state directory is not known: set HOME")

@@ -112,7 +112,7 @@ func Read(file mcpclient.File, data []byte) (*Document, error) {
 		return nil, err
 	}
 	if len(d.Entries) > maxServers {
-		return nil, fmt.Errorf("it has more than %d servers, as no configuration has: name another file", maxServers)
+		return nil, fmt.Errorf("it has more than %d servers, which no configuration needs: name another file", maxServers)
 	}
 	slices.SortStableFunc(d.Entries, func(a, b *Entry) int { return a.offset - b.offset })
 	slices.SortFunc(d.secrets, func(a, b span) int { return a.from - b.from })

@@ -22,7 +22,7 @@ func parseJSON(data []byte) (hujson.Value, error) {
 		start = len(mark)
 	}
 	if offset := tooDeep(data[start:]); offset >= 0 {
-		return hujson.Value{}, fmt.Errorf("line %d: nested more than %d deep, as no configuration is: correct it there", lineAt(data, start+offset), maxNesting)
+		return hujson.Value{}, fmt.Errorf("line %d: nested more than %d deep, which no configuration needs: correct it there", lineAt(data, start+offset), maxNesting)
 	}
 	// Replace the mark by spaces, so that the offsets stay the same. End the last line: clients
 	// accept a comment there without a line break, and the parser does not.

@@ -20,7 +20,7 @@ const maxTOMLKeys = 20_000
 func (d *Document) readTOML(sections []mcpclient.Section) error {
 	text := bytes.TrimPrefix(d.data, []byte(mark))
 	if bytes.Count(text, []byte("="))+bytes.Count(text, []byte("[")) > maxTOMLKeys {
-		return fmt.Errorf("it has more than %d keys and tables, as no configuration has: name another file", maxTOMLKeys)
+		return fmt.Errorf("it has more than %d keys and tables, which no configuration needs: name another file", maxTOMLKeys)
 	}
 	// The parser that reports offsets reads one line at a time and does not detect duplicate tables.
 	var all map[string]any

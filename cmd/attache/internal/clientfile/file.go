@@ -46,7 +46,7 @@ type UpdateResult struct {
 var errChanged = errors.New("it changed while it was being edited: try again, with the client closed")
 
 // errOwner is returned for a file of another user, to whom only root can give a new file.
-var errOwner = errors.New("it belongs to another user, which its replacement would not: edit it as its owner")
+var errOwner = errors.New("it belongs to another user, and its replacement would not: edit it as its owner")
 
 // Load reads a client's file and resolves links. It returns the content and the path of the file
 // itself. The error is [fs.ErrNotExist] if there is no such file.
@@ -130,7 +130,7 @@ func updateOnce(path, backups string, now time.Time, edit func([]byte) ([]byte, 
 // replaceable returns an error if the file must not be replaced, even if the directory allows it.
 func replaceable(target string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o200 == 0 {
-		return fmt.Errorf("it is read-only: allow writing (chmod u+w %q), or take it out of what manages it", target)
+		return fmt.Errorf("it is read-only: allow writing (chmod u+w %q), or edit it with the program that manages it", target)
 	}
 	f, err := os.OpenFile(target, os.O_WRONLY, 0)
 	if err != nil {

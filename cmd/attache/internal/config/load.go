@@ -210,7 +210,7 @@ func Path(p cli.Process, flags setting.Flags) (string, error) {
 		return "", err
 	}
 	if path == "" {
-		return "", errors.New("it is not known where the user's configuration belongs: name a file with --config")
+		return "", errors.New("the user's configuration directory is not known: name a file with --config")
 	}
 	return path, nil
 }

@@ -30,7 +30,7 @@ func (d *Doctor) identity(ctx context.Context) {
 		d.ok("sessions act for %s", principalText(p))
 	case err != nil:
 	case len(who.Accept) > 0:
-		d.ok("nobody is identified until a client brings a credential in _meta")
+		d.ok("nobody is identified until a client sends a credential in _meta")
 	default:
 		d.note("nothing, if no rule asks who calls; or give a key in ATTACHE_API_KEY", "nobody is identified")
 	}

@@ -88,11 +88,11 @@ func (d *Doctor) sourceName() string {
 func (d *Doctor) sourceRemedy(q policy.Query, err error) string {
 	switch {
 	case errors.Is(err, policy.ErrUnknownScope) && q.Scope == "":
-		return "give a scope by the key's principal, --scope or policy.scope"
+		return "give the key a scope, or set --scope or policy.scope"
 	case errors.Is(err, policy.ErrUnknownScope):
 		return "correct the scope of the key, --scope or policy.scope"
 	case errors.Is(err, policy.ErrUnauthorized):
-		return "give a key it knows in ATTACHE_API_KEY, or its token by policy.token_env"
+		return "give a key it knows in ATTACHE_API_KEY, or its token with policy.token_env"
 	case errors.Is(err, policy.ErrInvalid):
 		return `correct its policies; "attache policy check" shows where`
 	}

@@ -176,7 +176,7 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	request.Header.Set("User-Agent", "attache")
 	body, err := fetch.Do(fetch.NewClient(f.Client, checkRedirect), request, maxSize)
 	if errors.Is(err, fetch.ErrTooLong) {
-		return nil, fmt.Errorf("it is larger than %d KiB, as no configuration is", maxSize>>10)
+		return nil, fmt.Errorf("it is larger than %d KiB, which no configuration needs", maxSize>>10)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be fetched: %w", err)

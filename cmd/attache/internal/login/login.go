@@ -25,7 +25,7 @@ const loginTime = 5 * time.Minute
 // Login asks a person to log in to the server, and saves the grant. It holds the lock of the store only to
 // save: while the person approves, which may take loginTime, other processes may have to renew the old grant.
 func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("the browser has brought no answer within 5 minutes: try again"))
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("no answer came from the browser within 5 minutes: try again"))
 	defer cancel()
 	unlock, err := o.Store.Lock(ctx, o.URL) // so that nobody approves a login that cannot be saved
 	if err != nil {
@@ -345,12 +345,12 @@ func (o *Options) revoke(ctx context.Context, g *Grant) error {
 	}
 	resp, err := o.Client().Do(r)
 	if err != nil {
-		return fmt.Errorf("the authorization server did not take the tokens back: %w", err)
+		return fmt.Errorf("the authorization server did not revoke the tokens: %w", err)
 	}
 	io.CopyN(io.Discard, resp.Body, 64<<10)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the authorization server did not take the tokens back: it answered %s", shown(resp.Status))
+		return fmt.Errorf("the authorization server did not revoke the tokens: it answered %s", shown(resp.Status))
 	}
 	return nil
 }

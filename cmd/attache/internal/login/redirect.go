@@ -63,7 +63,7 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		io.WriteString(w, "This is not the answer that attache waits for.\n")
 		return
 	}
-	io.WriteString(w, "attache has the answer: you can close this page. The terminal says how it went on.\n")
+	io.WriteString(w, "attache has received the answer. You can close this page: the terminal shows whether the login succeeded.\n")
 }
 
 // accept reports whether an answer is one of this login. Only the first one is used.

@@ -70,7 +70,7 @@ func registrationError(err error, a *authority) error {
 	case a.assumed:
 		return errors.New("the server has no login: it wants a credential and names no authorization server" + a.message + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers")
 	}
-	return errors.New("attache cannot register: the authorization server does not answer as the standard has it; register attache by hand, and set server.oauth.client_id")
+	return errors.New("attache cannot register: the authorization server's answer does not follow the standard; register attache by hand, and set server.oauth.client_id")
 }
 
 // registeredMethod returns the token endpoint auth method to register with. It prefers "none",

@@ -106,7 +106,7 @@ func (c Command) explain(q policy.Query, err error) error {
 	case s.Policy.Dir != "":
 		return cli.Usagef("%v", err)
 	case errors.Is(err, policy.ErrUnauthorized):
-		return fmt.Errorf("%w: give a key it knows in ATTACHE_API_KEY, or its token by policy.token_env", err)
+		return fmt.Errorf("%w: give a key it knows in ATTACHE_API_KEY, or its token with policy.token_env", err)
 	}
 	return err
 }
