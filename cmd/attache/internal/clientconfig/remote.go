@@ -38,7 +38,7 @@ type remoteForm struct {
 	repeated    bool     // a member occurs twice
 	oddHeaders  bool     // a header's value is not a string
 	variable    bool     // a header's value has a variable, ${NAME}
-	escaped     bool     // unwrapRemote would write a string that wrapRemote replaces in another way
+	escaped     bool     // unwrapRemoteJSON would write a string that wrapRemoteJSON replaces in another way
 }
 
 // A member is a key and its value. The zero value means that there is none.
@@ -53,7 +53,7 @@ func memberOf(m hujson.ObjectMember) member {
 	}
 }
 
-// checkEscapes sets f.escaped if v, a string that wrapRemote replaces, could not be restored.
+// checkEscapes sets f.escaped if v, a string that wrapRemoteJSON replaces, could not be restored.
 func (f *remoteForm) checkEscapes(v hujson.Value) {
 	l, ok := v.Value.(hujson.Literal)
 	f.escaped = f.escaped || ok && l.Kind() == '"' && string(l) != quote(textOf(v))
@@ -245,9 +245,9 @@ func hasSecret(address string) bool {
 	})
 }
 
-// wrapRemote returns the edits that put attache in front of a remote server. Values stay in place
-// and keys change, so that unwrapRemote can restore the original bytes.
-func (e *Entry) wrapRemote(d *Document, l Launch) []splice {
+// wrapRemoteJSON returns the edits that put attache in front of the remote server e. Values stay in place
+// and keys change, so that unwrapRemoteJSON can restore the original bytes.
+func (e *Entry) wrapRemoteJSON(d *Document, l Launch) []splice {
 	f := e.remote
 	items := append(quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"})), d.raw(f.address.value.span))
 	command, kind, env, note := quote(l.Command)+`, "args": [`+strings.Join(items, ", ")+`]`, `"stdio"`, `"env"`, f.entryNote("http")
@@ -296,9 +296,9 @@ func (f *remoteForm) entryNote(usual string) string {
 	return quote(EntryVariable) + ": " + quote(note)
 }
 
-// unwrapRemote returns the edits that remove attache from the entry of a remote server, or the
+// unwrapRemoteJSON returns the edits that remove attache from in front of the remote server e, or the
 // reason why they are not possible. dashes is the index of the argument "--".
-func (e *Entry) unwrapRemote(d *Document, dashes int) ([]splice, string) {
+func (e *Entry) unwrapRemoteJSON(d *Document, dashes int) (edits []splice, why string) {
 	f := e.remote
 	switch {
 	case f.repeated:
@@ -320,7 +320,7 @@ func (e *Entry) unwrapRemote(d *Document, dashes int) ([]splice, string) {
 		}
 		key, kind = words[0], words[1]
 	}
-	edits := []splice{{f.command.key.span, quote(key)}, {f.command.value.span, d.raw(e.args.items[dashes+1].span)}}
+	edits = []splice{{f.command.key.span, quote(key)}, {f.command.value.span, d.raw(e.args.items[dashes+1].span)}}
 	if f.kind.exists() {
 		edits = append(edits, splice{f.kind.value.span, quote(kind)})
 	}

@@ -115,7 +115,7 @@ func (r *tomlReader) entry(path keyPath, offset int) (*Entry, keyPath) {
 			r.found[e.Name] = e
 		}
 		if len(names) > 1 {
-			e.toml.name(names)
+			e.toml.addKey(names)
 		}
 		return e, names
 	}
@@ -152,7 +152,7 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 		r.inTable(e, below)
 	}
 	if len(below) > 1 {
-		e.toml.value(below, v.Kind == unstable.String, string(v.Data))
+		e.toml.addValue(below, v.Kind == unstable.String, string(v.Data))
 	}
 	switch len(below) {
 	case 1:
@@ -182,7 +182,7 @@ func (r *tomlReader) field(e *Entry, n *unstable.Node, last literal, at span, in
 	case v.Kind != unstable.String && v.Kind != unstable.Array:
 		return
 	}
-	e.toml.set(last.value, f)
+	e.toml.setField(last.value, f)
 }
 
 // literal returns the string v with its position in the document.

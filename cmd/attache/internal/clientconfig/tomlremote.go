@@ -75,8 +75,8 @@ func (f *tomlForm) table(name string) *tomlTable {
 	return nil
 }
 
-// name records a key below an entry. path begins with the name of the entry.
-func (f *tomlForm) name(path keyPath) {
+// addKey records a key below an entry. path begins with the name of the entry.
+func (f *tomlForm) addKey(path keyPath) {
 	field := path[1]
 	if t := f.table(field.value); t != nil {
 		if t.exists = true; field.to > 0 {
@@ -91,8 +91,8 @@ func (f *tomlForm) name(path keyPath) {
 	f.login = f.login || field.value == "scopes" || strings.HasPrefix(field.value, "oauth") || strings.HasPrefix(field.value, "auth")
 }
 
-// value records a value below an entry, unless it is a table.
-func (f *tomlForm) value(path keyPath, isText bool, text string) {
+// addValue records a value below an entry, unless it is a table. text is the value if it is a text.
+func (f *tomlForm) addValue(path keyPath, isText bool, text string) {
 	t := f.table(path[1].value)
 	switch {
 	case t == nil:
@@ -103,7 +103,8 @@ func (f *tomlForm) value(path keyPath, isText bool, text string) {
 	}
 }
 
-func (f *tomlForm) set(name string, field tomlField) {
+// setField stores a field with the given name, if it matters for a remote server.
+func (f *tomlForm) setField(name string, field tomlField) {
 	switch {
 	case isAddress(name):
 		f.odd = f.odd || f.url.exists() || name != "url"
@@ -126,7 +127,7 @@ func (f *tomlForm) remote() *remoteForm {
 		r.address = member{f.url.key, f.url.value}
 	}
 	if f.env.exists || f.envVars.exists() {
-		r.env = member{key: literal{span: span{0, 1}}}
+		r.env = member{key: literal{span: span{0, 1}}} // only whether it exists matters
 	}
 	for i, name := range f.env.keys {
 		r.variables = append(r.variables, member{name, literal{value: f.env.texts[i]}})
@@ -163,20 +164,21 @@ func (d *Document) rename(key literal, name string) splice {
 	return splice{key.span, strings.Replace(raw, key.value, name, 1)}
 }
 
-// wrapTOML returns the edits that put attache in front of a remote server.
-func (d *Document) wrapTOML(f *tomlForm, l Launch) []splice {
+// wrapRemoteTOML returns the edits that put attache in front of the remote server e.
+func (e *Entry) wrapRemoteTOML(d *Document, l Launch) []splice {
+	f := e.toml
 	flags := slices.Clone(l.Flags)
 	if f.bearer.exists() {
 		flags = append(flags, bearerFlag, f.bearer.value.value)
 	}
 	items := append(quoteAll(slices.Concat(l.Args, flags, []string{"--"})), d.raw(f.url.value.span))
 	edits := []splice{
-		{span{f.url.from, f.url.from}, f.inserted(f.url, l.Command)},
+		{span{f.url.from, f.url.from}, f.insertedText(f.url, l.Command)},
 		d.rename(f.url.key, "args"),
 		{f.url.value.span, "[" + strings.Join(items, ", ") + "]"},
 	}
 	if f.bearer.exists() {
-		edits = append(edits, d.rename(f.bearer.key, tomlEnvVars), splice{f.bearer.value.span, f.passed(d.raw(f.bearer.value.span))})
+		edits = append(edits, d.rename(f.bearer.key, tomlEnvVars), splice{f.bearer.value.span, f.passedVariables(d.raw(f.bearer.value.span))})
 	}
 	for _, t := range f.tables {
 		edits = append(edits, d.rename(t, tomlEnv))
@@ -190,18 +192,18 @@ func (d *Document) wrapTOML(f *tomlForm, l Launch) []splice {
 	return edits
 }
 
-// inserted returns the text of the fields that wrapping adds in front of the field args.
-func (f *tomlForm) inserted(args tomlField, command string) string {
+// insertedText returns the text of the fields that wrapping adds in front of the field args.
+func (f *tomlForm) insertedText(args tomlField, command string) string {
 	text := args.prefix + "command = " + quote(command) + args.between
 	if f.envHeaders.exists && !f.bearer.exists() {
-		text += args.prefix + tomlEnvVars + " = " + f.passed("") + args.between
+		text += args.prefix + tomlEnvVars + " = " + f.passedVariables("") + args.between
 	}
 	return text
 }
 
-// passed returns the list of the variables that Codex must pass to attache. bearer is the literal
+// passedVariables returns the list of the variables that Codex must pass to attache. bearer is the literal
 // with the name of the variable that holds the token, or "".
-func (f *tomlForm) passed(bearer string) string {
+func (f *tomlForm) passedVariables(bearer string) string {
 	var names []string
 	if bearer != "" {
 		names = append(names, bearer)
@@ -209,9 +211,9 @@ func (f *tomlForm) passed(bearer string) string {
 	return "[" + strings.Join(append(names, quoteAll(f.envHeaders.texts)...), ", ") + "]"
 }
 
-// unwrapTOML returns the edits that remove attache from the entry of a remote server, or the reason
-// why they are not possible. dashes is the index of the argument "--".
-func (e *Entry) unwrapTOML(d *Document, dashes int) ([]splice, string) {
+// unwrapRemoteTOML returns the edits that remove attache from in front of the remote server e, or the
+// reason why they are not possible. dashes is the index of the argument "--".
+func (e *Entry) unwrapRemoteTOML(d *Document, dashes int) (edits []splice, why string) {
 	f := e.toml
 	before, why := f.unwrapped(e.Args[:dashes])
 	if why != "" {
@@ -242,11 +244,12 @@ func (e *Entry) unwrapTOML(d *Document, dashes int) ([]splice, string) {
 	return edits, ""
 }
 
-// withoutInserted returns the edits that remove the fields that wrapping added to e. Codex writes them
-// behind args, and other programs print them in other ways. ok is false if that is not possible.
+// withoutInserted returns the edits that remove the fields that wrapping added to e, whose form without
+// attache is before. Codex writes them behind args, and other programs print them in other ways. ok is
+// false if that is not possible.
 func (e *Entry) withoutInserted(d *Document, before tomlForm) (edits []splice, ok bool) {
 	f := e.toml
-	text := before.inserted(f.args, e.Command)
+	text := before.insertedText(f.args, e.Command)
 	if from := f.args.from - len(text); from >= 0 && d.raw(span{from, f.args.from}) == text {
 		return []splice{{span{from, f.args.from}, ""}}, true
 	}

@@ -42,28 +42,30 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 			return nil, why
 		}
 		switch {
-		case e.Remote && e.toml != nil:
-			return d.wrapTOML(e.toml, l), e.remote.advice(d.client)
-		case e.Remote:
-			return e.wrapRemote(d, l), e.remote.advice(d.client)
+		case !e.Remote:
+			return e.wrapCommand(d, l), ""
+		case e.toml != nil:
+			return e.wrapRemoteTOML(d, l), e.remote.advice(d.client)
 		}
-		return d.wrap(e, l), ""
+		return e.wrapRemoteJSON(d, l), e.remote.advice(d.client)
 	})
 }
 
 // Unwrap plans to remove attache from the entries of the chosen servers. l is the launch that Wrap
 // used; it is needed if attache has another name.
 func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
-	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
-		switch isRemote := isHTTP(e.Args[dashes+1]); {
-		case isRemote && e.toml != nil:
-			edits, why := e.unwrapTOML(d, dashes)
-			return edits, cmp.Or(why, lost(withoutBearer(e.Own(l))))
-		case isRemote:
-			edits, why := e.unwrapRemote(d, dashes)
-			return edits, cmp.Or(why, lost(e.Own(l)))
+	return d.planWrapped(l, chosen, func(e *Entry, dashes int) (edits []splice, why string) {
+		own := e.Own(l)
+		switch {
+		case !isHTTP(e.Args[dashes+1]):
+			edits = e.unwrapCommand(d, dashes)
+		case e.toml != nil:
+			edits, why = e.unwrapRemoteTOML(d, dashes)
+			own = withoutBearer(own)
+		default:
+			edits, why = e.unwrapRemoteJSON(d, dashes)
 		}
-		return d.unwrap(e, dashes), lost(e.Own(l))
+		return edits, cmp.Or(why, lost(own))
 	})
 }
 
@@ -203,8 +205,8 @@ func (e *Entry) Broken(l Launch) bool {
 	return wrapped && !e.IsTeams() && (dashes < 0 || dashes+1 >= len(e.Args) || e.Args[dashes+1] == "")
 }
 
-// wrap returns the edits that put attache in front of the command of e.
-func (d *Document) wrap(e *Entry, l Launch) []splice {
+// wrapCommand returns the edits that put attache in front of the command of e.
+func (e *Entry) wrapCommand(d *Document, l Launch) []splice {
 	items := quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"}))
 	if e.listed {
 		return []splice{insert(e.command.from, e.args.lead, append([]string{quote(l.Command)}, items...))}
@@ -258,8 +260,9 @@ func (d *Document) inList(e *Entry) bool {
 	return e.listed || e.remote != nil && e.remote.kind.value.value == "remote"
 }
 
-// unwrap returns the edits that remove attache from e. dashes is the index of the argument "--".
-func (d *Document) unwrap(e *Entry, dashes int) []splice {
+// unwrapCommand returns the edits that remove attache from in front of the command of e. dashes is the
+// index of the argument "--".
+func (e *Entry) unwrapCommand(d *Document, dashes int) []splice {
 	command := e.args.items[dashes+1]
 	if e.listed {
 		at := span{e.command.from, command.from}
