@@ -51,7 +51,7 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 		p := c.Process
 		p.Stdout = c.out.To // the protocol uses it
 		log := logging.New(p, s, sink)
-		return cli.ExitWith(session.RunTeams(cmd.Context(), p, s, load, ownVersion(), executable, log))
+		return cli.ExitWith(session.RunTeams(cmd.Context(), session.Options{Process: p, Settings: s, Load: load, Version: ownVersion(), Log: log}, executable))
 	}
 	return cmd
 }

@@ -146,7 +146,7 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 		defer sink.Close()
 		log := logging.New(c.Process, s, sink)
 		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
-		return cli.ExitWith(session.Run(ctx, p, s, load, ownVersion(), server, log))
+		return cli.ExitWith(session.Run(ctx, session.Options{Process: p, Settings: s, Load: load, Version: ownVersion(), Log: log}, server))
 	})
 }
 

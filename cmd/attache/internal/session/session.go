@@ -28,19 +28,30 @@ import (
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
+// Options are what a session needs from the program.
+type Options struct {
+	Process  cli.Process
+	Settings *config.Settings
+	// Load reads the settings again.
+	Load func() (*config.Settings, error)
+	// Version is the version of attache, for telemetry and the server of the teams tools.
+	Version string
+	Log     *slog.Logger
+}
+
 // Run relays one session between the client on stdin and stdout and the server that command
-// starts. It returns the server's exit status. load reads the settings again.
-func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version string, command []string, log *slog.Logger) int {
-	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
-	return w.begin(ctx, load, version, &assembly.TeamsOptions{Waker: wake.For(p, s)})
+// starts. It returns the server's exit status.
+func Run(ctx context.Context, o Options, command []string) int {
+	w := &relay{p: o.Process, s: o.Settings, command: command, log: o.Log, cancel: func() {}}
+	return w.begin(ctx, o, &assembly.TeamsOptions{Waker: wake.For(w.p, w.s)})
 }
 
 // begin assembles the layers and runs the session.
-func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error), version string, teams *assembly.TeamsOptions) int {
+func (w *relay) begin(ctx context.Context, o Options, teams *assembly.TeamsOptions) int {
 	p, s, state := w.p, w.s, FileState(w.s)
 	w.reports = status.NewRecorder(os.Getpid(), s.Server.Name, w.describe)
 	logging.Tee(w.log, w.reports.Log)
-	t := telemetry.Start(p, s.Server.Name, version, w.log)
+	t := telemetry.Start(p, s.Server.Name, o.Version, w.log)
 	defer t.Close()
 	conn := assembly.ConnOptions{Control: &w.control, Status: w.reports}
 	if s.Record != "" {
@@ -57,7 +68,7 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 		return cli.ExitUsage
 	}
 	w.conn = shared.Connect(conn)
-	w.reloader = NewReloader(shared, load, state, w.log)
+	w.reloader = NewReloader(shared, o.Load, state, w.log)
 	warnSettings(s, w.log)
 	if s.Teams.Enabled && s.DryRun {
 		w.log.Warn("dry run: teams.enabled has no effect: the session is not registered and carries no messages")

@@ -2,11 +2,9 @@ package session
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/agents"
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/teamserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/wake"
@@ -16,12 +14,12 @@ import (
 // RunTeams relays one session between the client on stdin and stdout and the server of the
 // teams tools, which runs in this process behind the same layers as other servers. executable is
 // the program that supervises agents.
-func RunTeams(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version, executable string, log *slog.Logger) int {
-	w := &relay{p: p, s: s, command: []string{teamserver.Name}, log: log, cancel: func() {}}
+func RunTeams(ctx context.Context, o Options, executable string) int {
+	w := &relay{p: o.Process, s: o.Settings, command: []string{teamserver.Name}, log: o.Log, cancel: func() {}}
 	settings := func() *config.Settings { return w.conn.Settings() }
-	launcher := &agents.Launcher{Process: p, Executable: executable, Settings: settings, Log: log}
+	launcher := &agents.Launcher{Process: w.p, Executable: executable, Settings: settings, Log: w.log}
 	calls := new(teams.ToolCalls)
-	server := &teamserver.Server{ToolCalls: calls, Launcher: launcher, Settings: settings, Version: version, Log: log}
+	server := &teamserver.Server{ToolCalls: calls, Launcher: launcher, Settings: settings, Version: o.Version, Log: w.log}
 	w.builtin = server.Start
-	return w.begin(ctx, load, version, &assembly.TeamsOptions{ToolCalls: calls, Waker: wake.For(p, s), Resume: launcher.Resume})
+	return w.begin(ctx, o, &assembly.TeamsOptions{ToolCalls: calls, Waker: wake.For(w.p, w.s), Resume: launcher.Resume})
 }
