@@ -33,28 +33,16 @@ func (s *Shared) compileBriefing() error {
 		Source:     source,
 		Scope:      s.settings.Policy.Scope,
 		Anonymous:  token != "",
-		Turns:      s.turns,
 		Structured: toolresult.Structured(b.Structured),
 		Wait:       b.Wait,
 		MaxBytes:   b.MaxBytes,
 		TTL:        s.settings.Session.TTL,
 		Log:        s.log,
+
+		Response:     slices.Contains(b.Channels, "response"),
+		Instructions: slices.Contains(b.Channels, "instructions"),
 	}
-	// A dry run or a replay neither uses the turn of a real session nor depends on it.
-	switch {
-	case s.settings.DryRun:
-		o.Turns = nil
-	case s.UserTurns && b.OncePer != "server":
-		o.UserTurns, o.AskAgain = s.userTurns, s.Database != nil
-	case s.UserTurns && s.Continues:
-		server := s.settings.Server.Name
-		o.UserTurns, o.AskAgain = func(tenant string) (sessionstate.Turns, error) {
-			turns, err := s.userTurns(tenant)
-			return turnsOfServer{turns, server}, err
-		}, s.Database != nil
-	}
-	o.Response = slices.Contains(b.Channels, "response")
-	o.Instructions = slices.Contains(b.Channels, "instructions")
+	s.setTurns(&o)
 	if trusted != nil {
 		o.Source, o.ByWorkspace = trusted, true
 	}
@@ -68,6 +56,26 @@ func (s *Shared) compileBriefing() error {
 	}
 	s.briefing = briefing.Compile(o)
 	return nil
+}
+
+// setTurns sets the turns of o. A dry run or a replay neither uses the turn of a real session nor depends on
+// it.
+func (s *Shared) setTurns(o *briefing.Options) {
+	if s.settings.DryRun {
+		return
+	}
+	o.Turns, o.AskAgain = s.turns, s.Database != nil
+	switch {
+	case !s.UserTurns:
+	case s.settings.Briefing.OncePer != "server":
+		o.UserTurns = s.userTurns
+	case s.Continues:
+		server := s.settings.Server.Name
+		o.UserTurns = func(tenant string) (sessionstate.Turns, error) {
+			turns, err := s.userTurns(tenant)
+			return turnsOfServer{turns, server}, err
+		}
+	}
 }
 
 // turnsOfServer are the turns that the sessions of one server have in all processes, apart from those of
