@@ -142,11 +142,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		ClientID: g.ClientID, ClientSecret: secret, RedirectURL: r.url.String(), Scopes: scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint, TokenURL: g.Token},
 	}
-	params, tokenParams := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}, []oauth2.AuthCodeOption{oauth2.VerifierOption(verifier)}
-	if g.Resource != "" {
-		resource := oauth2.SetAuthURLParam("resource", g.Resource)
-		params, tokenParams = append(params, resource), append(tokenParams, resource)
-	}
+	params := append(g.resourceParam(), oauth2.S256ChallengeOption(verifier))
 	if slices.Contains(scopes, "offline_access") {
 		// Without it an OpenID provider ignores that scope (OpenID Connect Core, 11).
 		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
@@ -171,19 +167,27 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 	if err != nil {
 		return nil, err
 	}
-	err = exchange(ctx, c, cfg, g, code, tokenParams...)
+	err = exchange(ctx, c, cfg, g, code, verifier)
 	if o.changeStyle(a, g, err) {
-		err = exchange(ctx, c, cfg, g, code, tokenParams...)
+		err = exchange(ctx, c, cfg, g, code, verifier)
 	}
 	return g, err
 }
 
+// resourceParam returns the parameter that names the resource of g, if it has one.
+func (g *Grant) resourceParam() []oauth2.AuthCodeOption {
+	if g.Resource == "" {
+		return nil
+	}
+	return []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("resource", g.Resource)}
+}
+
 // exchange exchanges the code for the token of g.
-func exchange(ctx context.Context, c *http.Client, cfg *oauth2.Config, g *Grant, code string, params ...oauth2.AuthCodeOption) error {
+func exchange(ctx context.Context, c *http.Client, cfg *oauth2.Config, g *Grant, code, verifier string) error {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, c), stepTime)
 	defer cancel()
 	cfg.Endpoint.AuthStyle = g.Style
-	token, err := cfg.Exchange(ctx, code, params...)
+	token, err := cfg.Exchange(ctx, code, append(g.resourceParam(), oauth2.VerifierOption(verifier))...)
 	if err != nil {
 		return tokenError(err)
 	}
