@@ -91,11 +91,11 @@ func oneURL(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// withLogin makes cmd call do with the options of a login to the server at the address in its arguments.
+// withLogin makes cmd call do with the options of a login to the remote server whose address is its argument.
 func (c *program) withLogin(cmd *cobra.Command, do func(ctx context.Context, o login.Options) error) *cobra.Command {
 	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, address []string) error {
-		s, err := config.Load(c.Process, flags, address)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := config.Load(c.Process, flags, args)
 		if err != nil {
 			return err
 		}
