@@ -30,7 +30,9 @@ type Option struct {
 }
 
 // A Value stores a text, or part of a file, in a variable of the program. It is a
-// [Scalar] or a [Structure].
+// [Scalar] or a [Structure]. It may also have the methods Shown, which returns the
+// value without secrets, and EmptyAdvice, which returns what to do about a key without
+// a value; and a Scalar may have Written, which reports whether it accepts a YAML node.
 type Value interface {
 	// String returns the value as the configuration file writes it, or a
 	// replacement for a secret.
