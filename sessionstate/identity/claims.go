@@ -97,8 +97,9 @@ type claimReader struct {
 	err    error
 }
 
-// find returns the claim called name, nil if there is none or name is Unread.
-func find(claims map[string]any, name string) any {
+// lookUp returns the claim with exactly this name or, if there is none, the first one that name leads to as a
+// path into nested claims. It returns nil if there is neither, or name is Unread.
+func lookUp(claims map[string]any, name string) any {
 	if value, ok := claims[name]; ok && name != Unread {
 		return value
 	}
@@ -107,7 +108,7 @@ func find(claims map[string]any, name string) any {
 			continue
 		}
 		if inner, ok := claims[name[:i]].(map[string]any); ok {
-			if value := find(inner, name[i+1:]); value != nil {
+			if value := lookUp(inner, name[i+1:]); value != nil {
 				return value
 			}
 		}
@@ -117,7 +118,7 @@ func find(claims map[string]any, name string) any {
 
 // text returns a claim that is a string or a whole number.
 func (r *claimReader) text(name string) string {
-	switch value := find(r.claims, name).(type) {
+	switch value := lookUp(r.claims, name).(type) {
 	case nil:
 	case string:
 		return r.word(name, value)
@@ -136,7 +137,7 @@ func (r *claimReader) text(name string) string {
 // list returns a claim that is a list of strings, or a string that split divides.
 func (r *claimReader) list(name string, split func(string) []string) []string {
 	var texts []string
-	switch value := find(r.claims, name).(type) {
+	switch value := lookUp(r.claims, name).(type) {
 	case nil:
 	case string:
 		texts = split(value)
