@@ -360,7 +360,7 @@ func (x *exchange) fail(text string) {
 // beginSession records that the client opens a new session, and ends the session before it.
 func (s *Server) beginSession() {
 	before := s.session.begin()
-	s.endListening(nil)
+	s.replaceStream(nil)
 	if before.id != "" {
 		s.calls.Go(func() { s.endSession(before, settleTime) }) // the end waits for it
 	}

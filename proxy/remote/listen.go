@@ -26,7 +26,7 @@ const (
 // what they send on a stream that is not open yet, so a call that reached them earlier could wait forever.
 func (s *Server) listen(t ticket) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	s.endListening(cancel)
+	s.replaceStream(cancel)
 	opening, answered := context.WithCancel(ctx)
 	go s.readMessages(ctx, t, answered)
 	select {
@@ -35,14 +35,15 @@ func (s *Server) listen(t ticket) {
 	}
 }
 
-// endListening closes the GET stream, if there is one. next closes the stream that takes its place; nil if none does.
-func (s *Server) endListening(next context.CancelFunc) {
+// replaceStream closes the GET stream, if there is one. closeNew closes the stream that is opened in its
+// place; it is nil if none is.
+func (s *Server) replaceStream(closeNew context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closeStream != nil {
 		s.closeStream()
 	}
-	s.closeStream = next
+	s.closeStream = closeNew
 }
 
 // readMessages keeps the stream open as long as the server offers it. It calls answered when listen need

@@ -349,7 +349,7 @@ func (s *Server) finish() {
 	case <-answered:
 	case <-s.ctx.Done():
 	}
-	s.endListening(nil)
+	s.replaceStream(nil)
 	if !s.isLost() {
 		s.endSession(s.session.ticket(), endTime)
 	}
