@@ -37,14 +37,16 @@ func Each(from wire.Peer, r *wire.Reader, await func(), whole func(m *wire.Messa
 	}
 }
 
-// Parts yields the parts of a long line, which begins with first, and whether another part follows. It
-// feeds all but the first to env.
+// Parts yields the parts of a long line, each with whether another one follows. r has returned the first, and
+// env was fed with it; Parts reads the others, and feeds env with them. If it cannot read, the last part is
+// empty, and the next call of r.Next returns the error.
 func Parts(r *wire.Reader, first []byte, env *wire.Envelope) iter.Seq2[[]byte, bool] {
 	return func(yield func([]byte, bool) bool) {
-		for part, more := first, true; yield(part, more) && more; {
+		part, more := first, true
+		for yield(part, more) && more {
 			var err error
 			if part, more, err = r.Next(); err != nil {
-				part, more = nil, false // the pump will get the error again
+				part, more = nil, false
 			}
 			env.Feed(part)
 		}
