@@ -20,6 +20,14 @@ func Elided(s string) string {
 	return strings.ToValidUTF8(s[:part], "") + " ... " + strings.ToValidUTF8(s[len(s)-part:], "")
 }
 
+// Cut returns text or, if it is longer than limit bytes, its beginning and an ellipsis.
+func Cut[T string | []byte](text T, limit int) string {
+	if len(text) > limit {
+		return strings.ToValidUTF8(string(text[:limit]), "") + "…"
+	}
+	return string(text)
+}
+
 // Printable replaces characters that are not printable, except for those in keep.
 func Printable(text string, keep ...rune) string {
 	return strings.Map(func(c rune) rune {

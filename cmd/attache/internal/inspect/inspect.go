@@ -209,9 +209,4 @@ func (l *Client) Exchange(method, frame, id string) (wire.Value, error) {
 }
 
 // Shorten returns the beginning of a frame for people.
-func Shorten(frame []byte) string {
-	if len(frame) > cli.MaxShown {
-		return strings.ToValidUTF8(string(frame[:cli.MaxShown]), "") + "…"
-	}
-	return string(frame)
-}
+func Shorten(frame []byte) string { return cli.Cut(frame, cli.MaxShown) }

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/internal/loopback"
 )
 
@@ -235,15 +236,11 @@ func (e *refusedError) Error() string {
 
 // shown returns text from a server in a form that is safe to print.
 func shown(text string) string {
-	const maxLength = 300
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' || c >= 0x7F && c < 0xA0 {
 			return ' '
 		}
 		return c
 	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > maxLength {
-		text = strings.ToValidUTF8(text[:maxLength], "") + "…"
-	}
-	return text
+	return cli.Cut(text, 300)
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -169,7 +170,7 @@ func (e edit) event() Event {
 		add(" of ", e.tool)
 		add(" with ", e.by)
 	}
-	return Event{e.time, shorten(text)}
+	return Event{e.time, cli.Cut(text, maxText)}
 }
 
 func last(path []string) string {
@@ -177,13 +178,6 @@ func last(path []string) string {
 		return ""
 	}
 	return path[len(path)-1]
-}
-
-func shorten(text string) string {
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
-	return text
 }
 
 func (r *Recorder) snapshot() Report {
@@ -207,7 +201,7 @@ func (r *Recorder) Log(record slog.Record) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := append(r.report.Warnings, Event{r.now(), shorten(record.Message)})
+	all := append(r.report.Warnings, Event{r.now(), cli.Cut(record.Message, maxText)})
 	r.report.Warnings = all[max(len(all)-maxRecent, 0):]
 	r.publish.changed()
 }
