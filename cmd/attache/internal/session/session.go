@@ -32,11 +32,9 @@ import (
 type Options struct {
 	Process  cli.Process
 	Settings *config.Settings
-	// Load reads the settings again.
-	Load func() (*config.Settings, error)
-	// Version is the version of attache, for telemetry and the server of the teams tools.
-	Version string
-	Log     *slog.Logger
+	Load     func() (*config.Settings, error) // reads the settings again
+	Version  string                           // of attache
+	Log      *slog.Logger
 }
 
 // Run relays one session between the client on stdin and stdout and the server that command
@@ -116,7 +114,8 @@ func (w *relay) run(ctx context.Context) int {
 	defer w.cancel()
 	defer w.handleSignals()()
 	defer w.unpublish()
-	defer w.closeLayers()
+	defer func() { w.conn.Shared().Close() }() // the one of the last reload
+	defer w.conn.Close()
 	if config.IsURL(w.command) {
 		defer runtime.KeepAlive(make([]byte, headroom))
 		defer debug.SetGCPercent(debug.SetGCPercent(growth))
@@ -155,12 +154,6 @@ func (w *relay) run(ctx context.Context) int {
 		o.Watch = r.watch
 	}
 	return w.status(proxy.Run(ctx, o))
-}
-
-// closeLayers closes the connection and the state of the process.
-func (w *relay) closeLayers() {
-	w.conn.Close()
-	w.conn.Shared().Close()
 }
 
 // greet tells a person who started attache by hand that it waits for a client.
@@ -242,13 +235,6 @@ func (w *relay) wantsRestart() bool {
 	return !w.ending
 }
 
-// cancelAfter cancels the session when s has ended. Without it the session would continue if s had
-// ended before the signal and was about to be started again.
-func (w *relay) cancelAfter(s *server) {
-	s.status()
-	w.cancel()
-}
-
 // ready is called when a server that was started again is ready. The exit status of attache is then
 // that of the new server.
 func (w *relay) ready() {
@@ -322,9 +308,12 @@ func (w *relay) signal(sig os.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ending = true
-	if w.server != nil {
-		w.server.signal(sig)
-		go w.cancelAfter(w.server)
+	if s := w.server; s != nil {
+		s.signal(sig)
+		go func() { // otherwise the session would go on if s ended before the signal and is about to be started again
+			s.status()
+			w.cancel()
+		}()
 		return
 	}
 	w.signaled = sig
