@@ -35,11 +35,6 @@ func (r *rateDatabase) Lend(ctx context.Context, b sessionstate.Bucket, d sessio
 	return loan, err
 }
 
-// openRates puts the rates of the process into a database.
-func (p *process) openRates(db *database.Server) {
-	p.limiters.Lender = &rateDatabase{Store: ratestore.New(db.Open(ratestore.Schema())), log: p.Log}
-}
-
 // rateLimiters returns the limiters that count calls. A dry run has its own, so that it does not use
 // up tokens of real calls.
 func (s *Shared) rateLimiters() *access.Limiters {
@@ -47,11 +42,4 @@ func (s *Shared) rateLimiters() *access.Limiters {
 		return &s.process.dryRunLimiters
 	}
 	return &s.process.limiters
-}
-
-// closeRates returns unused tokens.
-func (p *process) closeRates() {
-	ctx, cancel := context.WithTimeout(context.Background(), ratesEnd)
-	defer cancel()
-	p.limiters.Close(ctx)
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/identity"
+	"github.com/attache-mcp/attache/sessionstate/ratestore"
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
 
@@ -116,7 +117,7 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	}
 	if o.Database != nil {
 		p.keys = openKeys(o.Database)
-		p.openRates(o.Database)
+		p.limiters.Lender = &rateDatabase{Store: ratestore.New(o.Database.Open(ratestore.Schema())), log: p.Log}
 	}
 	s, err := p.compile(settings, nil)
 	if err != nil {
@@ -353,7 +354,9 @@ func (s *Shared) Close() {
 	if s.keys != nil {
 		s.keys.close()
 	}
-	s.closeRates()
+	ctx, cancel := context.WithTimeout(context.Background(), ratesEnd)
+	defer cancel()
+	s.limiters.Close(ctx)
 	if s.audit == nil {
 		return
 	}
