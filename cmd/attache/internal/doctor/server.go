@@ -64,11 +64,6 @@ func why(e *era) string {
 	return text
 }
 
-// serverText returns the name and version that a server reports.
-func serverText(info wire.Value) string {
-	return strings.TrimSpace(inspect.Shorten([]byte(info.Get("name").Text() + " " + info.Get("version").Text())))
-}
-
 func toolCount(e *era) string {
 	if e.tools == nil {
 		return "no tools"
@@ -182,7 +177,8 @@ func (d *Doctor) eras(legacy, modern era) {
 	}
 	if legacy.answered() {
 		result := legacy.reply.Get("result")
-		d.ok("in the legacy era it answers as %s with revision %s and %s, in %s", serverText(result.Get("serverInfo")),
+		name, version := result.Get("serverInfo", "name").Text(), result.Get("serverInfo", "version").Text()
+		d.ok("in the legacy era it answers as %s with revision %s and %s, in %s", strings.TrimSpace(inspect.Shorten([]byte(name+" "+version))),
 			inspect.Shorten([]byte(result.Get("protocolVersion").Text())), toolCount(&legacy), legacy.Took.Round(time.Millisecond))
 	} else {
 		d.note("nothing, if your clients speak 2026-07-28", "it does not answer in the legacy era: %s", why(&legacy))

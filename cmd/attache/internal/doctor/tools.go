@@ -246,15 +246,12 @@ func suggestedRules(groups []argumentGroup, tools int) string {
 	return "arguments:\n" + strings.Join(append(builtInLines, lines...), "\n") + "\n"
 }
 
-// plainName matches the names that a suggested rule may contain: without a dot, which separates the names of
-// nested objects, and without special characters of patterns or YAML.
-func plainName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_/-]{0,99}$`) }
-
 // suggestedRule returns a rule for an argument that has none, or "". It omits names of the server that are not
-// plain. It suggests no constant for an optional argument, because setting a project, for example, could move
+// plain: those with a dot, which separates the names of nested objects, or with special characters of patterns
+// or YAML. It suggests no constant for an optional argument, because setting a project, for example, could move
 // an issue.
 func suggestedRule(g argumentGroup, all int) string {
-	plain := plainName()
+	plain := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_/-]{0,99}$`)
 	path := strings.Split(g.Argument, ".")
 	bad := func(name string) bool { return !plain.MatchString(name) }
 	class := g.suggest
