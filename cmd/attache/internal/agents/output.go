@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,6 +64,9 @@ func (o *output) result(format string) (r result) {
 		return codexResult(o.file)
 	}
 	data, _ := io.ReadAll(io.LimitReader(o.file, maxOutput))
+	if format == claudeJSON {
+		data = lastResult(data)
+	}
 	var report struct {
 		Result   *string     `json:"result"`
 		Response *string     `json:"response"`
@@ -89,6 +93,22 @@ func (o *output) result(format string) (r result) {
 		return result{text: report.Error.Message, failed: true}
 	}
 	return result{text: strings.ToValidUTF8(strings.TrimSpace(string(data)), "\ufffd")}
+}
+
+// lastResult returns the last result among the messages that Claude Code writes as an array if it is
+// verbose, which its user's settings can say. It returns data unchanged if there is none.
+func lastResult(data []byte) []byte {
+	var messages []json.RawMessage
+	_ = json.Unmarshal(data, &messages) // other data has no messages
+	for _, m := range slices.Backward(messages) {
+		var message struct {
+			Type string `json:"type"`
+		}
+		if json.Unmarshal(m, &message) == nil && message.Type == "result" {
+			return m
+		}
+	}
+	return data
 }
 
 // cost returns a cost with at most six decimal places, or "" if there is none.
