@@ -29,8 +29,10 @@ const maxOutput = 10 << 20
 type output struct {
 	file      *os.File
 	remaining int64
-	err       error // why bytes could not be written, nil if all were
+	err       error // why bytes were not written, nil if all were
 }
+
+var errOutputCut = fmt.Errorf("only its first %d MiB are kept", maxOutput>>20)
 
 func newOutput(path string) (*output, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -40,10 +42,13 @@ func newOutput(path string) (*output, error) {
 // Write implements io.Writer. It never fails, so that the agent can continue. It drops bytes that
 // exceed the limit or cannot be written.
 func (o *output) Write(b []byte) (int, error) {
-	if n, err := o.file.Write(b[:min(int64(len(b)), o.remaining)]); err == nil {
-		o.remaining -= int64(n)
-	} else {
+	n, err := o.file.Write(b[:min(int64(len(b)), o.remaining)])
+	o.remaining -= int64(n)
+	switch {
+	case err != nil:
 		o.err = err
+	case n < len(b):
+		o.err = errOutputCut
 	}
 	return len(b), nil
 }

@@ -129,3 +129,17 @@ func TestOutputIsLost(t *testing.T) {
 		t.Errorf("the parent was told %.200q", got)
 	}
 }
+
+// If the output is longer than what is kept of it, the result says so: the agent writes its answer last.
+func TestOutputIsCut(t *testing.T) {
+	dir := t.TempDir()
+	db := openRegistry(t, dir, 0)
+	parent, child := createAgent(t, db, db)
+	const script = `echo '{"type":"item.completed","item":{"type":"agent_message","text":"I begin"}}'; head -c 10485760 /dev/zero; echo`
+	if err := supervise(t, dir, child, Order{Argv: []string{"sh", "-c", script}, Result: codexJSONL}); err != nil {
+		t.Fatal(err)
+	}
+	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output could not be written: only its first 10 MiB are kept)") {
+		t.Errorf("the parent was told %.200q", got)
+	}
+}
