@@ -14,10 +14,12 @@ import (
 // called "http", or no proxy; this one returns an error. If there is no proxy and NO_PROXY is set, it returns no error:
 // NO_PROXY may be the reason, and only http.ProxyFromEnvironment knows its rules.
 func proxy(p cli.Process) func(*http.Request) (*url.URL, error) {
+	exempts := p.Getenv("NO_PROXY")+p.Getenv("no_proxy") != ""
+	invalid := map[string]string{"http": invalidProxy(p, "http"), "https": invalidProxy(p, "https")}
 	return func(r *http.Request) (*url.URL, error) {
 		u, err := http.ProxyFromEnvironment(r)
-		used := u != nil || p.Getenv("NO_PROXY")+p.Getenv("no_proxy") == "" && !loopback.Is(r.URL.Hostname())
-		if name := invalidProxy(p, r.URL.Scheme); used && name != "" {
+		used := u != nil || !exempts && !loopback.Is(r.URL.Hostname())
+		if name := invalid[r.URL.Scheme]; used && name != "" {
 			return nil, fmt.Errorf(`%s is not a URL: percent-encode special characters in its user and password ("%%" is %%25, "#" is %%23, a space is %%20)`, name)
 		}
 		return u, err
