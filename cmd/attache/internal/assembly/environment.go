@@ -46,31 +46,38 @@ func OwnVariables(s *config.Settings) []string {
 // facts are inherited, so that a chain of attaches loses nothing, unless they are
 // another client's. They are marked, so that a client that the server starts does not
 // pass them on as its own. A dry run leaves the context out.
-func (c *Conn) Environment(env []string) []string {
-	shared := c.shared.Load()
+func (c *Conn) Environment(env []string) []string { return c.FixedEnvironment(env)() }
+
+// FixedEnvironment returns a function that returns, whenever it is called, what Environment
+// returns now. It takes less memory than the environment of an idle session.
+func (c *Conn) FixedEnvironment(env []string) func() []string {
+	shared, context := c.shared.Load(), c.Injected(env)
 	s := shared.settings
-	context := c.Injected(env)
 	if s.DryRun {
 		context = nil
-	} else {
-		env = config.WithoutOtherClient(env, s.Session.EnvPrefixes)
 	}
-	without := slices.Concat(shared.withheld, slices.Collect(maps.Keys(s.Server.Env)))
-	if c.Client != nil { // only in a front: another attache in a chain may need them
-		without = append(without, s.RemoteVariables()...)
+	return func() []string {
+		without := slices.Concat(shared.withheld, slices.Collect(maps.Keys(s.Server.Env)))
+		if c.Client != nil { // only in a front: another attache in a chain may need them
+			without = append(without, s.RemoteVariables()...)
+		}
+		for _, entry := range context {
+			without = append(without, variable(entry))
+		}
+		inherited := env
+		if !s.DryRun {
+			inherited = config.WithoutOtherClient(env, s.Session.EnvPrefixes)
+		}
+		out := Without(inherited, without...)
+		for name, value := range s.Server.Env {
+			out = append(out, name+"="+value)
+		}
+		if out = append(out, context...); s.DryRun {
+			return out
+		}
+		mark := config.MarkVariable + "=" + config.Mark(cli.Process{Env: out}.Getenv, s.Session.EnvPrefixes)
+		return append(Without(out, config.MarkVariable), mark)
 	}
-	for _, entry := range context {
-		without = append(without, variable(entry))
-	}
-	out := Without(env, without...)
-	for name, value := range s.Server.Env {
-		out = append(out, name+"="+value)
-	}
-	if out = append(out, context...); s.DryRun {
-		return out
-	}
-	mark := config.MarkVariable + "=" + config.Mark(cli.Process{Env: out}.Getenv, s.Session.EnvPrefixes)
-	return append(Without(out, config.MarkVariable), mark)
 }
 
 // Without returns env without the variables of these names.

@@ -227,8 +227,8 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: latest, Span: e.spanOf(s.Request)},
 	})
 	o := conn.Relay()
-	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // the same at every start
-	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, env) }
+	env := sync.OnceValue(func() func() []string { return conn.FixedEnvironment(e.s.Process.Env) }) // the same at every start
+	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, func() []string { return env()() }) }
 	o.Restart = conn.Restart()
 	if o.Restart != nil {
 		o.Restart.Resumed = s.Resumed // its server is a new one, which the model has to know
