@@ -127,6 +127,9 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 	}
 }
 
+// aloneForm matches the list of a workspace with one session.
+var aloneForm = regexp.MustCompile(`session_count\\*": 1,`)
+
 var ownHandle = regexp.MustCompile(`you\\*": \\*"(ses_[0-9a-z]{12})`)
 
 // newTeamAgent returns an agent with a configuration of attache, and attache-teams as its only server.
@@ -149,6 +152,9 @@ func (a *agent) wake(t *testing.T, main, peer []string) *terminal {
 	found := ownHandle.FindStringSubmatch(a.model.last("main"))
 	if found == nil {
 		t.Fatalf("the model did not get its own session: %s", tail(a.model.last("main"), 3000))
+	}
+	if !aloneForm.MatchString(a.model.last("main")) {
+		t.Error("the agent's client has several sessions")
 	}
 	a.model.extend("main", toolCall{"attache-teams", "read_messages", `{}`, ""})
 	a.model.extend("peer", toolCall{"attache-teams", "send_message", `{"session_id":"` + found[1] + `","message":"The tests are green"}`, ""})

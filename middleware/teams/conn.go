@@ -62,7 +62,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 
 // observe handles a frame from the client. A server of any kind registers the session at the first tools/call.
 // The server of the teams tools does so earlier, so that others see the session: at notifications/initialized,
-// and in 2026-07-28, which has none, with the first request that is not server/discover.
+// and in 2026-07-28, which has none, with the first request that is not server/discover. See also isNamed.
 func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	view := sessionstate.ContextOf(call)
 	if view == nil {
@@ -72,7 +72,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	case wire.Notification:
 		// The notification has no credential. If credentials come with requests, the session would be one of
 		// no tenant, beside that of the first request.
-		if c.o.ToolCalls != nil && m.MethodIs("notifications/initialized") && (view.Principal != nil || !c.shared.o.LateCredentials) {
+		if c.o.ToolCalls != nil && m.MethodIs("notifications/initialized") && (view.Principal != nil || !c.shared.o.LateCredentials) && c.isNamed(view) {
 			c.shared.session(view, c.o.Results) // so that others see the session before its first call
 		}
 		return
@@ -90,7 +90,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	case m.MethodIs("tools/list") && c.o.Results.Extends(c.shared.o.Structured):
 		call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		return
-	case c.o.ToolCalls == nil || !view.Modern || m.MethodIs("server/discover"):
+	case c.o.ToolCalls == nil || !view.Modern || m.MethodIs("server/discover") || !c.isNamed(view):
 		return // such a request may be a probe, which must not register a session
 	}
 	s := c.sessionOf(view)
@@ -104,6 +104,12 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	if isResult {
 		c.expect(call, s, response)
 	}
+}
+
+// isNamed reports whether the session of a frame without a call is that of the calls. Of a client that names the
+// session only in calls, the client's process would stand for another session, which nobody uses.
+func (c *Conn) isNamed(view *sessionstate.Context) bool {
+	return view.Session.Source != sessionstate.None || !c.o.Results.Client().NamesInCalls()
 }
 
 // sessionOf returns the session of a call, or nil.

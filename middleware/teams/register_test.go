@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -38,5 +40,47 @@ func TestRegisterWithOwnWorkspace(t *testing.T) {
 	<-ready
 	if _, me, err := call.Session(context.Background()); err != nil || me.Workspace != "/w" {
 		t.Errorf("%v, %v", me, err)
+	}
+}
+
+// The handshake registers a session, so that others see it before its first call, unless the client is known to
+// name the session only in its calls: it would be registered twice, and nobody would read what the first one gets.
+func TestRegisterAtHandshake(t *testing.T) {
+	none := sessionstate.Fact{Value: "connection"}
+	named := sessionstate.Fact{Value: "its own", Source: sessionstate.HostEnvironment}
+	for _, test := range []struct {
+		client  string
+		session sessionstate.Fact
+		want    bool
+	}{
+		{"codex-mcp-client", none, false},
+		{"factory-cli", none, false},
+		{"codex-mcp-client", named, true},
+		{"claude-code", named, true},
+		{"gemini-cli-mcp-client", none, true},
+		{"unknown", none, true},
+	} {
+		shared := Compile(Options{
+			Open:          func() (*store.Store, error) { return nil, store.ErrUnavailable },
+			Workspace:     func(*sessionstate.Context) string { return "w" },
+			ClientProcess: func() string { return "1" },
+		})
+		conn := shared.Connect(ConnOptions{ToolCalls: new(ToolCalls)})
+		for _, frame := range []string{
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"` + test.client + `"}}}`,
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		} {
+			var m wire.Message
+			m.Reset(wire.Client, []byte(frame+"\n"))
+			new(wire.Scanner).Look(&m)
+			var call middleware.Call
+			call.Reset(nil, true)
+			call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{Session: test.session})
+			conn.observe(&call, &m)
+		}
+		if got := len(shared.allSessions()) > 0; got != test.want {
+			t.Errorf("%s, %v: registered %t", test.client, test.session.Source, got)
+		}
+		shared.Close()
 	}
 }

@@ -58,6 +58,9 @@ func (c Client) limit(version string) int {
 	return 0
 }
 
+// NamesInCalls reports whether the client is known to name the session in its calls only.
+func (c Client) NamesInCalls() bool { return c.Name != "" && c.Variable == "" && !c.ByProcess }
+
 // Clients returns the table of known clients. Any other client gets the text block in its
 // first tool response.
 func Clients() []Client { return append(vendorClients(), otherClients()...) }
