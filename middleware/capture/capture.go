@@ -128,8 +128,8 @@ type ConnOptions struct {
 	Base *sessionstate.Context
 
 	// HostSession, if not nil, returns the session that the host's variables name for a client with
-	// that clientInfo.name. At the handshake it replaces the session in Base if that is from
-	// those variables.
+	// that clientInfo.name. At the handshake, and in a revision without one at the first request, it
+	// replaces the session in Base if that is from those variables.
 	HostSession func(client string) sessionstate.Fact
 
 	// Name is the session key if nothing else names the session, and the prefix of the key
@@ -181,6 +181,7 @@ type Conn struct {
 
 	current atomic.Pointer[sessionstate.Context] // for the frame being handled
 	view    identifiedView                       // used by the client's direction only
+	client  string                               // the client of the last request without a handshake; used by that direction only
 
 	mu         sync.Mutex            // guards the fields below
 	initial    *sessionstate.Context // of each session: base and the facts of the handshake
@@ -252,6 +253,9 @@ func (c *Conn) Current() *sessionstate.Context {
 func (c *Conn) observe(ctx context.Context, m *wire.Message) (f facts) {
 	if meta := m.Meta(); meta.Exists() {
 		f = c.readMeta(ctx, meta)
+		if f.protocol != "" && c.hostNamesSession() { // such a request has the client's name in place of a handshake
+			c.learnClient(meta.Get(clientKey, "name"))
+		}
 	}
 	if m.MethodIs("initialize") {
 		c.initialize(middleware.CallFrom(ctx), m, &f)
@@ -282,7 +286,7 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	c.handshakes++
 	c.key = connectionKey(c.name, c.handshakes)
 	c.initial = c.conn.Base
-	if c.conn.HostSession != nil && c.conn.Base.Session.Source == sessionstate.HostEnvironment {
+	if c.hostNamesSession() {
 		c.named = c.conn.HostSession(m.Get("params", "clientInfo", "name").Text())
 	}
 	if !f.workspace.Empty() {

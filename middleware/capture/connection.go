@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
+	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -27,4 +29,24 @@ func connectionKey(name sessionstate.Fact, handshakes int) sessionstate.Fact {
 		name.Value += "-" + strconv.Itoa(handshakes)
 	}
 	return name
+}
+
+// hostNamesSession reports whether variables of the host name the session, depending on the client.
+func (c *Conn) hostNamesSession() bool {
+	return c.conn.HostSession != nil && c.conn.Base.Session.Source == sessionstate.HostEnvironment
+}
+
+// learnClient sets the session that the host's variables name, if the client is another than in the last request.
+func (c *Conn) learnClient(name wire.Value) {
+	if !name.IsString() || len(name.Raw) > maxFact {
+		return
+	}
+	client := name.View()
+	if client == c.client {
+		return
+	}
+	c.client = strings.Clone(client)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.named = c.conn.HostSession(c.client)
 }

@@ -28,6 +28,7 @@ import (
 //
 //	operator   the operator sets the session and the workspace
 //	host       the host's variables set them
+//	inner      a variable of the host names another session for a client called "inner"
 //	roots      a client may be asked for its roots, and each ping waits for them
 //	explain    facts that are not used add a note, too
 func TestFacts(t *testing.T) {
@@ -54,7 +55,16 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 	if err != nil {
 		panic(err) // a mistake in the script
 	}
-	c := shared.Connect(capture.ConnOptions{Base: base, Name: "conn", Log: slog.New(logNotes{s})})
+	o := capture.ConnOptions{Base: base, Name: "conn", Log: slog.New(logNotes{s})}
+	if has("inner") {
+		o.HostSession = func(client string) sessionstate.Fact {
+			if client != "inner" {
+				return base.Session
+			}
+			return sessionstate.Fact{Value: "inner", Source: sessionstate.HostEnvironment, From: "its host"}
+		}
+	}
+	c := shared.Connect(o)
 	note := func(view *sessionstate.Context) {
 		if c.Current() != view && !has("roots") {
 			s.Note("Current returns another context")

@@ -17,6 +17,9 @@ import (
 // protocolKey is on every request of the modern era (2026-07-28, SEP-2575).
 const protocolKey = "io.modelcontextprotocol/protocolVersion"
 
+// clientKey is too, and describes the client.
+const clientKey = "io.modelcontextprotocol/clientInfo"
+
 // facts are the facts in one request's _meta.
 type facts struct {
 	workspace, conversation sessionstate.Fact
