@@ -19,6 +19,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/child"
 )
 
@@ -49,7 +50,7 @@ func For(p cli.Process, s *config.Settings) func(teams.Host) teams.Wake {
 
 func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) teams.Wake {
 	if w.Command == nil {
-		return inbox(p)
+		return inbox(p, h)
 	}
 	matches, err := glob.Match([]string{w.Client}, h.Client)
 	if err != nil || !matches || !isArgument(h.Session) && slices.Contains(w.Command, config.HostPlaceholder) {
@@ -85,11 +86,16 @@ func run(ctx context.Context, o child.Options) error {
 	return nil
 }
 
+// inboxClient is the clientInfo.name of the client that has an inbox.
+const inboxClient = "claude-code"
+
 // inbox returns a function that puts a notice into the inbox of the session that started this process,
-// or nil if the session has no inbox.
-func inbox(p cli.Process) teams.Wake {
+// or nil if the session has no inbox. A shell of Claude Code has the variables, too: they are not those of
+// another client that is started there.
+func inbox(p cli.Process, h teams.Host) teams.Wake {
 	socket, token := p.Getenv(socketVariable), p.Getenv(tokenVariable)
-	if socket == "" || token == "" {
+	client := toolresult.ClientOf(h.Client).Name
+	if socket == "" || token == "" || client != "" && client != inboxClient {
 		return nil
 	}
 	return func(ctx context.Context, notice string) error { return put(ctx, socket, token, notice) }

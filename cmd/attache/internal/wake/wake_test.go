@@ -41,6 +41,12 @@ func TestInbox(t *testing.T) {
 	if text := <-got; text != want {
 		t.Errorf("got %q", text)
 	}
+	if For(p, s)(teams.Host{Client: "claude-code"}) == nil {
+		t.Error("Claude Code has no inbox")
+	}
+	if For(p, s)(teams.Host{Client: "copilot-cli"}) != nil {
+		t.Error("Copilot CLI in a shell of Claude Code has the inbox of Claude Code")
+	}
 	if For(cli.Process{}, s)(teams.Host{}) != nil {
 		t.Error("there is an inbox without its variables")
 	}
