@@ -381,6 +381,48 @@ func TestWake(t *testing.T) {
 	})
 }
 
+// An agent of attache has attache's id of the session. A command that wakes it gets the id that its client names in
+// calls, which is not known at the handshake.
+func TestWakeByConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		peer := person(t, db, "peer")
+		woken := make(chan teams.Host, 10)
+		shared := teams.Compile(teams.Options{
+			Open:      func() (*store.Store, error) { return db, nil },
+			Workspace: func(*sessionstate.Context) string { return "w" },
+			Waker: func(h teams.Host) teams.Wake {
+				return func(context.Context, string) error { woken <- h; return nil }
+			},
+		})
+		defer shared.Close()
+		handler := shared.Connect(teams.ConnOptions{ToolCalls: new(teams.ToolCalls)}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
+		handle := func(view sessionstate.Context, frame string) {
+			view.Session = sessionstate.Fact{Value: "attache's", Source: sessionstate.Operator}
+			var m wire.Message
+			m.Reset(wire.Client, []byte(frame+"\n"))
+			new(wire.Scanner).Look(&m)
+			var c middleware.Call
+			c.Reset(nil, true)
+			c.SetValue(sessionstate.ContextKey{}, &view)
+			check(t, handler(&middleware.Context{Context: t.Context(), Call: &c}, &m))
+			_ = c.Hooks() // the call is over
+		}
+		handle(sessionstate.Context{}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		time.Sleep(time.Second)
+		me := otherThan(t, db, peer)
+		for _, test := range []struct {
+			conversation, want string
+		}{{"", "attache's"}, {"the thread", "the thread"}} {
+			handle(sessionstate.Context{Conversation: sessionstate.Fact{Value: test.conversation, Source: sessionstate.RequestMeta}}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`)
+			send(t, db, peer, me, "for "+test.want)
+			if h := <-woken; h.Session != test.want {
+				t.Errorf("woken as %q, want %q", h.Session, test.want)
+			}
+		}
+	})
+}
+
 // While a session cannot be registered, its calls do not look for the client's process. It is
 // registered when that becomes possible, if it still makes calls.
 func TestRegisterAgain(t *testing.T) {

@@ -182,10 +182,14 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 		return
 	}
 	m.mu.Lock()
-	wake := m.wake
-	due := wake != nil && now.Sub(m.mailSince) >= wakeAfter && !now.Before(m.nextWake)
+	due := now.Sub(m.mailSince) >= wakeAfter && !now.Before(m.nextWake)
+	view, client := m.view, m.client
 	m.mu.Unlock()
 	if !due {
+		return
+	}
+	wake := s.o.Waker(host(view, client)) // the last call may have told the client's id of the session
+	if wake == nil {
 		return
 	}
 	m.nextWake = now.Add(wakeEvery)

@@ -84,3 +84,25 @@ func TestRegisterAtHandshake(t *testing.T) {
 		shared.Close()
 	}
 }
+
+// A client's id of the session is the one that it names in its calls. That of Codex is not known before.
+func TestHostSession(t *testing.T) {
+	given := sessionstate.Fact{Value: "given", Source: sessionstate.Operator}
+	thread := sessionstate.Fact{Value: "thread", Source: sessionstate.RequestMeta}
+	for _, test := range []struct {
+		client string
+		view   sessionstate.Context
+		want   string
+	}{
+		{"codex-mcp-client", sessionstate.Context{Session: given}, ""},
+		{"codex-mcp-client", sessionstate.Context{Session: given, Conversation: thread}, "thread"},
+		{"codex-mcp-client", sessionstate.Context{Session: thread, Conversation: thread}, "thread"},
+		{"claude-code", sessionstate.Context{Session: given}, "given"},
+		{"unknown", sessionstate.Context{Session: given}, "given"},
+		{"unknown", sessionstate.Context{Session: sessionstate.Fact{Value: "connection"}}, ""},
+	} {
+		if got := host(&test.view, test.client).Session; got != test.want {
+			t.Errorf("%s, %s, %s: %q, want %q", test.client, test.view.Session, test.view.Conversation, got, test.want)
+		}
+	}
+}

@@ -59,7 +59,7 @@ type session struct {
 	view      *sessionstate.Context // of the last call
 	client    string                // the client's name
 	claim     store.Claim
-	wake      Wake          // nil if nothing can wake the session
+	wakes     bool          // whether something could wake the session when it was registered
 	ready     chan struct{} // closed when the current attempt to register has ended
 	err       error         // of the last attempt
 	tried     time.Time     // when it began
@@ -149,7 +149,7 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 			return m.ready
 		}
 	}
-	m.claim, m.wake = s.claim(m.key, view, client), s.o.Waker(host(view, client))
+	m.claim, m.wakes = s.claim(m.key, view, client), s.o.Waker(host(view, client)) != nil
 	m.ready, m.tried = make(chan struct{}), s.o.Now()
 	ready := m.ready
 	if !s.background(func(ctx context.Context) { defer close(ready); s.attach(ctx, m) }) {
@@ -158,10 +158,15 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 	return ready
 }
 
-// host describes the program that a session runs in.
+// host describes the program that a session runs in. Its own id of the session is not that of attache if attache or the
+// operator chose one and the client names another in its calls.
 func host(view *sessionstate.Context, client string) Host {
 	h := Host{Client: client, Workspace: view.Workspace.Value}
-	if view.Session.Source != sessionstate.None {
+	switch {
+	case !view.Conversation.Empty():
+		h.Session = view.Conversation.Value
+	case toolresult.ClientOf(client).NamesInCalls(): // not yet
+	case view.Session.Source != sessionstate.None:
 		h.Session = view.Session.Value
 	}
 	return h
@@ -191,7 +196,7 @@ func (s *Shared) claim(key string, view *sessionstate.Context, client string) st
 // attach registers a session in the registry.
 func (s *Shared) attach(ctx context.Context, m *session) {
 	m.mu.Lock()
-	claim, wakes := m.claim, m.wake != nil
+	claim, wakes := m.claim, m.wakes
 	m.mu.Unlock()
 	var me *store.Session
 	db, err := s.open()
