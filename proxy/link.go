@@ -18,9 +18,12 @@ func (v serverLines) Line(m *wire.Message, more bool) error {
 	if len(m.Line()) > v.s.o.Hold {
 		return v.Lines(nil, bytes.NewReader(m.Line()))
 	}
+	if v.s.v.msg == nil {
+		v.s.v.msg = new(wire.Message)
+	}
 	v.s.v.msg.ResetTo(m)
 	defer v.s.v.msg.GiveBack()
-	return v.s.fail(v.s.fromServer(&v.s.v.msg, !more))
+	return v.s.fail(v.s.fromServer(v.s.v.msg, !more))
 }
 
 // Lines implements revive.LineTaker. An error of the reader ends the lines, and not the session.

@@ -20,7 +20,7 @@ import (
 type serverSide struct {
 	mu      sync.Mutex
 	scanner wire.Scanner
-	msg     wire.Message // of a server that pushes: the one being handled
+	msg     *wire.Message // of a server that pushes: the one being handled; nil before the first
 	ctx     middleware.Context
 	chain   middleware.Handler
 	plain   bool // there are no layers

@@ -17,8 +17,8 @@ const maxPending = 256 << 10
 // from one goroutine at a time.
 type output struct {
 	s    *session
-	m    wire.Message
-	long *longLine // not nil while a line comes in parts
+	m    *wire.Message // for line; nil before the first, since most messages come to Take
+	long *longLine     // not nil while a line comes in parts
 }
 
 // Write implements io.Writer. Only a line over the hold limit comes in several writes.
@@ -42,8 +42,11 @@ func (o *output) Write(b []byte) (int, error) {
 
 // line handles a whole line.
 func (o *output) line(line []byte) {
+	if o.m == nil {
+		o.m = new(wire.Message)
+	}
 	o.m.Reset(wire.Server, line)
-	o.Take(&o.m)
+	o.Take(o.m)
 }
 
 // Take implements wire.MessageTaker: it sends a message to its stream.
