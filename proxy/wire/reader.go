@@ -35,7 +35,7 @@ type Reader struct {
 	small []byte  // from smallBuffers; nil while not in use
 	idle  []byte  // nil in a Reader that always has small
 	large *[]byte // from largeBuffers; nil while not in use
-	last  int     // bytes of the last read
+	last  int     // bytes of the last read, and of those before it that the end of a buffer cut
 	grown func()  // see OnLongLine
 	long  bool    // within a line over the limit
 	err   error
@@ -174,12 +174,14 @@ func (r *Reader) fill() {
 	}
 	if r.end == len(r.buf) {
 		r.makeRoom()
+	} else {
+		r.last = 0
 	}
 	// io.Reader allows a source to return neither bytes nor an error, but not forever.
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:])
 		r.end += n
-		r.last = n
+		r.last += n
 		r.err = err
 		if n > 0 || err != nil {
 			return

@@ -390,6 +390,30 @@ func TestReaderChoosesBuffers(t *testing.T) {
 	}
 }
 
+// A line that is as long as the one before it, and arrives at once, takes one read.
+func TestReaderReadsOnce(t *testing.T) {
+	for _, size := range []int{10, idleBuffer - 1, idleBuffer, idleBuffer + 1, 2*idleBuffer - 1, 2 * idleBuffer, 3 * idleBuffer, smallBuffer} {
+		line := append(bytes.Repeat([]byte{'x'}, size-1), '\n')
+		var rest []byte
+		reads := 0
+		r := NewReader(readFunc(func(b []byte) (int, error) {
+			n := copy(b, rest)
+			rest = rest[n:]
+			reads++
+			return n, nil
+		}), 0)
+		for range 3 {
+			rest, reads = line, 0
+			if _, _, err := r.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if reads != 1 {
+			t.Errorf("the third line of %d took %d reads", size, reads)
+		}
+	}
+}
+
 // A Reader begins with an idle buffer if its limit is at least the size of a small buffer.
 func TestReaderWithSmallLimit(t *testing.T) {
 	for hold, want := range map[int]int{smallBuffer - 1: smallBuffer - 1, smallBuffer: idleBuffer} {
