@@ -125,7 +125,7 @@ func TestOutputIsLost(t *testing.T) {
 	if err := supervise(t, dir, child, Order{Argv: []string{"echo", "the answer"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output could not be written: no space left on device)") {
+	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output is incomplete: no space left on device)") {
 		t.Errorf("the parent was told %.200q", got)
 	}
 }
@@ -139,7 +139,7 @@ func TestOutputIsCut(t *testing.T) {
 	if err := supervise(t, dir, child, Order{Argv: []string{"sh", "-c", script}, Result: codexJSONL}); err != nil {
 		t.Fatal(err)
 	}
-	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output could not be written: only its first 10 MiB are kept)") {
+	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output is incomplete: only its first 10 MiB are kept)") {
 		t.Errorf("the parent was told %.200q", got)
 	}
 }

@@ -251,7 +251,7 @@ func (s *supervisor) ending(why string) store.Ending {
 		facts += ", " + r.cost + " USD"
 	}
 	if s.out.err != nil {
-		facts += ", its output could not be written: " + cli.Reason(s.out.err).Error()
+		facts += ", its output is incomplete: " + cli.Reason(s.out.err).Error()
 	}
 	switch {
 	case why != "":
