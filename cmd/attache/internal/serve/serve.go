@@ -55,10 +55,10 @@ const (
 	// headroom is the size of an allocation that is never touched, so that it costs no memory.
 	// The heap of a front is small, and is collected when it has grown by growth percent. Without
 	// the headroom that happened every few hundred requests and took a tenth of the CPU time.
-	headroom = 20 << 20
+	headroom = 36 << 20
 	// growth is the argument of debug.SetGCPercent. With the default of 100 a large heap, such as
 	// that of thousands of sessions or a frame of 1 GiB, would double.
-	growth = 50
+	growth = 30
 	// connectionIdle is how long a connection without requests is kept.
 	connectionIdle = 3 * time.Minute
 	maxHeader      = 64 << 10
