@@ -126,22 +126,25 @@ func (s *Settings) dropCredentials(before RemoteSettings) {
 	if sameOrigin(before.URL, r.URL) {
 		return
 	}
-	if before.Headers != nil && maps.Equal(before.Headers, r.Headers) {
+	warn := func(key string) {
 		if r.URL != "" {
-			s.Warnings.Add(s.Origin("server.headers"), "server.headers is not for this server: write it beside the server.url that it is for, or under servers")
+			s.Warnings.Add(s.Origin(key), "%s is not for this server: write it beside the server.url that it is for, or under servers", key)
 		}
+	}
+	if before.Headers != nil && maps.Equal(before.Headers, r.Headers) {
+		warn("server.headers")
 		r.Headers = nil
 	}
-	if before.BearerEnv == r.BearerEnv {
+	if before.BearerEnv != "" && before.BearerEnv == r.BearerEnv {
+		warn("server.bearer_env")
 		r.BearerEnv = ""
 	}
-	if before.Cert == r.Cert {
+	if before.Cert != "" && before.Cert == r.Cert {
+		warn("server.tls.cert")
 		r.Cert, r.Key = "", ""
 	}
 	if before.OAuth.equal(&r.OAuth) && !r.OAuth.equal(&OAuthSettings{}) {
-		if r.URL != "" {
-			s.Warnings.Add(s.Origin("server.oauth"), "server.oauth is not for this server: write it beside the server.url that it is for, or under servers")
-		}
+		warn("server.oauth")
 		r.OAuth = defaultOAuth()
 	}
 	if o := &r.OAuth; o.ClientSecret == before.OAuth.ClientSecret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced

@@ -140,14 +140,18 @@ func scope(s string) error {
 }
 
 // CheckServe returns settings of serve that contradict each other.
-func CheckServe(s *Settings) (all setting.Problems) {
-	o := &s.Serve
-	if (o.Cert == "") != (o.Key == "") {
-		at := s.Origin("serve.tls.cert")
-		if o.Cert == "" {
-			at = s.Origin("serve.tls.key")
+func CheckServe(s *Settings) setting.Problems {
+	return s.checkPair("serve.tls", s.Serve.Cert, s.Serve.Key)
+}
+
+// checkPair returns a problem if a section names only one of a certificate and its key.
+func (s *Settings) checkPair(section, cert, key string) (all setting.Problems) {
+	if (cert == "") != (key == "") {
+		at := s.Origin(section + ".cert")
+		if cert == "" {
+			at = s.Origin(section + ".key")
 		}
-		all.Add(at, "serve.tls: name both the certificate (cert) and its key (key)")
+		all.Add(at, "%s: name both the certificate (cert) and its key (key)", section)
 	}
 	return all
 }
