@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -110,8 +111,14 @@ func checkParam(name string) error {
 func checkRedirect(s string) error {
 	u, err := url.Parse(s)
 	local := err == nil && slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname())
-	if !local || u.Scheme != "http" || u.Port() == "" || u.RawQuery != "" || u.Fragment != "" {
+	if !local || u.Scheme != "http" || !isPort(u.Port()) || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("is not an address on this machine: write one such as http://127.0.0.1:8765/callback")
 	}
 	return nil
+}
+
+// isPort reports whether number is that of a port; 0 is a free one.
+func isPort(number string) bool {
+	_, err := strconv.ParseUint(number, 10, 16)
+	return err == nil
 }

@@ -75,7 +75,7 @@ func checkHeaderName(name string) error {
 	})
 	switch {
 	case name == "" || invalid:
-		return fmt.Errorf("%q is not the name of a header", name)
+		return fmt.Errorf("%q is not the name of a header: write one such as X-Api-Key", name)
 	case clientconfig.IsOwnHeader(name):
 		return fmt.Errorf("%s is set by attache: remove it", name)
 	}

@@ -113,12 +113,20 @@ func urlPath(s string) error {
 	return nil
 }
 
-// origin returns an error unless s is the origin of a web page. "*" is not accepted, because any
-// page could then do what the user of the browser may do.
+// origin returns an error unless s is the origin of a web page, as browsers write it. "*" is not accepted,
+// because any page could then do what the user of the browser may do.
 func origin(s string) error {
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.Scheme == "" || s != u.Scheme+"://"+u.Host {
+	if err != nil || u.Host == "" || u.Scheme == "" || strings.Contains(s, "*") || !strings.EqualFold(s, u.Scheme+"://"+u.Host) {
 		return fmt.Errorf("%q is not an origin: write scheme, host and port, such as https://app.example.com", s)
+	}
+	// Requests have the port only if it is not that of the scheme.
+	written := u.Scheme + "://" + strings.ToLower(u.Host)
+	if u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+		written = strings.TrimSuffix(written, ":"+u.Port())
+	}
+	if s != written {
+		return fmt.Errorf("%q is not as browsers send it: write %s", s, written)
 	}
 	return nil
 }

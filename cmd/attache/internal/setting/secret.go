@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -105,9 +106,9 @@ func (v secretValue) Read(r *Reader, key string, n ast.Node) {
 	}
 	switch f := fields[0]; f.Name {
 	case "env":
-		r.readValue(key+".env", Text(&v.to.Env, TokenVariable), f)
+		r.readValue(key+".env", Text(&v.to.Env, NotBlank("is empty: name the variable"), TokenVariable), f)
 	case "file":
-		r.readValue(key+".file", Path(&v.to.File), f)
+		r.readValue(key+".file", Path(&v.to.File, NotBlank("is empty: name the file")), f)
 	default:
 		r.Problems.Add(f.At, "%s: unknown key %q: %s", key, f.Name, forms)
 	}
@@ -120,10 +121,11 @@ func (v secretValue) check(s string) error {
 	return CheckSecret(s)
 }
 
-// TokenVariable returns an error if s is not the name of a variable. The error does not contain s,
-// which may be the token itself.
+// TokenVariable returns an error if s is not the name of a variable, or is probably a token: the characters of API
+// keys and of many other tokens are those of names. The error does not contain s.
 func TokenVariable(s string) error {
-	if VariableName(s) != nil {
+	random := len(s) >= 30 && strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(s, unicode.IsLower)
+	if random || VariableName(s) != nil {
 		return errors.New("write the name of the variable that holds the token, not the token")
 	}
 	return nil

@@ -3,6 +3,7 @@ package setting
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -16,6 +17,19 @@ func TestSecretFile(t *testing.T) {
 		}
 		if got, err := (Secret{File: path}).Value(cli.Process{}); got != want || err != nil {
 			t.Errorf("%q: %q, %v", content, got, err)
+		}
+	}
+}
+
+// A token in place of the name of its variable is refused, also if it has the characters of a name: as a name it would be
+// in errors, which clients see.
+func TestTokenVariable(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "TEAM_KEY": true, "token": true, "MY_VERY_LONG_NAME_OF_A_VARIABLE_2": true, "the_name_of_a_long_variable_too": true,
+		"a-token": false, "two words": false, "atk_ab12_" + strings.Repeat("x7", 16): false, "ghp_" + strings.Repeat("Ab9", 12): false,
+	} {
+		if err := TokenVariable(text); (err == nil) != want || err != nil && strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
