@@ -61,13 +61,11 @@ func (c *program) serve(ctx context.Context, s *config.Settings, flags setting.F
 // servedServers returns the server after "--", or those of the configuration.
 func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serve.Server, error) {
 	switch {
-	case c.dashed && (len(c.server) == 0 || c.server[0] == ""):
+	case c.dashed && len(c.server) == 0:
 		return nil, cli.Usagef("nothing after \"--\": give the server's command there, or leave \"--\" out to serve those of the configuration")
 	case c.dashed:
-		if config.IsURL(c.server) {
-			if err := c.checkAddress(); err != nil {
-				return nil, err
-			}
+		if err := c.checkCommand("attache " + config.ServeCommand); err != nil {
+			return nil, err
 		}
 		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
 		return []serve.Server{{Path: s.Serve.Path, Command: c.server, Settings: s, Load: load}}, nil

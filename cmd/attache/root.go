@@ -169,11 +169,19 @@ func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
 		return c.strayArgument(cmd, args)
-	case config.IsURL(c.server):
-		return c.checkAddress()
 	case !c.dashed: // server.url may name a server
+		return nil
 	case len(c.server) == 0:
 		return cli.Usagef("nothing after \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
+	}
+	return c.checkCommand(path)
+}
+
+// checkCommand checks the command or address after "--". path is the command before it, such as "attache".
+func (c *program) checkCommand(path string) error {
+	switch {
+	case config.IsURL(c.server):
+		return c.checkAddress()
 	case c.server[0] == "":
 		return cli.Usagef("the server's command is empty: give a program after \"--\"; was it a variable that is not set?")
 	case strings.HasPrefix(c.server[0], "-"):
