@@ -299,6 +299,29 @@ func TestF44UnknownParam(t *testing.T) {
 	}
 }
 
+// For a renamed tool, Mcp-Name has the name in the outgoing body, in Base64 if that needs it. The client sends the
+// name that it was shown.
+func TestU18RenamedTool(t *testing.T) {
+	r := startRemote(t, &remoteUpstream{calls: func(w http.ResponseWriter, r *http.Request, id string) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Mcp-Method") == "tools/list" {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"thé","inputSchema":{"type":"object"}}]}}`, id)
+			return
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"header":%q}}`, id, r.Header.Values("Mcp-Name"))
+	}}, `rewrite: [{tools: [thé], rename: tea}]`)
+	call := strings.Replace(modernCall, `"name":"x"`, `"name":"tea"`, 1)
+	for name, want := range map[string]string{
+		"tea":                 `{"jsonrpc":"2.0","id":1,"result":{"header":["=?base64?dGjDqQ==?="]}}`,
+		"=?base64?dGjDqQ==?=": `"code":-32020`,
+	} {
+		_, body := r.post(t, http.DefaultClient, call, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", name)
+		if !strings.Contains(body, want) {
+			t.Errorf("%s: %s", name, body)
+		}
+	}
+}
+
 // F25: what a remote server sends before a reply is on the stream of that reply, also while other requests
 // are in flight. A log message names no request, and 2026-07-28 has no other stream for it.
 func TestF25LogOfACall(t *testing.T) {
