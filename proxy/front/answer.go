@@ -128,6 +128,9 @@ func (w *writer) decide(first outbox.Item) error {
 				h["Content-Length"] = []string{strconv.Itoa(len(first.Data))}
 			}
 			if first.Failed {
+				if w.message.m.MethodIs("initialize") {
+					delete(h, sessionHeader) // its session ends: some clients take the id from any answer
+				}
 				status, after := w.message.status(first)
 				if after != "" {
 					h.Set("Retry-After", after)
