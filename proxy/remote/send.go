@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -148,6 +149,9 @@ func (e unreachedError) Unwrap() error { return e.error }
 func hint(err error) string {
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
 		return ": name the file of the authority in server.tls.ca, if you trust it"
+	}
+	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
+		return ": if the server does not use TLS, write http:// in its address"
 	}
 	return ""
 }

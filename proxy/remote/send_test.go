@@ -345,6 +345,16 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// The error for a server that speaks HTTP at an https address says so.
+func TestServerWithoutTLS(t *testing.T) {
+	c := connect(t, nil, func(o *remote.Options) { o.URL = strings.Replace(o.URL, "http://", "https://", 1) })
+	c.send(call)
+	if got := c.receive(); !strings.HasSuffix(got, `: if the server does not use TLS, write http:// in its address","data":{"source":"attache"}}}`) {
+		t.Error(got)
+	}
+	c.close()
+}
+
 // With FirstByte, a server must start its answer in time. An answer that has started is not
 // limited.
 func TestFirstByte(t *testing.T) {

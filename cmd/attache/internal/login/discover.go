@@ -72,7 +72,7 @@ type challenge struct {
 	scopes   []string
 	err      string // such as insufficient_scope
 	bearer   bool   // the scheme is bearer, or there is no header
-	message  string // from the body of the response, in parentheses
+	message  string // from the body or the status of the response, in parentheses
 }
 
 // parseChallenge reads the values of WWW-Authenticate. A server may send several challenges: the first with
@@ -144,7 +144,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	case prm != nil:
 		return nil, fmt.Errorf("the authorization server %s has no metadata", shown(issuer))
 	case !asked:
-		return nil, errOpen
+		return nil, fmt.Errorf("%w%s", errOpen, ch.message)
 	default: // revision 2025-03-26: fixed places
 		a.assumed = o.Issuer == ""
 		a.AuthServerMeta = &oauthex.AuthServerMeta{Issuer: issuer,

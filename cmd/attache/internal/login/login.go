@@ -82,8 +82,11 @@ func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 	defer resp.Body.Close()
 	ch := parseChallenge(resp.Header.Values("WWW-Authenticate"))
 	asked := resp.StatusCode == http.StatusUnauthorized
-	if asked { // otherwise the response may be an endless stream
+	switch {
+	case asked: // otherwise the response may be an endless stream
 		ch.message = messageOf(resp.Body)
+	case resp.StatusCode >= 300 && resp.StatusCode != http.StatusBadRequest: // 400 is the usual answer to a ping without a session
+		ch.message = " (it answered HTTP " + shown(resp.Status) + ": check the address)"
 	}
 	if asked && !ch.bearer {
 		return ch, asked, errors.New("the server wants a credential that is not an OAuth token: give it in server.headers" + ch.message)

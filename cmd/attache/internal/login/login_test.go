@@ -271,7 +271,7 @@ func TestLoginNotRequired(t *testing.T) {
 	s, o := start(t, logintest.Config{PRM: "none", Layout: "none"})
 	o.URL = s.URL + "/other" // 404 for everything
 	_, err := login.Login(t.Context(), o, browser(t))
-	requireError(t, err, "asks for no login")
+	requireError(t, err, "asks for no login", "(it answered HTTP 404 Not Found: check the address)")
 }
 
 // Without a login a call fails with an error that says what to do, and nobody is asked to log in.
