@@ -76,6 +76,9 @@ func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := (&http.Client{Transport: o.Transport, CheckRedirect: sameOrigin}).Do(r)
+	if network, ok := errors.AsType[*url.Error](err); ok {
+		err = network.Err // without the URL, whose query may have a token
+	}
 	if err != nil {
 		return challenge{}, false, fmt.Errorf("the server cannot be reached: %w", err)
 	}

@@ -274,6 +274,18 @@ func TestLoginNotRequired(t *testing.T) {
 	requireError(t, err, "asks for no login", "(it answered HTTP 404 Not Found: check the address)")
 }
 
+// The error for a server that cannot be reached does not show the query of its address.
+func TestUnreachable(t *testing.T) {
+	s, o := start(t, logintest.Config{})
+	s.Close()
+	o.URL += "?key=secret"
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "the server cannot be reached: ")
+	if err != nil && strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+}
+
 // Without a login a call fails with an error that says what to do, and nobody is asked to log in.
 func TestNoLogin(t *testing.T) {
 	s, o := start(t, logintest.Config{})
