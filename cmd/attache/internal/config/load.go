@@ -104,7 +104,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 	l.operatorVariables(s)
 	l.sessionFile(s)
 	l.checkTokens(s)
-	l.problems = append(l.problems, s.checkPair("server.tls", s.Server.Remote.Cert, s.Server.Remote.Key)...)
+	l.problems = append(l.problems, s.checkRemote()...)
 	if text := s.Store.URL.Text; text != "" { // a secret in a variable or a file is checked when it is used
 		l.problems.AddError(s.Origin("store.url"), "store.url", database.CheckURL(text))
 	}

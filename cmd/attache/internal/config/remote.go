@@ -46,6 +46,16 @@ func (s *Settings) remoteOptions() []setting.Option {
 	}
 }
 
+// checkRemote returns settings of the remote server that need others.
+func (s *Settings) checkRemote() setting.Problems {
+	r := &s.Server.Remote
+	all := s.checkPair("server.tls", r.Cert, r.Key)
+	if r.OAuth.Grant == GrantMachine && r.OAuth.ClientID == "" {
+		all.Add(s.Origin("server.oauth.grant"), "server.oauth.grant: %s needs server.oauth.client_id, and the client's client_secret", GrantMachine)
+	}
+	return all
+}
+
 // IsURL reports whether a command is the address of a remote server.
 func IsURL(command []string) bool { return len(command) > 0 && strings.Contains(command[0], "://") }
 
