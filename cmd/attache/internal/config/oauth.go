@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -115,10 +114,4 @@ func checkRedirect(s string) error {
 		return errors.New("is not an address on this machine: write one such as http://127.0.0.1:8765/callback")
 	}
 	return nil
-}
-
-// isPort reports whether number is that of a port; 0 is a free one.
-func isPort(number string) bool {
-	_, err := strconv.ParseUint(number, 10, 16)
-	return err == nil
 }

@@ -100,7 +100,8 @@ func publicURL(s string) error {
 		return nil
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
+		strings.Contains(s, " ") || u.Port() != "" && !isPort(u.Port()) {
 		return fmt.Errorf("%q is not the URL of an endpoint: write it as clients do, such as https://mcp.example.com/mcp", s)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -106,3 +107,9 @@ func (v variable) Schema() map[string]any {
 
 // TrustLevels returns the levels of trust.
 func TrustLevels() []string { return []string{sessionstate.Direct, sessionstate.Sandboxed} }
+
+// isPort reports whether number is that of a port; 0 is a free one.
+func isPort(number string) bool {
+	_, err := strconv.ParseUint(number, 10, 16)
+	return err == nil
+}

@@ -227,6 +227,8 @@ func TestReadProblems(t *testing.T) {
 		"redirect to no port":      {"server: {oauth: {redirect: 'http://127.0.0.1:99999/cb'}}", "1:28", "is not an address on this machine: write one such as"},
 		"origins by a pattern":     {"serve: {origins: ['https://*.example.com']}", "1:19", `"https://*.example.com" is not an origin`},
 		"origin with its port":     {"serve: {origins: ['https://App.example.com:443']}", "1:19", `"https://App.example.com:443" is not as browsers send it: write https://app.example.com`},
+		"public URL with a blank":  {"serve: {public_url: 'https://h/a b'}", "1:21", "is not the URL of an endpoint"},
+		"public URL, no port":      {"serve: {public_url: 'https://h:99999/'}", "1:21", "is not the URL of an endpoint"},
 		"tilde":                    {"policy: {dir: ~/policies}", "1:15", "~ is not expanded here"},
 		"a null in a list":         {"briefing: {channels: [~]}", "1:23", "not nothing"},
 		"rule without tools":       {"arguments: [{argument: a, value: session.id}]", "1:13", `has no "tools"`},
