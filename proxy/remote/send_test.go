@@ -46,10 +46,21 @@ func (c idempotent) Set(_ context.Context, h http.Header) error { h.Set(string(c
 
 func (c idempotent) Refused(context.Context, remote.Refusal) (bool, error) { return false, nil }
 
+// testConnectionEnds uses attache's own connections, and those of http.Transport, as for https.
 func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
 	if change == nil {
 		change = func(*remote.Options) {}
 	}
+	t.Run("own", func(t *testing.T) { testConnectionsEnd(t, change) })
+	t.Run("of http", func(t *testing.T) {
+		testConnectionsEnd(t, func(o *remote.Options) {
+			o.Transport = o.Transport.(*remote.Transport).Transport
+			change(o)
+		})
+	})
+}
+
+func testConnectionsEnd(t *testing.T, change func(*remote.Options)) {
 	for _, c := range []struct {
 		name  string
 		write string // sent by the server before it closes the connection
@@ -124,6 +135,24 @@ func TestU14Redirects(t *testing.T) {
 			c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects to ` + other.URL + `, which is another origin and not followed…`)
 			c.close()
 		})
+		for from, to := range map[string]string{"//127.0.0.1": "//localhost", "http:": "https:"} { // the same port
+			t.Run(fmt.Sprint(status, " to ", to), func(t *testing.T) {
+				var target string
+				var requests atomic.Int32
+				c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+					requests.Add(1)
+					http.Redirect(w, r, target+"/elsewhere", status)
+				}, func(o *remote.Options) {
+					target = strings.Replace(strings.TrimSuffix(o.URL, "/mcp"), from, to, 1)
+				})
+				c.send(call)
+				c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects to ` + target + `, which is another origin and not followed…`)
+				c.close()
+				if n := requests.Load(); n != 1 {
+					t.Errorf("%d requests", n)
+				}
+			})
+		}
 	}
 	for status, want := range map[int]string{
 		307: result, 308: result,
