@@ -119,6 +119,28 @@ func TestOther400(t *testing.T) {
 	}
 }
 
+// An error about the method or its params shows that the server knows the session, even with the status 404.
+func TestOther404(t *testing.T) {
+	for _, code := range []int{-32601, -32602} {
+		failure := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"no"}}`, code)
+		l := &legacy{}
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			if r.method == "tools/call" {
+				w.WriteHeader(404)
+				io.WriteString(w, failure)
+			}
+			return r.method == "tools/call"
+		}
+		c := l.openRelayed(t)
+		c.send(call)
+		c.expect(failure)
+		c.close()
+		if calls, opened := len(l.seen("tools/call")), len(l.seen("initialize")); calls != 1 || opened != 1 {
+			t.Errorf("%d: %d calls, %d sessions", code, calls, opened)
+		}
+	}
+}
+
 // A session is not restored on a server that answers initialize differently.
 func TestSessionOfAnotherServer(t *testing.T) {
 	l := &legacy{}
