@@ -11,11 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/login"
+	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // A remoteUpstream is a minimal MCP server over HTTP. calls handles tool calls.
@@ -65,14 +69,20 @@ func startRemote(t *testing.T, u *remoteUpstream, configuration ...string) *runn
 	if configuration != nil {
 		p = attachetest.WriteConfig(t, configuration[0])
 	}
-	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{upstream.URL}) }
+	return startProcess(t, p, upstream.URL)
+}
+
+// startProcess starts a service of the process p in front of the server at address.
+func startProcess(t *testing.T, p cli.Process, address string) *runningService {
+	t.Helper()
+	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{address}) }
 	settings, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := newService(t.Context(), Options{
 		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
-		Servers: []Server{{Path: "/mcp", Command: []string{upstream.URL}, Settings: settings, Load: load}},
+		Servers: []Server{{Path: "/mcp", Command: []string{address}, Settings: settings, Load: load}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -381,6 +391,37 @@ func TestU28ClientHeaders(t *testing.T) {
 			resp, body := r.post(t, http.DefaultClient, call, headers...)
 			if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{}}` || resp.Header.Get("Set-Cookie") != "" {
 				t.Errorf("%s %v %s", resp.Status, resp.Header, body)
+			}
+		})
+	}
+}
+
+// The login of the user who runs attache is not used for clients with their own credentials (confused deputy).
+func TestOwnLoginOfFront(t *testing.T) {
+	for _, keys := range []bool{true, false} {
+		t.Run(fmt.Sprintf("keys=%t", keys), func(t *testing.T) {
+			var got string
+			upstream := httptest.NewServer(&remoteUpstream{calls: func(w http.ResponseWriter, r *http.Request, id string) {
+				got = r.Header.Get("Authorization")
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+			}})
+			defer upstream.Close()
+			p := attachetest.WriteConfig(t, map[bool]string{true: "identity: {keys_file: keys.yaml}\n", false: "{}\n"}[keys])
+			p.StateDir = t.TempDir()
+			if err := remoteserver.Logins(p).Save(&login.Grant{URL: upstream.URL, Obtained: time.Now(), Secrets: login.Secrets{Access: "own"}}); err != nil {
+				t.Fatal(err)
+			}
+			want, headers := "Bearer own", []string{}
+			if keys {
+				key, _ := attachetest.CreateKey(t, filepath.Join(p.ConfigDir, "attache", "keys.yaml"), identity.Attributes{User: "ada"})
+				want, headers = "", []string{"Authorization", "Bearer " + key}
+			}
+			r := startProcess(t, p, upstream.URL)
+			call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+			resp, body := r.post(t, http.DefaultClient, call, append(headers, "Mcp-Session-Id", r.open(t, headers...))...)
+			if resp.StatusCode != http.StatusOK || got != want {
+				t.Errorf("%s %s: the server got %q, want %q", resp.Status, body, got, want)
 			}
 		})
 	}
