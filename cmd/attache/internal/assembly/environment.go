@@ -52,12 +52,12 @@ func (c *Conn) Environment(env []string) []string { return c.FixedEnvironment(en
 // returns now. It takes less memory than the environment of an idle session.
 func (c *Conn) FixedEnvironment(env []string) func() []string {
 	shared, context := c.shared.Load(), c.Injected(env)
-	s := shared.settings
+	s, withheld := shared.settings, shared.withheld // and not shared, which has the layers
 	if s.DryRun {
 		context = nil
 	}
 	return func() []string {
-		without := slices.Concat(shared.withheld, slices.Collect(maps.Keys(s.Server.Env)))
+		without := slices.Concat(withheld, slices.Collect(maps.Keys(s.Server.Env)))
 		if c.Client != nil { // only in a front: another attache in a chain may need them
 			without = append(without, s.RemoteVariables()...)
 		}

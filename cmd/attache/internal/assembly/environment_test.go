@@ -1,0 +1,44 @@
+package assembly
+
+import (
+	"log/slog"
+	"runtime"
+	"slices"
+	"testing"
+	"weak"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+)
+
+// A session keeps the environment of its first server when the configuration is read again, but not the layers of
+// the configuration before.
+func TestFixedEnvironment(t *testing.T) {
+	settings := func(value string) *config.Settings {
+		s := config.DefaultSettings("")
+		s.Server.Env = map[string]string{"A": value}
+		return s
+	}
+	before, err := Compile(Options{Log: slog.New(slog.DiscardHandler)}, settings("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := before.Connect(ConnOptions{Client: &Client{}})
+	env := conn.FixedEnvironment(nil)
+	old := weak.Make(before)
+	after, err := before.Reload(settings("after"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("the session keeps the configuration before")
+	}
+	if got := env(); !slices.Contains(got, "A=before") {
+		t.Errorf("the next server gets %q", got)
+	}
+	if got := conn.Environment(nil); !slices.Contains(got, "A=after") {
+		t.Errorf("a new session gets %q", got)
+	}
+	conn.Close()
+	after.Close()
+}
