@@ -106,8 +106,8 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	}
 }
 
-// isNamed reports whether the session of a frame without a call is that of the calls. Of a client that names the
-// session only in calls, the client's process would stand for another session, which nobody uses.
+// isNamed reports whether a frame that is no call belongs to the same session as the calls. If the client names the
+// session only in calls, the frame has the session of the client's process, whose messages nobody would read.
 func (c *Conn) isNamed(view *sessionstate.Context) bool {
 	return view.Session.Source != sessionstate.None || !c.o.Results.Client().NamesInCalls()
 }

@@ -158,14 +158,14 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 	return ready
 }
 
-// host describes the program that a session runs in. Its own id of the session is not that of attache if attache or the
-// operator chose one and the client names another in its calls.
+// host describes the program that a session runs in. The id in the client's calls is the client's own, even if attache
+// or the operator has chosen another for the session.
 func host(view *sessionstate.Context, client string) Host {
 	h := Host{Client: client, Workspace: view.Workspace.Value}
 	switch {
 	case !view.Conversation.Empty():
 		h.Session = view.Conversation.Value
-	case toolresult.ClientOf(client).NamesInCalls(): // not yet
+	case toolresult.ClientOf(client).NamesInCalls(): // it has made no call yet
 	case view.Session.Source != sessionstate.None:
 		h.Session = view.Session.Value
 	}
