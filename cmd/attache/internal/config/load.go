@@ -104,7 +104,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 	l.operatorVariables(s)
 	l.sessionFile(s)
 	l.checkTokens(s)
-	l.problems = append(l.problems, s.checkRemote()...)
+	l.problems = append(l.problems, s.checkRemote(l.grant)...)
 	if text := s.Store.URL.Text; text != "" { // a secret in a variable or a file is checked when it is used
 		l.problems.AddError(s.Origin("store.url"), "store.url", database.CheckURL(text))
 	}
@@ -118,6 +118,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 // command starts. If the server is not known, it checks the rules of each entry with the others.
 func (l *loader) read(documents []*document, s *Settings, command []string) {
 	l.problems = append(l.problems, readCommon(documents, s)...)
+	l.grant = s.Origin("server.oauth.grant")
 	for _, d := range documents {
 		s.Servers = append(s.Servers, d.servers...)
 	}
@@ -229,8 +230,9 @@ func Check(p cli.Process, path string, content []byte) error {
 type loader struct {
 	cli.Process
 	flags    setting.Flags
-	entry    string // the entry of servers that applies; "" for the one that matches the command
-	offline  bool   // ignore files that are included from an address
+	grant    setting.Origin // where server.oauth.grant is set outside of servers
+	entry    string         // the entry of servers that applies; "" for the one that matches the command
+	offline  bool           // ignore files that are included from an address
 	problems setting.Problems
 }
 

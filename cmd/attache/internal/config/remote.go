@@ -46,12 +46,16 @@ func (s *Settings) remoteOptions() []setting.Option {
 	}
 }
 
-// checkRemote returns settings of the remote server that need others.
-func (s *Settings) checkRemote() setting.Problems {
+// checkRemote returns settings of the remote server that need others. outside is where server.oauth.grant is set
+// outside of servers.
+func (s *Settings) checkRemote(outside setting.Origin) setting.Problems {
 	r := &s.Server.Remote
 	all := s.checkPair("server.tls", r.Cert, r.Key)
-	if r.OAuth.Grant == GrantMachine && r.OAuth.ClientID == "" {
-		all.Add(s.Origin("server.oauth.grant"), "server.oauth.grant: %s needs server.oauth.client_id, and the client's client_secret", GrantMachine)
+	at := s.Origin("server.oauth.grant")
+	// The grant may stand once for all servers, some of which are commands or ask for no login.
+	own := at != outside || len(s.Applied) == 0 && !s.Origin("server.url").Default()
+	if own && r.OAuth.Grant == GrantMachine && r.OAuth.ClientID == "" {
+		all.Add(at, "server.oauth.grant: %s needs server.oauth.client_id, and the client's client_secret", GrantMachine)
 	}
 	return all
 }
