@@ -121,12 +121,15 @@ func origin(s string) error {
 	if err != nil || u.Host == "" || u.Scheme == "" || strings.Contains(s, "*") || !strings.EqualFold(s, u.Scheme+"://"+u.Host) {
 		return fmt.Errorf("%q is not an origin: write scheme, host and port, such as https://app.example.com", s)
 	}
-	// Requests have the port only if it is not that of the scheme.
-	written := u.Scheme + "://" + strings.ToLower(u.Host)
-	if u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
-		written = strings.TrimSuffix(written, ":"+u.Port())
+	// Requests have the port only if it is not that of the scheme. Apps with a scheme of their own may keep capitals.
+	host := u.Host
+	switch u.Scheme {
+	case "https":
+		host = strings.TrimSuffix(strings.ToLower(host), ":443")
+	case "http":
+		host = strings.TrimSuffix(strings.ToLower(host), ":80")
 	}
-	if s != written {
+	if written := u.Scheme + "://" + host; s != written {
 		return fmt.Errorf("%q is not as browsers send it: write %s", s, written)
 	}
 	return nil

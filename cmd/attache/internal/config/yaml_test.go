@@ -349,3 +349,16 @@ func checkAccepted(t *testing.T, s *Settings) {
 		t.Error("two sources of policies were accepted")
 	}
 }
+
+// Browsers send origins in lower case and without the port of the scheme. Apps have schemes of their own.
+func TestOrigin(t *testing.T) {
+	for s, valid := range map[string]bool{
+		"https://app.example.com": true, "https://app.example.com:80": true, "http://[::1]:3000": true, "http://localhost:443": true,
+		"vscode-webview://1h2j3k": true, "chrome-extension://abcdefghijklmnop": true, "app://MyApp": true, "app://localhost:443": true,
+		"null": false, "*": false, "https://app.example.com/": false, "https://App.example.com": false, "http://[::1]:80": false, "HTTPS://a.example": false,
+	} {
+		if err := origin(s); (err == nil) != valid {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
