@@ -3,6 +3,8 @@ package setting
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -124,12 +126,17 @@ func (v secretValue) check(s string) error {
 // TokenVariable returns an error if s is not the name of a variable, or is probably a token: the characters of API
 // keys and of many other tokens are those of names. The error does not contain s.
 func TokenVariable(s string) error {
-	random := len(s) >= 30 && strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(s, unicode.IsLower)
+	// A long name consists of words; in random characters there are digits at several places.
+	random := len(s) >= 30 && strings.ContainsFunc(s, unicode.IsLower) && slices.ContainsFunc(strings.Split(s, "_"), func(part string) bool {
+		return len(part) >= 20 && twoNumbers.MatchString(part)
+	})
 	if random || VariableName(s) != nil {
 		return errors.New("write the name of the variable that holds the token, not the token")
 	}
 	return nil
 }
+
+var twoNumbers = regexp.MustCompile("[0-9][A-Za-z]+[0-9]")
 
 // VariableName returns an error if s is not the name of an environment variable. It accepts "".
 func VariableName(s string) error {
