@@ -135,7 +135,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 		known = false
 	}
 	if named { // the address in the entry is for attache serve without a command
-		entry := s.Server.Remote
+		entry := s.placed()
 		s.Server.Remote.URL = target
 		if target != "" { // the credentials beside the entry's address are for that one
 			s.dropCredentials(entry)
@@ -159,7 +159,7 @@ func readCommon(documents []*document, s *Settings) (problems setting.Problems) 
 		r := *d.reader
 		r.Options, r.Origins, r.Warnings = Options(s), s.origins, &s.Warnings
 		r.Options = append(r.Options, setting.Option{Key: "servers"}, setting.Option{Key: "include"}) // only for suggestions: document has read them
-		outside := s.Server.Remote
+		outside := s.placed()
 		s.readOver(&r, d.fields)
 		if outside.URL != "" { // otherwise its credentials may be for any address
 			s.outside = append(s.outside, outside.variables()...)
@@ -186,7 +186,7 @@ func applyEntries(s *Settings, documents []*document, command []string, name str
 		s.Applied = append(s.Applied, d.servers[i])
 	}
 	for _, e := range slices.Backward(s.Applied) {
-		outside := s.Server.Remote
+		outside := s.placed()
 		readServer(&e, s)
 		s.dropCredentials(outside)
 	}

@@ -122,7 +122,7 @@ func environmentHeaders(p cli.Process) (http.Header, error) {
 
 // setTarget sets which remote server the settings are for. command is the command after "--".
 func (s *Settings) setTarget(command []string) {
-	outside := s.Server.Remote
+	outside := s.placed()
 	s.outside = append(s.outside, outside.variables()...)
 	switch {
 	case IsURL(command):
@@ -133,9 +133,17 @@ func (s *Settings) setTarget(command []string) {
 	s.dropCredentials(outside)
 }
 
-// dropCredentials removes the credentials of the settings before, unless their address has the same
+// placedRemote are remote settings, and where each key was set.
+type placedRemote struct {
+	RemoteSettings
+	at map[string]setting.Origin
+}
+
+func (s *Settings) placed() placedRemote { return placedRemote{s.Server.Remote, maps.Clone(s.origins)} }
+
+// dropCredentials removes the credentials that s has from the settings before, unless their address has the same
 // origin as that of s: a token is for one server.
-func (s *Settings) dropCredentials(before RemoteSettings) {
+func (s *Settings) dropCredentials(before placedRemote) {
 	r := &s.Server.Remote
 	if sameOrigin(before.URL, r.URL) {
 		return
@@ -145,25 +153,28 @@ func (s *Settings) dropCredentials(before RemoteSettings) {
 			s.Warnings.Add(s.Origin(key), "%s is not for this server: write it beside the server.url that it is for, or under servers", key)
 		}
 	}
-	if before.Headers != nil && maps.Equal(before.Headers, r.Headers) {
+	// An equal value that was written since, as beside the new address, is not removed.
+	has := func(key string) bool { return s.Origin(key) == before.at[key] }
+	if before.Headers != nil && has("server.headers") {
 		warn("server.headers")
 		r.Headers = nil
 	}
-	if before.BearerEnv != "" && before.BearerEnv == r.BearerEnv {
+	if before.BearerEnv != "" && has("server.bearer_env") {
 		warn("server.bearer_env")
 		r.BearerEnv = ""
 	}
-	if before.Cert != "" && before.Cert == r.Cert {
+	if before.Cert != "" && has("server.tls.cert") {
 		warn("server.tls.cert")
 		r.Cert, r.Key = "", ""
 	}
-	if before.OAuth.equal(&r.OAuth) && !r.OAuth.equal(&OAuthSettings{}) {
+	id, secret := has("server.oauth.client_id"), has("server.oauth.client_secret")
+	if id && secret && before.OAuth.equal(&r.OAuth) && !r.OAuth.equal(&OAuthSettings{}) {
 		warn("server.oauth")
 		r.OAuth = defaultOAuth()
 	}
-	if o := &r.OAuth; o.ClientSecret == before.OAuth.ClientSecret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
+	if o := &r.OAuth; secret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
 		o.ClientSecret = setting.Secret{}
-		if o.ClientID == before.OAuth.ClientID {
+		if id {
 			o.ClientID = ""
 		}
 	}

@@ -260,6 +260,27 @@ func TestEntryKeepsCredentials(t *testing.T) {
 	}
 }
 
+// Credentials written beside the address of an entry are for it, even if others outside of servers are equal.
+func TestEqualCredentials(t *testing.T) {
+	const secrets = "headers: {Authorization: secret}, bearer_env: TOKEN, tls: {cert: c, key: k}, oauth: {client_id: a, client_secret: b}"
+	const outside = "server: {url: \"https://git.example/mcp\", " + secrets + "}\nservers: {other: {server: {url: \"https://other.example/mcp\""
+	for text, want := range map[string]bool{outside + ", " + secrets + "}}}": true, outside + "}}}": false} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := LoadServed(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := s.Server.Remote
+		kept := []bool{r.Headers != nil, r.BearerEnv != "", r.Cert != "", r.Key != "", r.OAuth.ClientID != "", r.OAuth.ClientSecret.Text != ""}
+		if slices.Contains(kept, !want) || want != (s.Warnings == nil) {
+			t.Errorf("%s: has credentials %v, warnings %v", text, kept, s.Warnings)
+		}
+	}
+}
+
 // A file that replaces the address and the scopes of another's login does not send the secret of that
 // login to the new address.
 func TestSecretOfReplacedLogin(t *testing.T) {
