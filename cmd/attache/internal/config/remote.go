@@ -150,7 +150,8 @@ func (s *Settings) dropCredentials(before placedRemote) {
 	}
 	warn := func(key string) {
 		if r.URL != "" {
-			s.Warnings.Add(s.Origin(key), "%s is not for this server: write it beside the server.url that it is for, or under servers", key)
+			at := cmp.Or(s.Origin(key), s.Origin(key+".client_id"), s.Origin(key+".scopes"))
+			s.Warnings.Add(at, "%s is not for this server: write it beside the server.url that it is for, or under servers", key)
 		}
 	}
 	// An equal value that was written since, as beside the new address, is not removed.

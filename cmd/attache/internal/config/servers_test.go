@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 const twoServers = `
@@ -275,7 +276,7 @@ func TestEqualCredentials(t *testing.T) {
 		}
 		r := s.Server.Remote
 		kept := []bool{r.Headers != nil, r.BearerEnv != "", r.Cert != "", r.Key != "", r.OAuth.ClientID != "", r.OAuth.ClientSecret.Text != ""}
-		if slices.Contains(kept, !want) || want != (s.Warnings == nil) {
+		if slices.Contains(kept, !want) || want != (s.Warnings == nil) || slices.ContainsFunc(s.Warnings, func(w setting.Problem) bool { return w.At.Default() }) {
 			t.Errorf("%s: has credentials %v, warnings %v", text, kept, s.Warnings)
 		}
 	}
