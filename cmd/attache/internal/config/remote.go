@@ -174,6 +174,7 @@ func (s *Settings) dropCredentials(before placedRemote) {
 		r.OAuth = defaultOAuth()
 	}
 	if o := &r.OAuth; secret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
+		warn("server.oauth.client_secret")
 		o.ClientSecret = setting.Secret{}
 		if id {
 			o.ClientID = ""

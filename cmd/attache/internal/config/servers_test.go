@@ -302,4 +302,7 @@ func TestSecretOfReplacedLogin(t *testing.T) {
 	if o.ClientID != "" || o.ClientSecret.Env != "" || !slices.Equal(o.Scopes, []string{"use"}) || !slices.Contains(s.RemoteVariables(), "TEAM_SECRET") {
 		t.Errorf("%+v, withheld %v", o, s.RemoteVariables())
 	}
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0].Text, "server.oauth.client_secret is not for this server") || s.Warnings[0].At.Default() {
+		t.Error(s.Warnings)
+	}
 }
