@@ -41,6 +41,30 @@ func (l *lab) testServe(t *testing.T) {
 			})
 		}
 	}
+	for _, row := range []struct {
+		server    server
+		start     func(*testing.T) string // starts it over HTTP
+		client    client
+		scenarios []string
+	}{
+		{l.everything(), l.everythingHTTP, v1, []string{"tools", "resources", "prompts", "sampling", "elicitation", "roots", "progress"}},
+		{l.gosdk(), func(t *testing.T) string { return l.goHTTP(t, "-http") }, v1, []string{"tools", "ask"}},
+		{l.gosdk(), func(t *testing.T) string { return l.goHTTP(t, "-http", "-stateless") }, v2Pin, []string{"tools", "ask"}},
+	} {
+		t.Run("HTTP/"+row.server.name+"/"+row.client.name, func(t *testing.T) {
+			t.Parallel()
+			drive := func(address string) []string {
+				return l.driveAll(t, row.client, row.server, t.TempDir(), row.scenarios, []string{address}, "E2E_UNORDERED=1")
+			}
+			direct := drive(row.start(t))
+			f := l.startFront(t, []string{row.start(t)})
+			served := drive(f.url)
+			f.end(t)
+			for i, scenario := range row.scenarios {
+				requireSame(t, scenario+" through attache", withoutProcess(direct[i]), withoutProcess(served[i]))
+			}
+		})
+	}
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
 		t.Run("go/"+version, func(t *testing.T) { l.compareServedGo(t, version) })
 	}
