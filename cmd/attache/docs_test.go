@@ -214,7 +214,7 @@ func TestDocsIndex(t *testing.T) {
 	}
 }
 
-// The table of layers in docs/design.md has the order of the chain.
+// The table in docs/design.md lists the layers in the order of the chain.
 func TestDocsOrder(t *testing.T) {
 	_, table, _ := strings.Cut(page(t, "docs/design.md"), "| layer | reason for its place |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")

@@ -58,8 +58,8 @@ func (s *Shared) compileBriefing() error {
 	return nil
 }
 
-// setTurns sets the turns of o. A dry run or a replay neither uses the turn of a real session nor depends on
-// it.
+// setTurns sets where the briefing records which sessions have had it. A dry run or a replay neither reads nor
+// writes the records of real sessions.
 func (s *Shared) setTurns(o *briefing.Options) {
 	if s.settings.DryRun {
 		return

@@ -46,8 +46,8 @@ func (s *Settings) remoteOptions() []setting.Option {
 	}
 }
 
-// checkRemote returns settings of the remote server that need others. outside is where server.oauth.grant is set
-// outside of servers.
+// checkRemote returns a problem for each setting of the remote server that lacks another one. outside is where
+// server.oauth.grant is set outside of servers.
 func (s *Settings) checkRemote(outside setting.Origin) setting.Problems {
 	r := &s.Server.Remote
 	all := s.checkPair("server.tls", r.Cert, r.Key)
@@ -133,7 +133,7 @@ func (s *Settings) setTarget(command []string) {
 	s.dropCredentials(outside)
 }
 
-// placedRemote are remote settings, and where each key was set.
+// A placedRemote has remote settings and, for each key, the place where it was set.
 type placedRemote struct {
 	RemoteSettings
 	at map[string]setting.Origin

@@ -108,8 +108,8 @@ func (v variable) Schema() map[string]any {
 // TrustLevels returns the levels of trust.
 func TrustLevels() []string { return []string{sessionstate.Direct, sessionstate.Sandboxed} }
 
-// isPort reports whether number is that of a port; 0 is a free one.
-func isPort(number string) bool {
-	_, err := strconv.ParseUint(number, 10, 16)
+// isPort reports whether text is a port number, from 0 (any free port) to 65535.
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
 	return err == nil
 }

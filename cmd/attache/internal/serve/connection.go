@@ -127,8 +127,8 @@ func (w *watch) handle(r *http.Request) {
 	}
 }
 
-// postpone lets the watch do, later, a read of one byte that the HTTP server wants. It reports
-// false if no request is handled, so that the read is an ordinary one.
+// postpone leaves a read of one byte to the watch, which does it later than the HTTP server wants. It
+// reports false if no request is handled: then the read is an ordinary one.
 func (w *watch) postpone() bool {
 	if !w.handling.Load() {
 		return false

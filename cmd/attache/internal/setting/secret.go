@@ -126,7 +126,7 @@ func (v secretValue) check(s string) error {
 // TokenVariable returns an error if s is not the name of a variable, or is probably a token: the characters of API
 // keys and of many other tokens are those of names. The error does not contain s.
 func TokenVariable(s string) error {
-	// A long name consists of words; in random characters there are digits at several places.
+	// Long names consist of words. Random characters have digits between letters.
 	random := len(s) >= 30 && strings.ContainsFunc(s, unicode.IsLower) && slices.ContainsFunc(strings.Split(s, "_"), func(part string) bool {
 		return len(part) >= 20 && twoNumbers.MatchString(part)
 	})
