@@ -23,8 +23,8 @@ func TestNoTelemetry(t *testing.T) {
 	before := runtime.NumGoroutine()
 	p := cli.Process{Env: []string{"OTEL_SERVICE_NAME=x", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_HEADERS=a=b"}, Stderr: io.Discard}
 	got := Start(p, "", "", slog.New(slog.DiscardHandler))
-	if got.Recorder != nil || got.Tracer != nil || runtime.NumGoroutine() != before {
-		t.Errorf("%+v, and %d goroutines instead of %d", got, runtime.NumGoroutine(), before)
+	if got.Recorder != nil || got.Tracer != nil || runtime.NumGoroutine() > before { // those of other tests may end
+		t.Errorf("%+v, and %d goroutines, %d before", got, runtime.NumGoroutine(), before)
 	}
 	got.Close()
 }
