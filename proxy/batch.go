@@ -14,7 +14,9 @@ func (s *session) answerBatch(b *inflight.Batch) {
 	}
 }
 
-// fromClientBatch handles an array member by member, and sends on the members that are left.
+// fromClientBatch handles an array member by member, and sends on the members that are left. They stay in
+// one line, because servers of revision 2025-03-26 answer an array with an array. attache's own answers to
+// members join that array, or are sent alone if the server has nothing to answer: see inflight.Batch.
 func (s *session) fromClientBatch(m *wire.Message) error {
 	if array.Crowded(m) {
 		return s.fromCrowdedBatch(m)
@@ -25,7 +27,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 		b.Begin(e)
 		var member wire.Message
 		member.Reset(wire.Client, e.Raw)
-		member.Beside = m.Beside
+		member.Beside = m.Beside // what the transport knows of the line holds for its members
 		s.c.scanner.Look(&member)
 		if err := s.batchMember(b, &member); err != nil {
 			return err
@@ -39,6 +41,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 	return err
 }
 
+// fromCrowdedBatch passes an array with too many members to be split, or refuses it whole.
 func (s *session) fromCrowdedBatch(m *wire.Message) error {
 	if !s.guarded(m) && !s.enforces("the array has too many members") {
 		s.reportAside(m, whyCrowded, 0)
@@ -53,12 +56,13 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 // sendBatch sends the members that are left of the n members of the line m.
 func (s *session) sendBatch(b *inflight.Batch, n int, m *wire.Message) error {
 	switch {
+	// JSON-RPC forbids an empty array. What a server makes of it is not known, so rules do not let it pass.
 	case n == 0 && s.enforces(wire.BadEnvelope.String()):
 		s.reportAside(m, wire.BadEnvelope.String(), wire.BadEnvelope.Code())
 		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
 		return nil
 	case b.Len() == n && !b.Edited():
-		return s.pass(m)
+		return s.pass(m) // the client's own bytes
 	case b.Len() > 0:
 		var rest wire.Message
 		rest.Reset(wire.Client, b.Line(m.LineEnd()))
@@ -83,6 +87,7 @@ func (s *session) batchMember(b *inflight.Batch, m *wire.Message) error {
 	}
 	s.reportAside(m, array.Fault(m).String(), 0)
 	b.Add(m)
+	// The layers did not see it, but it may be a call, whose reply must find it in the table.
 	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c := s.calls.Add(m.ID())
 		c.Batch = b
@@ -91,6 +96,8 @@ func (s *session) batchMember(b *inflight.Batch, m *wire.Message) error {
 	return nil
 }
 
+// refuseMember answers a member that must not reach the upstream. The answer to a request joins the server's
+// array; a reply of the client is answered to the upstream, which waits for it: see refuse.
 func (s *session) refuseMember(b *inflight.Batch, m *wire.Message) {
 	why := array.Fault(m)
 	s.warnRefused(why.String())
@@ -120,8 +127,8 @@ func (s *session) fromServerBatch(m *wire.Message) error {
 	s.v.array = nil
 	switch {
 	case a.Len() == n && !a.Edited():
-		return s.deliver(m)
-	case a.Len() == 0:
+		return s.deliver(m) // the server's own bytes
+	case a.Len() == 0: // all were for attache, or are held back
 		return nil
 	}
 	var rest wire.Message

@@ -24,6 +24,8 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	s.watch(ClientIn, nil)
 	var env wire.Envelope
 	env.Feed(chunk)
+	// No layer sees the line. It may not pass if a layer enforces rules, or must remove something from
+	// every message. It is still read to its end, where the next line begins, and for its id.
 	if s.c.needs.Whole || s.enforces("it is longer than the hold limit") {
 		s.log.Warn("a message over the hold limit was refused: rules, a required audit, and the removal of credentials must read every message; raise limits.hold or send less", "limit_bytes", s.o.Hold)
 		if m := flow.Drain(wire.Client, r, &env); s.over.Load() {
@@ -35,13 +37,13 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 		s.flushServer()
 		return nil
 	}
-	if err := s.ready(); err != nil {
+	if err := s.ready(); err != nil { // the upstream does not start
 		s.failRequests(flow.Drain(wire.Client, r, &env), err)
 		return err
 	}
 	if s.supervisor != nil && !s.awaitOpen() {
 		if m := flow.Drain(wire.Client, r, &env); m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
-			s.queue(s.link.Load().Before().Unsent(m.ID()), nil)
+			s.queue(s.link.Load().Before().Unsent(m.ID()), nil) // nothing of it was written, so the client can try again
 		}
 		return nil
 	}
@@ -50,8 +52,8 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	return nil
 }
 
-// sendLong writes a long line to the upstream, and puts the call it makes in the
-// table before it ends.
+// sendLong writes a long line to the upstream. The id may be its last member, so the call is known only
+// with the last part. It is put in the table before that part is written: the upstream may reply at once.
 func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	l := s.link.Load()
 	var c *call
@@ -69,7 +71,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 			}
 		}
 		if err := l.Chunk(part, more); err != nil {
-			failed = err
+			failed = err // the rest is read nevertheless: the next line begins after it
 		}
 	}
 	if failed != nil && c != nil {
@@ -77,7 +79,8 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	}
 }
 
-// streamFromServer sends on a line over the hold limit, which begins with chunk.
+// streamFromServer sends on a line over the hold limit, which begins with chunk. The client gets its first
+// bytes before attache has its last.
 func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
@@ -87,7 +90,7 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	s.watch(ServerOut, nil)
 	var env wire.Envelope
 	env.Feed(chunk)
-	if s.mustHold(&env) {
+	if s.mustHold(&env) { // hooks or attache itself must read the reply, so it may not pass unread
 		s.withhold(r, &env)
 		return s.flushClient(true)
 	}
@@ -101,7 +104,7 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 		if !keep {
 			continue
 		}
-		// Messages of attache's own follow on the next line.
+		// A server that ends in the middle of a line writes no line end. Messages of attache's own follow on the next line.
 		if !more && !bytes.HasSuffix(part, []byte{'\n'}) {
 			part = append(bytes.Clone(part), '\n')
 		}
@@ -118,13 +121,15 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 // longReply tells a call's hooks that its reply has passed unheld.
 func (s *session) longReply(env *wire.Envelope) {
 	m := wire.Oversize(wire.Server, env)
+	// An error without an id answers no call. Swallow takes a reply to a request of attache's own.
 	if !m.Kind().IsReply() || m.ID() == nil || s.asks.Swallow(wire.Server, m) {
 		return
 	}
 	c, _, _ := s.calls.Reply(m.ID())
-	if c == nil {
+	if c == nil { // the call was cancelled, or never made
 		return
 	}
+	// The hooks get the message without its bytes: see wire.Message.TooLarge.
 	s.hooks(&s.v.ctx, c, m, len(c.MW.Hooks())-1, false)
 	s.replied(c) // the flush that follows returns the error again
 }
