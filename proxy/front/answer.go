@@ -12,11 +12,16 @@ import (
 
 // A writer writes the messages of a stream to a response, as JSON or as events.
 type writer struct {
-	x       *exchange
-	message *message // the request; nil for a GET
-	mode    mode
-	open    bool   // part of a message has been written, and more follows
-	events  []byte // not written yet
+	x        *exchange
+	t        *outbox.Stream
+	message  *message // the request; nil for a GET
+	mode     mode
+	open     bool             // part of a message has been written, and more follows
+	events   []byte           // not written yet
+	recorder *outbox.Recorder // nil if the client may not take up the stream again
+	reader   *outbox.Reader   // nil unless events are recorded
+	failed   error            // of the first write of recorded events that failed
+	again    []byte           // recorded events with which the response begins
 }
 
 type mode uint8
@@ -30,13 +35,18 @@ const (
 // answer writes the messages of t to the response until the stream ends or the client disconnects.
 // It reports whether the stream has ended. to is nil for a GET.
 func (x *exchange) answer(t *stream, to *message) bool {
-	w := &writer{x: x, message: to}
-	defer t.Abandon()
+	return x.writeStream(&writer{x: x, t: &t.Stream, message: to, recorder: t.recorder})
+}
+
+// writeStream is answer, for the stream of w.
+func (x *exchange) writeStream(w *writer) bool {
+	t := w.t
+	defer w.leave()
 	if !x.accept.JSON && w.begin() != nil {
 		return false
 	}
-	x.f.pulse.Join(&t.Stream)
-	defer x.f.pulse.Leave(&t.Stream)
+	x.f.pulse.Join(t)
+	defer x.f.pulse.Leave(t)
 	var items []outbox.Item
 	for {
 		select {
@@ -59,6 +69,8 @@ func (x *exchange) answer(t *stream, to *message) bool {
 			}
 		case <-x.r.Context().Done():
 			return false
+		case <-w.reader.Replaced():
+			return false
 		}
 	}
 }
@@ -69,7 +81,7 @@ var errTruncated = errors.New("the rest of a message is lost")
 
 // writeNext writes the items that are queued on t. It returns their slice, emptied, for use in the
 // next call. closed reports that nothing follows.
-func (w *writer) writeNext(t *stream, used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
+func (w *writer) writeNext(t *outbox.Stream, used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
 	items, closed, silent := t.Take(used)
 	if silent && len(items) == 0 {
 		err = w.comment()
@@ -102,15 +114,33 @@ func (w *writer) items(items []outbox.Item, closed bool) error {
 		if err := w.item(i); err != nil {
 			return err
 		}
-		i.Release()
+		if w.failed == nil {
+			i.Release()
+		}
 	}
 	if w.mode == asJSON && closed && !w.open {
 		return nil // net/http flushes when the handler returns
 	}
+	w.identify()
 	if err := w.writeEvents(); err != nil {
 		return err
 	}
+	if w.reader != nil && !w.open {
+		w.reader.Mark()
+	}
+	if w.failed != nil {
+		return w.failed
+	}
 	return w.x.rc.Flush()
+}
+
+// identify gives the last of the pending events an id, if its stream may be taken up again. It is the last
+// event of all items, so that a client gets all of them again, or none.
+func (w *writer) identify() {
+	if w.reader != nil && !w.open {
+		end := len(w.events) - 1 // of the empty line
+		w.events = append(append(w.events[:end], w.reader.Next()...), '\n')
+	}
 }
 
 // Header values that all responses share. net/http does not change them.
@@ -152,7 +182,7 @@ func (w *writer) begin() error {
 	// Nginx would hold events back until its buffer is full.
 	h.Set("X-Accel-Buffering", "no")
 	w.x.wroteHeader = true
-	return w.write([]byte(":\n\n"), true)
+	return w.write(w.start(), true)
 }
 
 // comment keeps a silent response alive: it writes a comment, and first begins a stream of events if
@@ -193,13 +223,18 @@ func (w *writer) item(i outbox.Item) error {
 		if err := w.writeEvents(); err != nil {
 			return err
 		}
-		return w.write(i.Data, false)
+		if w.reader == nil {
+			return w.send(i.Data)
+		}
+		end := len(i.Data) - 1
+		w.events = append(w.events, i.Data[end:]...) // for identify
+		return w.send(i.Data[:end])
 	}
 	// A message over the hold limit comes in several items, but is one event.
 	begins := !w.open
 	w.open = i.Part == outbox.Middle
 	if w.mode == asJSON {
-		return w.write(i.Data, false)
+		return w.send(i.Data)
 	}
 	return w.event(i.Data, begins, !w.open)
 }
@@ -216,7 +251,7 @@ func (w *writer) event(data []byte, begins, ends bool) error {
 			}
 		}
 		if len(line) > maxEvents {
-			if err := w.write(line, false); err != nil {
+			if err := w.send(line); err != nil {
 				return err
 			}
 		} else {
@@ -240,5 +275,17 @@ func (w *writer) writeEvents() error {
 		return nil
 	}
 	w.events = w.events[:0]
-	return w.write(b, false)
+	return w.send(b)
+}
+
+// send writes a part of the response. If events are recorded, it records it, and returns no error: items
+// continues after a failed write, so that all items it has taken are recorded.
+func (w *writer) send(b []byte) error {
+	if w.reader == nil {
+		return w.write(b, false)
+	}
+	if w.reader.Keep(b); w.failed == nil {
+		w.failed = w.write(b, false)
+	}
+	return nil
 }

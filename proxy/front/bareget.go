@@ -48,7 +48,7 @@ func (g *bareGet) wake() {
 func (g *bareGet) write() {
 	for left := int64(1); left > 0; {
 		n := g.wakes.Load()
-		_, closed, err := g.w.writeNext(g.t, nil)
+		_, closed, err := g.w.writeNext(&g.t.Stream, nil)
 		// In good order: the client sees the end of the body, not a broken connection.
 		if closed && err == nil {
 			g.response.End()

@@ -24,12 +24,13 @@
 // seconds, and with a stream of events otherwise. A stream always ends with the reply to its
 // request, because some clients wait until their timeout for a reply that is missing. So no
 // middleware in front of a Front may end or buffer a request, as http.TimeoutHandler does. The
-// timeouts of http.Server do no harm.
+// timeouts of http.Server do no harm. In revision 2025-11-25, a client that has lost its connection can
+// take such a stream up again within two minutes, by a GET with Last-Event-ID.
 //
 // # What it does not do
 //
 // It does not terminate TLS, read files or interpret credentials: the program that embeds it
-// does. It does not offer resumption of streams, nor the HTTP+SSE transport of 2024-11-05.
+// does. It does not offer resumption of GET streams, nor the HTTP+SSE transport of 2024-11-05.
 package front
 
 import (
@@ -117,6 +118,7 @@ type session struct {
 	entry          *sessions.Entry // nil without a Store, and in revision 2026-07-28
 	closeReason    closeReason     // guarded by f.mu
 	params         mirrored.Params
+	recorder       outbox.Recorder
 	serverRequests callid.Unread // ids of the server's requests that the client has not answered
 
 	// mu guards the fields below. It is never held while a stream may block.
@@ -157,7 +159,8 @@ type call struct {
 // A stream carries messages from a relay to one HTTP response.
 type stream struct {
 	outbox.Stream
-	calls int // in flight whose replies go here; guarded by session.mu
+	calls    int              // in flight whose replies go here; guarded by session.mu
+	recorder *outbox.Recorder // nil if the client may not take up the stream again
 }
 
 func newStream(events bool) *stream {

@@ -27,11 +27,11 @@ func (x *exchange) get() {
 	if !ok {
 		return
 	}
-	if x.r.Header.Get("Last-Event-Id") != "" {
-		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "events have no ids here, so a stream cannot be taken up again: open a new one without Last-Event-ID")
+	x.accept.JSON = false
+	if last := x.r.Header.Get("Last-Event-Id"); last != "" {
+		x.resume(id, last)
 		return
 	}
-	x.accept.JSON = false
 	t := newStream(true)
 	s := x.session(id, nil)
 	// The session may have been closed since it was found, and may go on: look again.

@@ -211,11 +211,11 @@ func (s *session) streamFor(m *wire.Message) (*stream, *rename.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range []*call{find(s.tokens, token.Raw), find(s.calls, listen.Raw)} {
-		if c != nil && c.stream.Attached() {
+		if c != nil && c.stream.Open() {
 			return c.stream, c.name
 		}
 	}
-	if c := find(s.calls, answered); c != nil && c.stream.Attached() {
+	if c := find(s.calls, answered); c != nil && c.stream.Open() {
 		return c.stream, nil
 	}
 	if s.key != "" && (answered != nil || token.Exists() || listen.Exists()) {

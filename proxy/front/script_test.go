@@ -83,6 +83,7 @@ type clientExchange struct {
 	resp   *http.Response
 	err    error
 	body   *bufio.Reader
+	ids    []string // of events
 }
 
 func newWorld(t *testing.T) *world {
@@ -209,7 +210,7 @@ func (w *world) step(line string) error {
 		return nil
 	case "resp":
 		return w.expectResponse(strings.Fields(rest))
-	case "body", "event", "comment", "end", "cut":
+	case "body", "event", "comment", "prime", "end", "cut":
 		name, want, _ := strings.Cut(rest, " ")
 		return w.expectBody(command, name, want)
 	case "raw": // NAME BYTES, on a new connection
@@ -484,6 +485,10 @@ func (w *world) send(rest string) error {
 	for _, f := range fields[3:] {
 		key, value, _ := strings.Cut(f, "=")
 		value = unescape(value)
+		if of, n, ok := strings.Cut(strings.TrimPrefix(value, "@"), "@"); ok {
+			number, _ := strconv.Atoi(n)
+			value = w.exchanges[of].ids[number]
+		}
 		switch {
 		case key == "Host":
 			r.Host = value
@@ -573,7 +578,11 @@ func (w *world) expectBody(what, name, want string) error {
 	for what != "comment" && got == ":\n" {
 		got = x.next()
 	}
-	expected := map[string]string{"event": "event: message\ndata: " + want + "\n", "comment": ":\n", "end": "EOF"}[what]
+	if event, id, ok := strings.Cut(got, "id: "); ok {
+		id, after, _ := strings.Cut(id, "\n")
+		x.ids, got = append(x.ids, id), event+after
+	}
+	expected := map[string]string{"event": "event: message\ndata: " + want + "\n", "prime": "event: prime\ndata: \n", "comment": ":\n", "end": "EOF"}[what]
 	if got != expected {
 		return fmt.Errorf("got %q", got)
 	}

@@ -187,6 +187,7 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	}
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
+	s.recorder.Forget()
 	s.f.removeLocked(s)
 	s.recordClose(why)
 	// The relay sees the end of its client, ends the upstream, and returns: see run.
@@ -266,6 +267,9 @@ func (s *session) add(calls []*call) error {
 		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil || s.stale(c) {
 			return errInUse
 		}
+	}
+	if calls[0].stream.Events() && len(calls) == 1 && resumes(s.version) {
+		calls[0].stream.recorder = &s.recorder
 	}
 	for _, c := range calls {
 		s.calls[c.id] = c

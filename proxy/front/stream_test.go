@@ -41,7 +41,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 
 	got := httptest.NewRecorder()
 	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got), accept: accept.Accept{JSON: true, Events: true}}}
-	if _, closed, err := w.writeNext(s, nil); err != nil || !closed {
+	if _, closed, err := w.writeNext(&s.Stream, nil); err != nil || !closed {
 		t.Fatal(closed, err)
 	}
 	if got.Body.String() != want.String() {

@@ -91,6 +91,7 @@ type Stream struct {
 	closed  bool          // nothing follows what is in items and text
 	unread  bool          // nobody reads the stream
 	ended   atomic.Bool   // closed or unread
+	parked  atomic.Bool   // nobody reads the stream now, but its client may come back; written under mu
 	emptied chan struct{} // closed when bytes becomes 0; nil while Push does not wait for that
 	due     time.Time     // when a comment is due
 	silent  bool          // a comment is due
@@ -193,7 +194,11 @@ func (t *Stream) endTextLocked() {
 // awaitRoomLocked blocks until n more bytes may wait, and reports whether the stream is still read. It
 // does not block if n is 0. The caller holds mu, which awaitRoomLocked releases while it blocks.
 func (t *Stream) awaitRoomLocked(n int) bool {
-	for n > 0 && t.bytes > 0 && t.bytes+n > streamRoom && !t.unread {
+	for n > 0 && (t.bytes > 0 || t.parked.Load()) && t.bytes+n > streamRoom && !t.unread {
+		if t.parked.Load() { // nobody makes room
+			t.abandonLocked()
+			break
+		}
 		if t.emptied == nil {
 			t.emptied = make(chan struct{})
 		}
@@ -285,6 +290,10 @@ func (t *Stream) Take(reuse []Item) (items []Item, closed, silent bool) {
 func (t *Stream) Abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.abandonLocked()
+}
+
+func (t *Stream) abandonLocked() {
 	t.unread = true
 	t.ended.Store(true)
 	t.endTextLocked()
@@ -295,9 +304,37 @@ func (t *Stream) Abandon() {
 	t.emptiedLocked()
 }
 
+// park keeps what is pushed for a client that may come back, up to streamRoom bytes; with more, the stream is
+// abandoned. Push does not block until unpark.
+func (t *Stream) park() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.parked.Store(true)
+	t.wakePushLocked()
+}
+
+// unpark is called before the stream is read again.
+func (t *Stream) unpark() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.parked.Store(false)
+	t.wakeUp()
+}
+
+// Progress reports whether the stream is closed with nothing left to take, and whether it was abandoned.
+func (t *Stream) Progress() (over, abandoned bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed && len(t.items) == 0 && len(t.text) == 0, t.unread
+}
+
 // emptiedLocked records that no item is left, and wakes Push.
 func (t *Stream) emptiedLocked() {
 	t.bytes = 0
+	t.wakePushLocked()
+}
+
+func (t *Stream) wakePushLocked() {
 	if t.emptied != nil {
 		close(t.emptied)
 		t.emptied = nil
@@ -317,4 +354,7 @@ func (t *Stream) Close() {
 func (t *Stream) Ended() bool { return t.ended.Load() }
 
 // Attached reports whether the stream is read by a client that accepts more than a reply.
-func (t *Stream) Attached() bool { return t.events && !t.ended.Load() }
+func (t *Stream) Attached() bool { return t.Open() && !t.parked.Load() }
+
+// Open is like Attached, but also reports true for a stream whose client may come back.
+func (t *Stream) Open() bool { return t.events && !t.ended.Load() }

@@ -1,0 +1,98 @@
+package outbox
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// recordRoom is how many bytes of events a Record keeps.
+const recordRoom = 64 << 10
+
+// A Record keeps the events that were last written to a stream, so that a client that has lost its connection
+// can have those again that it has not received. The last event of each write has an id. One goroutine uses a
+// Record at a time.
+type Record struct {
+	name string // the beginning of the ids
+	n    int    // number of the last id that was written
+	text []byte // what was written after the id with the number from
+	from int
+	last int  // length of text up to the last id
+	lost bool // what was written after the last id was too long to keep
+}
+
+// newRecord returns a Record for the stream of the request with a raw id. It returns nil if the raw id is too
+// long to be a part of the ids of events.
+func newRecord(request []byte) *Record {
+	if len(request) > 256 {
+		return nil
+	}
+	return &Record{name: rand.Text() + "." + base64.RawURLEncoding.EncodeToString(request) + "."}
+}
+
+// ParseID returns the raw id of the request whose stream has an event with this id, nil if the request has its
+// answer. ok is false if no event of a Record has this id.
+func ParseID(id string) (request []byte, ok bool) {
+	parts := strings.Split(id, ".")
+	if len(parts) != 3 {
+		return nil, false
+	}
+	request, err := base64.RawURLEncoding.DecodeString(parts[1])
+	return request, err == nil && (len(request) == 0 || isID(request))
+}
+
+// isID reports whether raw can be the id of an error reply in an event.
+func isID(raw []byte) bool {
+	return utf8.Valid(raw) && json.Valid(raw) && !bytes.ContainsAny(raw[:1], "{[") && !bytes.ContainsAny(raw, "\r\n")
+}
+
+// EndID is an event id with which no stream can be taken up again, because its request has its answer.
+const EndID = "0..0"
+
+// Begin returns the event with which a stream begins, so that the client has an id before the first message. Its
+// type is not message: many clients parse each message as JSON, also one without data.
+func (r *Record) Begin() []byte { return fmt.Appendf(nil, "event: prime\nid: %s0\ndata: \n\n", r.name) }
+
+// Next returns the next id as a field of an event. Call Mark when that event was written.
+func (r *Record) Next() string { return "id: " + r.name + strconv.Itoa(r.n+1) + "\n" }
+
+// Keep records what is written.
+func (r *Record) Keep(b []byte) {
+	if len(r.text)+len(b) > recordRoom {
+		r.text, r.last, r.from = bytes.Clone(r.text[r.last:]), 0, r.n
+	}
+	if r.lost = r.lost || len(r.text)+len(b) > recordRoom; r.lost {
+		r.text = nil
+		return
+	}
+	r.text = append(r.text, b...)
+}
+
+// Mark records that the event with the next id was written.
+func (r *Record) Mark() {
+	if r.n++; r.lost {
+		r.from, r.lost = r.n, false
+	}
+	r.last = len(r.text)
+}
+
+// has reports whether an event of the stream may have this id. Any goroutine may call it.
+func (r *Record) has(id string) bool { return strings.HasPrefix(id, r.name) }
+
+// After returns what was written after the event with this id. ok is false if a part of that is lost.
+func (r *Record) After(id string) (text []byte, ok bool) {
+	n, err := strconv.Atoi(strings.TrimPrefix(id, r.name))
+	switch {
+	case err != nil || n < r.from || n > r.n || r.lost:
+		return nil, false
+	case n == r.from:
+		return r.text, true
+	}
+	_, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n"))
+	return text, ok
+}
