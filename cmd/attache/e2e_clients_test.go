@@ -5,6 +5,7 @@ package main_test
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -13,6 +14,24 @@ import (
 func (l *lab) testServeClients(t *testing.T) {
 	t.Run("inspector", l.testServeInspector)
 	t.Run("claude", l.testServeClaude)
+	t.Run("cut", l.testServeCut)
+}
+
+// testServeCut cuts the connections of both TypeScript SDKs during a call, which must go on.
+func (l *lab) testServeCut(t *testing.T) {
+	t.Parallel()
+	f := l.startFront(t, l.everything().command)
+	cmd := exec.Command("node", filepath.Join(l.scripts, "cut.mjs"), f.url)
+	cmd.Env = l.env(t)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	const want = "v1 Long running operation completed. Duration: 2 seconds, Steps: 4. 1 2 3 4\n" +
+		"v2 Long running operation completed. Duration: 2 seconds, Steps: 4. 1 2 3 4\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v: %s%s", err, out, stderr.String())
+	}
+	f.end(t)
 }
 
 // testServeInspector checks that the inspector's command line prints the same output for attache serve as for
