@@ -253,7 +253,7 @@ func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []
 		switch {
 		case r.tool == "whoami":
 			if problem := r.conversation.check(text); refused || problem != "" {
-				t.Errorf("session %s: call %d: %s: %s", s.name, id, text, problem)
+				t.Errorf("session %s: call %d: %s: %s", s.name, id, problem, reply.Raw)
 				return made
 			}
 		case !refused:
