@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -52,10 +51,17 @@ func (s *Settings) oauthOptions() []setting.Option {
 	}
 }
 
-// equal reports whether o and other have the same client, issuer, resource, parameters and scopes.
-func (o *OAuthSettings) equal(other *OAuthSettings) bool {
-	return o.ClientID == other.ClientID && o.ClientSecret == other.ClientSecret && o.ClientMetadata == other.ClientMetadata &&
-		o.Issuer == other.Issuer && o.Resource == other.Resource && maps.Equal(o.Params, other.Params) && slices.Equal(o.Scopes, other.Scopes)
+// hasLogin reports whether o says something of a login to one server: its client, issuer, resource, parameters or
+// scopes. They are the values of loginKeys.
+func (o *OAuthSettings) hasLogin() bool {
+	return o.ClientID+o.ClientMetadata+o.Issuer+o.Resource != "" || o.ClientSecret != (setting.Secret{}) || len(o.Params)+len(o.Scopes) > 0
+}
+
+func loginKeys() []string {
+	return []string{
+		"server.oauth.client_id", "server.oauth.client_secret", "server.oauth.client_metadata", "server.oauth.issuer",
+		"server.oauth.resource", "server.oauth.params", "server.oauth.scopes",
+	}
 }
 
 // Secret returns a function that reads the client's secret, nil if none is configured.

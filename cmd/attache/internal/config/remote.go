@@ -169,9 +169,19 @@ func (s *Settings) dropCredentials(before placedRemote) {
 		r.Cert, r.Key = "", ""
 	}
 	id, secret := has("server.oauth.client_id"), has("server.oauth.client_secret")
-	if id && secret && before.OAuth.equal(&r.OAuth) && !r.OAuth.equal(&OAuthSettings{}) {
+	if o := &r.OAuth; o.hasLogin() && !slices.ContainsFunc(loginKeys(), func(key string) bool { return !has(key) }) {
 		warn("server.oauth")
-		r.OAuth = defaultOAuth()
+		all := *o
+		*o = defaultOAuth()
+		if !has("server.oauth.grant") {
+			o.Grant = all.Grant
+		}
+		if !has("server.oauth.redirect") {
+			o.Redirect = all.Redirect
+		}
+		if !has("server.oauth.store") {
+			o.Store = all.Store
+		}
 	}
 	if o := &r.OAuth; secret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
 		warn("server.oauth.client_secret")

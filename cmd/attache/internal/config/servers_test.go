@@ -282,6 +282,31 @@ func TestEqualCredentials(t *testing.T) {
 	}
 }
 
+// What an entry says of the login to its address is for it, too, even if the same stands outside of servers, or another
+// client.
+func TestEntryKeepsLogin(t *testing.T) {
+	const entry = "scopes: [use], issuer: \"https://login.example\", redirect: \"http://127.0.0.1:8765/callback\", store: file"
+	tests := []struct{ outside, entry string }{
+		{entry, entry},
+		{"client_id: a, client_secret: b", "redirect: \"http://127.0.0.1:8765/callback\", store: file"},
+	}
+	for _, test := range tests {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		text := "server: {url: \"https://git.example/mcp\", oauth: {" + test.outside + "}}\nservers: {other: {server: {url: \"https://other.example/mcp\", oauth: {" + test.entry + "}}}}"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := LoadServed(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := s.Server.Remote.OAuth
+		if o.Redirect == "" || o.Store != StoreFile || o.ClientID != "" || test.outside == test.entry && (len(o.Scopes) == 0 || o.Issuer == "") {
+			t.Errorf("%s: %+v, warnings %v", text, o, s.Warnings)
+		}
+	}
+}
+
 // A file that replaces the address and the scopes of another's login does not send the secret of that
 // login to the new address.
 func TestSecretOfReplacedLogin(t *testing.T) {
