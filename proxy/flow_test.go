@@ -458,6 +458,29 @@ func TestClientGone(t *testing.T) {
 	})
 }
 
+// What a client has written before it hung up is delivered, even if it is read late, as on a busy machine.
+func TestClientGoneIsReadToTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan struct{})
+		s := proxytest.Setup{Options: proxy.Options{ClientGone: gone}}.Start(t)
+		s.Client.Send(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		s.Server.Expect(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		close(gone)
+		time.Sleep(10 * time.Second)
+		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		s.Server.Send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		s.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		s.Client.Close()
+		s.Server.ExpectEOF()
+		s.Exit(nil)
+		if err := s.Wait(); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+}
+
 // A client that hangs up while its calls wait for others, which the server does not answer, ends the
 // session.
 func TestClientGoneWhileCallsWait(t *testing.T) {

@@ -48,3 +48,17 @@ func (e *clientEnd) Holds() bool {
 	defer e.c.mu.Unlock()
 	return e.c.held && !e.c.crowded
 }
+
+// Blocked implements hangup.Session. Without the mutex, the direction waits for the next frame of the
+// client, or for its end, if no frame is held back.
+func (e *clientEnd) Blocked() bool {
+	if e.backlog.Full() != nil {
+		return true
+	}
+	if e.c.mu.TryLock() {
+		defer e.c.mu.Unlock()
+		return e.c.held
+	}
+	l := e.link.Load()
+	return l == nil || !l.In.Ready()
+}

@@ -27,6 +27,9 @@ type Session interface {
 	Moved() int64
 	// Holds reports whether a layer holds back a frame of the client.
 	Holds() bool
+	// Blocked reports whether a message of the client waits for another peer: for the upstream to read, for
+	// the answer to a call, or for the client to read.
+	Blocked() bool
 }
 
 // mayRead reports whether a client that closed its end at the time since may still read. reads
@@ -59,8 +62,9 @@ func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
 
 // AwaitStall waits for a stall: the client has hung up, which closes gone, and an upstream that does
 // not read blocks its messages. There is no stall as long as the upstream reads, a layer holds a frame
-// back, or the client waits for answers. AwaitStall returns false if over or ending is closed before a
-// stall. reads is that of AwaitAnswers.
+// back, the client waits for answers, or its messages are still being read, which takes long on a busy
+// machine. AwaitStall returns false if over or ending is closed before a stall. reads is that of
+// AwaitAnswers.
 func AwaitStall(s Session, gone <-chan struct{}, reads func() bool, over, ending <-chan struct{}) bool {
 	select {
 	case <-gone:
@@ -78,8 +82,8 @@ func AwaitStall(s Session, gone <-chan struct{}, reads func() bool, over, ending
 		case <-tick:
 		}
 		switch now := s.Moved(); {
-		case s.Holds():
-			moved = -1 // the frame gets the full time after it was released
+		case s.Holds() || !s.Blocked():
+			moved = -1 // the frame gets the full time after that
 		case now == moved && !(s.Unanswered() && mayRead(reads, start)):
 			return true
 		default:

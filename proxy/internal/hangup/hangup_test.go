@@ -15,12 +15,14 @@ type schedule struct {
 	moves    time.Duration // the upstream reads until then
 	held     time.Duration // a frame is suspended until then
 	idle     bool          // no call is in flight
+	slow     time.Duration // the client's messages are read until then
 }
 
 func (p *schedule) since() time.Duration { return time.Since(p.began) }
 
 func (p *schedule) Unanswered() bool { return !p.idle && (p.answered == 0 || p.since() < p.answered) }
 func (p *schedule) Holds() bool      { return p.since() < p.held }
+func (p *schedule) Blocked() bool    { return p.since() >= p.slow }
 func (p *schedule) Moved() int64     { return 1 + int64(min(p.since(), p.moves)) }
 
 func (p *schedule) Settled() <-chan struct{} {
@@ -90,6 +92,7 @@ func TestAwaitStall(t *testing.T) {
 		{"nobody reads", schedule{idle: true}, 1000 * ms, 0, 0, true, 2500 * ms},
 		{"the upstream reads for a while", schedule{idle: true, moves: 4000 * ms}, 1000 * ms, 0, 0, true, 5500 * ms},
 		{"a frame is suspended for a while", schedule{idle: true, held: 5000 * ms}, 1000 * ms, 0, 0, true, 7000 * ms},
+		{"the machine is busy for a while", schedule{idle: true, slow: 5000 * ms}, 1000 * ms, 0, 0, true, 7000 * ms},
 		{"the client waits for an answer, and hangs up", schedule{closes: 5000 * ms}, 1000 * ms, 0, 0, true, 5500 * ms},
 		{"the client waits for an answer for ever", schedule{}, 1000 * ms, 0, 0, true, time.Hour + 1000*ms},
 		{"the system cannot tell", schedule{unknown: true}, 1000 * ms, 0, 0, true, time.Minute + 1000*ms},
