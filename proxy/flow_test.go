@@ -561,3 +561,49 @@ func (u *fixedUpstream) Stdin() io.WriteCloser { return &u.stdin }
 func (u *fixedUpstream) Stdout() io.Reader     { return u.stdout }
 func (u *fixedUpstream) Stop()                 {}
 func (u *fixedUpstream) Wait() error           { return nil }
+
+// A client that has closed its end gets all answers, although it reads none of them for longer than attache waits
+// for the end of a session. They are written at once, and the pipe has no room for all.
+func TestSlowReaderGetsAllAnswers(t *testing.T) {
+	t.Parallel()
+	const calls = 20
+	var requests, replies strings.Builder
+	for id := range calls {
+		fmt.Fprintf(&requests, `{"jsonrpc":"2.0","id":%d,"method":"x"}`+"\n", id)
+		fmt.Fprintf(&replies, `{"jsonrpc":"2.0","id":%d,"result":{}}`+"\n", id)
+	}
+	out, clientOut := io.Pipe() // a write ends when it was read
+	ended := make(chan error, 1)
+	go func() {
+		defer clientOut.Close()
+		ended <- proxy.Run(t.Context(), proxy.Options{
+			ClientIn: strings.NewReader(requests.String()), ClientOut: clientOut,
+			Start: func(context.Context) (proxy.Upstream, error) {
+				return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+					if _, err := io.ReadFull(in, make([]byte, requests.Len())); err != nil {
+						return err
+					}
+					_, err := io.WriteString(out, replies.String())
+					_, _ = io.Copy(io.Discard, in)
+					return err
+				}), nil
+			},
+		})
+	}()
+	first := make([]byte, 10)
+	if _, err := io.ReadFull(out, first); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		t.Fatal("the session ended before its client had read the answers", err)
+	case <-time.After(1500 * time.Millisecond):
+	}
+	rest, err := io.ReadAll(out)
+	if got := string(first) + string(rest); err != nil || got != replies.String() {
+		t.Errorf("got %d bytes of %d (%v)", len(got), replies.Len(), err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

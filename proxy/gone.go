@@ -11,11 +11,14 @@ func (s *session) clientReads() bool {
 	return s.o.ClientReads()
 }
 
-// awaitAnswers returns when a client that has closed its end no longer waits for answers, or the
-// session has to end. A server that is down is not started again for it (R3).
+// awaitAnswers returns when a client that has closed its end no longer waits for answers, nor the server for
+// the client to read, or the session has to end. A server that is down is not started again for it (R3).
 func (s *session) awaitAnswers() {
 	if l := s.link.Load(); s.clientReads() && (l == nil || l.Gate.IsOpen()) {
 		hangup.AwaitAnswers((*clientEnd)(s), s.o.ClientReads, s.going.Done())
+		if l != nil {
+			hangup.AwaitReader(s.toClient.Busy, s.o.ClientReads, l.Ended(), s.going.Done())
+		}
 	}
 }
 
@@ -32,6 +35,20 @@ type clientEnd session
 
 func (e *clientEnd) Settled() <-chan struct{} { return e.calls.Settled() }
 func (e *clientEnd) Moved() int64             { return e.link.Load().Moved() }
+
+// Written implements hangup.Session. A client that reads slowly holds up the write, and with it v.mu.
+func (e *clientEnd) Written() <-chan struct{} {
+	s, written := (*session)(e), make(chan struct{})
+	go func() {
+		defer close(written)
+		s.v.mu.Lock()
+		defer s.v.mu.Unlock()
+		if !s.over.Load() {
+			_ = s.flushClient(true) // an error is that of the next write, too
+		}
+	}()
+	return written
+}
 
 // Unanswered implements hangup.Session. A subscription ends with its client.
 func (e *clientEnd) Unanswered() bool {

@@ -170,6 +170,15 @@ func (w *Writer) TryFlush() bool {
 	return true
 }
 
+// Busy reports whether something is being written, or waits for that.
+func (w *Writer) Busy() bool {
+	if !w.mu.TryLock() {
+		return true
+	}
+	defer w.mu.Unlock()
+	return w.waiting.Load() || len(w.buf) > 0
+}
+
 // Ready reports whether nobody is writing and nothing waits to be written, so that a line
 // may be written at once by TryFlush.
 func (w *Writer) Ready() bool {

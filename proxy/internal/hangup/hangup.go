@@ -15,6 +15,9 @@ const (
 	unseenWait  = time.Minute
 	// checkTime is the interval between checks whether the client still reads.
 	checkTime = 250 * time.Millisecond
+	// firstCheck is the time for the first of these checks while a server ends, which must not delay the end of
+	// a server that only waits.
+	firstCheck = 50 * time.Millisecond
 )
 
 // A Session has the methods of a session that this package needs.
@@ -23,6 +26,9 @@ type Session interface {
 	Unanswered() bool
 	// Settled returns a channel that is closed when all calls are answered.
 	Settled() <-chan struct{}
+	// Written returns a channel that is closed when all answers so far are written to the client. Those to
+	// calls that are settled may still be gathered.
+	Written() <-chan struct{}
 	// Moved returns how many lines and chunks were written to the upstream.
 	Moved() int64
 	// Holds reports whether a layer holds back a frame of the client.
@@ -41,20 +47,49 @@ func mayRead(reads func() bool, since time.Time) bool {
 	return time.Since(since) < longestWait && reads()
 }
 
-// AwaitAnswers returns when a client that has closed its end no longer waits for answers, or over
-// is closed. reads reports whether the client still reads; it is nil if the system cannot tell.
+// AwaitAnswers returns when a client that has closed its end no longer waits for answers, and has room for
+// those it got, or over is closed. reads reports whether the client still reads; it is nil if the system
+// cannot tell.
 func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
 	check := time.Tick(checkTime)
 	start := time.Now()
-	for {
+	var written <-chan struct{}
+	for mayRead(reads, start) {
 		settled := s.Settled()
-		if !s.Unanswered() || !mayRead(reads, start) {
-			return
+		switch {
+		case s.Unanswered():
+			written = nil
+		case written == nil:
+			written = s.Written()
+			fallthrough
+		default:
+			settled = nil
 		}
 		select {
+		case <-written:
+			return
 		case <-settled:
 		case <-check:
 		case <-over:
+			return
+		}
+	}
+}
+
+// AwaitReader returns when the server, whose input has ended, has written all its output, which closes ended, or
+// does not wait for the client, or over is closed: then it can be ended. blocked reports whether a write to the
+// client is waiting. reads is that of AwaitAnswers.
+func AwaitReader(blocked, reads func() bool, ended, over <-chan struct{}) {
+	start := time.Now()
+	for wait := firstCheck; mayRead(reads, start); wait = checkTime {
+		select {
+		case <-ended:
+			return
+		case <-over:
+			return
+		case <-time.After(wait):
+		}
+		if !blocked() {
 			return
 		}
 	}

@@ -16,6 +16,7 @@ type schedule struct {
 	held     time.Duration // a frame is suspended until then
 	idle     bool          // no call is in flight
 	slow     time.Duration // the client's messages are read until then
+	written  time.Duration // when the client has room for the answers
 }
 
 func (p *schedule) since() time.Duration { return time.Since(p.began) }
@@ -24,6 +25,15 @@ func (p *schedule) Unanswered() bool { return !p.idle && (p.answered == 0 || p.s
 func (p *schedule) Holds() bool      { return p.since() < p.held }
 func (p *schedule) Blocked() bool    { return p.since() >= p.slow }
 func (p *schedule) Moved() int64     { return 1 + int64(min(p.since(), p.moves)) }
+
+func (p *schedule) Written() <-chan struct{} {
+	if left := p.written - p.since(); left > 0 {
+		return at(left)
+	}
+	c := make(chan struct{})
+	close(c)
+	return c
+}
 
 func (p *schedule) Settled() <-chan struct{} {
 	if p.answered == 0 {
@@ -67,6 +77,8 @@ func TestAwaitAnswers(t *testing.T) {
 		{"no answer comes, and the system cannot tell", schedule{unknown: true}, 0, time.Minute},
 		{"an answer comes, and the system cannot tell", schedule{unknown: true, answered: 50 * time.Second}, 0, 50 * time.Second},
 		{"the session must end", schedule{}, 2100 * ms, 2100 * ms},
+		{"the client reads the last answer late", schedule{answered: 1000 * ms, written: 9100 * ms}, 0, 9100 * ms},
+		{"the client hangs up and has not read it", schedule{answered: 1000 * ms, written: time.Hour, closes: 5000 * ms}, 0, 5000 * ms},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -75,6 +87,32 @@ func TestAwaitAnswers(t *testing.T) {
 				AwaitAnswers(&p, p.reads(), at(test.over))
 				if got := p.since(); got != test.want {
 					t.Errorf("AwaitAnswers returned after %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAwaitReader(t *testing.T) {
+	for _, test := range []struct {
+		name                         string
+		blocked, closes, ended, over time.Duration
+		want                         time.Duration
+	}{
+		{"the server ends", 0, 0, 20 * ms, 0, 20 * ms},
+		{"the server does not end", 0, 0, 0, 0, 50 * ms},
+		{"the client reads late", 5000 * ms, 0, 5010 * ms, 0, 5010 * ms},
+		{"the client reads late, and the server does not end", 5000 * ms, 0, 0, 0, 5050 * ms},
+		{"the client hangs up", time.Hour, 2000 * ms, 0, 0, 2050 * ms},
+		{"the session must end", time.Hour, 0, 0, 900 * ms, 900 * ms},
+		{"the client never reads", 2 * time.Hour, 0, 0, 0, time.Hour + 50*ms},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := schedule{began: time.Now(), closes: test.closes}
+				AwaitReader(func() bool { return p.since() < test.blocked }, p.reads(), at(test.ended), at(test.over))
+				if got := p.since(); got != test.want {
+					t.Errorf("AwaitReader returned after %v, want %v", got, test.want)
 				}
 			})
 		})
