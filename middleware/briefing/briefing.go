@@ -87,7 +87,7 @@ type Options struct {
 	MaxBytes int
 	// TTL is the idle time that ends a session; 0 means 12 hours.
 	TTL time.Duration
-	// Log receives warnings about the source and the turns; nil discards them.
+	// Log receives messages about the source and the turns; nil discards them.
 	Log *slog.Logger
 }
 
@@ -97,6 +97,7 @@ type Shared struct {
 	o        Options
 	sessions sessions
 	warnings warnings
+	outage   outage
 }
 
 // Compile prepares the briefings of a process. It does not ask the source.

@@ -3,6 +3,7 @@ package briefing
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,19 +194,52 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
 	defer cancel()
 	effective, err := o.Source.Effective(ctx, q)
+	refused := errors.Is(err, policy.ErrUnauthorized) || errors.Is(err, policy.ErrUnknownScope)
+	if err == nil || refused {
+		c.shared.outage.ended(warn.log)
+	}
 	switch {
 	case errors.Is(err, policy.ErrUnauthorized):
-		warn.once("no briefing: the policy source refused the key; check ATTACHE_API_KEY", "err", err)
+		// Refusals concern one session, so its connection logs them, which names the user.
+		c.warnings.once("no briefing: the policy source refused the credential; check the API key, or policy.token_env", "err", err)
 	case errors.Is(err, policy.ErrUnknownScope):
-		warn.once("no briefing: the policy source does not know the scope; see `attache policy show --scope`", "err", err)
+		c.warnings.once("no briefing: the policy source does not know the scope; see `attache policy show --scope`", "err", err)
 	case err != nil:
-		warn.once("no briefing: the policy source could not be read; see `attache policy check`", "err", err)
+		c.shared.outage.goesOn(warn.log, err)
 	case o.OmitEmpty && effective.Empty():
 		return "", "there are no policies for this session", nil
 	default:
 		return policy.Render(effective, o.MaxBytes), "", nil
 	}
 	return "", "the policy source gave none: " + err.Error(), err
+}
+
+// An outage is a time in which the source cannot be read. A front sees many in its life, so its
+// warnings are not logged once, but for each outage, and at most once in quietTime.
+type outage struct {
+	mu     sync.Mutex
+	logged bool      // since the source answered last
+	quiet  time.Time // until then no other one is logged
+}
+
+const quietTime = time.Minute
+
+func (o *outage) goesOn(log *slog.Logger, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := time.Now(); !o.logged && !now.Before(o.quiet) {
+		o.logged, o.quiet = true, now.Add(quietTime)
+		log.Warn("no briefing: the policy source could not be read; see `attache policy check`", "err", err)
+	}
+}
+
+func (o *outage) ended(log *slog.Logger) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.logged {
+		o.logged = false
+		log.Info("the policy source can be read again")
+	}
 }
 
 // count records how many results carried the text of s in a place that the client may not show.
