@@ -95,12 +95,19 @@ func Redact(log *slog.Logger, s *config.Settings, values []string) {
 }
 
 // ForServer returns a logger for one of several servers, whose lines have the server's name. It has
-// its own secrets, which [Redact] sets.
+// its own secrets, which [Redact] sets. The function of [Tee] sees the name in front of the message.
 func ForServer(log *slog.Logger, name string) *slog.Logger {
 	if h, ok := log.Handler().(*redactor); ok {
 		own := &secrets{p: h.secrets.p}
 		own.scrub.Store(h.secrets.scrub.Load())
-		log = slog.New(&redactor{h.Handler, own, h.unescaped, h.see})
+		see := h.see
+		if see != nil {
+			see = func(r slog.Record) {
+				r.Message = name + ": " + r.Message
+				h.see(r)
+			}
+		}
+		log = slog.New(&redactor{h.Handler, own, h.unescaped, see})
 	}
 	return log.With("server", name)
 }

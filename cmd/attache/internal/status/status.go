@@ -194,14 +194,17 @@ func (r *Recorder) snapshot() Report {
 	return report
 }
 
-// Log adds a record to the report if it is a warning or an error.
+// Log adds a record to the report if it is a warning or an error. It takes the place of an earlier one
+// with the same text, so that many of one kind do not hide the others.
 func (r *Recorder) Log(record slog.Record) {
 	if record.Level < slog.LevelWarn {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := append(r.report.Warnings, Event{r.now(), cli.Cut(record.Message, maxText)})
+	text := cli.Cut(record.Message, maxText)
+	all := slices.DeleteFunc(r.report.Warnings, func(e Event) bool { return e.Text == text })
+	all = append(all, Event{r.now(), text})
 	r.report.Warnings = all[max(len(all)-maxRecent, 0):]
 	r.publish.changed()
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +57,27 @@ func TestRecorder(t *testing.T) {
 	}
 	if len(got.Warnings) != maxRecent || !strings.HasPrefix(got.Warnings[0].Text, "warning 5x") || len(got.Warnings[0].Text) > maxText+len("…") {
 		t.Errorf("warnings %+v", got.Warnings)
+	}
+}
+
+// A front logs one warning again and again, for each of its sessions. That hides no other warning, and
+// shows of which server it is.
+func TestWarningsOfServers(t *testing.T) {
+	r := NewRecorder(7, "git, sentry", nil)
+	log := logging.New(cli.Process{Stderr: io.Discard}, config.DefaultSettings(""), io.Discard)
+	logging.Tee(log, r.Log)
+	log.Warn("the database is away")
+	for range maxRecent {
+		for _, server := range []string{"git", "sentry"} {
+			logging.ForServer(log, server).With("client", "7").Warn("the server has ended")
+		}
+	}
+	var got []string
+	for _, e := range r.snapshot().Warnings {
+		got = append(got, e.Text)
+	}
+	if want := []string{"the database is away", "git: the server has ended", "sentry: the server has ended"}; !slices.Equal(got, want) {
+		t.Errorf("warnings %q, want %q", got, want)
 	}
 }
 
