@@ -888,8 +888,8 @@ func TestTLS(t *testing.T) {
 			t.Error("after an invalid certificate file, the old certificate is not used:", err)
 		}
 	}
-	if got := log.String(); strings.Count(got, "level=WARN") != 1 {
-		t.Errorf("the log has %q, want one warning", got)
+	if got := log.String(); strings.Count(got, "level=WARN") != 1 || strings.Count(got, "the certificate was read") != 2 || !strings.Contains(got, "expires=20") {
+		t.Errorf("the log has %q, want that a certificate was read, twice, and one warning", got)
 	}
 }
 

@@ -51,6 +51,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	switch {
 	case err == nil:
 		c.current, c.read, c.seen = &next, changed, changed
+		c.log.Info("the certificate was read", "file", c.cert, "expires", next.Leaf.NotAfter)
 	case c.current == nil:
 		return nil, err
 	case changed != c.seen: // one warning for each change
