@@ -79,6 +79,7 @@ func (d *Doctor) Examine(ctx context.Context, mistakes error) {
 		d.session()
 		d.store(ctx)
 		d.keys()
+		d.tokenKeys(ctx)
 		d.identity(ctx)
 		d.policies(ctx)
 		d.agents()

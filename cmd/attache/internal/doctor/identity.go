@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
@@ -55,4 +56,22 @@ func (d *Doctor) refused(who *assembly.Authenticator, err error) {
 		do = "give a valid token, or correct identity.jwt"
 	}
 	d.problem(do, "the credential from %s identifies nobody: %v", who.Own.From, err)
+}
+
+// tokenKeys checks that the issuer's key set can be read. A file is checked with the configuration.
+func (d *Doctor) tokenKeys(ctx context.Context) {
+	if !strings.Contains(d.Settings.Identity.JWT.JWKS, "://") {
+		return
+	}
+	tokens, err := identity.NewTokens(d.Settings.Identity.Tokens())
+	if err != nil {
+		return // reported with the configuration
+	}
+	ctx, cancel := context.WithTimeout(ctx, identityTime)
+	defer cancel()
+	if err := tokens.CheckKeys(ctx); err != nil {
+		d.problem("correct it; until then no token is accepted", "%v", err)
+		return
+	}
+	d.ok("the key set for tokens of %s can be read", d.Settings.Identity.JWT.Issuer)
 }
