@@ -7,6 +7,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/internal/rename"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -36,7 +37,7 @@ func (x *exchange) postModern(p *message) {
 	}
 	s, err := x.f.join(c, p, x)
 	if err != nil {
-		x.refuseFull(p.id, err)
+		x.refuseSession(p.id, sessions.Key{}, err)
 		return
 	}
 	defer s.release()
