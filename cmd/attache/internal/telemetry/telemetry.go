@@ -56,7 +56,7 @@ func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug("the OpenTelemetry SDK reports an error", "err", err) }))
 	ctx, abort := context.WithCancel(context.Background())
 	t := &Telemetry{ending: make(chan struct{}), abort: abort}
-	e := exporterOptions{p: p, ctx: ctx, ending: t.ending, failed: warnOnce(log), version: version, resource: ownResource(ctx, version, log)}
+	e := exporterOptions{p: p, ctx: ctx, ending: t.ending, failed: warnHourly(log), version: version, resource: ownResource(ctx, version, log)}
 	to := trace.TelemetryOptions{Server: server}
 	var err error
 	if !o.traces.off() {
@@ -113,14 +113,18 @@ func (e exporterOptions) configure(o otlp.Options) otlp.Options {
 	return o
 }
 
-// warnOnce returns a function that logs only the first failure, because a collector that is down
-// stays down for a while, and the session does not depend on it.
-func warnOnce(log *slog.Logger) func(error) {
-	var once sync.Once
+// warnHourly returns a function that logs a failure at most once an hour: a collector that is down stays
+// down for a while, the session does not depend on it, and a front lives through several such times.
+func warnHourly(log *slog.Logger) func(error) {
+	var mu sync.Mutex
+	var next time.Time
 	return func(err error) {
-		once.Do(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); !now.Before(next) {
+			next = now.Add(time.Hour)
 			log.Warn("the collector did not take spans or metrics, which are dropped while it does not; calls go on", "err", err)
-		})
+		}
 	}
 }
 

@@ -1,12 +1,16 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,4 +78,19 @@ func TestInstance(t *testing.T) {
 	if got := instance(); got != "mine" {
 		t.Errorf("instance %q, want that of the variable", got)
 	}
+}
+
+// A front that runs for months reports the second time at which the collector is away, too.
+func TestFailuresAreLoggedHourly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		failed := warnHourly(slog.New(slog.NewTextHandler(&log, nil)))
+		for range 3 * 60 {
+			failed(errors.New("connection refused"))
+			time.Sleep(time.Minute)
+		}
+		if n := strings.Count(log.String(), "connection refused"); n != 3 {
+			t.Errorf("failures of three hours are logged %d times, want 3", n)
+		}
+	})
 }
