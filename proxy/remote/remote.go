@@ -339,6 +339,11 @@ func (s *Server) endInput() {
 func (s *Server) finish() {
 	s.mu.Lock()
 	s.ending = true // from here on enter adds nothing to calls, which must not grow during Wait
+	for x := range s.open.All {
+		if x.cancelled.Load() && len(x.more) == 0 { // the server need not answer it
+			x.cancel(nil)
+		}
+	}
 	s.mu.Unlock()
 	answered := make(chan struct{})
 	go func() {

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,32 @@ func TestStopEndsHangingCalls(t *testing.T) {
 	if ended := l.seen(http.MethodDelete); len(ended) != 1 || ended[0].session() != "session-1" {
 		t.Errorf("ended: %v", ended)
 	}
+}
+
+// The end does not wait for the answer of a cancelled request: a server need not send one.
+func TestStopForgetsCancelledCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan struct{})
+		c := connectInMemory(t, func(w http.ResponseWriter, r *http.Request) {
+			switch body, _ := io.ReadAll(r.Body); {
+			case strings.Contains(string(body), "tools/call"):
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			case strings.Contains(string(body), "notifications/cancelled"):
+				w.WriteHeader(http.StatusAccepted)
+				close(told)
+			}
+		})
+		c.send(call)
+		synctest.Wait()
+		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		<-told
+		began := time.Now()
+		c.close()
+		if took := time.Since(began); took >= time.Second {
+			t.Errorf("Stop took %v", took)
+		}
+	})
 }
 
 // An answer that arrives within the grace period is delivered.
