@@ -25,8 +25,14 @@ func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *s
 		c.watchResources(call, view, "resourceTemplates", "uriTemplate")
 	case "prompts/get":
 		f = c.promptRefusal(view, m.Params())
-	case "resources/read", "resources/subscribe", "resources/unsubscribe":
+	case "skills/list": // the extension Skills, whose entries name resources
+		c.watchResources(call, view, "skills", "uri")
+	case "resources/read", "resources/subscribe", "resources/unsubscribe", "skills/get":
 		f = c.resourceRefusal(view, m.Params(), false)
+	case "resources/directory/read":
+		if f = c.resourceRefusal(view, m.Params(), false); f.text == "" {
+			c.watchResources(call, view, "resources", "uri")
+		}
 	case "completion/complete":
 		f = c.referenceRefusal(view, m.Params())
 	case "subscriptions/listen":

@@ -63,6 +63,7 @@ var methods = [...]string{
 	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",
 	"resources/read", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
 	"prompts/get", "prompts/list", "completion/complete", "subscriptions/listen", "tasks/get", "tasks/result",
+	"skills/list", "skills/get", "resources/directory/read",
 }
 
 // known returns the element of methods that v is, "" if it is none. Layers ask for the method many
