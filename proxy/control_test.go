@@ -145,6 +145,7 @@ func TestControlReplaceFrees(t *testing.T) {
 
 // Replace does not outlive a session whose client has stopped reading.
 func TestControlReplaceEnds(t *testing.T) {
+	t.Parallel()
 	var control proxy.Control
 	in, out, server := mempipe.New(0), mempipe.New(1), mempipe.NewServer(0)
 	defer in.CloseRead()

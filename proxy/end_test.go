@@ -45,7 +45,6 @@ func (c *writeCounter) Write(b []byte) (int, error) { c.Add(1); return len(b), n
 // After Run has returned, nothing is written, watched, logged or passed to a layer, even if a write
 // to a peer or a read from the server was blocked when it returned.
 func TestNothingAfterRun(t *testing.T) {
-	t.Parallel()
 	out := &blockedWriter{unblock: make(chan struct{}), blocked: make(chan struct{})}
 	var watched, seen atomic.Int64
 	logged := new(writeCounter)
@@ -95,7 +94,8 @@ func TestNothingAfterRun(t *testing.T) {
 	}
 }
 
-// awaitNoGoroutines returns when no goroutine runs in package proxy or its internal packages.
+// awaitNoGoroutines returns when no goroutine runs in package proxy or its internal packages. Tests that run
+// at the same time have some, so no such test may be parallel.
 func awaitNoGoroutines(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
