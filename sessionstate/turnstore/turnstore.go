@@ -200,9 +200,11 @@ func (t *Turns) sweepFile(tx *database.Tx, now, before int64) (int64, error) {
 }
 
 // sweepServer checks its condition twice, because a turn may be taken while it waits for the row.
+// The keys are an array because without statistics of the table PostgreSQL would join them with it, and
+// compare each row with each key.
 func (t *Turns) sweepServer(tx *database.Tx, now, before int64) (int64, error) {
 	const due = `tenant = ?4 AND used <= ?3 AND NOT ` + isHeld
-	return tx.Exec(`DELETE FROM turns WHERE `+due+` AND key IN (SELECT key FROM turns WHERE `+due+` LIMIT ?5)`,
+	return tx.Exec(`DELETE FROM turns WHERE `+due+` AND key = ANY (ARRAY (SELECT key FROM turns WHERE `+due+` LIMIT ?5))`,
 		now, int64(sessionstate.Lease), before, t.tenant, sweepBatch)
 }
 
