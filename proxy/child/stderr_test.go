@@ -98,6 +98,7 @@ func TestStderrToAFile(t *testing.T) {
 
 // A client that does not read attache's stderr blocks neither the server nor attache.
 func TestStderrFloodWithABlockedSink(t *testing.T) {
+	t.Parallel()
 	sink := newBlockedSink()
 	defer close(sink.open)
 	o := sh("seq 1 300000 >&2; echo done; read x; exit 6")
@@ -135,6 +136,7 @@ func TestTailWithABlockedSink(t *testing.T) {
 
 // After a blocked write, the copy continues at the beginning of a line, and Dropped is correct.
 func TestStderrAfterABlockedWrite(t *testing.T) {
+	t.Parallel()
 	const flood = 300000
 	sink := newBlockedSink()
 	o := sh(fmt.Sprintf("echo 1 >&2; read x; seq 2 %d >&2; echo done; read x; echo last >&2", flood))

@@ -149,6 +149,7 @@ func TestAddressOfOlderTransport(t *testing.T) {
 
 // The error for a request that is not answered does not wait for the end of a body without meaning.
 func TestU07OpenBody(t *testing.T) {
+	t.Parallel()
 	c := connect(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(202)
 		http.NewResponseController(w).Flush()

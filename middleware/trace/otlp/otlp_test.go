@@ -233,6 +233,7 @@ func TestRetryAfter(t *testing.T) {
 		{"ending", "100000000000", true, 0, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			asked := 0
 			c := collector(t)
 			c.Answer = func(w http.ResponseWriter, r *http.Request) bool {

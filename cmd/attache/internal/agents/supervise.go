@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,6 +89,8 @@ type supervisor struct {
 	read   chan struct{} // closed when the agent's stdout was read to its end
 
 	settled chan struct{} // closed when the messages for the agent are settled; nil before it runs
+
+	reportEvery time.Duration // the constant if 0
 }
 
 // start starts the agent, and writes the messages that wait for it to its stdin.
@@ -282,7 +285,7 @@ func (s *supervisor) report(e store.Ending) {
 		if first {
 			_ = end.write(s.o.Outputs) // otherwise it would be lost if this process ends
 		}
-		time.Sleep(reportEvery)
+		time.Sleep(cmp.Or(s.reportEvery, reportEvery))
 	}
 }
 

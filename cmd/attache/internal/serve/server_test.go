@@ -684,6 +684,7 @@ func TestReload(t *testing.T) {
 // A session whose server does not read neither keeps later configurations from other sessions nor
 // attache from ending.
 func TestReloadBesideDeafServer(t *testing.T) {
+	t.Parallel()
 	r := start(t, "access: {rules: []}\n")
 	r.signals = session.Signals{Ending: make(chan os.Signal), Reload: make(chan os.Signal)}
 	ended := make(chan int, 1)

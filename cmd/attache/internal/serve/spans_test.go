@@ -106,6 +106,7 @@ func TestSpans(t *testing.T) {
 // A collector that does not answer delays the end once, not for each server: requests of several servers
 // wait at the same time.
 func TestEndpointsCloseTogether(t *testing.T) {
+	t.Parallel()
 	c := otlptest.Start()
 	defer c.Close()
 	var waiting, most atomic.Int64

@@ -217,6 +217,7 @@ func TestReloadNewInclude(t *testing.T) {
 // A reload that hides a tool does not change the list of prompts. One that hides a prompt that the
 // client knows, or stops hiding one, does.
 func TestReloadAnnouncesChangedLists(t *testing.T) {
+	t.Parallel()
 	const (
 		id      = `"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}`
 		tools   = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + id + `}}`
@@ -466,6 +467,7 @@ func TestReloadKeepsRates(t *testing.T) {
 
 // A reload keeps the URIs that the server listed, so that those not in normal form can still be read.
 func TestReloadKeepsListedResources(t *testing.T) {
+	t.Parallel()
 	const hide = "rewrite: [{tools: ['postgres://*/secrets/schema'], hide: true}]\n"
 	const read = `{"jsonrpc":"2.0","id":8,"method":"resources/read","params":{"uri":"postgres://ada@localhost/users/schema"}}`
 	r := begin(t, hide)
