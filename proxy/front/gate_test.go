@@ -147,10 +147,11 @@ func TestDisconnectIsNotRefusal(t *testing.T) {
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { testStreamEnds(t, errors.New("the token has expired"), 2) })
 	t.Run("revoked", func(t *testing.T) { testStreamEnds(t, fmt.Errorf("%w: the key was revoked", ErrEnded), 0) })
+	t.Run("another's", func(t *testing.T) { testStreamEnds(t, nil, 2) })
 }
 
-// testStreamEnds checks that two streams end when their credential is refused with the error refusal, and
-// how many of their sessions are left.
+// testStreamEnds checks that two streams end when their credential is refused with the error refusal, or is
+// that of another principal if refusal is nil, and how many of their sessions are left.
 func testStreamEnds(t *testing.T, refusal error, left int) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []error{nil, ErrUnavailable, refusal}
@@ -158,7 +159,8 @@ func testStreamEnds(t *testing.T, refusal error, left int) {
 		f := New(Options{
 			Reauthenticate: time.Second,
 			Authenticate: func(context.Context, string) (Principal, error) {
-				return Principal{ID: "ada"}, answers[now.Load()]
+				n := now.Load()
+				return Principal{ID: []string{"ada", "ada", "bob"}[n]}, answers[n]
 			},
 			Open: func(Opening) (Relay, error) {
 				return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
@@ -220,9 +222,11 @@ type userKey struct{}
 func TestAuthenticateRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var blocked atomic.Bool
+		var asked atomic.Int32
 		f := New(Options{
 			Reauthenticate: time.Second,
 			AuthenticateRequest: func(r *http.Request) (Principal, error) {
+				asked.Add(1)
 				user, _ := r.Context().Value(userKey{}).(string)
 				if user == "" || blocked.Load() {
 					return Principal{}, errors.New("nobody")
@@ -246,8 +250,9 @@ func TestAuthenticateRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		client, leave := context.WithCancel(t.Context())
 		get := func(user string) *httptest.ResponseRecorder {
-			ctx := context.WithValue(t.Context(), userKey{}, user)
+			ctx := context.WithValue(client, userKey{}, user)
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/mcp", http.NoBody)
 			r.Header = http.Header{"Accept": {"text/event-stream"}, "Mcp-Session-Id": {s.id}}
 			w := httptest.NewRecorder()
@@ -270,6 +275,16 @@ func TestAuthenticateRequest(t *testing.T) {
 			t.Fatal("the stream has ended")
 		default:
 		}
+		leave()
+		<-ended
+		before := asked.Load()
+		time.Sleep(time.Minute)
+		if n := asked.Load(); n != before {
+			t.Errorf("the credential of a stream that has ended was checked %d times", n-before)
+		}
+		client = t.Context()
+		go func() { ended <- get("ada").Code }()
+		synctest.Wait()
 		blocked.Store(true)
 		if code := <-ended; code != http.StatusOK {
 			t.Errorf("the stream: status %d, want 200", code)
