@@ -363,6 +363,8 @@ func (w *world) set(rest string) error {
 		l.InFlight = n
 	case "body":
 		l.Body = int64(n)
+	case "bodies":
+		l.Bodies = int64(n)
 	case "hold":
 		w.o.Hold = n
 	case "store":

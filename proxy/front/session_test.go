@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,5 +104,11 @@ func TestLongTextsAreNotKept(t *testing.T) {
 	}
 	if len(s.abandoned) > 0 {
 		t.Errorf("%d ids are kept after their replies", len(s.abandoned))
+	}
+	for i := range maxAbandoned + 2 {
+		s.abandonLocked(&call{id: strconv.Itoa(i)})
+	}
+	if n := len(s.abandoned); n != 2 {
+		t.Errorf("%d ids are kept of %d calls, want 2", n, maxAbandoned+2)
 	}
 }

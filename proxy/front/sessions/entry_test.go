@@ -3,8 +3,12 @@ package sessions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // In an elsewhereStore, other fronts own all sessions. Take blocks for the session "slow" until the
@@ -74,5 +78,24 @@ func TestRecheckLeftSession(t *testing.T) {
 	err := Recheck(t.Context(), []*Entry{s}, func(*Entry) { t.Error("the session was reported as lost") })
 	if err != nil || store.takes > 0 {
 		t.Errorf("taken %d times, %v", store.takes, err)
+	}
+}
+
+// Only what another server needs is recorded, and no long text of a client.
+func TestNote(t *testing.T) {
+	k := NewKeeper(&countingStore{}, slog.New(slog.DiscardHandler))
+	for message, want := range map[string]bool{
+		`{"id":1,"method":"initialize","params":{"text":""}}`:                                                true,
+		fmt.Sprintf(`{"id":1,"method":"initialize","params":{"text":%q}}`, strings.Repeat("x", maxRecorded)): false,
+		`{"id":1,"method":"resources/subscribe","params":{"uri":"a"}}`:                                       true,
+		`{"id":1,"method":"tools/list"}`:                                                                     false,
+		`{"method":"initialize"}`:                                                                            false,
+	} {
+		m := &wire.Message{}
+		m.Reset(wire.Client, []byte(message))
+		m.LookEnvelope()
+		if got := k.New(Key{}).Note(m) != nil; got != want {
+			t.Errorf("%.60s: recorded is %v", message, got)
+		}
 	}
 }
