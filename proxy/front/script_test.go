@@ -92,7 +92,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) open(Opening) (Relay, error) {
+func (w *world) open(o Opening) (Relay, error) {
+	w.o.Log.Info("open", "who", o.Who.ID, "credential", o.Credential, "resumed", o.Resumed, "stored", o.Session != "")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running++; w.children > 0 && w.running > w.children {
