@@ -329,8 +329,21 @@ func TestStuckProcess(t *testing.T) {
 	}
 }
 
+// A duration of zero is the default, and a negative one is none.
+func TestDefaults(t *testing.T) {
+	o := Options{}.withDefaults()
+	if o.Grace != defaultGrace || o.TermGrace != defaultTermGrace || o.Drain != defaultDrain {
+		t.Errorf("the defaults are %v, %v and %v", o.Grace, o.TermGrace, o.Drain)
+	}
+	o = Options{Grace: -1, TermGrace: -1, Drain: -1}.withDefaults()
+	if o.Grace != 0 || o.TermGrace != 0 || o.Drain != 0 {
+		t.Errorf("negative durations are %v, %v and %v", o.Grace, o.TermGrace, o.Drain)
+	}
+}
+
 func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
+	t.Chdir(dir) // the one that a relative PATH would name
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
 		check(t, os.WriteFile(path, []byte(text), mode))

@@ -48,12 +48,13 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// A dismissed watcher kills nothing, and has ended when dismiss returns.
+// A dismissed watcher kills nothing, and has ended when the guard is closed.
 func TestWatcherDismissed(t *testing.T) {
 	pgid, held := startGroup(t)
 	w, err := watchGroup(pgid)
 	check(t, err)
-	w.dismiss()
+	g := guard{watcher: w}
+	g.close()
 	if _, err := syscall.Wait4(w.pid, nil, 0, nil); err != syscall.ECHILD {
 		t.Errorf("the watcher was not reaped: %v", err)
 	}
