@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // roleEnv is a variable that makes the test binary play a role in one of its own tests.
@@ -107,5 +108,5 @@ func bystander() {
 		fmt.Println(err)
 	}
 	fmt.Printf("%d\n%d\nready\n", cmd.Process.Pid, os.Getpid())
-	select {} // until it is killed
+	<-time.After(time.Hour) // it is killed before; select {} would end it as a deadlock
 }
