@@ -284,3 +284,26 @@ func (c *client) initialize() *client {
 	c.send(initialized)
 	return c
 }
+
+// A refused address says why, and its text has no credential of the address.
+func TestCheckURL(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://localhost/mcp":           "",
+		"https://example.com:65535/mcp":  "",
+		"https://example.com:0/mcp":      "has the port 0",
+		"https://example.com:65536/mcp":  "has the port 65536",
+		"https:///mcp":                   "has no host",
+		"https://example.com/mcp#x":      "has a fragment",
+		"ftp://example.com/mcp":          "does not begin with https:// or http://",
+		"https://u:secret@example.com/":  "has a user or a password",
+		"https://u:secret@example.com:x": "is not an address",
+	} {
+		err := remote.CheckURL(address)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%s: %v, want %s", address, err, want)
+		}
+		if _, started := remote.Start(remote.Options{URL: address}); (started == nil) != (err == nil) {
+			t.Errorf("Start(%s): %v", address, started)
+		}
+	}
+}

@@ -335,6 +335,40 @@ func TestF27Cancelled(t *testing.T) {
 	}
 }
 
+// A server need not answer a cancelled request. Its stream is not read for ever.
+func TestF27CancelledStreamIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var called, ended atomic.Bool
+		l := &legacy{answer: func(w http.ResponseWriter, r request) bool {
+			if r.method == "tools/call" {
+				writeEvents(w, ": ok\n\n")
+			}
+			return r.method == "tools/call"
+		}}
+		c := connectInMemory(t, func(w http.ResponseWriter, r *http.Request) {
+			l.ServeHTTP(w, r)
+			if len(l.seen("tools/call")) > 0 && called.CompareAndSwap(false, true) {
+				<-r.Context().Done()
+				ended.Store(true)
+			}
+		}).initialize()
+		c.send(call)
+		synctest.Wait()
+		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		if ended.Load() {
+			t.Error("the stream was closed within 29 s")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !ended.Load() {
+			t.Error("the stream is open after 31 s")
+		}
+		c.close()
+	})
+}
+
 // A request that is cancelled before it is sent is dropped with its cancellation, and neither
 // blocks later messages.
 func TestCancelledBeforeSend(t *testing.T) {
