@@ -201,6 +201,11 @@ func createKey(b *bench) {
 	if other.ID == first.ID {
 		b.Error("the key of another parent returned the same session")
 	}
+	c = b.newChild("direct")
+	c.SpawnKey = "another"
+	if _, made, err = b.Create(b.Context(), parent, c, teams.DefaultLimits()); !made || err != nil {
+		b.Errorf("another key made no session: %v", err)
+	}
 }
 
 // Only the first of several callers that end a run releases the slot and reports.
@@ -284,10 +289,13 @@ func resume(b *bench) {
 	}
 	b.write(parent, child, "more")
 	b.same(begin(), 0) // it is running
-	_, err := b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{})
+	open, err := b.Resumable(b.Context(), "", "w")
+	b.check(err)
+	b.same(len(open), 0)
+	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{})
 	b.check(err)
 	b.same(b.session(parent).Children, 0)
-	open, err := b.Resumable(b.Context(), "", "w")
+	open, err = b.Resumable(b.Context(), "", "w")
 	b.check(err)
 	b.same([]any{len(open), open[0].ID}, []any{1, child.ID})
 
@@ -301,6 +309,10 @@ func resume(b *bench) {
 	if mine, err := b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{}); mine || err != nil {
 		b.Errorf("the end of the first run counts for the second: %v, %v", mine, err)
 	}
+	b.check(b.MarkRunning(b.Context(), teams.RunRef{Ref: child, Run: 1}, "of the first run"))
+	v, err := b.RenewRun(b.Context(), teams.RunRef{Ref: child, Run: 1})
+	b.check(err)
+	b.same([]any{v.Over, b.session(child).State, b.session(child).AgentSession}, []any{true, teams.Starting, ""})
 	b.read(child)
 	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 2}, teams.Ending{})
 	b.check(err)

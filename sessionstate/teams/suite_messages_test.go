@@ -114,6 +114,19 @@ func sendKey(b *bench) {
 	again, err := b.Send(b.Context(), from, d)
 	b.check(err)
 	b.same([]any{again.ID, b.session(to).Queued}, []any{first.ID, 1})
+	ids := []string{first.ID}
+	for _, other := range []struct {
+		from, to teams.Ref
+		key      string
+	}{{from, to, "another"}, {from, b.person("w", "direct"), "k"}, {b.person("w", "direct"), to, "k"}} {
+		b.pass(time.Hour)
+		sent, err := b.Send(b.Context(), other.from, teams.Draft{To: other.to.ID, Body: "hello", SendKey: other.key})
+		b.check(err)
+		if slices.Contains(ids, sent.ID) {
+			b.Errorf("a message of another key, target or sender was returned: %+v", sent)
+		}
+		ids = append(ids, sent.ID)
+	}
 }
 
 // The same calls at once, with a key, have one result.

@@ -138,10 +138,13 @@ func states(b *bench) {
 	ref := b.person("w", "direct")
 	b.same(b.session(ref).State, teams.Working)
 	b.pass(80 * time.Second)
+	other := b.person("w", "direct")
 	b.same(b.session(ref).State, teams.Idle)
 	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}))
 	b.same(b.session(ref).State, teams.Working)
-	b.pass(teams.Lease)
+	b.pass(teams.Lease - time.Second)
+	b.check(b.Renew(b.Context(), other, teams.Renewal{Instance: "one", Called: b.now()}))
+	b.pass(time.Second)
 	b.same(b.session(ref).State, teams.Gone)
 	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}))
 	b.check(b.Detach(b.Context(), ref, "one"))
@@ -171,6 +174,7 @@ func end(b *bench) {
 	child := b.child(parent, "direct")
 	grandchild := b.child(child, "direct")
 	stranger := b.person("w", "direct")
+	b.child(stranger, "direct") // which gives it no rights over those of others
 	for _, target := range []teams.Ref{child, parent, {ID: "ses_000000000000"}} {
 		_, err := b.Store.End(b.Context(), stranger, target.ID)
 		b.refused(err, "Cannot end session")
@@ -276,6 +280,9 @@ func list(b *bench) {
 	_, err := b.EndRun(b.Context(), teams.RunRef{Ref: grandchild, Run: 1}, teams.Ending{})
 	b.check(err)
 	b.same(got(direct, teams.Filter{Active: true}), all[1:])
+	_, err = b.EndByOperator(b.Context(), grandchild)
+	b.check(err)
+	b.same(got(direct, teams.Filter{}), all[1:])
 	_, _, err = b.List(b.Context(), direct, teams.Filter{Cursor: "x"})
 	b.refused(err, teams.ErrCursor.Error())
 }
