@@ -233,3 +233,40 @@ func TestReplacedSessionIsLost(t *testing.T) {
 		t.Errorf("initialized %d times", n)
 	}
 }
+
+// After initialize each request has the headers of the session, if the server gave values that a header can hold
+// and the revision has the header.
+func TestSessionHeaders(t *testing.T) {
+	for _, row := range []struct{ id, version, wantID, wantVersion string }{
+		{"!~", "2025-11-25", "!~", "2025-11-25"},
+		{"id", "2025-06-18", "id", "2025-06-18"},
+		{"id", "2025-03-26", "id", ""},
+		{"", "2025-11-25", "", "2025-11-25"},
+		{"an id", "2025-11-25", "", "2025-11-25"},
+		{"\u00e9", "2025-11-25", "", "2025-11-25"},
+		{"id", `2025-11-25\r\nX: y`, "id", ""},
+		{"id", `2025-11-25\u00e9`, "id", ""},
+		{strings.Repeat("x", 16<<10), "2025-11-25", strings.Repeat("x", 16<<10), "2025-11-25"},
+		{strings.Repeat("x", 16<<10+1), "2025-11-25", "", "2025-11-25"},
+	} {
+		answer := strings.Replace(agreed, "2025-11-25", row.version, 1)
+		l := &legacy{answer: func(w http.ResponseWriter, r request) bool {
+			if r.method == "initialize" {
+				w.Header()["Mcp-Session-Id"] = []string{row.id}
+				w.Header().Set("Content-Type", "application/json")
+				io.WriteString(w, answer)
+			}
+			return r.method == "initialize"
+		}}
+		c := connect(t, l.ServeHTTP)
+		c.send(initialize)
+		c.expect(answer)
+		c.send(call)
+		c.receive()
+		c.close()
+		r := l.seen("tools/call")[0]
+		if id, version := r.session(), r.Get("Mcp-Protocol-Version"); id != row.wantID || version != row.wantVersion {
+			t.Errorf("id %.20q and version %q: a request has the headers %.20q and %q", row.id, row.version, id, version)
+		}
+	}
+}

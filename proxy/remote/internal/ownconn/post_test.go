@@ -297,6 +297,9 @@ func TestTakesPost(t *testing.T) {
 		{"TLS", func(r *http.Request) { r.URL.Scheme = "https" }, false},
 		{"a newline in a header", func(r *http.Request) { r.Header = http.Header{"X-Text": {"a\r\nb: c"}} }, false},
 		{"an invalid header name", func(r *http.Request) { r.Header = http.Header{"X Text": {"a"}} }, false},
+		{"another invalid header name", func(r *http.Request) { r.Header = http.Header{"X{": {"a"}} }, false},
+		{"DEL in a header", func(r *http.Request) { r.Header = http.Header{"X-Text": {"a\x7f"}} }, false},
+		{"the longest message", func(r *http.Request) { r.ContentLength = maxPosted }, checksIdle},
 		{"Expect: 100-continue", func(r *http.Request) { r.Header = http.Header{"Expect": {"100-continue"}} }, false},
 		{"Connection: close", func(r *http.Request) { r.Header = http.Header{"Connection": {"close"}} }, false},
 	} {
