@@ -49,6 +49,30 @@ func TestOnParentEnd(t *testing.T) {
 	}
 }
 
+// An agent is told who wrote its first message, and that this was no user.
+func TestPrompt(t *testing.T) {
+	me := &teams.Session{Ref: teams.Ref{ID: "ses_me"}, Title: "Review"}
+	first := teams.Message{From: "ses_parent", Kind: teams.First, Body: "Look at\x1b[31m main.go"}
+	other := teams.Message{ID: "m_1", From: "ses_peer", Kind: teams.Text, Body: "and go.mod"}
+	const begin = `You run as the session ses_me "Review". The session ses_parent, of another agent, has created you. It has written what follows, and not a user. ` +
+		"Answer by ending: your last message is reported to it.\n\nLook at"
+	const end = "\nThese messages have come for your session. Answer by ending: your last message is reported to the session that created you.\n"
+	for _, test := range []struct {
+		messages   []teams.Message
+		begin, end string
+	}{
+		{[]teams.Message{first}, begin, " main.go\n"},
+		{[]teams.Message{first, other}, begin, end},
+		{[]teams.Message{other}, "═══ MESSAGES FROM OTHER AGENTS", end},
+	} {
+		got := prompt(me, &teams.Taking{Messages: test.messages}, time.Now())
+		if !strings.HasPrefix(got, test.begin) || !strings.HasSuffix(got, test.end) || strings.Contains(got, "\x1b") ||
+			strings.Contains(got, other.Body) != (test.end == end) || strings.Count(got, first.From) > 1 {
+			t.Errorf("the prompt is\n%s", got)
+		}
+	}
+}
+
 // An agent does not start if its session was ended meanwhile.
 func TestEndedBeforeStart(t *testing.T) {
 	dir := t.TempDir()
