@@ -49,6 +49,39 @@ func TestOnParentEnd(t *testing.T) {
 	}
 }
 
+// The registry and the parent learn how a run has ended.
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, script, result string
+		state                teams.State
+		status               int
+		cost, facts, text    string
+	}{
+		{"finished", "echo ' done '; echo why >&2", "text", teams.Finished, 0, "", " (exit status 0)", "done"},
+		{"nothing said", "echo why >&2", "text", teams.Finished, 0, "", " (exit status 0)", ""},
+		{"status", "echo one >&2; echo two >&2; exit 3", "text", teams.Failed, 3, "", " (exit status 3)", "one\ntwo"},
+		{"as its program says", `echo '{"result":"no","is_error":true,"total_cost_usd":0.5}'`, claudeJSON, teams.Failed, 0, "0.5", " (exit status 0, 0.5 USD)", "no"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			db := openRegistry(t, dir, 0)
+			parent, child := createAgent(t, db, db)
+			if err := supervise(t, dir, child, Order{Argv: []string{"sh", "-c", "cat >/dev/null; " + test.script}, Result: test.result}); err != nil {
+				t.Fatal(err)
+			}
+			s, err := db.Session(t.Context(), child.Ref)
+			if err != nil || s.State != test.state || s.ExitStatus != test.status || s.CostUSD != test.cost {
+				t.Errorf("the registry has %+v, %v", s, err)
+			}
+			first, text, _ := strings.Cut(onlyMessage(t, db, parent), ":\n")
+			if !strings.HasPrefix(first, string(test.state)+" after ") || !strings.HasSuffix(first, test.facts) || text != test.text {
+				t.Errorf("the parent was told %q, then %q", first, text)
+			}
+		})
+	}
+}
+
 // An agent is told who wrote its first message, and that this was no user.
 func TestPrompt(t *testing.T) {
 	me := &teams.Session{Ref: teams.Ref{ID: "ses_me"}, Title: "Review"}
