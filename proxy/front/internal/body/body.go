@@ -77,7 +77,6 @@ func (b *Buffer) grow(size int64) error {
 		b.taken += more
 	}
 	if len(b.data) == 0 && size > Large {
-		b.GiveBack()
 		if b.lent = room.Borrow(int(size)); b.lent != nil {
 			b.data = b.lent.Bytes[:0:size]
 			return nil
