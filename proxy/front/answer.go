@@ -79,6 +79,9 @@ func (x *exchange) writeStream(w *writer) bool {
 // the connection, so that the client notices.
 var errTruncated = errors.New("the rest of a message is lost")
 
+// errReplaced is returned for a write after another response has taken the stream over.
+var errReplaced = errors.New("the client reads the stream elsewhere")
+
 // writeNext writes the items that are queued on t. It returns their slice, emptied, for use in the
 // next call. closed reports that nothing follows.
 func (w *writer) writeNext(t *outbox.Stream, used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
@@ -205,6 +208,9 @@ func (w *writer) write(b []byte, flush bool) (err error) {
 	for n := 0; len(b) > 0 && err == nil; b = b[n:] {
 		n = min(len(b), maxWrite)
 		w.x.allowWrite()
+		if w.reader.IsReplaced() { // allowWrite may have undone the interrupt
+			return errReplaced
+		}
 		_, err = w.x.w.Write(b[:n])
 	}
 	if err == nil && flush {

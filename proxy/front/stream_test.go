@@ -105,3 +105,40 @@ func TestSlowClient(t *testing.T) {
 		}
 	}
 }
+
+// A deafClient does not read: a write fails at its deadline.
+type deafClient struct {
+	http.ResponseWriter
+	deadline time.Time
+}
+
+func (c *deafClient) Flush() {}
+
+func (c *deafClient) SetWriteDeadline(t time.Time) error { c.deadline = t; return nil }
+
+func (c *deafClient) Write([]byte) (int, error) {
+	time.Sleep(time.Until(c.deadline))
+	return 0, os.ErrDeadlineExceeded
+}
+
+// A client that comes back does not wait for a write that its old response begins at that moment.
+func TestInterruptBeforeTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var recorder outbox.Recorder
+		s := newStream(true)
+		client := &deafClient{ResponseWriter: httptest.NewRecorder()}
+		w := &writer{x: &exchange{w: client, rc: *http.NewResponseController(client), accept: accept.Accept{Events: true}}, mode: asEvents, t: &s.Stream}
+		w.reader = recorder.Record(w.t, []byte("1"), w.x.interrupt)
+		id := string(strings.Split(string(w.reader.Begin()), "\n")[1])[len("id: "):]
+		go recorder.TakeUp(id, func() {})
+		synctest.Wait() // it has interrupted
+		began := time.Now()
+		if err := w.comment(); err == nil {
+			t.Error("the write did not fail")
+		}
+		w.leave()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the new response waited for %v", took)
+		}
+	})
+}

@@ -104,6 +104,16 @@ func (q *Reader) Replaced() <-chan struct{} {
 	return q.replaced
 }
 
+// IsReplaced reports whether another one wants to read.
+func (q *Reader) IsReplaced() bool {
+	select {
+	case <-q.Replaced():
+		return true
+	default:
+		return false
+	}
+}
+
 // Leave ends the reading. whole says that the client can take up the stream again: the last message was written, or
 // recorded, as a whole.
 func (q *Reader) Leave(whole bool) {
