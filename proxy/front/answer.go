@@ -281,7 +281,11 @@ func (w *writer) writeEvents() error {
 		return nil
 	}
 	w.events = w.events[:0]
-	return w.send(b)
+	err := w.send(b)
+	if w.failed != nil {
+		w.events = nil // net/http may still read b
+	}
+	return err
 }
 
 // send writes a part of the response. If events are recorded, it records it, and returns no error: items

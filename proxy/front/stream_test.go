@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -141,4 +142,35 @@ func TestInterruptBeforeTheDeadline(t *testing.T) {
 			t.Errorf("the new response waited for %v", took)
 		}
 	})
+}
+
+// A lostClient has lost its connection, but what was written last is still read, as by net/http over HTTP/2.
+type lostClient struct {
+	http.ResponseWriter
+	reads, read []byte
+}
+
+func (c *lostClient) Write(b []byte) (int, error) {
+	if c.reads == nil {
+		c.reads, c.read = b, bytes.Clone(b)
+	}
+	return 0, errors.New("the stream was reset")
+}
+
+// What a client did not get is recorded, but not in memory that net/http still reads.
+func TestWriteAfterFailure(t *testing.T) {
+	var recorder outbox.Recorder
+	s := newStream(true)
+	client := &lostClient{ResponseWriter: httptest.NewRecorder()}
+	w := &writer{x: &exchange{w: client, rc: *http.NewResponseController(client)}, mode: asEvents, t: &s.Stream}
+	w.reader = recorder.Record(w.t, []byte("1"), func() {})
+	s.Push(outbox.Item{Data: []byte(`{"id":2,"method":"ping"}`)}, false)
+	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
+	s.Push(outbox.Item{Data: []byte(`{"id":1,"result":{}}`), Final: true}, true)
+	if _, _, err := w.writeNext(w.t, nil); err == nil {
+		t.Error("no error")
+	}
+	if !bytes.Equal(client.reads, client.read) {
+		t.Errorf("%q became %q", client.read, client.reads)
+	}
 }
