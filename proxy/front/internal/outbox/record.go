@@ -84,14 +84,15 @@ func (r *Record) Mark() {
 // has reports whether an event of the stream may have this id. Any goroutine may call it.
 func (r *Record) has(id string) bool { return strings.HasPrefix(id, r.name) }
 
-// After returns what was written after the event with this id. ok is false if a part of that is lost.
+// After returns what was written after the event with this id, as far as it was kept. ok is false if the last of
+// that, which may be the reply, was not kept.
 func (r *Record) After(id string) (text []byte, ok bool) {
 	n, err := strconv.Atoi(strings.TrimPrefix(id, r.name))
 	switch {
-	case err != nil || n < r.from || n > r.n || r.lost:
+	case err != nil || n < 0 || n > r.n || r.lost:
 		return nil, false
-	case n == r.from:
-		return r.text, true
+	case n <= r.from:
+		return r.text, n == r.from || len(r.text) > 0
 	}
 	_, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n"))
 	return text, ok

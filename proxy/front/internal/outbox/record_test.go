@@ -40,10 +40,10 @@ func TestRecord(t *testing.T) {
 
 	long := strings.Repeat("x", recordRoom-100) + "\n"
 	third := r.write(long)
-	expect(first, "", false)
+	expect(first, long, true) // without b, but with the last
 	expect(second, long, true)
 	fourth := r.write("data: d\n" + long)
-	expect(second, "", false)
+	expect(second, "data: d\n", true)
 	expect(third, "data: d\n", true)
 	expect(fourth, "", true)
 	fifth := r.write(long + long)
