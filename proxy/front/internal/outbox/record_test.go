@@ -147,3 +147,15 @@ func TestParked(t *testing.T) {
 		}
 	})
 }
+
+// What waits on a stream for a client that has left is bounded also if it was pushed before.
+func TestParkedWithLongMessage(t *testing.T) {
+	var o Recorder
+	s := newStream()
+	reader := o.Record(s, []byte("1"), func() {})
+	s.Push(Item{Data: make([]byte, streamRoom+1)}, false)
+	reader.Leave(true)
+	if _, abandoned := s.Progress(); !abandoned {
+		t.Errorf("%d bytes wait", bufferedBytes(s))
+	}
+}

@@ -309,7 +309,9 @@ func (t *Stream) abandonLocked() {
 func (t *Stream) park() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.parked.Store(true)
+	if t.parked.Store(true); t.bytes > streamRoom { // the first message may be longer
+		t.abandonLocked()
+	}
 	t.wakePushLocked()
 }
 
