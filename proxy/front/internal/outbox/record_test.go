@@ -159,3 +159,23 @@ func TestParkedWithLongMessage(t *testing.T) {
 		t.Errorf("%d bytes wait", bufferedBytes(s))
 	}
 }
+
+// A call that runs is forgotten later than those whose clients have all of their streams.
+func TestFinishedStreamsAreForgottenFirst(t *testing.T) {
+	var o Recorder
+	running := o.Record(newStream(), []byte("1"), func() {})
+	for range maxRecorded {
+		s := newStream()
+		reader := o.Record(s, []byte("2"), func() {})
+		s.Close()
+		reader.Leave(true)
+	}
+	running.Leave(true)
+	if o.TakeUp(running.name+"0", func() {}) == nil {
+		t.Error("a running call was forgotten")
+	}
+	if len(o.all) != maxRecorded {
+		t.Errorf("%d streams are recorded", len(o.all))
+	}
+	o.Forget()
+}

@@ -10,7 +10,8 @@ const (
 	// resumeTime is how long a stream can be taken up again after its client has left it, or has read all of it:
 	// a client that has lost its connection may notice that late.
 	resumeTime = 2 * time.Minute
-	// maxRecorded is how many streams a Recorder has. With one more, it forgets the oldest.
+	// maxRecorded is how many streams a Recorder has. With one more, it forgets the oldest that is finished, or
+	// else the oldest.
 	maxRecorded = 8
 )
 
@@ -25,6 +26,12 @@ type recorded struct {
 	record *Record
 	reader *Reader     // nil while nobody reads the stream
 	left   *time.Timer // forgets the stream; nil until a reader has left it
+}
+
+// finished reports whether nothing waits on the stream or will, and nobody reads it: most often its client has all.
+func (r *recorded) finished() bool {
+	over, abandoned := r.t.Progress()
+	return r.reader == nil && (over || abandoned)
 }
 
 // A Reader is the right to read a recorded stream. A stream has one Reader at a time.
@@ -50,7 +57,8 @@ func (o *Recorder) Record(t *Stream, request []byte, interrupt func()) *Reader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.all) >= maxRecorded {
-		o.forgetLocked(o.all[0])
+		finished := slices.IndexFunc(o.all, (*recorded).finished)
+		o.forgetLocked(o.all[max(finished, 0)])
 	}
 	r := &recorded{t: t, record: record}
 	o.all = append(o.all, r)
