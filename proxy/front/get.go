@@ -112,7 +112,7 @@ func (s *session) attach(t *stream) bool {
 		s.gets = s.gets[1:]
 	}
 	s.gets = append(s.gets, t)
-	s.deliverPendingLocked(t)
+	s.deliverPendingLocked(&t.Stream)
 	return true
 }
 

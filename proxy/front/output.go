@@ -295,8 +295,16 @@ func (s *session) pass(t *stream, frame []byte) {
 	s.pendingBytes += len(frame)
 }
 
+// deliverToCallLocked sends the pending messages to t, the stream of a call, unless a GET stream is there for
+// them. The caller holds s.mu.
+func (s *session) deliverToCallLocked(t *outbox.Stream) {
+	if s.getLocked() == nil {
+		s.deliverPendingLocked(t)
+	}
+}
+
 // deliverPendingLocked sends the pending messages to t. The caller holds s.mu.
-func (s *session) deliverPendingLocked(t *stream) {
+func (s *session) deliverPendingLocked(t *outbox.Stream) {
 	for i, frame := range s.pending {
 		// Not Push, which may block: mu is locked.
 		if !t.Offer(outbox.Item{Data: frame}) {

@@ -71,6 +71,9 @@ func (x *exchange) resume(id, last string) {
 		w.leave()
 		x.finish(http.StatusNoContent)
 	default:
+		s.mu.Lock()
+		s.deliverToCallLocked(w.t)
+		s.mu.Unlock()
 		x.writeStream(w)
 	}
 }

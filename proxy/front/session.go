@@ -280,9 +280,8 @@ func (s *session) add(calls []*call) error {
 			s.tokens[c.token] = c
 		}
 	}
-	// Messages that waited for a stream go to this one, unless a GET stream is there for them.
-	if t := calls[0].stream; t.Events() && s.getLocked() == nil {
-		s.deliverPendingLocked(t)
+	if t := &calls[0].stream.Stream; t.Events() {
+		s.deliverToCallLocked(t)
 	}
 	return nil
 }
