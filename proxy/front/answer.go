@@ -142,7 +142,7 @@ func (w *writer) items(items []outbox.Item, closed bool) error {
 func (w *writer) identify() {
 	if w.reader != nil && !w.open {
 		end := len(w.events) - 1 // of the empty line
-		w.events = append(append(w.events[:end], w.reader.Next()...), '\n')
+		w.events = append(w.reader.AppendNext(w.events[:end]), '\n')
 	}
 }
 

@@ -58,13 +58,16 @@ const EndID = "0..0"
 // type is not message: many clients parse each message as JSON, also one without data.
 func (r *Record) Begin() []byte { return fmt.Appendf(nil, "event: prime\nid: %s0\ndata: \n\n", r.name) }
 
-// Next returns the next id as a field of an event. Call Mark when that event was written.
-func (r *Record) Next() string { return "id: " + r.name + strconv.Itoa(r.n+1) + "\n" }
+// AppendNext appends the next id to b, as a field of an event. Call Mark when that event was written.
+func (r *Record) AppendNext(b []byte) []byte {
+	b = append(append(b, "id: "...), r.name...)
+	return append(strconv.AppendInt(b, int64(r.n)+1, 10), '\n')
+}
 
 // Keep records what is written.
 func (r *Record) Keep(b []byte) {
 	if len(r.text)+len(b) > recordRoom {
-		r.text, r.last, r.from = bytes.Clone(r.text[r.last:]), 0, r.n
+		r.text, r.last, r.from = append(r.text[:0], r.text[r.last:]...), 0, r.n
 	}
 	if r.lost = r.lost || len(r.text)+len(b) > recordRoom; r.lost {
 		r.text = nil
@@ -84,8 +87,8 @@ func (r *Record) Mark() {
 // has reports whether an event of the stream may have this id. Any goroutine may call it.
 func (r *Record) has(id string) bool { return strings.HasPrefix(id, r.name) }
 
-// After returns what was written after the event with this id, as far as it was kept. ok is false if the last of
-// that, which may be the reply, was not kept.
+// After returns what was written after the event with this id, as far as it was kept, in memory that Keep uses
+// again. ok is false if the last of that, which may be the reply, was not kept.
 func (r *Record) After(id string) (text []byte, ok bool) {
 	n, err := strconv.Atoi(strings.TrimPrefix(id, r.name))
 	switch {

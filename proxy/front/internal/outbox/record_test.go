@@ -9,7 +9,7 @@ import (
 
 // write writes text as the events of one write, and returns the id of the last of them.
 func (r *Record) write(text string) (id string) {
-	field := r.Next()
+	field := string(r.AppendNext(nil))
 	r.Keep([]byte(text + field + "\n"))
 	r.Mark()
 	return strings.TrimSpace(strings.TrimPrefix(field, "id: "))
