@@ -89,6 +89,7 @@ type Stream struct {
 	lent    *room.Room    // the memory of text; nil if it was allocated
 	bytes   int           // capacity of items and text
 	closed  bool          // nothing follows what is in items and text
+	open    bool          // a part of a message was pushed, and more follows
 	unread  bool          // nobody reads the stream
 	ended   atomic.Bool   // closed or unread
 	parked  atomic.Bool   // nobody reads the stream now, but its client may come back; written under mu
@@ -210,11 +211,12 @@ func (t *Stream) awaitRoomLocked(n int) bool {
 	return !t.unread && !t.closed
 }
 
-// Offer is Push without blocking. It reports false if there is no room or the stream is not read.
+// Offer is Push without blocking, for any goroutine. It reports false if there is no room, if a part of a message
+// was pushed whose rest follows, or if the stream is not read.
 func (t *Stream) Offer(i Item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.unread || t.closed || t.bytes > 0 && t.bytes+cap(i.Data) > streamRoom {
+	if t.unread || t.closed || t.open || t.bytes > 0 && t.bytes+cap(i.Data) > streamRoom {
 		return false
 	}
 	t.addLocked(i, false)
@@ -234,6 +236,7 @@ func (t *Stream) addLocked(i Item, closes bool) {
 	t.endTextLocked()
 	t.items = append(t.items, i)
 	t.bytes += cap(i.Data)
+	t.open = i.Part == Middle
 	t.closed = closes
 	t.ended.Store(closes)
 	t.wakeUp()

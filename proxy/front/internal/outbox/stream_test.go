@@ -110,3 +110,18 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// What another goroutine offers does not come between the parts of a message.
+func TestOfferBetweenParts(t *testing.T) {
+	s := newStream()
+	i, _ := Cut([]byte("1"))
+	s.Push(i, false)
+	if s.Offer(Item{Data: []byte("{}")}) {
+		t.Error("accepted within a message")
+	}
+	i.Part = Last
+	s.Push(i, false)
+	if !s.Offer(Item{Data: []byte("{}")}) {
+		t.Error("not accepted after a message")
+	}
+}
