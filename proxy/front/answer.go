@@ -124,7 +124,7 @@ func (w *writer) items(items []outbox.Item, closed bool) error {
 	if w.mode == asJSON && closed && !w.open {
 		return nil // net/http flushes when the handler returns
 	}
-	w.identify()
+	w.identify(closed)
 	if err := w.writeEvents(); err != nil {
 		return err
 	}
@@ -138,12 +138,18 @@ func (w *writer) items(items []outbox.Item, closed bool) error {
 }
 
 // identify gives the last of the pending events an id, if its stream may be taken up again. It is the last
-// event of all items, so that a client gets all of them again, or none.
-func (w *writer) identify() {
-	if w.reader != nil && !w.open {
-		end := len(w.events) - 1 // of the empty line
-		w.events = append(w.reader.AppendNext(w.events[:end]), '\n')
+// event of all items, so that a client gets all of them again, or none. closed says that it is the reply.
+func (w *writer) identify(closed bool) {
+	if w.reader == nil || w.open {
+		return
 	}
+	b := w.events[:len(w.events)-1] // without the empty line
+	if closed {
+		b = append(b, outbox.EndField()...)
+	} else {
+		b = w.reader.AppendNext(b)
+	}
+	w.events = append(b, '\n')
 }
 
 // Header values that all responses share. net/http does not change them.

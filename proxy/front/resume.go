@@ -90,6 +90,6 @@ func (x *exchange) answerLost(request []byte) {
 	}
 	reply := wire.ErrorReply(request, wire.CodeInternalError, "the connection was lost, and the answer was not kept: the request may have been executed")
 	_ = w.event(reply.Frame(), true, true)
-	w.events = append(w.events[:len(w.events)-1], "id: "+outbox.EndID+"\n\n"...)
+	w.events = append(w.events[:len(w.events)-1], outbox.EndField()+"\n"...)
 	_ = w.write(w.events, true)
 }

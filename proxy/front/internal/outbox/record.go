@@ -51,8 +51,9 @@ func isID(raw []byte) bool {
 	return utf8.Valid(raw) && json.Valid(raw) && !bytes.ContainsAny(raw[:1], "{[") && !bytes.ContainsAny(raw, "\r\n")
 }
 
-// EndID is an event id with which no stream can be taken up again, because its request has its answer.
-const EndID = "0..0"
+// EndField returns an id for an event after which nothing follows, as a field. It names no request, because that
+// has its answer.
+func EndField() string { return "id: " + rand.Text() + "..0\n" }
 
 // Begin returns the event with which a stream begins, so that the client has an id before the first message. Its
 // type is not message: many clients parse each message as JSON, also one without data.

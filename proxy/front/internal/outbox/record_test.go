@@ -72,8 +72,9 @@ func TestParseID(t *testing.T) {
 			t.Errorf("%s: %s (%t)", id, got, ok)
 		}
 	}
-	if got, ok := ParseID(EndID); !ok || len(got) > 0 {
-		t.Errorf("%s: %s (%t)", EndID, got, ok)
+	end := strings.TrimSpace(strings.TrimPrefix(EndField(), "id: "))
+	if got, ok := ParseID(end); !ok || len(got) > 0 {
+		t.Errorf("%s: %s (%t)", end, got, ok)
 	}
 	for _, id := range []string{"", "1", "a.b", "a.!.1", "a.MQ", "a.MQ.1.2", "a.e30.1", "a.MQo.1", "a.W10.1", "a._w.1"} {
 		if got, ok := ParseID(id); ok {
