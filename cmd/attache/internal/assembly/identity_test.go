@@ -25,12 +25,12 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// testAuthenticator returns the Authenticator for a configuration and an environment. In both, DIR
+// testAuthenticator returns the Authenticator for a configuration and an environment. In both, $DIR
 // stands for a directory that has the given files and the key set jwks.json.
 func testAuthenticator(t *testing.T, settings string, files map[string]string, env ...string) *Authenticator {
 	t.Helper()
 	dir := t.TempDir()
-	replacer := strings.NewReplacer("DIR", dir)
+	replacer := strings.NewReplacer("$DIR", dir)
 	write := func(name, text string) {
 		attachetest.WriteFile(t, filepath.Join(dir, name), replacer.Replace(text))
 	}
@@ -69,18 +69,18 @@ func TestPrincipalSources(t *testing.T) {
 		"ATTACHE_TOKEN":                  {config: jwtConfig, env: []string{"ATTACHE_TOKEN=" + attachetest.Token(nil)}, want: "ada(jwt:1) acme(jwt:1)  records:read "},
 		"MCP_JWT":                        {config: jwtConfig, env: []string{"MCP_JWT= " + attachetest.Token(nil) + " "}, want: "ada(jwt:1) acme(jwt:1)  records:read "},
 		"ATTACHE_TOKEN precedes MCP_JWT": {config: jwtConfig, env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"sub": "bob"}), "MCP_JWT=" + attachetest.Token(nil)}, want: "bob(jwt:1) acme(jwt:1)  records:read "},
-		"a token file":                   {config: jwtConfig, env: []string{"ATTACHE_TOKEN_FILE=DIR/token"}, want: "ada(jwt:1) acme(jwt:1)  records:read "},
+		"a token file":                   {config: jwtConfig, env: []string{"ATTACHE_TOKEN_FILE=$DIR/token"}, want: "ada(jwt:1) acme(jwt:1)  records:read "},
 		"MCP_JWT is left to the server if no tokens are accepted": {env: []string{"MCP_JWT=" + attachetest.Token(nil)}, want: ""},
 		"only the operator's variables":                           {env: []string{"MCP_USER_ID=eve", "MCP_TENANT_ID=evil"}, want: "eve(MCP_USER_ID) evil(MCP_TENANT_ID)   "},
 		"operator's variables precede a token, which adds facts": {config: jwtConfig,
 			env: []string{"MCP_TENANT_ID=acme", "ATTACHE_TOKEN=" + attachetest.Token(nil)}, want: "ada(jwt:1) acme(MCP_TENANT_ID)  records:read "},
-		"session file":                              {env: []string{"ATTACHE_SESSION_FILE=DIR/session.yaml"}, want: "sue(session file DIR/session.yaml) acme(session file DIR/session.yaml) host  sandboxed(session file DIR/session.yaml)"},
-		"variables precede the session file":        {env: []string{"ATTACHE_SESSION_FILE=DIR/session.yaml", "MCP_USER_ID=sue"}, want: "sue(MCP_USER_ID) acme(session file DIR/session.yaml) host  sandboxed(session file DIR/session.yaml)"},
-		"session file with only trust":              {env: []string{"ATTACHE_SESSION_FILE=DIR/trust.yaml"}, want: "    sandboxed(session file DIR/trust.yaml)"},
+		"session file":                              {env: []string{"ATTACHE_SESSION_FILE=$DIR/session.yaml"}, want: "sue(session file $DIR/session.yaml) acme(session file $DIR/session.yaml) host  sandboxed(session file $DIR/session.yaml)"},
+		"variables precede the session file":        {env: []string{"ATTACHE_SESSION_FILE=$DIR/session.yaml", "MCP_USER_ID=sue"}, want: "sue(MCP_USER_ID) acme(session file $DIR/session.yaml) host  sandboxed(session file $DIR/session.yaml)"},
+		"session file with only trust":              {env: []string{"ATTACHE_SESSION_FILE=$DIR/trust.yaml"}, want: "    sandboxed(session file $DIR/trust.yaml)"},
 		"an API key precedes a token":               {config: meta, env: []string{"ATTACHE_API_KEY=" + key, "ATTACHE_TOKEN=" + attachetest.Token(nil)}, want: "kay(abcdefgh) keys(abcdefgh)  k "},
 		"a key in _meta":                            {config: meta, meta: capture.Credential{Key: capture.CredentialKey, Text: key}, want: "kay(abcdefgh) keys(abcdefgh)  k "},
 		"a token in _meta":                          {config: meta, meta: capture.Credential{Key: capture.TokenKey, Text: attachetest.Token(nil)}, want: "ada(jwt:1) acme(jwt:1)  records:read "},
-		"session file with a token from _meta":      {config: meta, env: []string{"ATTACHE_SESSION_FILE=DIR/trust.yaml"}, meta: capture.Credential{Key: capture.TokenKey, Text: attachetest.Token(nil)}, want: "ada(jwt:1) acme(jwt:1)  records:read sandboxed(session file DIR/trust.yaml)"},
+		"session file with a token from _meta":      {config: meta, env: []string{"ATTACHE_SESSION_FILE=$DIR/trust.yaml"}, meta: capture.Credential{Key: capture.TokenKey, Text: attachetest.Token(nil)}, want: "ada(jwt:1) acme(jwt:1)  records:read sandboxed(session file $DIR/trust.yaml)"},
 		"a key that only the policy endpoint knows": {config: "policy: {url: 'https://policy.test'}", env: []string{"ATTACHE_API_KEY=whatever"}, want: ""},
 	}
 	for name, test := range tests {
@@ -93,7 +93,7 @@ func TestPrincipalSources(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Dir(strings.TrimPrefix(c.operator.Origin().Name, "session file "))
-			if got := strings.ReplaceAll(describePrincipal(p), dir, "DIR"); got != test.want {
+			if got := strings.ReplaceAll(describePrincipal(p), dir, "$DIR"); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
@@ -150,16 +150,16 @@ func TestRefusedCredentials(t *testing.T) {
 		"no user":                        {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"sub": nil})}, want: identity.ErrToken, text: `it has no claim "sub": correct identity.jwt.claims.user`},
 		"key set missing": {config: strings.Replace(jwtConfig, "jwks.json", "nothing.json", 1),
 			env: []string{"ATTACHE_TOKEN=" + attachetest.Token(nil)}, want: identity.ErrKeySet, text: "nothing.json: no such file"},
-		"token file missing":                    {env: []string{"ATTACHE_TOKEN_FILE=DIR/nothing"}, want: identity.ErrTokenFile, text: "write it or correct the path of the token file"},
+		"token file missing":                    {env: []string{"ATTACHE_TOKEN_FILE=$DIR/nothing"}, want: identity.ErrTokenFile, text: "write it or correct the path of the token file"},
 		"no issuer":                             {config: "{}", env: []string{"ATTACHE_TOKEN=" + attachetest.Token(nil)}, want: identity.ErrToken, text: "no issuer is configured: set identity.jwt"},
 		"a key as a token":                      {config: meta, meta: capture.Credential{Key: capture.TokenKey, Text: "atk_abcdefgh_12345678901234567890123456789012"}, want: identity.ErrToken, text: "send a JWT there"},
 		"a token as a key":                      {config: meta, meta: capture.Credential{Key: capture.CredentialKey, Text: attachetest.Token(nil)}, want: identity.ErrToken, text: "it came where an API key belongs"},
 		"an unknown API key, and a valid token": {config: meta, env: []string{"ATTACHE_API_KEY=atk_abcdefgh_12345678901234567890123456789012", "ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"sub": "eve"})}, want: identity.ErrFile, text: "keys.yaml"},
 		"a bad token, and a valid one":          {env: []string{"ATTACHE_TOKEN=" + none, "MCP_JWT=" + attachetest.Token(map[string]any{"sub": "eve"})}, want: identity.ErrAlgorithm, text: "accepted"},
 		"another user's token":                  {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(nil)}, want: sessionstate.ErrOtherPrincipal, text: "correct MCP_USER_ID, MCP_TENANT_ID or the session file"},
-		"another user's session file":           {env: []string{"ATTACHE_SESSION_FILE=DIR/session.yaml"}, want: sessionstate.ErrOtherPrincipal, text: "the session file names another than MCP_USER_ID"},
-		"session file missing":                  {env: []string{"ATTACHE_SESSION_FILE=DIR/nothing.yaml"}, want: identity.ErrSessionFile, text: "write it or correct the path of the session file"},
-		"session file missing, and a token":     {env: []string{"ATTACHE_SESSION_FILE=DIR/nothing.yaml", "ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"sub": "eve"})}, want: identity.ErrSessionFile, text: "nothing.yaml"},
+		"another user's session file":           {env: []string{"ATTACHE_SESSION_FILE=$DIR/session.yaml"}, want: sessionstate.ErrOtherPrincipal, text: "the session file names another than MCP_USER_ID"},
+		"session file missing":                  {env: []string{"ATTACHE_SESSION_FILE=$DIR/nothing.yaml"}, want: identity.ErrSessionFile, text: "write it or correct the path of the session file"},
+		"session file missing, and a token":     {env: []string{"ATTACHE_SESSION_FILE=$DIR/nothing.yaml", "ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"sub": "eve"})}, want: identity.ErrSessionFile, text: "nothing.yaml"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
