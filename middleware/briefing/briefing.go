@@ -98,6 +98,7 @@ type Shared struct {
 	sessions sessions
 	warnings warnings
 	outage   outage
+	refusals refusals
 }
 
 // Compile prepares the briefings of a process. It does not ask the source.

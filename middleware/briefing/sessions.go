@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -200,10 +201,9 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 	}
 	switch {
 	case errors.Is(err, policy.ErrUnauthorized):
-		// Refusals concern one session, so its connection logs them, which names the user.
-		c.warnings.once("no briefing: the policy source refused the credential; check the API key, or policy.token_env", "err", err)
+		c.refused(view.Principal, "no briefing: the policy source refused the credential; check the API key, or policy.token_env", err)
 	case errors.Is(err, policy.ErrUnknownScope):
-		c.warnings.once("no briefing: the policy source does not know the scope; see `attache policy show --scope`", "err", err)
+		c.refused(view.Principal, "no briefing: the policy source does not know the scope; see `attache policy show --scope`", err)
 	case err != nil:
 		c.shared.outage.goesOn(warn.log, err)
 	case o.OmitEmpty && effective.Empty():
@@ -240,6 +240,41 @@ func (o *outage) ended(log *slog.Logger) {
 		o.logged = false
 		log.Info("the policy source can be read again")
 	}
+}
+
+// refusals holds the refusals of the source that were logged within refusedTime. Clients may begin any
+// number of sessions, so those of one user are logged once in that time.
+type refusals struct {
+	mu     sync.Mutex
+	logged map[refusal]time.Time
+}
+
+// A refusal is a text about the owner of a key.
+type refusal struct{ text, key, tenant, user string }
+
+const (
+	refusedTime = time.Hour
+	maxRefusals = 1000 // in refusedTime
+)
+
+// refused logs text and err with the logger of the connection, which names the user.
+func (c *Conn) refused(p *sessionstate.Principal, text string, err error) {
+	what := refusal{text: text}
+	if p != nil {
+		what = refusal{text, p.KeyID, p.Tenant, p.User}
+	}
+	r, now := &c.shared.refusals, time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.logged, func(_ refusal, at time.Time) bool { return now.Sub(at) >= refusedTime })
+	if _, logged := r.logged[what]; logged || len(r.logged) == maxRefusals {
+		return
+	}
+	if r.logged == nil {
+		r.logged = map[refusal]time.Time{}
+	}
+	r.logged[what] = now
+	c.warnings.log.Warn(text, "err", err)
 }
 
 // count records how many results carried the text of s in a place that the client may not show.

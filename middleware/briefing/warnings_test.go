@@ -23,8 +23,7 @@ func (s scopeSource) Effective(_ context.Context, q policy.Query) (policy.Effect
 }
 
 // A process that serves for months reports each outage of the source, and its end, but not each of many
-// in a minute. A session whose credential or scope is refused is reported by its own connection, which
-// names its user.
+// in a minute. Of the sessions whose credential or scope is refused it reports one of each user in an hour.
 func TestSourceWarnings(t *testing.T) { synctest.Test(t, testSourceWarnings) }
 
 func testSourceWarnings(t *testing.T) {
@@ -61,11 +60,13 @@ func testSourceWarnings(t *testing.T) {
 		{"another is refused", "eve", policy.ErrUnauthorized, []string{"refused the credential", "user=eve"}},
 		{"unknown scope", "ada", policy.ErrUnknownScope, []string{"does not know the scope", "user=ada"}},
 		{"another unknown scope", "eve", policy.ErrUnknownScope, []string{"does not know the scope", "user=eve"}},
+		{"a second session of one who is refused", "ada", policy.ErrUnauthorized, nil},
+		{"a second session with the unknown scope", "eve", policy.ErrUnknownScope, nil},
 		{"second outage", "ada", errors.New("timeout"), []string{"could not be read"}},
 		{"an answer, although a refusal", "ada", policy.ErrUnknownScope, []string{"can be read again", "does not know the scope"}},
 	} {
 		if step.name == "second outage" {
-			time.Sleep(quietTime)
+			time.Sleep(refusedTime)
 		}
 		log.Reset()
 		source.answers["acme"] = step.err
@@ -78,5 +79,14 @@ func testSourceWarnings(t *testing.T) {
 		if step.want == nil && log.Len() > 0 {
 			t.Errorf("%s: the log has %s", step.name, &log)
 		}
+	}
+	time.Sleep(refusedTime)
+	log.Reset()
+	source.answers["acme"] = policy.ErrUnauthorized
+	for i := range maxRefusals + 2 {
+		begin(fmt.Sprint("user ", i), "acme")
+	}
+	if n := strings.Count(log.String(), "refused the credential; "); n != maxRefusals {
+		t.Errorf("%d refusals are logged within an hour, want %d", n, maxRefusals)
 	}
 }
