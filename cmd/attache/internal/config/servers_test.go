@@ -285,10 +285,13 @@ func TestEqualCredentials(t *testing.T) {
 // What an entry says of the login to its address is for it, too, even if the same stands outside of servers, or another
 // client.
 func TestEntryKeepsLogin(t *testing.T) {
-	const entry = "scopes: [use], issuer: \"https://login.example\", redirect: \"http://127.0.0.1:8765/callback\", store: file"
+	const own = "redirect: \"http://127.0.0.1:8765/callback\", store: file"
+	const entry = "scopes: [use], issuer: \"https://login.example\", params: {access_type: offline}, " + own
 	tests := []struct{ outside, entry string }{
 		{entry, entry},
-		{"client_id: a, client_secret: b", "redirect: \"http://127.0.0.1:8765/callback\", store: file"},
+		{"client_id: a, client_secret: b", own},
+		{"client_id: a, client_secret: b", "grant: client_credentials"}, // has no client of its own, which is an error
+		{"params: {access_type: offline}", "params: {access_type: offline}, " + own},
 	}
 	for _, test := range tests {
 		path := filepath.Join(t.TempDir(), "config.yaml")
@@ -297,11 +300,15 @@ func TestEntryKeepsLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := LoadServed(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, "other")
+		if machine := strings.Contains(test.entry, GrantMachine); machine != (err != nil) {
+			t.Errorf("%s: %v", text, err)
+		}
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
 		o := s.Server.Remote.OAuth
-		if o.Redirect == "" || o.Store != StoreFile || o.ClientID != "" || test.outside == test.entry && (len(o.Scopes) == 0 || o.Issuer == "") {
+		lost := test.outside == entry && (len(o.Scopes) == 0 || o.Issuer == "") || strings.Contains(test.entry, "params") && len(o.Params) == 0
+		if o.Redirect == "" || o.Store != StoreFile || o.ClientID != "" || lost {
 			t.Errorf("%s: %+v, warnings %v", text, o, s.Warnings)
 		}
 	}
