@@ -150,7 +150,12 @@ func (s *Settings) dropCredentials(before placedRemote) {
 	}
 	warn := func(key string) {
 		if r.URL != "" {
-			at := cmp.Or(s.Origin(key), s.Origin(key+".client_id"), s.Origin(key+".scopes"))
+			at := s.Origin(key)
+			for _, login := range loginKeys() {
+				if strings.HasPrefix(login, key+".") {
+					at = cmp.Or(at, s.Origin(login))
+				}
+			}
 			s.Warnings.Add(at, "%s is not for this server: write it beside the server.url that it is for, or under servers", key)
 		}
 	}

@@ -314,6 +314,24 @@ func TestEntryKeepsLogin(t *testing.T) {
 	}
 }
 
+// The warning about a login that is not for an entry's address has the place of what is written there.
+func TestPlaceOfLogin(t *testing.T) {
+	for _, outside := range []string{"client_id: a", "client_metadata: \"https://own.example/client\"", "issuer: \"https://login.example\"", "resource: \"-\"", "params: {access_type: offline}", "scopes: [use]"} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		text := "server: {url: \"https://git.example/mcp\", oauth: {" + outside + "}}\nservers: {other: {server: {url: \"https://other.example/mcp\"}}}"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := LoadServed(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Warnings) != 1 || s.Warnings[0].At.Default() {
+			t.Errorf("%s: warnings %v", outside, s.Warnings)
+		}
+	}
+}
+
 // A file that replaces the address and the scopes of another's login does not send the secret of that
 // login to the new address.
 func TestSecretOfReplacedLogin(t *testing.T) {
