@@ -36,16 +36,13 @@ type clientEnd session
 func (e *clientEnd) Settled() <-chan struct{} { return e.calls.Settled() }
 func (e *clientEnd) Moved() int64             { return e.link.Load().Moved() }
 
-// Written implements hangup.Session. A client that reads slowly holds up the write, and with it v.mu.
+// Written implements hangup.Session. A client that reads slowly holds up the write. It does not take v.mu, which
+// the server's direction also holds while the server is within a long line.
 func (e *clientEnd) Written() <-chan struct{} {
-	s, written := (*session)(e), make(chan struct{})
+	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		s.v.mu.Lock()
-		defer s.v.mu.Unlock()
-		if !s.over.Load() {
-			_ = s.flushClient(true) // an error is that of the next write, too
-		}
+		_ = e.toClient.Flush() // an error is that of the next write, too
 	}()
 	return written
 }
