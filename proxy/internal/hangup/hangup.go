@@ -15,9 +15,10 @@ const (
 	unseenWait  = time.Minute
 	// checkTime is the interval between checks whether the client still reads.
 	checkTime = 250 * time.Millisecond
-	// firstCheck is the time for the first of these checks while a server ends, which must not delay the end of
-	// a server that only waits.
-	firstCheck = 50 * time.Millisecond
+	// A server does not wait for the client if freeChecks checks in a row, freeTime apart, find that no write does. One
+	// check could come between two writes to a client that reads slowly.
+	freeTime   = 10 * time.Millisecond
+	freeChecks = 5
 )
 
 // A Session has the methods of a session that this package needs.
@@ -80,8 +81,8 @@ func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
 // does not wait for the client, or over is closed: then it can be ended. blocked reports whether a write to the
 // client is waiting. reads is that of AwaitAnswers.
 func AwaitReader(blocked, reads func() bool, ended, over <-chan struct{}) {
-	start := time.Now()
-	for wait := firstCheck; mayRead(reads, start); wait = checkTime {
+	start, wait, free := time.Now(), freeTime, 0
+	for free < freeChecks && mayRead(reads, start) {
 		select {
 		case <-ended:
 			return
@@ -89,8 +90,10 @@ func AwaitReader(blocked, reads func() bool, ended, over <-chan struct{}) {
 			return
 		case <-time.After(wait):
 		}
-		if !blocked() {
-			return
+		if blocked() {
+			wait, free = min(2*wait, checkTime), 0
+		} else {
+			wait, free = freeTime, free+1
 		}
 	}
 }

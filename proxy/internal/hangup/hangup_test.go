@@ -98,19 +98,26 @@ func TestAwaitReader(t *testing.T) {
 		name                         string
 		blocked, closes, ended, over time.Duration
 		want                         time.Duration
+		pauses                       bool // blocked is false at the times of single checks
 	}{
-		{"the server ends", 0, 0, 20 * ms, 0, 20 * ms},
-		{"the server does not end", 0, 0, 0, 0, 50 * ms},
-		{"the client reads late", 5000 * ms, 0, 5010 * ms, 0, 5010 * ms},
-		{"the client reads late, and the server does not end", 5000 * ms, 0, 0, 0, 5050 * ms},
-		{"the client hangs up", time.Hour, 2000 * ms, 0, 0, 2050 * ms},
-		{"the session must end", time.Hour, 0, 0, 900 * ms, 900 * ms},
-		{"the client never reads", 2 * time.Hour, 0, 0, 0, time.Hour + 50*ms},
+		{"the server ends", 0, 0, 20 * ms, 0, 20 * ms, false},
+		{"the server does not end", 0, 0, 0, 0, 50 * ms, false},
+		{"the client reads late", 5000 * ms, 0, 5010 * ms, 0, 5010 * ms, false},
+		{"the client reads late, and the server does not end", 5000 * ms, 0, 0, 0, 5100 * ms, false},
+		{"the client reads slowly", 5000 * ms, 0, 5010 * ms, 0, 5010 * ms, true},
+		{"the client hangs up", time.Hour, 2000 * ms, 0, 0, 2060 * ms, false},
+		{"the session must end", time.Hour, 0, 0, 900 * ms, 900 * ms, false},
+		{"the client never reads", 2 * time.Hour, 0, 0, 0, time.Hour + 60*ms, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := schedule{began: time.Now(), closes: test.closes}
-				AwaitReader(func() bool { return p.since() < test.blocked }, p.reads(), at(test.ended), at(test.over))
+				checks := 0
+				blocked := func() bool {
+					checks++
+					return p.since() < test.blocked && !(test.pauses && checks%2 == 1)
+				}
+				AwaitReader(blocked, p.reads(), at(test.ended), at(test.over))
 				if got := p.since(); got != test.want {
 					t.Errorf("AwaitReader returned after %v, want %v", got, test.want)
 				}
