@@ -203,7 +203,12 @@ func (w *writer) comment() error {
 		w.x.allowWrite()
 		return nil
 	case w.mode == undecided:
-		return w.begin()
+		if err := w.begin(); err != nil || w.reader == nil {
+			return err
+		}
+	}
+	if w.reader.NeedsID() {
+		return w.write(w.reader.Begin(), true)
 	}
 	return w.write([]byte(":\n\n"), true)
 }

@@ -12,20 +12,13 @@ import (
 // Most clients of earlier revisions do not.
 func resumes(version string) bool { return version == "2025-11-25" }
 
-// start returns the beginning of a stream of events: a comment, or an event with an id if the client may take up
-// the stream again.
+// start returns the beginning of a stream of events: a comment, and what the client gets again. It begins to record
+// the events if the client may take up the stream later.
 func (w *writer) start() []byte {
-	const comment = ":\n\n"
-	if w.reader != nil { // it has taken it up
-		return append([]byte(comment), w.again...)
-	}
-	if w.recorder != nil {
+	if w.reader == nil && w.recorder != nil {
 		w.reader = w.recorder.Record(w.t, w.message.id, w.x.interrupt)
 	}
-	if w.reader == nil {
-		return []byte(comment)
-	}
-	return w.reader.Begin()
+	return append([]byte(":\n\n"), w.again...)
 }
 
 // interrupt makes the writes of the response fail.

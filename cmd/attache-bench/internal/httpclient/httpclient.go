@@ -88,7 +88,7 @@ func (h *Client) events(body io.Reader) error {
 	var lines []byte
 	for {
 		b, err := in.ReadSlice('\n')
-		if data, ok := bytes.CutPrefix(b, []byte("data: ")); ok {
+		if data, ok := bytes.CutPrefix(b, []byte("data: ")); ok && len(data) > 1 { // not an event that only has an id
 			lines = append(lines, data...)
 		}
 		if len(lines) > 0 && (err != nil || in.Buffered() == 0) {

@@ -24,6 +24,8 @@ type Record struct {
 	from int
 	last int  // length of text up to the last id
 	lost bool // what was written after the last id was too long to keep
+
+	begun bool // Begin was called
 }
 
 // newRecord returns a Record for the stream of the request with a raw id. It returns nil if the raw id is too
@@ -55,9 +57,12 @@ func isID(raw []byte) bool {
 // has its answer.
 func EndField() string { return "id: " + rand.Text() + "..0\n" }
 
-// Begin returns the event with which a stream begins, so that the client has an id before the first message. Its
-// type is not message: many clients parse each message as JSON, also one without data.
-func (r *Record) Begin() []byte { return fmt.Appendf(nil, "event: prime\nid: %s0\ndata: \n\n", r.name) }
+// Begin returns an event that gives the client an id before the first message, for a stream that is silent. Its type
+// is not message: many clients parse each message as JSON, also one without data.
+func (r *Record) Begin() []byte {
+	r.begun = true
+	return fmt.Appendf(nil, "event: prime\nid: %s0\ndata: \n\n", r.name)
+}
 
 // AppendNext appends the next id to b, as a field of an event. Call Mark when that event was written.
 func (r *Record) AppendNext(b []byte) []byte {

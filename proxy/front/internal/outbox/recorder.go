@@ -122,6 +122,10 @@ func (q *Reader) IsReplaced() bool {
 	}
 }
 
+// NeedsID reports whether the client has no id yet, so that it could not take up the stream again. It returns false
+// for a nil Reader.
+func (q *Reader) NeedsID() bool { return q != nil && q.n == 0 && !q.begun }
+
 // Leave ends the reading. whole says that the client can take up the stream again: the last message was written, or
 // recorded, as a whole.
 func (q *Reader) Leave(whole bool) {
