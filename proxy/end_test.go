@@ -94,8 +94,8 @@ func TestNothingAfterRun(t *testing.T) {
 	}
 }
 
-// awaitNoGoroutines returns when no goroutine runs in package proxy or its internal packages. Tests that run
-// at the same time have some, so no such test may be parallel.
+// awaitNoGoroutines returns when no goroutine runs in package proxy or its internal packages. A parallel test has
+// some, so a test that calls this must not be parallel.
 func awaitNoGoroutines(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)

@@ -214,8 +214,8 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 	return "", "the policy source gave none: " + err.Error(), err
 }
 
-// An outage is a time in which the source cannot be read. A front sees many in its life, so its
-// warnings are not logged once, but for each outage, and at most once in quietTime.
+// An outage is a time in which the source cannot be read. A front sees many in its life, so each of them is
+// logged, but at most one in quietTime.
 type outage struct {
 	mu     sync.Mutex
 	logged bool      // since the source answered last

@@ -79,7 +79,7 @@ func (x *exchange) writeStream(w *writer) bool {
 // the connection, so that the client notices.
 var errTruncated = errors.New("the rest of a message is lost")
 
-// errReplaced is returned for a write after another response has taken the stream over.
+// errReplaced is the error of a write to a response whose stream was taken up by another one.
 var errReplaced = errors.New("the client reads the stream elsewhere")
 
 // writeNext writes the items that are queued on t. It returns their slice, emptied, for use in the

@@ -21,7 +21,7 @@ func (w *writer) start() []byte {
 	return append([]byte(":\n\n"), w.again...)
 }
 
-// interrupt makes the writes of the response fail.
+// interrupt makes a write of the response fail that waits for the client.
 func (x *exchange) interrupt() { _ = x.rc.SetWriteDeadline(time.Unix(1, 0)) }
 
 // leave ends the writing of a stream.

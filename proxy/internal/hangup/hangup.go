@@ -48,8 +48,8 @@ func mayRead(reads func() bool, since time.Time) bool {
 	return time.Since(since) < longestWait && reads()
 }
 
-// AwaitAnswers returns when a client that has closed its end no longer waits for answers, and has room for
-// those it got, or over is closed. reads reports whether the client still reads; it is nil if the system
+// AwaitAnswers returns when a client that has closed its end no longer waits for answers, and those that
+// it got are written, or over is closed. reads reports whether the client still reads; it is nil if the system
 // cannot tell.
 func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
 	check := time.Tick(checkTime)

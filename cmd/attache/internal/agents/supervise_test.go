@@ -82,7 +82,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// An agent is told who wrote its first message, and that this was no user.
+// An agent is told who wrote its first message, and that the message is not from a user.
 func TestPrompt(t *testing.T) {
 	me := &teams.Session{Ref: teams.Ref{ID: "ses_me"}, Title: "Review"}
 	first := teams.Message{From: "ses_parent", Kind: teams.First, Body: "Look at\x1b[31m main.go"}

@@ -49,7 +49,7 @@ func OwnVariables(s *config.Settings) []string {
 func (c *Conn) Environment(env []string) []string { return c.FixedEnvironment(env)() }
 
 // FixedEnvironment returns a function that returns, whenever it is called, what Environment
-// returns now. A session that is idle keeps the function, which takes less memory.
+// returns now. An idle session keeps this function and not the list, which takes more memory.
 func (c *Conn) FixedEnvironment(env []string) func() []string {
 	shared, context := c.shared.Load(), c.Injected(env)
 	s, withheld := shared.settings, shared.withheld // and not shared, which has the layers

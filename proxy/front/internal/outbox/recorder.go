@@ -122,8 +122,8 @@ func (q *Reader) IsReplaced() bool {
 	}
 }
 
-// NeedsID reports whether the client has no id yet, so that it could not take up the stream again. It returns false
-// for a nil Reader.
+// NeedsID reports whether the client has not been sent an id yet. Without an id it cannot take up the stream again.
+// It returns false for a nil Reader, whose stream is not recorded.
 func (q *Reader) NeedsID() bool { return q != nil && q.n == 0 && !q.begun }
 
 // Leave ends the reading. whole says that the client can take up the stream again: the last message was written, or
