@@ -96,7 +96,8 @@ func (v *Supervisor) MayRevive() bool { return v.record.Armed() && v.policy.Want
 func (v *Supervisor) Run(ctx context.Context, l *Link) {
 	for l != nil {
 		if v.policy.Hang > 0 {
-			v.o.Go(func() { v.watchHang(ctx, l) })
+			watched := l // l may be the next link, or nil, when the function runs
+			v.o.Go(func() { v.watchHang(ctx, watched) })
 		}
 		select {
 		case <-l.Ended():
