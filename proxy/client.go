@@ -238,19 +238,19 @@ func (s *session) cancelled(m *wire.Message) bool {
 	}
 	// A cancellation names a request that was sent (specification,
 	// basic/patterns/cancellation).
-	c := s.calls.Cancel(id.Raw)
+	c := s.calls.Cancel(id.Raw, func(c *call) {
+		// A late reply must not pass unread only because no call waits for it any more.
+		if c.Sent.Load() && c.MW.HoldsReply() {
+			s.link.Load().Unread.Add(id.Raw)
+		}
+	})
 	if c == nil {
 		return !s.unseen.Take(id.Raw)
 	}
 	deferred := c.Stop()
-	sent := c.Sent.Load()
-	// A late reply must not pass unread only because no call waits for it any more.
-	if sent && c.MW.HoldsReply() {
-		s.link.Load().Unread.Add(id.Raw)
-	}
 	s.answerBatch(c.Batch)
 	// A deferred call is answered by attache, so the upstream does not know it.
-	return sent || !deferred && !s.unseen.Take(id.Raw)
+	return c.Sent.Load() || !deferred && !s.unseen.Take(id.Raw)
 }
 
 // handleAmbiguous handles a frame that parsers may read differently.

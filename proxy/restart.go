@@ -166,13 +166,13 @@ func (s *session) keepsBack(m *wire.Message) bool {
 		s.v.lookWhole(m)
 	}
 	if id := s.supervisor.Ends(m); id != nil {
-		s.calls.Cancel(id) // there will be no reply
+		s.calls.Cancel(id, nil) // there will be no reply
 	}
 	drop, less := s.supervisor.KeepsBack(m)
 	if less != nil {
 		params := revive.LessParams(less)
 		s.send(wire.Server, wire.NewNotification(wire.Client, "notifications/cancelled", params))
-		s.calls.Cancel(less)
+		s.calls.Cancel(less, nil)
 		s.send(wire.Client, wire.NewNotification(wire.Server, "notifications/cancelled", params))
 	}
 	return drop

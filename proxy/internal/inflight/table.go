@@ -159,8 +159,9 @@ func (t *Table) HasReply(c *Call) bool {
 
 // Cancel takes a call that the client has cancelled out of the table and returns it; nil if
 // there is none with the raw id. It is not used again. A late reply passes like any reply that
-// no call waits for, unless it must be held.
-func (t *Table) Cancel(raw []byte) *Call {
+// no call waits for, unless it must be held. leaving, which may be nil, is called before a reply
+// can find that the call is gone. It must not use the table.
+func (t *Table) Cancel(raw []byte, leaving func(*Call)) *Call {
 	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,6 +169,9 @@ func (t *Table) Cancel(raw []byte) *Call {
 		c.cancelled.Store(true)
 		if !c.replied {
 			_ = c.MW.Hooks() // which are told so that the call is over
+			if leaving != nil {
+				leaving(c)
+			}
 			t.remove(c)
 			return c
 		}

@@ -42,8 +42,21 @@ func TestReplyOrder(t *testing.T) {
 	if c, _, _ := table.Reply([]byte(`"\u0031"`)); c != other {
 		t.Errorf("an id with escapes names %p, want %p", c, other)
 	}
-	if c := table.Cancel([]byte("1")); c != unsent || !c.Cancelled() || table.Claim(c) {
+	if c := table.Cancel([]byte("1"), nil); c != unsent || !c.Cancelled() || table.Claim(c) {
 		t.Errorf("cancelled %p, want %p, which nobody can claim", c, unsent)
+	}
+}
+
+// What Cancel calls can note an id before a reply with that id looks for its call and does not find it.
+func TestCancelKeepsRepliesOut(t *testing.T) {
+	table := newTable(10, 1<<10)
+	c, left := send(table, "1"), false
+	table.Cancel([]byte("1"), func(leaving *Call) { left = leaving != c || table.mu.TryLock() })
+	if left {
+		t.Error("a reply could look for the call too early")
+	}
+	if _, known, _ := table.Reply([]byte("1")); known {
+		t.Error("a cancelled call is in the table")
 	}
 }
 
@@ -115,7 +128,7 @@ func TestClaimDeferred(t *testing.T) {
 func TestDefer(t *testing.T) {
 	for what, spoil := range map[string]func(*Table, *Call){
 		"answered":  func(t *Table, c *Call) { t.Claim(c) },
-		"cancelled": func(t *Table, c *Call) { t.Cancel([]byte("1")) },
+		"cancelled": func(t *Table, c *Call) { t.Cancel([]byte("1"), nil) },
 		"deferred":  func(t *Table, c *Call) { t.Defer(c, func() {}) },
 	} {
 		table := newTable(10, 1<<10)
