@@ -71,8 +71,11 @@ func (s *Scanner) checkEnvelope() {
 	case !m.at(slotVersion).Equals("2.0"),
 		id.Exists() && !validID(id.Raw),
 		method.Exists() && !call && !clearName(method),
+		// A request or a reply, and one of them.
 		method.Exists() == (result || failure.Exists()),
+		// An error may lack the id: that of the request could not be read (revision 2025-11-25).
 		result && (failure.Exists() || !id.Exists()),
+		// Unlike in a frame of the server, an error that is null counts: the TypeScript SDK drops the frame.
 		failure.Exists() && !failure.IsObject():
 		s.flag(BadEnvelope)
 	}
@@ -87,7 +90,8 @@ func (s *Scanner) checkEnvelope() {
 }
 
 // validID reports whether raw is a string or an integer, as every revision's
-// RequestId demands.
+// RequestId demands. It does not check the inside of a string. An integer with
+// leading zeros is not JSON; -0 is, and servers may answer it as 0.
 func validID(raw []byte) bool {
 	if len(raw) > 0 && raw[0] == '"' {
 		return true
@@ -115,10 +119,10 @@ func clearName(v Value) bool {
 		}
 		c := in[i+1]
 		if in = in[i+2:]; c != 'u' {
-			continue
+			continue // it is escaped, so it begins no escape
 		}
 		first, _ := jsonstring.Hex4(in)
-		_, n := jsonstring.UnescapeRune(in)
+		_, n := jsonstring.UnescapeRune(in) // 10 after a pair of surrogates
 		if first == 0 || utf16.IsSurrogate(first) && n < 10 {
 			return false
 		}
@@ -134,7 +138,7 @@ func (s *Scanner) flagMethod(method Value) {
 		return
 	}
 	text := method.Raw[1 : len(method.Raw)-1]
-	for _, c := range text {
+	for _, c := range text { // also a backslash: an escape may stand for a letter
 		if (c < 'a' || c > 'z') && c != '/' && c != '_' {
 			s.flagTwin(s.names.unescape(text), methods[:])
 			return

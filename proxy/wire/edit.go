@@ -58,10 +58,11 @@ func (m *Message) Apply(splices ...Splice) error {
 	}
 	buf = append(append(buf, m.frame[from:]...), m.eol...)
 	m.SetLine(buf)
+	// A splice may have added an argument. buf is in the lent memory, if there is one: see makeRoom.
 	if m.edited, m.lacks = true, false; m.lent != nil {
 		m.Lease = m.lent
 	}
-	if m.kind != Batch && !m.shift(splices) {
+	if m.kind != Batch && !m.shift(splices) { // nothing inside an array is recorded
 		m.relocate()
 	}
 	return nil
@@ -97,7 +98,7 @@ func (m *Message) growth(splices []Splice) (grown int, err error) {
 		from = s.Off + s.Len
 		grown += len(s.Text) - s.Len
 	}
-	if grown > 0 && len(m.line)+grown > MaxEdited {
+	if grown > 0 && len(m.line)+grown > MaxEdited { // an edit may shorten a line that is longer
 		return 0, ErrTooLarge
 	}
 	return grown, nil
@@ -109,7 +110,8 @@ func (m *Message) growth(splices []Splice) (grown int, err error) {
 func (m *Message) makeRoom(n int) []byte {
 	start := len(m.room)
 	if cap(m.room)-start < n {
-		m.lent, start = nil, 0 // not released, because it may have values that are still in use
+		// Not released, because it may have values that are still in use. The garbage collector takes it.
+		m.lent, start = nil, 0
 		if n > keepRoom {
 			m.lent = room.Borrow(n)
 		}
@@ -138,6 +140,7 @@ func (m *Message) shift(splices []Splice) bool {
 		}
 		for _, s := range splices {
 			delta := len(s.Text) - s.Len
+			// s never spans just one end of p: see contained.
 			if s.Off < p.start {
 				m.spans[i].start += delta
 			}
@@ -152,6 +155,7 @@ func (m *Message) shift(splices []Splice) bool {
 // contained reports whether s is within a value that contains no other recorded
 // position, and leaves it a value.
 func (m *Message) contained(s Splice) bool {
+	// Not params, which has others in it, nor id and method, on which kind and method depend.
 	for _, i := range [...]slot{slotArguments, slotName, slotMeta, slotResult, slotError} {
 		p := m.spans[i]
 		inside := p.start < s.Off && s.Off+s.Len < p.end
@@ -188,6 +192,8 @@ func (m *Message) Set(raw []byte, keys ...string) error {
 		return err
 	}
 	raw = skip.Trim(raw)
+	// Find the deepest object on the path. n ends at 1: the envelope gets no new member, because the
+	// TypeScript SDK drops a message with a member that it does not know.
 	for n := len(keys); n > 0; n-- {
 		switch v := m.Get(keys[:n]...); {
 		case !v.Exists():
@@ -253,6 +259,7 @@ func (m *Message) Prepend(raw []byte, keys ...string) error {
 		return ErrShape
 	}
 	into := Splice{Off: arr.Off + 1, Text: skip.Trim(raw)}
+	// Two insertions at one offset keep their order, so raw need not be copied to add a comma.
 	if skip.Space(arr.Raw, 1) == len(arr.Raw)-1 {
 		return m.Apply(into)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/skip"
 )
 
-// Parse returns the message on line, with the results of [Message.LookEnvelope]. It keeps line.
+// Parse returns the message on line, with the results of [Message.LookEnvelope]. It keeps line. A line
+// that is no message has the kind Unreadable.
 func Parse(from Peer, line []byte) *Message {
 	m := &Message{}
 	m.Reset(from, line)
@@ -59,6 +60,7 @@ func (m *Message) LookEnvelope() bool {
 		return false
 	}
 	m.settle()
+	// Some servers log JSON objects. One without method, result, error and jsonrpc is no message.
 	return m.kind != Unreadable || m.at(slotVersion).Exists()
 }
 
@@ -83,6 +85,7 @@ func conflict(method, result, failure bool) Ambiguity {
 	return 0
 }
 
+// members records the members of the object at offset i for locate, and reports what that reports.
 func (m *Message) members(i int) bool {
 	b := m.frame
 	if i >= len(b) || b[i] != '{' {
@@ -123,6 +126,8 @@ func (m *Message) members(i int) bool {
 	return false
 }
 
+// record records a member's position. Of two equal ones the last counts, as for most readers; the frame
+// is ambiguous.
 func (m *Message) record(s slot, p span) {
 	if s == slotNone {
 		return
@@ -136,7 +141,8 @@ func (m *Message) record(s slot, p span) {
 	m.spans[s] = p
 }
 
-// locateParams records the positions of the members of params that layers need.
+// locateParams records the positions of the members of params that layers need, after an edit or for a
+// message that attache made: locate does not look there.
 func (m *Message) locateParams() {
 	for member := range m.at(slotParams).Members() {
 		for s := slotName; s <= slotMeta; s++ {

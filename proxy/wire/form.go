@@ -27,10 +27,11 @@ func (m *Message) HasForm() bool {
 	}
 	switch m.kind {
 	case Request, Notification:
+		// JSON-RPC also allows an array of params.
 		params := m.at(slotParams)
 		return m.at(slotMethod).IsString() && m.hasID() && validStart(m.at(slotMethod).Raw) &&
 			(!params.Exists() || params.IsNull() || isNested(params.Raw) && validStart(params.Raw))
-	case Result:
+	case Result: // of any type: JSON-RPC leaves it to the method
 		return m.at(slotID).Exists() && m.hasID() && validStart(m.at(slotResult).Raw)
 	case Error:
 		failure := m.at(slotError).Raw
@@ -58,7 +59,8 @@ func (m *Message) hasID() bool {
 
 func isNested(raw []byte) bool { return raw[0] == '{' || raw[0] == '[' }
 
-// validStart reports whether a raw value is valid JSON, as far as HasForm looks.
+// validStart reports whether a raw value is valid JSON, as far as HasForm looks. The value came out of
+// skip.Value, so it is not empty, and an object or array has its last bracket.
 func validStart(raw []byte) bool {
 	switch raw[0] {
 	case '{':

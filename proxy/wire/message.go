@@ -70,9 +70,9 @@ type Message struct {
 	// to the receiver's, such as an HTTP status, or to the layers, such as the sender. Edits keep it.
 	Beside any
 
-	line      []byte // the frame and its line end
-	frame     []byte
-	eol       []byte
+	line      []byte // the frame and its line end; nil if tooLarge
+	frame     []byte // the beginning of line, without capacity beyond it; see Oversize if tooLarge
+	eol       []byte // the rest of line
 	kind      Kind
 	ambiguity Ambiguity
 	twin      string // the known name, for TwinName
@@ -81,7 +81,7 @@ type Message struct {
 	method    string     // "" unless it is one of methods
 	deep      bool       // params were scanned, too
 	names     [][]string // the ArgumentNames of that scan
-	edited    bool
+	edited    bool       // or made by attache
 	tooLarge  bool
 	lacks     bool       // none of names is in the arguments
 	room      []byte     // memory for edits; the used part has the lines of this frame
@@ -313,7 +313,7 @@ func (m *Message) SetLine(line []byte) {
 	m.Fixed, m.Lease, m.line, m.frame, m.eol = false, nil, line, line[:n:n], line[n:]
 }
 
-// forget clears the results of a scan.
+// forget clears what a scan finds out about members. Its callers set the rest.
 func (m *Message) forget() { m.ids, m.spans, m.method, m.lacks = 0, [slots]span{}, "", false }
 
 // settle sets kind and method from the members that were found. Some servers write an error that is
@@ -323,6 +323,8 @@ func (m *Message) settle() {
 	m.kind = kindOf(m.at(slotMethod).Exists(), m.ids > 0, m.at(slotResult).Exists(), m.ErrorObject().Exists())
 }
 
+// kindOf returns the kind of a frame with these members. Those that contradict each other make a frame
+// ambiguous, but it has a kind: a method comes first, because a server may run what has one.
 func kindOf(method, id, result, errorObject bool) Kind {
 	switch {
 	case method && id:

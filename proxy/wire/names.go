@@ -36,17 +36,20 @@ func shortName(b []byte, i int) (hash uint64, end int) {
 		return 0, 0
 	}
 	n := bits.TrailingZeros64(f) / 8
-	w &= f&-f>>7 - 1
+	w &= f&-f>>7 - 1 // the lanes of the name: see textRun
 	if w&lanes.High != 0 || b[i+n] != '"' {
 		return 0, 0
 	}
+	// The length keeps "a" from "a\u0000", and the hash of the empty name from 0.
 	return w | uint64(n+1)<<56, i + n
 }
 
 // seed is the seed of the hashes of long names.
 var seed = maphash.MakeSeed()
 
-// hashName returns the hash of an unescaped name. It is never 0.
+// hashName returns the hash of an unescaped name. It is never 0. For a short name it is that of
+// shortName: the same name may come with escapes and without. That of a long name has the
+// highest bit, which no length of a short one sets.
 func hashName(name []byte) uint64 {
 	if len(name) >= 8 {
 		return maphash.Bytes(seed, name) | 1<<63
@@ -65,7 +68,8 @@ func (n *nameSet) unescape(name []byte) []byte {
 }
 
 // filterBit returns the bit that stands for a name in the filter of its object:
-// only names that share it can be equal.
+// only names that share it can be equal. The factor, 2^64 divided by the golden
+// ratio, lets all bits of a hash count.
 func filterBit(hash uint64) uint64 { return 1 << (hash * 0x9e3779b97f4a7c15 >> 58) }
 
 // repeated reports whether two names are equal in the innermost object, whose names begin at index

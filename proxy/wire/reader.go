@@ -108,6 +108,8 @@ func (r *Reader) Begin(b []byte) *Reader {
 	return r
 }
 
+// newReader returns a Reader whose first buffer has the size small, and that uses no pool for it: for a
+// hold limit below smallBuffer, and for tests.
 func newReader(src io.Reader, hold, small int) *Reader {
 	b := make([]byte, min(small, hold))
 	return &Reader{src: src, hold: hold, buf: b, small: b}
@@ -131,6 +133,7 @@ func (r *Reader) Next() (line []byte, more bool, err error) {
 		switch {
 		case r.end-r.start >= r.hold:
 			return r.take(r.end, true), true, nil
+		// The source may return its error with the last bytes: the error comes after them.
 		case r.err != nil && (r.end > r.start || r.long):
 			return r.take(r.end, false), false, nil
 		case r.err != nil:
@@ -172,7 +175,7 @@ func (r *Reader) fill() {
 		r.start, r.end, r.seen = 0, 0, 0
 		r.chooseBuffer()
 	}
-	if r.end == len(r.buf) {
+	if r.end == len(r.buf) { // the last read filled the buffer: it and this one are one burst
 		r.makeRoom()
 	} else {
 		r.last = 0
@@ -213,6 +216,7 @@ func (r *Reader) makeRoom() {
 	r.move(r.buf)
 }
 
+// move moves the unread bytes to the front of to, which may be the same memory.
 func (r *Reader) move(to []byte) {
 	n := copy(to, r.buf[r.start:r.end])
 	r.seen -= r.start

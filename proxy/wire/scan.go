@@ -17,10 +17,10 @@ type Scanner struct {
 	// [SameName] as one, makes a frame ambiguous.
 	ArgumentNames [][]string
 
-	m     *Message
-	b     []byte
-	stack []container // stack[0] is the frame itself
-	depth int
+	m     *Message    // the message of the current Look, as b is its frame
+	b     []byte      // the same bytes, which the scan never changes
+	stack []container // stack[0] is the frame itself, stack[depth] the innermost container
+	depth int         // how many containers are open
 	names nameSet
 }
 
@@ -30,19 +30,20 @@ const fewContainers = 16
 type container struct {
 	closer byte // '}', ']', or 0 for the frame
 	role   role
-	slot   slot   // the slot of the current member
-	level  int16  // depth below arguments, for roleArguments
+	slot   slot   // the slot of the current member; slotNone between members, and in an array
+	level  int16  // depth below arguments, for roleArguments: the index in ArgumentNames
 	names  int    // index in nameSet.open of its first name
 	filter uint64 // of its names; see nameSet
 }
 
+// A role says which names have a meaning in a container.
 type role uint8
 
 const (
-	roleOther role = iota
-	roleTop
-	roleParams
-	roleArguments
+	roleOther     role = iota // none has, as in nearly all containers
+	roleTop                   // those of the envelope
+	roleParams                // those from slotName to slotMeta
+	roleArguments             // ArgumentNames at the container's level
 )
 
 // LookOnce is Look, unless m was scanned with the same ArgumentNames and has not been edited since.
@@ -72,10 +73,12 @@ func (s *Scanner) Look(m *Message) {
 	if m.ambiguity != NotJSON && s.b[start] == '[' {
 		m.kind = Batch
 	} else {
+		// Also for a frame that is not JSON: the members before the error are known, so that a
+		// refusal can have the id.
 		m.settle()
 		s.checkEnvelope()
 	}
-	s.m, s.b = nil, nil
+	s.m, s.b = nil, nil // a Scanner lives as long as its session, and the frame may be large
 	s.names.reset()
 }
 
@@ -87,7 +90,8 @@ func (s *Scanner) flag(a Ambiguity) {
 }
 
 // value scans one value from offset i and returns the offset after it, -1 on
-// bad syntax.
+// bad syntax. Each turn of its loop scans a scalar, an empty container, or the
+// beginning of another container, and in an object also the name that follows.
 func (s *Scanner) value(i int) int {
 	b, c := s.b, &s.stack[0]
 	for i < len(b) {
@@ -103,7 +107,7 @@ func (s *Scanner) value(i int) int {
 		case ch == '{' || ch == '[':
 			var inside bool
 			if i, inside = s.open(i, c); inside {
-				c = &s.stack[s.depth]
+				c = &s.stack[s.depth] // the stack may have moved
 				continue
 			}
 		default:
@@ -124,7 +128,7 @@ func (s *Scanner) value(i int) int {
 				return -1
 			}
 			if c.slot != slotNone {
-				s.m.spans[c.slot].end = end
+				s.m.spans[c.slot].end = end // only now is it known that the value ends well
 				c.slot = slotNone
 			}
 			i++
@@ -157,6 +161,7 @@ func (s *Scanner) close(c *container) {
 // true, or the offset behind an empty container and false; -1 on bad syntax.
 func (s *Scanner) open(i int, parent *container) (next int, inside bool) {
 	if s.depth == MaxDepth {
+		// The rest is scanned nevertheless, for the members of the envelope after it.
 		s.flag(TooDeep)
 		return skip.Nested(s.b, i), false
 	}
@@ -170,7 +175,7 @@ func (s *Scanner) open(i int, parent *container) (next int, inside bool) {
 	}
 	c := &s.stack[s.depth]
 	*c = container{closer: closer, names: len(s.names.open)}
-	if s.depth == 1 || parent.role != roleOther {
+	if s.depth == 1 || parent.role != roleOther { // below roleOther all is roleOther
 		s.setRole(c, parent)
 	}
 	if closer == '}' {
@@ -188,6 +193,7 @@ func (s *Scanner) setRole(c, parent *container) {
 		c.role = roleParams
 	case parent.role == roleParams && parent.slot == slotArguments:
 		c.role = roleArguments
+	// A list is a level too. Its elements have names only if the level of the list has "[]".
 	case parent.role == roleArguments && int(parent.level)+1 < len(s.ArgumentNames) &&
 		(parent.closer == '}' || slices.Contains(s.ArgumentNames[parent.level], "[]")):
 		c.role, c.level = roleArguments, parent.level+1
@@ -203,7 +209,7 @@ func (s *Scanner) name(i int, c *container) int {
 	}
 	i++
 	hash, end := shortName(b, i)
-	var long []byte
+	var long []byte // the unescaped name, if shortName does not know it
 	if hash == 0 {
 		behind, escaped := s.text(i)
 		if behind < 0 {
@@ -221,6 +227,7 @@ func (s *Scanner) name(i int, c *container) int {
 		s.flag(EqualKeys)
 	}
 	s.names.open = append(s.names.open, hash)
+	// A name of nine bytes is never a short one. stack[1] is the envelope, if the frame is an object.
 	if string(long) == "__proto__" && (s.depth == 1 || s.stack[1].slot == slotParams) {
 		s.flag(Inherited)
 	}
@@ -279,7 +286,7 @@ func (s *Scanner) setSlot(c *container, name []byte) {
 	case slotNone:
 		s.flagTwin(name, slotNames[first:last+1])
 	case slotID:
-		s.m.ids++
+		s.m.ids++ // equal names are found elsewhere; with two ids, Message.ID is nil
 	}
 }
 

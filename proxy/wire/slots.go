@@ -6,7 +6,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
-// A slot names a member whose position a scan records.
+// A slot names a member whose position a scan records. The members of the envelope come first,
+// then those of params: slotAmong searches one of the two ranges.
 type slot uint8
 
 const (
@@ -23,6 +24,8 @@ const (
 	slots
 )
 
+// A span has the offsets of a member's value in the frame. If its end is not after its start, the
+// member was not found, or the scan stopped inside its value.
 type span struct{ start, end int }
 
 var slotNames = [slots]string{"", "jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "_meta"}
@@ -57,7 +60,9 @@ func slotAmong(name []byte, first, last slot) slot {
 	return found
 }
 
-// methods has the methods that layers ask for or that are frequent.
+// methods has the methods that layers ask for or that are frequent, roughly the most frequent first,
+// because known compares them in order. A method that a layer decides on must be here, because flagMethod looks for
+// twins of these only. All are lower case, for the same reason.
 var methods = [...]string{
 	"tools/call", "tools/list", "notifications/progress", "notifications/message", "ping", "initialize", "server/discover",
 	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",
@@ -85,7 +90,9 @@ const (
 	captureName  = 64   // longest name that is kept; "jsonrpc" in \u escapes has 44 bytes
 )
 
-// topSlotQuoted returns the slot of a top-level member with that quoted name.
+// topSlotQuoted returns the slot of a top-level member with that quoted name. Nearly all names have no
+// escapes, so they are compared as they are first. A name longer than captureName stands for none of
+// them, however it is escaped.
 func topSlotQuoted(quoted []byte) slot {
 	in := quoted[1 : len(quoted)-1]
 	found := slotAmong(in, slotVersion, slotError)

@@ -21,29 +21,30 @@ type Envelope struct {
 	batch    bool
 }
 
+// An envelopeState says what the next byte belongs to, or what it must be. A chunk can end in any state.
 type envelopeState uint8
 
 const (
-	envStart envelopeState = iota
-	envBatch
-	envFirstName
-	envName
+	envStart     envelopeState = iota // the bracket of the line
+	envBatch                          // the first member of an array, an object: log lines begin with a bracket too
+	envFirstName                      // a name, or the end of an empty object
+	envName                           // a name: a comma has come before
 	envInName
 	envColon
-	envValue
-	envScalar
+	envValue  // the first byte of a value
+	envScalar // a number or literal, which ends only with the byte after it
 	envString
-	envNested
-	envNext
-	envEnd
-	envBad
+	envNested // an object or array, or the rest of an array of messages
+	envNext   // a comma, or the end of the object
+	envEnd    // only white space
+	envBad    // nothing: the line is not a message
 )
 
-// A captureBuffer keeps the text of a name or a scalar.
+// A captureBuffer keeps the text of a name or a value, which may come in several chunks.
 type captureBuffer struct {
 	text []byte
 	lost bool // it was too long
-	done bool // it is complete
+	done bool // it is complete; 1 is not the id yet, because 12 may follow in the next chunk
 }
 
 func (c *captureBuffer) reset() { c.text, c.lost, c.done = c.text[:0], false, false }
@@ -88,6 +89,7 @@ func (e *Envelope) punctuation(c byte) {
 	case e.state == envStart && c == '[':
 		e.state, e.batch = envBatch, true
 	case e.state == envBatch && c == '{':
+		// Skip to the end of the array: no member of an array is ever read.
 		e.state, e.nested = envNested, skip.State{Depth: 2}
 	case (e.state == envFirstName || e.state == envName) && c == '"':
 		e.state = envInName
@@ -130,7 +132,7 @@ func (e *Envelope) begin(c byte) {
 }
 
 // buffer returns the buffer for the current member's value, nil if the value is not
-// kept.
+// kept. Of the error, only whether it is null matters, which a too long one is not.
 func (e *Envelope) buffer() *captureBuffer {
 	switch e.slot {
 	case slotID:
@@ -154,7 +156,7 @@ func (e *Envelope) keep(b []byte, done bool) {
 // inString continues a string and returns the offset after what it read.
 func (e *Envelope) inString(b []byte, i int) int {
 	start := i
-	if e.escaped {
+	if e.escaped { // by the last byte of the chunk before
 		i++
 	}
 	i, e.escaped = skip.StringEnd(b, i)
@@ -193,7 +195,8 @@ func (e *Envelope) inScalar(b []byte, i int) int {
 	return i
 }
 
-// endNested handles the end of a nested value, or of a batch.
+// endNested handles the end of a nested value, or of a batch. Of a nested value in a
+// buffer, only the first byte was kept: it is neither a valid id nor null.
 func (e *Envelope) endNested() {
 	e.state = envNext
 	if e.batch {
@@ -248,7 +251,8 @@ func Oversize(from Peer, e *Envelope) *Message {
 	if e.state == envBad || e.batch {
 		return m
 	}
-	// Only the method at reads the frame of such a message.
+	// Only the method at reads the frame of such a message, so the frame need not be JSON: it is the
+	// id and the method, one after the other.
 	id := e.ID()
 	m.frame = append(append(m.frame, id...), e.method.text...)
 	m.spans[slotID] = span{0, len(id)}

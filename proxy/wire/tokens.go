@@ -8,7 +8,7 @@ import (
 )
 
 // skipBlank skips the white space of a plain frame. That excludes carriage returns, which end a line
-// for some readers.
+// for some readers. A newline cannot be inside: it ends the frame.
 func skipBlank(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
 		i++
@@ -17,15 +17,17 @@ func skipBlank(b []byte, i int) int {
 }
 
 // textRun returns the offset of the first quote, backslash or control byte at
-// or after i, len(b) if there is none, and seen with all bytes before it.
+// or after i, len(b) if there is none, and seen with all bytes before it. The
+// bytes are joined by a bitwise or, at any lane: only the high bits count.
 func textRun(b []byte, i int, seen uint64) (int, uint64) {
 	for n := 0; i+8 <= len(b); n++ {
 		w := lanes.Word(b, i)
 		if f := lanes.TextEnd(w); f != 0 {
+			// f&-f is the bit that marks the lane, so the mask has the lanes below it.
 			return i + bits.TrailingZeros64(f)/8, seen | w&(f&-f>>7-1)
 		}
 		seen |= w
-		if i += 8; n >= 4 {
+		if i += 8; n >= 4 { // the string is not short
 			i, seen = longText(b, i, seen)
 		}
 	}
@@ -36,7 +38,7 @@ func textRun(b []byte, i int, seen uint64) (int, uint64) {
 }
 
 // longText is textRun in steps of 32 bytes. It stops at one of the 32 before
-// what textRun looks for.
+// what textRun looks for, or near the end of b, and textRun continues there.
 func longText(b []byte, i int, seen uint64) (int, uint64) {
 	for ; i+32 <= len(b); i += 32 {
 		p := b[i : i+32 : i+32]
@@ -50,7 +52,8 @@ func longText(b []byte, i int, seen uint64) (int, uint64) {
 }
 
 // escape checks the escape sequence at i and returns the offset after it, or
-// -1.
+// -1. It accepts a lone surrogate, as JSON does: see clearName for the strings
+// in which that matters.
 func escape(b []byte, i int) int {
 	if i+1 >= len(b) {
 		return -1
@@ -70,7 +73,8 @@ func escape(b []byte, i int) int {
 // number returns the offset after the number at i, or -1.
 func number(b []byte, i int) int {
 	if i+8 <= len(b) {
-		// The usual case: an integer of up to seven digits.
+		// The usual case: an integer of up to seven digits. With a sign, n is 0. A number like 01 takes
+		// the way below, on which it ends after the 0, and the 1 is a syntax error of the caller.
 		if f := lanes.NotDigit(lanes.Word(b, i)); f != 0 {
 			n := bits.TrailingZeros64(f) / 8
 			if (n == 1 || n > 1 && b[i] != '0') && class[b[i+n]]&clsFraction == 0 {
@@ -126,11 +130,12 @@ func literal(b []byte, i int) int {
 	return -1
 }
 
+// The classes of bytes. One look-up takes the place of several comparisons.
 const (
 	clsDigit    = 1 << iota
 	clsNumber   // what a number begins with
 	clsFraction // what continues a number after its first digits
-	clsEscape   // what may follow a backslash, except u
+	clsEscape   // what may follow a backslash, except u, which needs four digits more
 )
 
 var class = func() (t [256]uint8) {

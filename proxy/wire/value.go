@@ -90,6 +90,7 @@ func (v Value) Members() iter.Seq[Member] {
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for i := v.open('['); ; {
+			// At the closing bracket, which begins no value, skip.Value returns -1.
 			e, next, ok := v.valueAt(skip.Separator(v.Raw, i))
 			if !ok || !yield(e) {
 				return
@@ -131,7 +132,7 @@ func (v Value) open(bracket byte) int {
 }
 
 // nextMember reads the next member from offset i, which is after the opening brace or
-// after a member.
+// after a member. After the last one there is no quote, but the closing brace.
 func (v Value) nextMember(i int) (key, val Value, next int, ok bool) {
 	i = skip.Separator(v.Raw, i)
 	if i >= len(v.Raw) || v.Raw[i] != '"' {

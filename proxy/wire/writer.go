@@ -18,7 +18,7 @@ type Writer struct {
 	dst   io.Writer
 	taker MessageTaker       // dst, if it is one; else nil
 	try   TryWriter          // dst, if it is one; else nil
-	buf   []byte             // lines not written yet
+	buf   []byte             // lines not written yet; empty while open
 	lent  *[smallBuffer]byte // the memory of buf, nil while no line waits
 	open  bool               // Chunk has begun a line and not ended it
 	noEnd bool               // the last line ended without a newline
@@ -72,7 +72,7 @@ func (w *Writer) Write(m *Message) error {
 	if w.waiting.Load() {
 		sent = w.takeQueue()
 	}
-	queued := w.err
+	queued := w.err // of the lines in sent, not of m
 	err := w.message(m)
 	w.mu.Unlock()
 	settle(sent, queued)
@@ -81,6 +81,7 @@ func (w *Writer) Write(m *Message) error {
 
 func (w *Writer) message(m *Message) error {
 	if w.taker != nil && len(m.line) > 0 {
+		// The taker must get its messages in order, so nothing may be kept before this one.
 		if w.endLine(); len(w.buf) == 0 && w.err == nil && !w.closed.Load() && w.taker.Take(m) {
 			return nil
 		}
@@ -95,7 +96,7 @@ func (w *Writer) line(b []byte) error {
 	w.endLine()
 	w.noEnd = b[len(b)-1] != '\n'
 	if len(w.buf)+len(b) > gather {
-		w.flush()
+		w.flush() // so buf never grows out of the memory that is lent
 	}
 	if len(b) > gather {
 		w.write(b)
@@ -126,7 +127,7 @@ func (w *Writer) Chunk(b []byte, more bool) error {
 	}
 	w.flush()
 	w.write(b)
-	if len(b) > 0 {
+	if len(b) > 0 { // the last part may be empty; then the one before it tells
 		w.noEnd = b[len(b)-1] != '\n'
 	}
 	w.open = more
@@ -156,6 +157,7 @@ func (w *Writer) TryFlush() bool {
 	}
 	defer w.mu.Unlock()
 	switch {
+	// What is queued leaves with a Flush, which may block.
 	case w.open || w.waiting.Load() || w.try == nil || w.closed.Load():
 		return false
 	case len(w.buf) == 0:
@@ -207,6 +209,8 @@ func (w *Writer) Queue(line []byte, sent func(error)) {
 	}
 }
 
+// drain writes the queue once no other goroutine writes. Queue starts another drain as soon as this one
+// has the lock: what is queued from then on may come too late for it.
 func (w *Writer) drain() {
 	w.mu.Lock()
 	w.qmu.Lock()

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Is reports whether the quoted JSON string raw stands for s.
+// Is reports whether the quoted JSON string raw stands for s. It is called for nearly every name of
+// an object that is searched, so the cheap tests come first.
 func Is(raw []byte, s string) bool {
 	in := raw[1 : len(raw)-1]
 	switch {
@@ -23,7 +24,7 @@ func Is(raw []byte, s string) bool {
 	case bytes.IndexByte(in, '\\') < 0:
 		return false
 	}
-	return string(AppendUnescaped(make([]byte, 0, 128), in)) == s
+	return string(AppendUnescaped(make([]byte, 0, 128), in)) == s // on the stack, unless it is long
 }
 
 // Unquote returns what the quoted JSON string raw stands for.
@@ -35,7 +36,9 @@ func Unquote(raw []byte) string {
 	return string(AppendUnescaped(make([]byte, 0, len(in)), in))
 }
 
-// AppendUnescaped appends the text of in, the inside of a JSON string, to dst.
+// AppendUnescaped appends the text of in, the inside of a JSON string, to dst. Where in is not JSON, as
+// in a server's frame that was not scanned as a whole, a wrong escape stands for its second byte or for
+// U+FFFD. So does a lone surrogate, which JSON allows and UTF-8 does not have.
 func AppendUnescaped(dst, in []byte) []byte {
 	for i := 0; i < len(in); {
 		c := in[i]
@@ -77,6 +80,7 @@ func UnescapeRune(in []byte) (r rune, n int) {
 	if !utf16.IsSurrogate(r) {
 		return r, 4
 	}
+	// Without its second half, a surrogate alone is replaced, and what follows is read for itself.
 	if len(in) >= 10 && in[4] == '\\' && in[5] == 'u' {
 		if low, ok := Hex4(in[6:]); ok {
 			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
@@ -109,13 +113,14 @@ func Hex4(in []byte) (rune, bool) {
 	return r, true
 }
 
-// AppendQuoted implements wire.AppendQuote.
+// AppendQuoted implements wire.AppendQuote. encoding/json would also escape <, >, & and U+2028, so a text
+// would be hard to read in a recording.
 func AppendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	clear := plainText(s)
 	dst = append(dst, s[:clear]...)
-	for _, r := range s[clear:] {
+	for _, r := range s[clear:] { // yields U+FFFD for each byte that is not UTF-8
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))

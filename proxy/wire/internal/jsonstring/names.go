@@ -9,7 +9,7 @@ import (
 // SameName implements wire.SameName.
 func SameName(name []byte, known string) bool {
 	if len(name) > 0 && isVisible(name[0]) && len(known) > 0 && isVisible(known[0]) && lower(name[0]) != lower(known[0]) {
-		return false // most names
+		return false // most names: a visible ASCII byte is the first letter of its name
 	}
 	n, k := letters{rest: name}, letters{rest: []byte(known)}
 	for {
@@ -27,6 +27,9 @@ func Mentions(frame []byte, name string) bool {
 	known := letters{rest: []byte(name)}
 	first := known.next()
 	for i, c := range frame {
+		// The name can begin here with its first letter, with an escape, or with a rune that is not
+		// ASCII and folds to it. Bytes inside an escape or a rune are tried too: at worst a name is
+		// found that is not there, and the frame is refused.
 		if c < utf8.RuneSelf && c != '\\' && rune(lower(c)) != first {
 			continue
 		}
@@ -51,7 +54,8 @@ func beginsWith(l, name letters) bool {
 	}
 }
 
-// letters yields the letters of a name that [SameName] compares.
+// letters yields the letters of a name that [SameName] compares. It is copied to go on from one place
+// twice.
 type letters struct {
 	rest    []byte
 	escaped bool   // rest is the inside of a JSON string
@@ -80,10 +84,11 @@ func (l *letters) next() rune {
 	}
 	r, n := utf8.DecodeRuneInString(l.folded)
 	l.folded = l.folded[n:]
-	return simpleFold(r)
+	return simpleFold(r) // a letter of a full folding may have other cases, as ι has
 }
 
-// rune returns the first rune of rest, and how many bytes it has.
+// rune returns the first rune of rest, and how many bytes it has. rest is not empty. An escape that is
+// not complete counts as one rune.
 func (l *letters) rune() (r rune, n int) {
 	in := l.rest
 	if !l.escaped || len(in) < 2 || in[0] != '\\' {
@@ -122,6 +127,8 @@ func lower(c byte) byte {
 
 // simpleFold returns one rune for all those that differ in letter case alone.
 func simpleFold(r rune) rune {
+	// Unicode's simple folding keeps both apart from i, but Java and Python turn them into an i or I when
+	// they change the case.
 	if r == 'ı' || r == 'İ' {
 		return 'i'
 	}
@@ -142,13 +149,14 @@ func fullFold(r rune) string {
 		return string([]rune{[...]rune{'ἀ', 'ἠ', 'ὠ'}[(r-'ᾀ')/16] + (r-'ᾀ')%8, 'ι'})
 	}
 	if r > 'և' && r < 'ẖ' || r > 'ῼ' && r < 'ﬀ' {
-		return "" // most letters
+		return "" // most letters; fullFolds has none of them
 	}
 	_, after, _ := strings.Cut(fullFolds, " "+string(r)+"=")
 	to, _, _ := strings.Cut(after, " ")
 	return to
 }
 
+// fullFolds has, after a blank each, a rune, an equals sign and the letters that it folds to.
 const fullFolds = " ß=ss ŉ=ʼn ǰ=j\u030c ΐ=ι\u0308\u0301 ΰ=υ\u0308\u0301 և=եւ ẖ=h\u0331 ẗ=t\u0308 ẘ=w\u030a" +
 	" ẙ=y\u030a ẚ=aʾ ẞ=ss ὐ=υ\u0313 ὒ=υ\u0313\u0300 ὔ=υ\u0313\u0301 ὖ=υ\u0313\u0342 ᾲ=ὰι ᾳ=αι" +
 	" ᾴ=άι ᾶ=α\u0342 ᾷ=α\u0342ι ᾼ=αι ῂ=ὴι ῃ=ηι ῄ=ήι ῆ=η\u0342 ῇ=η\u0342ι ῌ=ηι ῒ=ι\u0308\u0300" +

@@ -172,12 +172,16 @@ type State struct {
 func (k *State) Over(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		w := lanes.Word(b, i)
+		// With the high bits off, w^Quote is zero in the lanes of quotes. Adding Low sets the high bit of
+		// all others, and carries nowhere. A byte that had its high bit is not ASCII, so it is no mark.
 		ascii := ^w & lanes.Vars.High
 		w &= lanes.Vars.Low
 		quotes := ascii &^ ((w ^ lanes.Vars.Quote) + lanes.Vars.Low)
 		if slashes := ascii &^ ((w ^ lanes.Vars.Slash) + lanes.Vars.Low); slashes != 0 || k.escaped {
 			quotes &^= k.escapedLanes(slashes)
 		}
+		// Only the lowest bit of each lane counts: it is 1 from an opening quote to the byte before
+		// the closing one. A sum is at most eight, so no lane carries into the next.
 		in := (quotes>>7)*lanes.Vars.Ones ^ k.inString
 		if in == ^uint64(0) && !k.escaped {
 			// Only text: skip to the end of the string.
@@ -192,8 +196,9 @@ func (k *State) Over(b []byte, i int) int {
 		closed := ((ascii &^ ((w ^ lanes.Vars.Close) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
 		if int(closed>>56) >= k.Depth {
 			// The outermost container may close in this word, in the first lane of depth
-			// zero. A borrow from a lane below zero changes only the lanes above it.
+			// zero. Depth is at most eight here, so a lane has room for it. A borrow from a lane below zero changes only the lanes above it.
 			depths := opened + uint64(k.Depth)*lanes.Vars.Ones - closed
+			// Subtracting 1 sets the high bit of a lane of zero, and of none below it.
 			if zero := (depths - lanes.Vars.Ones) &^ depths & lanes.Vars.High; zero != 0 {
 				k.Depth = 0
 				return i + bits.TrailingZeros64(zero)/8 + 1
@@ -209,7 +214,7 @@ func (k *State) Over(b []byte, i int) int {
 }
 
 // escapedLanes marks the lanes that a backslash escapes. slashes marks the lanes with
-// a backslash.
+// a backslash. Outside of strings JSON has none, so it need not know which are inside.
 func (k *State) escapedLanes(slashes uint64) (escaped uint64) {
 	escaped = slashes << 8
 	if k.escaped {
