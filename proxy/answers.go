@@ -51,10 +51,10 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	if !c.Sent.Load() {
 		s.unseen.Add(c.ID())
 	}
-	ctx := &middleware.Context{Context: s.ctx}
+	ctx := &middleware.Context{Context: s.ctx} // that of the direction is in use: a handler has called Answer
 	reply = s.hooks(ctx, c, reply, len(c.MW.Hooks())-1, c.Batch == nil)
 	switch b := c.Batch; {
-	case reply == nil:
+	case reply == nil: // held back, or the session is over
 		return
 	// The answer leaves with the others of its array.
 	case b != nil:
@@ -62,6 +62,7 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 		s.calls.End(c)
 		s.answerBatch(b)
 	default:
+		// The call is in the table until its answer is written: the end of a session waits for that.
 		s.queue(reply, func(err error) {
 			s.settleSent(c.MW.Sent(), err)
 			s.calls.End(c)
@@ -101,7 +102,7 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 // the reply may be half edited.
 func (s *session) hook(ctx *middleware.Context, c *call, h middleware.Handler, m *wire.Message) *wire.Message {
 	err := s.protect(ctx, h, m)
-	if errors.Is(err, errPanic) && !m.TooLarge() {
+	if errors.Is(err, errPanic) && !m.TooLarge() { // one that is too large is with the client already
 		c.Suspended = nil
 		return wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(err))
 	}
@@ -122,7 +123,7 @@ func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Mes
 			return
 		}
 		err = errPanic
-		if !s.over.Load() {
+		if !s.over.Load() { // Run has returned, and the program may have closed its log
 			s.log.ErrorContext(ctx, "a layer panicked; the session goes on", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
@@ -151,7 +152,7 @@ func (s *session) ensureAnswered(c *call, err error) {
 
 // failRequests answers the requests in a line that will not be handled, with an error.
 func (s *session) failRequests(m *wire.Message, why error) {
-	if array.Crowded(m) {
+	if array.Crowded(m) { // answers to so many members would take too much memory
 		return
 	}
 	var replies []*wire.Message

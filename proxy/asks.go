@@ -14,6 +14,7 @@ import (
 func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
 	s := c.s
 	done = s.protectDone(done)
+	// A layer may ask the server before the first frame is on its way to it.
 	if to == wire.Server && s.start() != nil || !s.work.Begin() {
 		// Not in this goroutine: the layer may hold a lock that done takes.
 		go done(nil)
@@ -21,7 +22,7 @@ func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time
 	}
 	defer s.work.End()
 	id := s.asks.Add(to, limit, true, done, s.askExpired)
-	if id == "" {
+	if id == "" { // the peer has closed its end
 		go done(nil)
 		return
 	}
@@ -53,7 +54,7 @@ func (s *session) askExpired(id string) {
 		return
 	}
 	defer s.work.End()
-	if a := s.asks.Take(id); a != nil {
+	if a := s.asks.Take(id); a != nil { // else the reply has come at the same time
 		s.send(a.To, wire.NewNotification(otherPeer(a.To), "notifications/cancelled",
 			[]byte(`{"requestId":`+id+`,"reason":"timeout"}`)))
 		a.Done(nil)
@@ -65,7 +66,8 @@ func (s *session) askExpired(id string) {
 const whyOwnID = "the proxy uses ids that begin so; choose another"
 
 // ownID reports whether the id of the request m could be one of attache's own, and then answers
-// m with an error. b is the batch that m came in, nil if it came alone.
+// m with an error. A request whose id cannot be written into an answer passes; so do replies, which
+// takesReply and Swallow look at. b is the batch that m came in, nil if it came alone.
 func (s *session) ownID(m *wire.Message, b *inflight.Batch) bool {
 	if m.Kind() != wire.Request || !s.asks.Owns(m.ID()) || callid.Clean(m.ID()) == nil {
 		return false

@@ -22,10 +22,10 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 		return s.fromCrowdedBatch(m)
 	}
 	b, n := &inflight.Batch{Array: array.New(m.Frame())}, 0
+	var member wire.Message // what becomes of each is copied
 	for e := range m.Root().Elements() {
 		n++
 		b.Begin(e)
-		var member wire.Message
 		member.Reset(wire.Client, e.Raw)
 		member.Beside = m.Beside // what the transport knows of the line holds for its members
 		s.c.scanner.Look(&member)
@@ -35,7 +35,8 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 	}
 	err := s.sendBatch(b, n, m)
 	b.Array = array.Array{} // the batch outlives the line: it is kept until its members are answered
-	// Answers that were ready before have waited for this.
+	// Answers that were ready before have waited for this: only now is it known whether the server has
+	// members to answer, so that they join its array.
 	s.calls.BatchWritten(b)
 	s.answerBatch(b)
 	return err

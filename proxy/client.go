@@ -51,6 +51,7 @@ func (d *clientSide) setRules(s *session, r Rules) {
 	defer d.mu.Unlock()
 	d.chain, d.needs, d.dryRun = middleware.Chain(s.forward, r.Layers...), middleware.Needs(r.Layers...), r.DryRun
 	d.scanner.ArgumentNames = d.needs.ArgumentNames
+	// resumeWaiting takes their scans as they are.
 	for _, m := range d.waiting { // a frame that was plain need not be plain under these rules
 		d.scanner.LookOnce(m)
 	}
@@ -95,7 +96,7 @@ const finalFlushTime = 500 * time.Millisecond
 func (s *session) clientClosed() {
 	s.asks.End(wire.Client) // frames that still wait must not wait for its answers
 	s.c.mu.Lock()
-	s.awaitTurn()
+	s.awaitTurn() // the frames that wait come before the end
 	s.c.mu.Unlock()
 	if l := s.lastLink(); l != nil {
 		tasks.RunUntil(time.Now().Add(finalFlushTime), func() {
@@ -103,7 +104,7 @@ func (s *session) clientClosed() {
 			defer s.c.mu.Unlock()
 			s.flushServer()
 		})
-		l.CloseInput()
+		l.CloseInput() // also unblocks the flush
 	}
 }
 
@@ -128,7 +129,7 @@ func (s *session) take(m *wire.Message) error {
 	if d.over || s.over.Load() {
 		return errOver
 	}
-	s.watch(ClientIn, m.Line())
+	s.watch(ClientIn, m.Line()) // in the order of arrival, also if it waits
 	d.scanner.LookOnce(m)
 	if !d.held {
 		s.holdForRoom(m)
@@ -197,7 +198,7 @@ func (s *session) handle(m *wire.Message) error {
 	switch {
 	case m.Kind() == wire.Batch:
 		return s.fromClientBatch(m)
-	case len(m.Frame()) == 0:
+	case len(m.Frame()) == 0: // an empty line has nothing to judge
 		return s.pass(m)
 	case m.Kind().IsReply() && s.takesReply(m):
 		return nil
@@ -223,9 +224,9 @@ func (s *session) run(m *wire.Message, b *inflight.Batch) error {
 		}
 	}
 	if c == &s.c.none.call {
-		s.c.none.MW.Reset(&s.c.none, false)
+		s.c.none.MW.Reset(&s.c.none, false) // layers may have attached values for the last frame
 	}
-	c.Batch = b
+	c.Batch = b // a notification in an array leaves with it, too
 	return s.runHandler(&c.MW, s.c.chain, m)
 }
 
@@ -297,6 +298,8 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 // forward is the last handler of the chain. It sends the message to the upstream.
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	c := &middleware.CallFrom(ctx).Relay().(*relayedCall).call
+	// Calls of tools are the most frequent frames, so Sent gets them only while it needs them. A member
+	// of a batch is never repeated.
 	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.MW, m) && c.Batch == nil {
 		c.Frame = bytes.Clone(m.Line())
 	}
@@ -306,7 +309,7 @@ func (s *session) forward(ctx context.Context, m *wire.Message) error {
 		c.Batch.Add(m)
 		return nil
 	default:
-		s.calls.SendInBatch(c)
+		s.calls.SendInBatch(c) // sets Sent, too
 		c.Batch.Add(m)
 		return nil
 	}

@@ -57,6 +57,7 @@ func (c *Control) Replace(r Rules) {
 	select {
 	case <-set:
 	case <-s.ending: // a frame may be stuck in a write to a client that does not read
+		// The goroutine ends with that write. The rules concern nobody any more.
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Defer implements middleware.Relay.
 func (c *relayedCall) Defer(m *wire.Message, work middleware.Work) {
 	s := c.s
-	c.Holding = true
+	c.Holding = true // ensureAnswered must not answer when the handler returns
 	if s.isEnding() || !s.deferred.Begin() {
 		s.answer(&c.call, wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(errOver)))
 		return
@@ -25,7 +25,7 @@ func (c *relayedCall) Defer(m *wire.Message, work middleware.Work) {
 		s.deferred.End()
 		return
 	}
-	id, m := c.ID(), m.Clone()
+	id, m := c.ID(), m.Clone() // from here on, the call may stand for another request at any time
 	go func() {
 		defer s.deferred.End()
 		defer stop()
@@ -43,6 +43,7 @@ func (c *relayedCall) Defer(m *wire.Message, work middleware.Work) {
 func (s *session) answerDeferred(c *call, seq uint64, id []byte, reply *wire.Message, err error) {
 	s.v.mu.Lock() // hooks run in the direction of the reply
 	defer s.v.mu.Unlock()
+	// Once the call is claimed, it stays that of this request until it is answered.
 	if s.over.Load() || !s.calls.ClaimDeferred(c, seq) {
 		return
 	}

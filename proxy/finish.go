@@ -19,7 +19,8 @@ const (
 )
 
 // finish ends the upstream and answers every call. What follows the end of the upstream takes
-// drainTime at most.
+// drainTime at most. The order: what the upstream has written, the answers of layers, what was held
+// back, and an error for each call that is left.
 func (s *session) finish() error {
 	defer s.cancel()
 	var how error
@@ -51,7 +52,7 @@ func (s *session) finish() error {
 	s.deferred.Wait(deadline.Add(-drainTime / 4))
 	s.work.Wait(deadline)
 	tasks.RunUntil(deadline, func() { s.endCalls(l, how) })
-	s.work.Wait(deadline)
+	s.work.Wait(deadline) // hooks of endCalls may have begun some
 	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
 	s.close(deadline)
 	s.noise.Report()
@@ -66,6 +67,7 @@ func (s *session) close(deadline time.Time) {
 	s.work.Wait(deadline)
 	s.over.Store(true)
 	s.toClient.Close()
+	// What has the mutex now began before over was set. What gets it later sees over, and does nothing.
 	if soonest := time.Now().Add(closeTime); deadline.Before(soonest) {
 		deadline = soonest
 	}
@@ -85,7 +87,7 @@ func (s *session) endCalls(l *revive.Link, how error) {
 		return
 	}
 	text := revive.EndText(how)
-	if l == nil && err != nil {
+	if l == nil && err != nil { // no upstream was started, so none has ended
 		text = failureText(err)
 	}
 	for _, c := range s.calls.ClaimAll((*call).AtWork) {

@@ -14,13 +14,14 @@ type clientLines struct{ s *session }
 
 // Line implements wire.Sink.
 func (c clientLines) Line(m *wire.Message, more bool) error {
-	if len(m.Line()) > c.s.o.Hold {
+	if len(m.Line()) > c.s.o.Hold { // layers do not see it, as if it had come from a pipe
 		return c.Lines(nil, bytes.NewReader(m.Line()))
 	}
 	if len(m.Line()) > 64<<10 { // what a pipe holds
 		c.s.widenToServer()
 	}
 	c.s.awaitReader()
+	// Not m itself: layers edit the message, and the front still has m.
 	c.s.c.msg.ResetTo(m)
 	defer c.s.c.msg.GiveBack()
 	return c.s.fail(c.s.fromClient(&c.s.c.msg, !more))
@@ -29,7 +30,8 @@ func (c clientLines) Line(m *wire.Message, more bool) error {
 // Lines implements wire.Sink.
 func (c clientLines) Lines(begun []byte, from io.Reader) error { return c.s.readClient(begun, from) }
 
-// mostTried is how long a line may be that is handled by a caller that must not wait.
+// mostTried is how long a line may be that is handled by a caller that must not wait. A write of more is
+// never tried on a pipe (PIPE_BUF, see child.Input), because it might be written in part.
 const mostTried = 4 << 10
 
 // Try implements wire.Trier.
@@ -45,7 +47,7 @@ func (c clientLines) Try(m *wire.Message) bool {
 	if l == nil || d.held || !l.In.Ready() || s.calls.Full() != nil {
 		return false
 	}
-	d.scanner.LookOnce(m)
+	d.scanner.LookOnce(m) // m, so that the caller has the results too
 	d.msg.ResetTo(m)
 	if err := s.take(&d.msg); err != nil {
 		s.fail(err)
@@ -74,7 +76,7 @@ func (s *session) readClient(begun []byte, from io.Reader) error {
 	if handled {
 		return err
 	}
-	s.failUnread(r, err)
+	s.failUnread(r, err) // before fail, which lets the session end
 	s.fail(err)
 	return errNotHandled
 }
@@ -83,7 +85,7 @@ func (s *session) readClient(begun []byte, from io.Reader) error {
 func (s *session) endClient(err error) {
 	defer s.leave()
 	switch err {
-	case errNotHandled:
+	case errNotHandled: // the session has failed, or is over: nothing more is passed on
 		return
 	case nil:
 		s.goodbye.Store(true)

@@ -18,7 +18,7 @@ func (v serverLines) Line(m *wire.Message, more bool) error {
 	if len(m.Line()) > v.s.o.Hold {
 		return v.Lines(nil, bytes.NewReader(m.Line()))
 	}
-	if v.s.v.msg == nil {
+	if v.s.v.msg == nil { // a server with a pipe has no use for it
 		v.s.v.msg = new(wire.Message)
 	}
 	v.s.v.msg.ResetTo(m)
@@ -41,7 +41,8 @@ func (v serverLines) Lines(begun []byte, from io.Reader) error {
 const closedInput = "the server has closed its input and takes no more requests"
 
 // answerUnsent answers the requests that could not be written, unless they may go to the next
-// upstream. Messages of the server still reach the client. The caller holds c.mu.
+// upstream: Replace takes them from the current link only. Messages of the server still reach the
+// client. The caller holds c.mu.
 func (s *session) answerUnsent(l *revive.Link) {
 	if !l.Unsent.Any() || s.mayRevive() && s.link.Load() == l && l.MayEnd(func() { s.answerUnsentAside(l) }) {
 		return
@@ -62,13 +63,14 @@ func (s *session) mayRevive() bool { return s.supervisor != nil && s.supervisor.
 func (s *session) answerLine(line []byte, reply func(id []byte) *wire.Message) {
 	revive.Requests(line, func(m *wire.Message) {
 		if a := s.asks.Take(string(m.ID())); a != nil {
-			go a.Done(nil)
+			go a.Done(nil) // on another goroutine, as middleware.Call.Ask promises
 		} else if c := s.calls.ClaimYoungest(m.ID()); c != nil {
 			s.answerClaimed(c, reply(c.ID()))
 		}
 	})
 }
 
+// answerUnsentAside is answerUnsent for callers that do not hold c.mu and must not wait for it.
 func (s *session) answerUnsentAside(l *revive.Link) { s.answerAside(func() { s.answerUnsent(l) }) }
 
 // answerAside runs f in the client's direction, unless the session is over.

@@ -13,7 +13,7 @@ import (
 
 // newSupervisor returns the supervisor that starts the upstream of a session again.
 func newSupervisor(s *session, r Restart) *revive.Supervisor {
-	r.Wanted = s.continues
+	r.Wanted = s.continues // which asks the Wanted of the options
 	return revive.New((*relay)(s), revive.Policy(r), revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
 }
 
@@ -26,6 +26,7 @@ func (s *session) continues() bool {
 
 // linkOptions returns how a link of the session works.
 func (s *session) linkOptions() revive.LinkOptions {
+	// The first link needs no Hold, because its gate is opened at once. The supervisor sets that of the others.
 	o := revive.LinkOptions{Count: s.o.Restart != nil && s.o.Restart.Hang > 0, Limit: s.o.Hold, Expired: s.holdExpired}
 	if s.o.Watch != nil {
 		o.Watch = func(line []byte) { s.watch(ServerIn, line) }
@@ -63,7 +64,7 @@ func (r *relay) Start(l *revive.Link) error {
 		next.Again()
 	}
 	l.Connect(up)
-	(*session)(r).watch(ServerStart, l.StartLine())
+	(*session)(r).watch(ServerStart, l.StartLine()) // before the first line of the server
 	l.Read(serverLines{(*session)(r)})
 	return nil
 }
@@ -89,6 +90,7 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	if ctx.Err() != nil { // the session ended while this waited for mu
 		return 0
 	}
+	// With mu held, nothing of the client is written, so these are all of its lines.
 	left, deadline := last.Leftover(s.supervisor.Hold())
 	returned := last.Returned()
 	if last.Started() {
@@ -96,12 +98,13 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	}
 	// Each of these lines stands for another call, also if two have the same id: so a call that a
 	// line was found for is not found again.
+	// The youngest is taken: an older call with the same id was written before it.
 	unsent := map[*call]bool{}
 	awaits := func(id []byte) *call {
 		c := s.calls.Youngest(id, unsent)
 		if c != nil {
 			unsent[c] = true
-			s.supervisor.Resends(&c.MW)
+			s.supervisor.Resends(&c.MW) // no reply can come now, so a hook may still be added
 		}
 		return c
 	}
@@ -142,7 +145,7 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*call) {
 	var repeated []*call
 	running = s.calls.ClaimAll(func(c *call) bool {
-		if !c.Sent.Load() || unsent[c] {
+		if !c.Sent.Load() || unsent[c] { // a call that is not sent yet goes to the next upstream by itself
 			return false
 		}
 		if c.Frame != nil && s.supervisor.Repeats(c.ID(), c.Frame, c.Again) {
@@ -151,7 +154,7 @@ func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*
 		}
 		return true
 	})
-	slices.SortFunc(repeated, inflight.ByArrival)
+	slices.SortFunc(repeated, inflight.ByArrival) // the function was called in the order of a map
 	for _, c := range repeated {
 		c.Again = true
 		again = append(again, c.Frame...)
@@ -169,7 +172,7 @@ func (s *session) keepsBack(m *wire.Message) bool {
 		s.calls.Cancel(id, nil) // there will be no reply
 	}
 	drop, less := s.supervisor.KeepsBack(m)
-	if less != nil {
+	if less != nil { // end the subscription on both sides, so that the client subscribes again
 		params := revive.LessParams(less)
 		s.send(wire.Server, wire.NewNotification(wire.Client, "notifications/cancelled", params))
 		s.calls.Cancel(less, nil)
@@ -200,6 +203,8 @@ func (s *session) holdExpired(l *revive.Link) {
 func (s *session) awaitOpen() bool {
 	late := time.After(s.supervisor.Hold())
 	for l := s.link.Load(); !l.Gate.IsOpen(); l = s.link.Load() {
+		// Await returns at once for a gate that was open before: then Replace, which stores the next
+		// link, is about to get mu, or the session ends.
 		s.c.mu.Unlock()
 		settled := l.Gate.Await(late, s.ending)
 		s.c.mu.Lock()

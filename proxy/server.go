@@ -55,7 +55,8 @@ func (s *session) fromServer(m *wire.Message, last bool) error {
 		return s.flushClient(last)
 	}
 	if len(m.LineEnd()) == 0 {
-		// The last line lacks its newline, and a client would wait for it.
+		// The last line lacks its newline, and a client would wait for it. Only a server with a pipe
+		// writes such a line, so nothing in Beside is lost.
 		m.Reset(wire.Server, append(bytes.Clone(m.Line()), '\n'))
 		m.LookEnvelope()
 	}
@@ -85,6 +86,8 @@ func (d *serverSide) lookAt(m *wire.Message) bool {
 	if m.Kind() != wire.Unreadable {
 		return true
 	}
+	// An array, and a frame that is not plain, are looked at again: LookEnvelope finds less ambiguous, and
+	// what it does not mind passes.
 	if d.hooked {
 		d.scanner.Look(m)
 		if m.Plain() && m.Kind() != wire.Batch {
@@ -128,7 +131,7 @@ func (s *session) settleSent(sent []func(error), err error) {
 // route handles a scanned frame of the server by its kind. The caller holds v.mu.
 func (s *session) route(m *wire.Message) error {
 	switch {
-	case m.Kind() == wire.Batch && s.v.array == nil:
+	case m.Kind() == wire.Batch && s.v.array == nil: // an array in an array passes as it is
 		return s.fromServerBatch(m)
 	case m.Ambiguity() != 0:
 		return s.conflicting(m)
@@ -136,6 +139,7 @@ func (s *session) route(m *wire.Message) error {
 		return s.reply(m)
 	case s.supervisor != nil && s.keepsBack(m):
 		return nil
+	// Noise that is forwarded has no kind.
 	case m.Kind() != wire.Request && m.Kind() != wire.Notification || s.v.plain:
 		return s.deliver(m)
 	}
@@ -149,7 +153,7 @@ func (s *session) route(m *wire.Message) error {
 // request before it was sent on, the server gets an error.
 func (s *session) runServer(m *wire.Message) error {
 	s.v.none.MW.Reset(&s.v.none, false)
-	s.v.ctx.Call = &s.v.none.MW
+	s.v.ctx.Call = &s.v.none.MW // the last reply has left its own call there
 	s.v.delivered = false
 	err := s.protect(&s.v.ctx, s.v.chain, m)
 	if !errors.Is(err, errPanic) {
@@ -172,11 +176,13 @@ func (s *session) reply(m *wire.Message) error {
 	if s.asks.Swallow(wire.Server, m) {
 		return nil
 	}
+	// c is nil also for a call that nobody has to do anything for.
 	c, known, contested := s.calls.Reply(id)
 	// See lookAt.
 	s.v.hooked = c != nil
 	switch {
 	// A result that rules must read could pass under the name of another call with this id.
+	// Nor may it pass because the client has used the id of a cancelled call again, whose reply it may be.
 	case contested || known && (c == nil || !c.MW.HoldsReply()) && s.link.Load().Unread.Has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.answeredBefore(id):
@@ -199,7 +205,7 @@ func (s *session) answeredBefore(id []byte) bool {
 	if !s.heldReplies.Take(id) {
 		return false
 	}
-	s.heldReplies.Add(id)
+	s.heldReplies.Add(id) // there may be a third one
 	return true
 }
 
@@ -219,7 +225,7 @@ func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i 
 // replied takes a call whose reply was delivered out of the table, and delivers the answers that
 // waited for that reply. The caller holds v.mu.
 func (s *session) replied(c *call) error {
-	b := c.Batch
+	b := c.Batch // End lets c be used again
 	if c.MW.HoldsReply() {
 		s.heldReplies.Add(c.ID())
 	}
@@ -253,12 +259,13 @@ func (s *session) conflicting(m *wire.Message) error {
 	if !m.Result().Exists() && !m.ErrorObject().Exists() {
 		return s.deliver(m) // nobody takes it for a reply
 	}
+	// A reader may take any of the ids, and m.ID is nil if there are two.
 	hit := false
 	for member := range m.Root().Members() {
 		if !member.Key.Equals("id") {
 			continue
 		}
-		id := append([]byte(nil), member.Value.Raw...)
+		id := member.Value.Raw
 		if callid.Clean(id) == nil {
 			continue
 		}

@@ -40,12 +40,14 @@ type session struct {
 	work        tasks.Group   // beside the two pumps
 	deferred    tasks.Group   // answers to calls that layers deferred
 
+	// No goroutine holds the mutexes of both: each may be held by a write for as long as a peer
+	// likes. What is for the other direction is queued, or done by another goroutine.
 	c clientSide
 	v serverSide
 
-	upMu     sync.Mutex // held while the upstream is being started
-	startErr error
-	started  chan *revive.Link // receives the first link
+	upMu     sync.Mutex        // held while the upstream is being started
+	startErr error             // why it was not, and will not be
+	started  chan *revive.Link // receives the first link; has room for it, because the session may be over
 
 	going       context.Context // done when the session has to end
 	leave       context.CancelFunc
@@ -74,7 +76,7 @@ func (s *session) start() error {
 	l := revive.NewLink(s.linkOptions(), revive.Ending{})
 	l.Connect(up)
 	l.Open()
-	s.link.Store(l)
+	s.link.Store(l) // before the first line is read: the server's direction expects a link
 	l.Read(serverLines{s})
 	s.started <- l
 	return nil
@@ -92,6 +94,8 @@ func (s *session) lastLink() *revive.Link {
 	return l
 }
 
+// watch passes a line to Options.Watch, if set, but none after Run has returned: what Watch writes to may
+// be closed then.
 func (s *session) watch(at Point, line []byte) {
 	if s.o.Watch != nil && !s.over.Load() {
 		s.o.Watch(at, line)

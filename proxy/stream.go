@@ -74,6 +74,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 			failed = err // the rest is read nevertheless: the next line begins after it
 		}
 	}
+	// Write would keep the line for the next upstream. A long line is kept nowhere, so its call fails.
 	if failed != nil && c != nil {
 		s.answer(c, wire.ErrorReply(c.ID(), wire.CodeInternalError, closedInput))
 	}
@@ -112,7 +113,7 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 			return err
 		}
 	}
-	if env.Complete() {
+	if env.Complete() { // else the client has half a reply, and gets an error when its call ends
 		s.longReply(&env)
 	}
 	return s.flushClient(true)

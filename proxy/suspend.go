@@ -18,7 +18,7 @@ func (c *relayedCall) Suspend(m *wire.Message, ready <-chan struct{}, limit time
 	case c == &s.c.none, c == &s.v.none, m.From == wire.Client && c.Batch != nil:
 		resume(&middleware.Context{Context: s.ctx, Call: &c.MW}, m)
 	case m.From == wire.Server:
-		if !m.TooLarge() {
+		if !m.TooLarge() { // one that is too large has passed, and cannot wait: see longReply
 			sp.Message = m.Clone()
 		}
 		c.Suspended = sp // for hooks, which called the one that calls this
@@ -31,6 +31,7 @@ func (c *relayedCall) Suspend(m *wire.Message, ready <-chan struct{}, limit time
 	}
 }
 
+// isEnding reports whether the upstream is gone for good, so that nothing is held back any longer.
 func (s *session) isEnding() bool {
 	select {
 	case <-s.ending:
@@ -47,6 +48,7 @@ func (s *session) resumeCall(sp *inflight.Suspension, c *call) {
 	d := &s.c
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	// Before the handler runs, which may hold the call back again.
 	c.Holding, d.held = false, false
 	s.resumeWaiting(s.runHandler(&c.MW, sp.Resume, sp.Message))
 }
@@ -66,7 +68,7 @@ func (s *session) resumeWaiting(err error) {
 		d.bytes -= len(m.Line())
 		err = s.handle(m)
 	}
-	if err != nil {
+	if err != nil { // the session ends, and nobody else has these frames
 		s.fail(err)
 		for _, m := range d.waiting {
 			s.failRequests(m, err)
@@ -124,7 +126,8 @@ func (s *session) resumeOnce(ctx *middleware.Context, sp *inflight.Suspension, c
 	if next != nil && again {
 		return next
 	}
-	s.answered(ctx, c, m, i) // the flush returns the error again
+	// An error comes again with the next write of the server's direction, which ends the session.
+	s.answered(ctx, c, m, i)
 	s.flushClient(true)
 	return nil
 }
@@ -140,7 +143,7 @@ func (s *session) runHandler(mw *middleware.Call, h middleware.Handler, m *wire.
 	err := s.protect(ctx, h, m)
 	s.ensureAnswered(&mw.Relay().(*relayedCall).call, err)
 	if errors.Is(err, errPanic) {
-		return nil
+		return nil // one call has failed, and the session goes on
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 		return true
 	case id == nil:
 		return m.Kind() == wire.Batch && s.calls.AwaitsBatch()
-	case s.calls.Awaits(id):
+	case s.calls.Awaits(id): // a call whose id may be that of a cancelled one, used again
 		return s.link.Load().Unread.Has(id)
 	}
 	return s.isStray(id)
@@ -54,9 +54,10 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 	}
 	s.log.Warn("a line of the server over the hold limit was dropped, because it may be a reply that rules or attache itself must read; raise limits.hold", "limit_bytes", s.o.Hold)
 	switch {
-	case !env.Complete():
+	case !env.Complete(): // no message: the server has ended within it, or it is noise
 	case m.Kind() == wire.Batch:
 		s.withholdBatch()
+	// The method came after the held part.
 	case m.Kind() == wire.Request && callid.Clean(m.ID()) != nil:
 		reply := wire.ErrorReply(m.ID(), wire.CodeInternalError, tooLongToRead)
 		reply.From = wire.Client
@@ -68,7 +69,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 
 // withholdReply answers the call with the raw id with an error, if there is one.
 func (s *session) withholdReply(id []byte) {
-	c, known, _ := s.calls.Reply(id)
+	c, known, _ := s.calls.Reply(id) // contested or not, the reply is an error
 	if c == nil && !known {
 		c = s.calls.ClaimSpelled(id)
 	}
