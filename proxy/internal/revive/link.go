@@ -224,6 +224,7 @@ func (l *Link) Queue(m *wire.Message, late func()) {
 
 // Chunk writes a part of a long line; more reports that other parts follow.
 func (l *Link) Chunk(b []byte, more bool) error {
+	l.In.Flush() // if the lines before this one cannot be written, fail must keep them
 	l.streaming.Store(true)
 	defer l.streaming.Store(false)
 	l.moved.Add(1)

@@ -96,6 +96,22 @@ func TestNoPartOfALongLineIsUnsent(t *testing.T) {
 	}
 }
 
+// Lines that were gathered before a long line are unsent if the server takes neither.
+func TestLinesBeforeALongLineAreUnsent(t *testing.T) {
+	const line = `{"jsonrpc":"2.0","id":1,"method":"x"}` + "\n"
+	for takes, want := range map[int]string{0: line, len(line): ""} {
+		l := NewLink(LinkOptions{Limit: 1 << 20}, Ending{})
+		l.Connect(&brokenServer{takes: takes})
+		l.Open()
+		l.Write(wire.Parse(wire.Client, []byte(line)))
+		_ = l.Chunk([]byte("{ "), true)
+		_ = l.Chunk([]byte("}\n"), false)
+		if got := string(l.Unsent.Take()); got != want {
+			t.Errorf("%d bytes were written: %q is unsent, want %q", takes, got, want)
+		}
+	}
+}
+
 // Watch gets each line when it is written to the server, not while it waits in the gate.
 func TestWatch(t *testing.T) {
 	var got []string
