@@ -28,6 +28,7 @@ func NewEnding(err error) Ending {
 	if err == nil {
 		return Ending{Exit: "exit status 0"}
 	}
+	// The text is that of proxy.Upstream.Wait: how it ended and, after a semicolon, what else is known.
 	exit, more, found := strings.Cut(err.Error(), ";")
 	if found {
 		more = ";" + more
@@ -73,6 +74,7 @@ func (e Ending) Unsent(id []byte) *wire.Message {
 	return e.reply(id, what+" and is not ready again; this call was not sent to it: try again later"+e.More, false)
 }
 
+// reply returns an error whose data tell programs what its text tells the model.
 func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
 	reason := "server_ended"
 	if e.lost {

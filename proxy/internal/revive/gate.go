@@ -18,7 +18,7 @@ var ErrEnded = errors.New("the server has ended")
 // It is closed when the server has ended: then every write fails. A Link makes its gate.
 type Gate struct {
 	open  atomic.Bool       // read without the lock, which is all that an open gate costs
-	to    io.Writer         // set before open
+	to    io.Writer         // set before open, like the next two, and never again
 	try   wire.TryWriter    // to, if it implements this; else nil
 	taker wire.MessageTaker // to, if it implements this; else nil
 
@@ -30,11 +30,11 @@ type Gate struct {
 	wanted  chan struct{} // closed when there is something to write
 
 	mu       sync.Mutex
-	room     sync.Cond
+	room     sync.Cond // signals that buf was taken, or that the gate was closed
 	buf      []byte
 	deadline time.Time // until when the lines in buf may wait
 	timer    *time.Timer
-	over     bool
+	over     bool // the gate was closed
 }
 
 // A gateOwner is told what happens at a gate.
@@ -59,7 +59,7 @@ func (g *Gate) Write(b []byte) (n int, err error) {
 	case kept:
 		return len(b), nil
 	case err == nil:
-		n, err = g.to.Write(b)
+		n, err = g.to.Write(b) // fails if the gate was closed just now: the server is gone then
 	}
 	if err != nil {
 		g.owner.fail(b, n)
@@ -94,7 +94,7 @@ func (g *Gate) TryWrite(b []byte) (written bool, err error) {
 		return false, nil
 	}
 	if written, err = g.try.TryWrite(b); err != nil {
-		g.owner.fail(b, 0)
+		g.owner.fail(b, 0) // TryWrite writes all or nothing
 	}
 	return written, err
 }
@@ -114,7 +114,7 @@ func (g *Gate) keepLocked(lines []byte, deadline time.Time) {
 	if len(lines) == 0 {
 		return
 	}
-	if len(g.buf) == 0 {
+	if len(g.buf) == 0 { // the first line has the earliest deadline
 		closeOnce(g.wanted)
 		g.deadline = deadline
 		g.timer = time.AfterFunc(time.Until(deadline), g.owner.expire)
@@ -155,6 +155,10 @@ func (g *Gate) IsOpen() bool { return g.open.Load() }
 
 // Open writes the buffered lines to w after edit has edited them, and lets later writes
 // pass to w. Lines that w did not read stay buffered. Open blocks as long as w blocks.
+// edit may be nil for a gate that has kept nothing.
+//
+// It holds mu during the write, so that no later line overtakes. The gate may be closed
+// before that, but not meanwhile.
 func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,7 +171,7 @@ func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 			lines = nil
 		}
 	}
-	if g.over {
+	if g.over { // for TakeKept: the next server may get them
 		g.buf = lines
 		return
 	}

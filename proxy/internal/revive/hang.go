@@ -24,6 +24,8 @@ func (v *Supervisor) watchHang(ctx context.Context, l *Link) {
 		case <-ctx.Done():
 			return
 		}
+		// Anything that the server writes is a sign of life. Reads are counted and not lines, because it
+		// may take long to write one.
 		if n := l.reads.Load(); n != reads || !v.relay.Awaits(nil) || !v.MayRevive() {
 			reads, since = n, time.Now()
 			continue
@@ -48,5 +50,5 @@ func (v *Supervisor) answersPing(ctx context.Context, l *Link, reads int64) bool
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	v.askReady(ctx, "ping", nil)
-	return l.reads.Load() != reads
+	return l.reads.Load() != reads // with an error as well, or with another message
 }

@@ -15,7 +15,7 @@ type Lines struct {
 
 	mu       sync.Mutex
 	text     []byte
-	doubtful []byte // a first line that the server may have read
+	doubtful []byte // a first line that the server may have read; part of text unless that was taken
 }
 
 // Add adds the lines in b.
@@ -113,7 +113,7 @@ func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted boo
 	none := true
 	kind = Requests(line, func(m *wire.Message) {
 		none = false
-		wanted = wants(m.ID()) || wanted
+		wanted = wants(m.ID()) || wanted // wants is called for each member: it also records
 	})
 	return kind, none || wanted
 }

@@ -68,6 +68,7 @@ func NewLink(o LinkOptions, before Ending) *Link {
 // Connect sets the server of the link.
 func (l *Link) Connect(server Server) {
 	l.started = time.Now()
+	// A replay knows when the server of the recording was started.
 	if s, ok := server.(interface{ StartedAt() time.Time }); ok {
 		l.started = s.StartedAt()
 	}
@@ -86,7 +87,7 @@ func (l *Link) Read(to LineTaker) {
 		return
 	}
 	go func() {
-		defer lines.End()
+		defer lines.End() // also after an error of the client: the output is not read any further
 		_ = lines.Lines(nil, server.Stdout())
 	}()
 }
@@ -170,6 +171,10 @@ func (l *Link) stdin() io.WriteCloser {
 }
 
 // Write writes a message to the server. If that fails, it adds the line to Unsent.
+//
+// Once a write has failed, the wire.Writer returns the error for each line and writes none. The lines
+// of the write that failed are in Unsent already, by fail: usually lines gathered before this one, but
+// this one itself if it is long.
 func (l *Link) Write(m *wire.Message) {
 	broken := l.broken.Load()
 	if !l.keeps(m.Line(), true) && l.In.Write(m) != nil && (broken || !l.failedAt(m.Line())) {
@@ -207,7 +212,8 @@ func (l *Link) show(lines []byte) {
 
 // Queue queues a message of attache's own. It calls late if lines could not be written by
 // the time the message was due: the message then counts as not sent, and a reply that
-// comes nevertheless is dropped.
+// comes nevertheless is dropped. If the message was in the write that failed, it is in Unsent
+// twice, which does no harm: no message of attache's own goes to the next server.
 func (l *Link) Queue(m *wire.Message, late func()) {
 	if l.keeps(m.Line(), false) {
 		return
@@ -238,6 +244,7 @@ func (l *Link) expire() { l.o.Expired(l) }
 func (l *Link) fail(b []byte, n int) {
 	l.broken.Store(true)
 	l.failed.Store(&b[0])
+	// A part of a long line is of no use to the next server, which has not got the parts before it.
 	if !l.streaming.Load() {
 		l.Unsent.AddRest(b, n)
 	}
@@ -246,7 +253,7 @@ func (l *Link) fail(b []byte, n int) {
 // Leftover returns the lines that no server has read, in order, and until when they may
 // wait. The caller must make sure that nothing else is written.
 func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {
-	l.In.Flush()
+	l.In.Flush() // the gate is closed, so this moves what was gathered to Unsent
 	kept, deadline := l.Gate.TakeKept()
 	if len(kept) == 0 {
 		deadline = time.Now().Add(hold)
@@ -273,6 +280,7 @@ func (l *Link) Returned() []byte {
 // MayEnd reports whether the server, which has closed its input, may be about to end. It
 // calls late if the server does not end.
 func (l *Link) MayEnd(late func()) bool {
+	// A server that is being stopped ends in any case, so its lines need not be answered.
 	if l.Unsent.Bytes() > l.o.Limit || l.late.Load() && !l.stopping.Load() {
 		return false
 	}

@@ -46,18 +46,19 @@ func (p *Pages) Page(method string, cursor []byte, reply *wire.Message) (next []
 		next = bytes.Clone(v.Raw)
 	}
 	switch {
+	// The last complete list stays, also if this one is never completed.
 	case !reply.Plain() || !entries.IsArray():
 		l.sum = nil
 		return nil
 	case cursor == nil:
 		l.sum = sha256.New()
 	case l.sum == nil || !bytes.Equal(cursor, l.next):
-		l.sum = nil // this page does not follow the last one
+		l.sum = nil // this page does not follow the last one, so the digest would be of no list
 		return next
 	}
 	for e := range entries.Elements() {
 		l.sum.Write(e.Raw)
-		l.sum.Write([]byte{','})
+		l.sum.Write([]byte{','}) // the division into pages does not matter
 	}
 	if l.next = next; next == nil {
 		l.digest, l.sum = l.sum.Sum(nil), nil

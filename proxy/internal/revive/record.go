@@ -25,12 +25,12 @@ type Record struct {
 
 	mu          sync.Mutex
 	state       State    // the params of initialize as sent to the server
-	uris        []string // of state.Subscriptions
+	uris        []string // of state.Subscriptions, in the same order
 	legacy      bool     // there was an initialize, which the modern era does not have
 	answered    bool     // initialize has a result
 	initialized bool     // notifications/initialized has passed
 	lists       Pages
-	meta        []byte // of the last request for a list in the modern era
+	meta        []byte // of the last request for a list in the modern era, in which the server demands it
 }
 
 // A State is the part of a Record that can be stored. Each field is JSON text.
@@ -77,6 +77,7 @@ const maxSubscriptions = 1000
 func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 	switch method := m.Method(); method {
 	case "initialize":
+		// As the layers have left it: the next server must get the same.
 		r.begin(m.Params())
 		return r.result(func(reply *wire.Message) {
 			r.answered = true
@@ -90,12 +91,14 @@ func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 		if r.initialized = true; r.legacy {
 			r.armed.Store(r.answered) // false if the client did not wait for the result
 		}
+	// The next server gets only what the last one accepted.
 	case "logging/setLevel":
 		params := string(m.Params().Raw)
 		return r.result(func(*wire.Message) { r.state.Level = params })
 	case "resources/subscribe", "resources/unsubscribe":
 		uri, params := string(m.Get("params", "uri").Raw), string(m.Params().Raw)
 		return r.result(func(*wire.Message) { r.subscribe(uri, params, method == "resources/subscribe") })
+	// A client that only probes the server must see that it has ended, so these end no handshake.
 	case "server/discover", "ping":
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
 		cursor, meta := bytes.Clone(m.Get("params", "cursor").Raw), bytes.Clone(m.Meta().Raw)
@@ -185,6 +188,7 @@ func (r *Record) Requests() (all []Request) {
 func (r *Record) Same(reply *wire.Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// Package remote answers a request itself that it could not send.
 	if reply.ErrorObject().Get("data", "source").Text() == "attache" {
 		return fmt.Errorf("%w: %s", errNotReady, reply.ErrorObject().Get("message").Text())
 	}
@@ -206,6 +210,7 @@ func missing(before, after wire.Value) string {
 	for m := range before.Members() {
 		name := m.Key.Text()
 		v := after.Get(name)
+		// A capability may change in other ways, as those in experimental do.
 		switch {
 		case !v.Exists(), string(m.Value.Raw) == "true" && string(v.Raw) != "true":
 			return name

@@ -20,6 +20,8 @@ func Repeatable(m *wire.Message, retry func(tool string) bool) bool {
 		return false
 	}
 	switch m.Method() {
+	// These change nothing, or only what Record sets on the next server in the same way. No other method
+	// is known to be safe.
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list", "prompts/get", "resources/read",
 		"completion/complete", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "subscriptions/listen":
 		return !isRound(m)
@@ -74,6 +76,7 @@ func (t *repeatedCalls) begin() {
 	t.before, t.now = t.now, map[digest]bool{}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// None of these calls is sent a third time, so each gets its answer now.
 	t.muted = nil
 	t.some.Store(false)
 }

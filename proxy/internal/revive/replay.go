@@ -19,6 +19,7 @@ func (v *Supervisor) replay(ctx context.Context, l *Link) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
+	// The gate is still shut, so these messages go past it, and before all that it keeps.
 	first := func(m *wire.Message) error { return writeFirst(ctx, l, m.Line()) }
 	reply := v.ask(ctx, "initialize", params, first, l.Ended())
 	if reply == nil {
@@ -29,7 +30,7 @@ func (v *Supervisor) replay(ctx context.Context, l *Link) error {
 	}
 	lines := wire.NewNotification(wire.Client, "notifications/initialized", nil).Line()
 	requests := v.record.Requests()
-	answered := make(chan struct{}, len(requests))
+	answered := make(chan struct{}, len(requests)) // has room for all, because nobody may be waiting
 	for _, q := range requests {
 		id := v.o.Asks.Add(wire.Server, readyTime, false, func(*wire.Message) { answered <- struct{}{} }, v.forget)
 		lines = append(lines, wire.NewRequest(wire.Client, []byte(id), q.Method, q.Params).Line()...)
@@ -50,7 +51,7 @@ func awaitSettled(ctx context.Context, l *Link, answered <-chan struct{}, n int)
 	for range n {
 		select {
 		case <-answered:
-		case <-late:
+		case <-late: // a server that answers none of them may still answer calls
 			return nil
 		case <-l.Ended():
 			return errNotReady
@@ -72,12 +73,13 @@ func (v *Supervisor) forget(id string) {
 // ctx or the server ends before the reply.
 func (v *Supervisor) ask(ctx context.Context, method string, params []byte, send func(*wire.Message) error, ended <-chan struct{}) *wire.Message {
 	reply := make(chan *wire.Message, 1)
-	hold := method == "initialize" // the client's calls wait for it
+	// During initialize the client's calls wait, so no long reply of theirs would be dropped for it.
+	hold := method == "initialize"
 	id := v.o.Asks.Add(wire.Server, readyTime, hold, func(m *wire.Message) { reply <- m }, v.forget)
 	if id == "" {
 		return nil // the session is over
 	}
-	defer v.forget(id)
+	defer v.forget(id) // does nothing after a reply
 	if send(wire.NewRequest(wire.Client, []byte(id), method, params)) != nil {
 		return nil
 	}
@@ -103,7 +105,7 @@ func (v *Supervisor) askReady(ctx context.Context, method string, params []byte)
 func writeFirst(ctx context.Context, l *Link, lines []byte) error {
 	l.show(lines)
 	written := make(chan struct{})
-	go func() {
+	go func() { // ends at the latest when the link is stopped
 		l.stdin().Write(lines) // after an error, the server's output ends
 		close(written)
 	}()
@@ -116,7 +118,7 @@ func writeFirst(ctx context.Context, l *Link, lines []byte) error {
 	return errNotReady
 }
 
-// maxPages is how many pages of a list are compared.
+// maxPages is how many pages of a list are compared: a faulty server may return cursors without end.
 const maxPages = 100
 
 // compareLists requests the lists that the client has read from the server that was started

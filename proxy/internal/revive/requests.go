@@ -14,7 +14,7 @@ const maxRequests = 10_000
 // ServerRequests tracks the requests of a server that the client has not answered (R15).
 // The zero value is empty.
 type ServerRequests struct {
-	some atomic.Bool // there was a request
+	some atomic.Bool // there was a request; read without the lock for each reply of the client
 
 	mu   sync.Mutex
 	byID map[string]serverRequest // by the id that the client sees
@@ -38,7 +38,7 @@ func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
 	var r serverRequest
 	id := string(m.ID())
 	orphaned := t.byID[id].orphaned
-	if len(t.byID) >= maxRequests && !orphaned {
+	if len(t.byID) >= maxRequests && !orphaned { // it passes, and is not cancelled when the server ends
 		return nil
 	}
 	if orphaned {
@@ -77,7 +77,7 @@ func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := string(m.ID())
-	r := t.byID[id]
+	r := t.byID[id] // the zero value for a request that is not tracked: the reply passes
 	delete(t.byID, id)
 	if r.original != nil && !r.orphaned {
 		return m.Set(r.original, "id") != nil
@@ -138,7 +138,7 @@ func (l *Listens) Again(id []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.byID[string(id)]
-	if s != nil && s.granted != nil {
+	if s != nil && s.granted != nil { // the client still waits for the first acknowledgment
 		s.again = true
 	}
 	return s != nil
@@ -185,7 +185,7 @@ func (l *Listens) Granted(m *wire.Message) (drop bool, less []byte) {
 	case s == nil:
 		return false, nil
 	case !s.again:
-		s.granted = append([]byte{}, granted.Raw...)
+		s.granted = append([]byte{}, granted.Raw...) // not nil, even if the server grants nothing
 		return false, nil
 	}
 	s.again = false

@@ -6,6 +6,7 @@ func (v *Supervisor) Restart(l *Link) bool {
 	if !v.MayRevive() {
 		return false
 	}
+	// This comes before the end of the server, which would count as a crash otherwise.
 	select {
 	case v.byHand <- struct{}{}:
 	default: // a restart is already under way

@@ -136,15 +136,16 @@ func (v *Supervisor) revive(ctx context.Context, last *Link) *Link {
 // session ends meanwhile.
 func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	died := time.Now()
+	// Replace needs the client's direction, which may wait for the server to read.
 	last.CloseInput() // unblocks a write
 	ending := last.stop()
 	next := v.nextLink(last, ending, died)
-	last.Gate.Close()
+	last.Gate.Close() // unblocks a writer that waits for room
 	v.o.Asks.GiveUp(wire.Server)
 	if v.policy.Notice {
 		v.notice.Store(ending.restart(died))
 	}
-	if !last.ready.IsZero() {
+	if !last.ready.IsZero() { // otherwise the end of the one before it still counts
 		v.died = died
 		v.repeated.begin()
 	}
@@ -161,6 +162,7 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	case <-ctx.Done():
 		return nil // Replace waits for a client that has stopped within a long line
 	}
+	// The client would show a question that nobody waits for (R15).
 	for _, id := range v.requests.Orphan() {
 		v.relay.Send(wire.Client, wire.NewNotification(wire.Server, "notifications/cancelled", cancelParams(id, "the server ended")))
 	}
@@ -180,7 +182,7 @@ func (v *Supervisor) nextLink(last *Link, ending Ending, died time.Time) *Link {
 	}
 	next := NewLink(o, ending)
 	if ordered {
-		next.Gate.Want()
+		next.Gate.Want() // or await would wait for a frame if the server has ended cleanly
 	}
 	return next
 }
@@ -204,6 +206,7 @@ func (v *Supervisor) bringUp(ctx context.Context, l *Link) error {
 	}
 	if err := v.replay(ctx, l); err != nil {
 		l.stop()
+		// What it still writes is handled before the next server is started (R2).
 		select {
 		case <-l.Ended():
 		case <-ctx.Done():
@@ -267,7 +270,8 @@ func (v *Supervisor) stillWanted(lines []byte) (out []byte) {
 	return out
 }
 
-// Attentive reports whether calls of tools must be passed to Sent too.
+// Attentive reports whether calls of tools must be passed to Sent too: because some may be repeated, the
+// next result gets a notice, or the first result ends the handshake.
 func (v *Supervisor) Attentive() bool {
 	return v.policy.Retry != nil || v.notice.Load() != nil || !v.record.Armed()
 }
@@ -319,7 +323,7 @@ func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
 	if !reply.Plain() || !reply.Get("result", "content").IsArray() || reply.Get("result", "structuredContent").Exists() {
 		return nil
 	}
-	if !v.notice.CompareAndSwap(at, nil) {
+	if !v.notice.CompareAndSwap(at, nil) { // another result has got it, or there was another restart
 		return nil
 	}
 	err := reply.Prepend(at.notice(v.policy.Name), "result", "content")
@@ -335,7 +339,7 @@ func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
 // call in flight whose line was kept.
 func (v *Supervisor) Repeats(id, line []byte, again bool) bool {
 	m := wire.Parse(wire.Client, line)
-	often := v.repeated.add(m)
+	often := v.repeated.add(m) // in each case, for the next end
 	switch {
 	case v.listens.Again(id):
 		return true
