@@ -26,9 +26,9 @@ type Table struct {
 	base   uint64 // the number before the first id of 14 digits
 
 	mu      sync.Mutex
-	n       uint64
-	pending map[string]*Ask
-	ended   [2]bool // by peer: it gets no more requests
+	n       uint64          // ids returned so far
+	pending map[string]*Ask // by the id as own returns it
+	ended   [2]bool         // by peer: it gets no more requests
 }
 
 // An Ask is a request that waits for its reply.
@@ -95,6 +95,7 @@ func (t *Table) Add(to wire.Peer, limit time.Duration, hold bool, done func(*wir
 		return ""
 	}
 	id := t.nextLocked()
+	// expired takes mu first, so it finds the request however short limit is.
 	t.pending[id] = &Ask{To: to, done: done, timer: time.AfterFunc(limit, func() { expired(id) }), hold: hold && to == wire.Server}
 	return id
 }
@@ -135,7 +136,7 @@ func (t *Table) MayAnswer(id []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if id != nil {
-		return owns && t.n > 0
+		return owns && t.n > 0 // without a request, it is a reply to the client's, which chose such an id
 	}
 	for _, a := range t.pending {
 		if a.hold {
@@ -147,6 +148,7 @@ func (t *Table) MayAnswer(id []byte) bool {
 
 // own returns a raw id as the table writes it, "" if it cannot be that of a request of the table.
 func (t *Table) own(id []byte) string {
+	// A server may escape what attache has not.
 	if len(id) > 0 && id[0] == '"' && bytes.IndexByte(id, '\\') >= 0 {
 		id = wire.Quote((wire.Value{Raw: id}).Text())
 	}
@@ -172,6 +174,7 @@ func (t *Table) counted(id uint64) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// All ids with a prefix in use, also those not returned yet: a client must not use one first.
 	return (id-t.base)/perPrefix <= t.n/perPrefix
 }
 
@@ -210,7 +213,7 @@ func (t *Table) GiveUp(to wire.Peer) {
 		}
 	}
 	t.mu.Unlock()
-	for _, a := range gone {
+	for _, a := range gone { // without mu: done may call Add
 		a.Done(nil)
 	}
 }

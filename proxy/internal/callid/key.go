@@ -23,7 +23,8 @@ const inlineLen = 39
 // to hash and compare. Ids that are counters are shorter.
 const tinyLen = 8
 
-// A Key is a raw id of up to 39 bytes without escapes.
+// A Key is a raw id of up to 39 bytes without escapes. Keys are compared with all their bytes, so those
+// after n are zero.
 type Key struct {
 	n uint8
 	b [inlineLen]byte
@@ -32,6 +33,7 @@ type Key struct {
 // Of returns the key of a raw id. For an id that does not fit into a Key, it returns the zero Key and
 // the id as a string. Escapes are resolved, unless one is a lone surrogate, which has no UTF-8.
 func Of(raw []byte) (k Key, long string) {
+	// With a lone surrogate, two different ids could become one, so such an id keeps its escapes.
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
 		if text := (wire.Value{Raw: raw}).Text(); !strings.ContainsRune(text, utf8.RuneError) {
 			raw = wire.Quote(text)

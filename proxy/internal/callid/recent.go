@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// A Recent remembers the last 64 ids of some kind. The zero value is empty.
+// A Recent remembers the last 64 ids of some kind, for messages that cross with an answer: it need not
+// remember for long, and must not grow with what a peer sends. The zero value is empty.
 type Recent struct {
 	mu  sync.Mutex
 	ids []string // oldest first

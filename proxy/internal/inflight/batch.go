@@ -42,6 +42,7 @@ func (t *Table) TakeAnswers(b *Batch, company bool) (answers []*wire.Message, se
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// Before the line is written, open counts only the members that were handled so far.
 	if !b.written || b.open > 0 && !company {
 		return nil, nil
 	}

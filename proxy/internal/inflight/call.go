@@ -24,16 +24,16 @@ type Call struct {
 	// MW is the call as layers see it.
 	MW middleware.Call
 
-	seq       uint64 // of its arrival
+	seq       uint64 // of its arrival; tells this request from another for which the call is used again
 	key       callid.Key
-	long      string // the id, when it does not fit key
-	raw       []byte // the id as it came, when key or long is another spelling
-	next      *Call  // a later call in flight with the same id
-	replied   bool   // its reply has come and is being handled
-	cancelled atomic.Bool
-	contested bool   // another with its id was in flight, and one of the two has a reply that must be held
-	odd       bool   // a server may spell its id otherwise
-	stop      func() // not nil if the call was deferred: ends what will answer it
+	long      string      // the id, when it does not fit key; else ""
+	raw       []byte      // the id as it came, when key or long is another spelling
+	next      *Call       // a later call in flight with the same id
+	replied   bool        // its reply has come and is being handled
+	cancelled atomic.Bool // layers read it without the lock
+	contested bool        // another with its id was in flight, and one of the two has a reply that must be held
+	odd       bool        // a server may spell its id otherwise
+	stop      func()      // not nil if the call was deferred: ends what will answer it
 
 	// Sent says that the call is on its way to the upstream: hooks are complete, a reply may come.
 	Sent atomic.Bool
@@ -104,6 +104,7 @@ func (c *Call) AtWork() bool { return c.Sent.Load() || c.stop != nil }
 // contest notes, if it matters, that the replies to c and to the younger calls with its id
 // cannot be told apart. The caller holds Table.mu.
 func (c *Call) contest() {
+	// The mark stays when one of them has left the table: its reply may have been that to another.
 	n, holds := 0, false
 	for o := c; o != nil; o = o.next {
 		if o.AwaitsReply() {

@@ -32,6 +32,7 @@ func (t *Table) ClaimSpelled(raw []byte) *Call {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// The index cannot find another spelling, so all calls are compared. Such replies are rare.
 	var found *Call
 	t.anyLocked(func(c *Call) bool {
 		if c.AwaitsReply() && c.MW.HoldsReply() && (found == nil || c.seq < found.seq) {
@@ -39,7 +40,7 @@ func (t *Table) ClaimSpelled(raw []byte) *Call {
 				found = c
 			}
 		}
-		return false
+		return false // go on: an older one may follow
 	})
 	if found != nil {
 		found.replied = true
@@ -105,7 +106,7 @@ func (t *Table) Defer(c *Call, stop func()) (seq uint64, ok bool) {
 		return 0, false
 	}
 	c.stop = stop
-	if c.Batch != nil && !c.Sent.Load() {
+	if c.Batch != nil && !c.Sent.Load() { // else SendInBatch has counted it; remove undoes either
 		c.Batch.open++
 	}
 	return c.seq, true

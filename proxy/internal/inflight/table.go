@@ -36,6 +36,7 @@ func (t *Table) Add(raw []byte) *Call {
 	defer t.mu.Unlock()
 	c := t.unused()
 	c.reset(k, long)
+	// The key has no escapes. An answer of attache's own must have the bytes of the client.
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
 		c.raw = bytes.Clone(raw)
 	}
@@ -46,6 +47,7 @@ func (t *Table) Add(raw []byte) *Call {
 	if c.odd = callid.IsOdd(raw); c.odd {
 		t.odd++
 	}
+	// No revision allows an id that is in use. If one comes all the same, the oldest is answered first.
 	if head := t.oldest.Get(&k, long); head != nil {
 		for head.next != nil {
 			head = head.next
@@ -78,7 +80,7 @@ func (t *Table) Reply(raw []byte) (c *Call, known, contested bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c = t.oldest.Get(&k, long)
-	for c != nil && !c.AwaitsReply() {
+	for c != nil && !c.AwaitsReply() { // one that is held back, or whose reply is
 		c = c.next
 	}
 	if c == nil {
@@ -166,7 +168,7 @@ func (t *Table) Cancel(raw []byte, leaving func(*Call)) *Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for c := t.oldest.Get(&k, long); c != nil; c = c.next {
-		c.cancelled.Store(true)
+		c.cancelled.Store(true) // also if its reply is held back: layers ask
 		if !c.replied {
 			_ = c.MW.Hooks() // which are told so that the call is over
 			if leaving != nil {
@@ -190,7 +192,7 @@ func (t *Table) End(c *Call) {
 // recycle keeps c for another request. It changes nothing in c: the handler that sent it may
 // still run in the client's direction (see reset).
 func (t *Table) recycle(c *Call) {
-	if len(t.free) < 1024 {
+	if len(t.free) < 1024 { // a burst of calls must not cost an idle session its memory
 		t.free = append(t.free, c)
 	}
 }
@@ -214,7 +216,7 @@ func (t *Table) remove(c *Call) {
 	if c.odd {
 		t.odd--
 	}
-	if c.Batch != nil && c.AtWork() {
+	if c.Batch != nil && c.AtWork() { // counted by SendInBatch or Defer
 		c.Batch.open--
 	}
 	if t.room != nil && !t.crowded() {
@@ -243,7 +245,7 @@ func (t *Table) Full() <-chan struct{} {
 // time when no other call comes.
 func (t *Table) Settled() <-chan struct{} {
 	t.mu.Lock()
-	t.limit = 1
+	t.limit = 1 // so that a table with one call is full
 	t.mu.Unlock()
 	return t.Full()
 }

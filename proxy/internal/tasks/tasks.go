@@ -58,7 +58,8 @@ func (g *Group) Close() {
 	g.closed = true
 }
 
-// RunUntil runs f on a new goroutine and waits until it returns, or the deadline has passed.
+// RunUntil runs f on a new goroutine and waits until it returns, or the deadline has passed. Then f goes
+// on by itself, so it must not change what its caller uses afterwards without a lock.
 func RunUntil(deadline time.Time, f func()) {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
