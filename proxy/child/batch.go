@@ -1,5 +1,7 @@
 package child
 
+// This file concerns Windows only. It is built everywhere, so that its tests run everywhere.
+
 import (
 	"errors"
 	"strings"
@@ -30,6 +32,7 @@ func batchLine(file string, args []string) (string, error) {
 	var b strings.Builder
 	b.WriteString(`cmd.exe /e:ON /v:OFF /d /c "`)
 	for i, word := range append([]string{file}, args...) {
+		// A line end would end the command, whatever quotes are around it.
 		if strings.ContainsAny(word, "\r\n\x00") {
 			return "", errBatchLineEnd
 		}

@@ -62,6 +62,7 @@ func createProcess(path string, o Options, files [3]*os.File, job windows.Handle
 
 	info := windows.StartupInfoEx{ProcThreadAttributeList: attributes.List()}
 	info.Cb = uint32(unsafe.Sizeof(info))
+	// If attache has no console, as below a desktop app, Windows opens one for the child: hide it.
 	info.Flags = windows.STARTF_USESTDHANDLES | windows.STARTF_USESHOWWINDOW
 	info.ShowWindow = windows.SW_HIDE
 	info.StdInput, info.StdOutput, info.StdErr = handles[0], handles[1], handles[2]
@@ -109,7 +110,7 @@ func environmentBlock(env []string) ([]uint16, error) {
 		}
 		block = append(block, text...)
 	}
-	if len(block) == 0 {
+	if len(block) == 0 { // an empty block has two NULs as well
 		block = append(block, 0)
 	}
 	return append(block, 0), nil

@@ -22,7 +22,8 @@ func NewForker() *Forker {
 	return f
 }
 
-// run runs jobs on one thread, which ends with the goroutine.
+// run runs jobs on one thread, which ends with the goroutine: the runtime ends a thread whose
+// goroutine returns while it is locked to it.
 func (f *Forker) run() {
 	runtime.LockOSThread()
 	for {
@@ -38,6 +39,7 @@ func (f *Forker) run() {
 // do runs a job on the thread. It returns the error of the job, or os.ErrClosed.
 func (f *Forker) do(job func() error) error {
 	done := make(chan error)
+	// jobs has no buffer: a job that run has received runs, even if the Forker is closed meanwhile.
 	select {
 	case f.jobs <- func() { done <- job() }:
 		return <-done

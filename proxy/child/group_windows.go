@@ -24,6 +24,8 @@ type group struct {
 // job too. If Windows refuses that, for instance because this process is in a job
 // that allows no other, it starts the child without one.
 func (g *group) start(path string, o Options, files [3]*os.File) error {
+	// Without a job, the child is started all the same: a server that may outlive a crash of attache
+	// is better than none.
 	g.job, g.guardErr = newJob()
 	pid, process, err := createProcess(path, o, files, g.job)
 	if err != nil && g.job != 0 {
@@ -79,7 +81,7 @@ func (g *group) kill() {
 func (g *group) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.ended = true
+	g.ended = true // kill must not use the handles any more
 	_ = windows.CloseHandle(g.process)
 	g.closeJob()
 }
@@ -92,7 +94,8 @@ func (g *group) closeJob() {
 }
 
 // detached returns the attributes of a process without this console, in a new process group,
-// and outside of a job that ends with this process, if that job allows it.
+// and outside of a job that ends with this process. If that job does not allow it, Windows
+// refuses to start the process.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS | windows.CREATE_BREAKAWAY_FROM_JOB}
 }

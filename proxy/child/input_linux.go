@@ -11,10 +11,11 @@ func (i *Input) TryWrite(b []byte) (written bool, err error) {
 	if len(b) > atomicWrite {
 		return false, nil
 	}
-	if i.conn == nil {
+	if i.conn == nil { // kept for the next call, as try is: TryWrite allocates nothing then
 		if i.conn, err = i.SyscallConn(); err != nil {
 			return false, err
 		}
+		// It returns true also after EAGAIN. With false, conn.Write would wait for room.
 		i.try = func(fd uintptr) bool {
 			i.n, i.err = syscall.Write(int(fd), i.bytes)
 			return true

@@ -37,6 +37,7 @@ func findCommand(o Options) (string, error) {
 		switch err := unix.Access(file, unix.X_OK); {
 		case err == nil:
 			return file, nil
+		// As in a shell, a file that may not be run is reported only if there is no other.
 		case err == syscall.EACCES && denied == "":
 			denied = file
 		}
@@ -161,7 +162,7 @@ func interpreterOf(file string) string {
 		return ""
 	}
 	defer f.Close()
-	head, _ := io.ReadAll(io.LimitReader(f, 256))
+	head, _ := io.ReadAll(io.LimitReader(f, 256)) // Linux reads no more of it either (BINPRM_BUF_SIZE)
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	rest, ok := bytes.CutPrefix(line, []byte("#!"))
 	if !ok {

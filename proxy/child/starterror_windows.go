@@ -31,6 +31,7 @@ func findCommand(o Options) (string, error) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
+		// With a path, LookPath searches no directory, and tries the endings.
 		if file, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			return file, nil
 		}

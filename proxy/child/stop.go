@@ -53,7 +53,7 @@ func (p *Process) Signal(sig os.Signal) {
 		return
 	}
 	s, ok := sig.(syscall.Signal)
-	if !ok {
+	if !ok { // os.Signal may be any type, but the kernel knows only these
 		s = syscall.SIGTERM
 	}
 	p.group.signal(s)
@@ -74,11 +74,12 @@ func (p *Process) shutDown() {
 // climb takes the steps of the ladder until the direct child has ended. run ends
 // the rest of the group.
 func (p *Process) climb() {
+	// Where nothing in the group could get SIGTERM, as on Windows, there is no use in waiting for it.
 	if p.outlives(p.opt.Grace, p.killed) &&
 		(!p.group.signal(syscall.SIGTERM) || p.outlives(p.opt.TermGrace, p.killed)) {
 		p.kill()
 	}
-	if p.outlives(stuck, nil) {
+	if p.outlives(stuck, nil) { // false at once if the child has ended above
 		p.abandon()
 	}
 }
@@ -135,7 +136,7 @@ func (p *Process) run(ctx context.Context, pipes *pipes, started chan<- error) {
 	defer unhook()
 	code, sig := p.group.reap()
 	p.settle(Exit{Code: code, Signal: sig})
-	p.CloseStdin()
+	p.CloseStdin() // what is left in the group may still hold the other end, and block a write
 	p.endGroup()
 	p.stdout.cut(p.until(p.opt.Drain))
 	p.stderr.finish(p.until(p.opt.Drain))

@@ -25,6 +25,7 @@ func (t *tail) add(b []byte) {
 		t.buf, t.cut = t.buf[:0], true
 		b = b[over:]
 	}
+	// Keep the last tailBytes. b has no more than that.
 	if len(t.buf)+len(b) > 2*tailBytes {
 		keep := len(t.buf) - (tailBytes - len(b))
 		t.buf = append(t.buf[:0], t.buf[keep:]...)
@@ -35,6 +36,7 @@ func (t *tail) add(b []byte) {
 
 // errorLine matches a line that reports an error. Many programs then print a usage or a
 // stack that has more lines than are returned.
+// It is compiled when a process has ended with many lines, which few do.
 var errorLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\W*(?i:\w*error|fatal|panic)\b|"level":"(?:error|fatal)"`)
 })
