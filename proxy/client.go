@@ -160,7 +160,7 @@ func (s *session) holdForRoom(m *wire.Message) {
 		s.isEnding() || !s.work.Begin() {
 		return
 	}
-	s.flushServer()
+	s.flushServer() // or the server would not get the calls whose replies make room
 	d.held, d.crowded = true, true
 	go func() {
 		defer s.work.End()

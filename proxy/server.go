@@ -115,6 +115,7 @@ func (s *session) flushClient(last bool) error {
 	err := s.toClient.Flush()
 	if len(s.v.sent) > 0 {
 		s.settleSent(s.v.sent, err)
+		// What the functions hold must not stay in memory until others take their places.
 		clear(s.v.sent)
 		s.v.sent = s.v.sent[:0]
 	}
@@ -194,7 +195,8 @@ func (s *session) reply(m *wire.Message) error {
 	case c == nil:
 		return s.deliver(m)
 	}
-	// A hook may read and edit the result, so now the whole frame counts.
+	// A hook may read and edit the result, so now the whole frame counts. If it is not plain, edits fail,
+	// and the hooks decide.
 	s.v.lookWhole(m)
 	return s.answered(&s.v.ctx, c, m, len(c.MW.Hooks())-1)
 }

@@ -160,7 +160,7 @@ func (m *Message) KeepLine() (line []byte, lease Lease) {
 	case m.Lease != nil:
 		m.Lease.Hold()
 		return m.line, m.Lease
-	case n > room.Smallest:
+	case n > room.Smallest: // new memory would cost more than the copy
 		if r := room.Borrow(n); r != nil {
 			r.Bytes = append(r.Bytes, m.line...)
 			return r.Bytes[:n:n], r
@@ -263,6 +263,8 @@ func (m *Message) Get(keys ...string) Value {
 		return m.Root()
 	}
 	v, rest := m.known(keys)
+	// In a frame that is not plain, a member may be there without a recorded position: the scan has
+	// stopped before its end, or was not made.
 	if !v.Exists() && !m.Plain() {
 		return m.Root().Get(keys...)
 	}
@@ -297,7 +299,7 @@ func (m *Message) at(s slot) Value {
 // Clone returns a copy that shares no bytes with m and may be kept.
 func (m *Message) Clone() *Message {
 	c := *m
-	c.room, c.lent = nil, nil
+	c.room, c.lent = nil, nil // m goes on writing edits there
 	if m.tooLarge {
 		c.frame = bytes.Clone(m.frame)
 		return &c

@@ -150,6 +150,7 @@ func (s *Scanner) value(i int) int {
 
 // close leaves the innermost container.
 func (s *Scanner) close(c *container) {
+	// Up to fewNames, name has compared each with those before it.
 	if len(s.names.open)-c.names > fewNames && s.names.repeated(c.names) {
 		s.flag(EqualKeys)
 	}

@@ -78,7 +78,7 @@ func (g *Gate) KeepShut(b []byte, wait bool) (kept bool, err error) {
 	for wait && !g.over && !g.open.Load() && len(g.buf) >= g.limit {
 		g.room.Wait()
 	}
-	switch {
+	switch { // again: the gate may have been opened or closed since
 	case g.open.Load():
 		return false, nil
 	case g.over:

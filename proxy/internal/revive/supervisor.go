@@ -127,7 +127,7 @@ func (v *Supervisor) revive(ctx context.Context, last *Link) *Link {
 			return nil
 		}
 		v.o.Log.Warn("the server could not be started again", "err", err)
-		last = next
+		last = next // it has what the client sent meanwhile, for the link after it
 	}
 	return nil
 }
@@ -228,6 +228,7 @@ func (v *Supervisor) await(ctx context.Context, l *Link) error {
 			return ctx.Err()
 		}
 	}
+	// This wait comes after the other: the delay began with the end of the last server.
 	select {
 	case <-time.After(v.pace.Delay(time.Now())):
 	case <-v.byHand:
@@ -256,6 +257,7 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 		l.show(lines)
 		return lines
 	}
+	// On another goroutine, because Run must see if the server ends meanwhile. The end closes stdin.
 	go l.Gate.Open(l.stdin(), open) // blocks while the server does not read
 	v.o.Go(func() { v.compareLists(ctx) })
 }
@@ -279,7 +281,7 @@ func (v *Supervisor) Attentive() bool {
 // Sent records a message on its way to the server. It reports whether its line may also be
 // sent to the next server.
 func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool) {
-	if take := v.record.Sent(m); take != nil {
+	if take := v.record.Sent(m); take != nil { // innermost, so it sees the reply as the server wrote it
 		onReply(c, take)
 	}
 	if m.MethodIs("notifications/cancelled") {
