@@ -61,13 +61,13 @@ func (s *session) mayRevive() bool { return s.supervisor != nil && s.supervisor.
 // answerLine answers the requests in a line that does not reach the upstream. The caller
 // holds c.mu.
 func (s *session) answerLine(line []byte, reply func(id []byte) *wire.Message) {
-	revive.Requests(line, func(m *wire.Message) {
+	for m := range revive.Requests(wire.Parse(wire.Client, line)) {
 		if a := s.asks.Take(string(m.ID())); a != nil {
 			go a.Done(nil) // on another goroutine, as middleware.Call.Ask promises
 		} else if c := s.calls.ClaimYoungest(m.ID()); c != nil {
 			s.answerClaimed(c, reply(c.ID()))
 		}
-	})
+	}
 }
 
 // answerUnsentAside is answerUnsent for callers that do not hold c.mu and must not wait for it.

@@ -89,7 +89,9 @@ func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
 func (e Ending) ExitLine(unsent ...[]byte) []byte {
 	var ids [][]byte
 	for line := range bytes.Lines(bytes.Join(unsent, nil)) {
-		Requests(line, func(m *wire.Message) { ids = append(ids, bytes.Clone(m.ID())) })
+		for m := range Requests(wire.Parse(wire.Client, line)) {
+			ids = append(ids, bytes.Clone(m.ID()))
+		}
 	}
 	return fmt.Appendf(nil, `{"exit":%s,"session_lost":%t,"unsent":[%s]}`+"\n", wire.Quote(e.Exit+e.More), e.lost, bytes.Join(ids, []byte{','}))
 }

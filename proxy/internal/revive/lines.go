@@ -2,6 +2,7 @@ package revive
 
 import (
 	"bytes"
+	"iter"
 	"sync"
 	"sync/atomic"
 
@@ -91,31 +92,32 @@ func Unsent(b []byte, n int) []byte {
 	return rest
 }
 
-// Requests calls yield with the requests in a line, which may be an array, and returns the
-// kind of the line.
-func Requests(line []byte, yield func(m *wire.Message)) (kind wire.Kind) {
-	m := wire.Parse(wire.Client, line)
-	for one := range m.Messages() {
-		if one.Kind() == wire.Request && one.ID() != nil {
-			yield(one)
+// Requests yields the requests in a message of the client, which may be an array. Each is valid until
+// the next one.
+func Requests(m *wire.Message) iter.Seq[*wire.Message] {
+	return func(yield func(*wire.Message) bool) {
+		for one := range m.Messages() {
+			if one.Kind() == wire.Request && one.ID() != nil && !yield(one) {
+				return
+			}
 		}
 	}
-	return m.Kind()
 }
 
 // Wanted reports whether a line has no request, or a request for whose id wants returns
 // true. A cancellation is not wanted: its request has ended, or is not sent to the next server either. It could
 // be the first message there, by which servers may tell the revision.
 func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted bool) {
-	if m := wire.Parse(wire.Client, line); m.MethodIs("notifications/cancelled") {
+	m := wire.Parse(wire.Client, line)
+	if m.MethodIs("notifications/cancelled") {
 		return m.Kind(), false
 	}
 	none := true
-	kind = Requests(line, func(m *wire.Message) {
+	for one := range Requests(m) {
 		none = false
-		wanted = wants(m.ID()) || wanted // wants is called for each member: it also records
-	})
-	return kind, none || wanted
+		wanted = wants(one.ID()) || wanted // wants is called for each member: it also records
+	}
+	return m.Kind(), none || wanted
 }
 
 // Resend returns the lines that the next server gets, of those that no server has read. It

@@ -33,8 +33,7 @@ type Link struct {
 	o         LinkOptions
 	server    atomic.Pointer[Server] // nil before it is started
 	before    Ending                 // of the previous server
-	broken    atomic.Bool            // a write to the server has failed
-	failed    atomic.Pointer[byte]   // the first byte of the write that failed
+	failed    atomic.Pointer[byte]   // the first byte of the write that failed; nil while none has
 	streaming atomic.Bool            // a long line is being written in chunks
 	stopping  atomic.Bool            // stop was called, and another server may follow
 	moved     atomic.Int64           // lines and chunks that were written
@@ -176,7 +175,7 @@ func (l *Link) stdin() io.WriteCloser {
 // of the write that failed are in Unsent already, by fail: usually lines gathered before this one, but
 // this one itself if it is long.
 func (l *Link) Write(m *wire.Message) {
-	broken := l.broken.Load()
+	broken := l.failed.Load() != nil
 	if !l.keeps(m.Line(), true) && l.In.Write(m) != nil && (broken || !l.failedAt(m.Line())) {
 		l.Unsent.Add(m.Line())
 	}
@@ -219,7 +218,7 @@ func (l *Link) Queue(m *wire.Message, late func()) {
 		return
 	}
 	l.In.Queue(m.Line(), func(error) {
-		if l.broken.Load() {
+		if l.failed.Load() != nil {
 			l.Unsent.Add(m.Line())
 		}
 		if l.Unsent.Any() {
@@ -242,7 +241,6 @@ func (l *Link) expire() { l.o.Expired(l) }
 
 // fail adds the lines of b, of which only n bytes could be written, to Unsent.
 func (l *Link) fail(b []byte, n int) {
-	l.broken.Store(true)
 	l.failed.Store(&b[0])
 	// A part of a long line is of no use to the next server, which has not got the parts before it.
 	if !l.streaming.Load() {
