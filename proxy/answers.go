@@ -72,7 +72,8 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 
 // hooks runs c's hooks from index i down on a reply, and returns the reply as they leave it. It
 // returns nil if a hook holds the reply back, which is possible only if hold is true;
-// resumeReply then continues. The caller runs in the direction of m, or answers in the client's
+// resumeReply then continues. hold is false for a reply that leaves in an array with others, and for
+// one that has passed. The caller runs in the direction of m, or answers in the client's
 // direction.
 func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int, hold bool) *wire.Message {
 	for ; i >= 0; i-- {

@@ -27,7 +27,7 @@ type clientSide struct {
 	chain  middleware.Handler
 	needs  middleware.Layer // the needs of all layers together
 	dryRun bool             // see Options
-	none   relayedCall      // stands in for the call of a frame that is not a call
+	none   relayedCall      // stands in for the call of a frame that is not a call, and is in no table
 	over   bool             // no further frame is handled
 	pace   flow.Pace
 

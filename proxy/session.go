@@ -22,7 +22,7 @@ import (
 type session struct {
 	o      Options
 	log    *slog.Logger
-	ctx    context.Context
+	ctx    context.Context // of handlers and hooks, which still run at the end; done when Run returns
 	cancel context.CancelFunc
 
 	// Both directions read these for each message; what one of them writes stands apart.

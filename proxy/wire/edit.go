@@ -80,7 +80,7 @@ func (m *Message) editable() error {
 }
 
 // compare orders splices by offset, and at one offset insertions before
-// replacements.
+// replacements, which would overlap with them otherwise.
 func (s Splice) compare(t Splice) int {
 	return cmp.Or(cmp.Compare(s.Off, t.Off), cmp.Compare(min(s.Len, 1), min(t.Len, 1)))
 }

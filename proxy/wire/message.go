@@ -83,7 +83,7 @@ type Message struct {
 	names     [][]string // the ArgumentNames of that scan
 	edited    bool       // or made by attache
 	tooLarge  bool
-	lacks     bool       // none of names is in the arguments
+	lacks     bool       // none of names is in the arguments; false if that is not known
 	room      []byte     // memory for edits; the used part has the lines of this frame
 	lent      *room.Room // the memory of room, if it is large
 }

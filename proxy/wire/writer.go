@@ -172,7 +172,8 @@ func (w *Writer) TryFlush() bool {
 	return true
 }
 
-// Busy reports whether something is being written, or waits for that.
+// Busy reports whether something is being written, or waits for that. The rest of a long line, which its
+// sender has not brought yet, does not count.
 func (w *Writer) Busy() bool {
 	if !w.mu.TryLock() {
 		return true

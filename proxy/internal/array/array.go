@@ -39,7 +39,7 @@ func (a *Array) Add(m *wire.Message) {
 		before = a.frame[:a.head]
 	case a.n == 0:
 		before = []byte{'['}
-	case before == nil:
+	case before == nil: // the current member has used it, and m is one in addition
 		before = []byte{','}
 	}
 	a.out = append(append(a.out, before...), m.Frame()...)

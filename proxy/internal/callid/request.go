@@ -46,6 +46,7 @@ func OfReply(m *wire.Message, awaits func(id []byte) bool) []byte {
 	if !ok || n != math.Trunc(n) || math.Abs(n) > maxExact {
 		return nil
 	}
+	// A reply that no request waits for passes as it is. Set fails for a frame that is not plain.
 	id := strconv.AppendInt(nil, int64(n), 10)
 	if !awaits(id) || m.Set(id, "id") != nil {
 		return nil

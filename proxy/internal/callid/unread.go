@@ -112,6 +112,6 @@ func LooseNumber(id []byte) (n float64, ok bool) {
 
 // IsOdd reports whether an id is an integer that may change when a server keeps it in floating point.
 func IsOdd(id []byte) bool {
-	const safeDigits = 15
+	const safeDigits = 15 // floating point keeps all integers of so many digits
 	return id[0] != '"' && (len(id) > safeDigits || bytes.HasPrefix(id, []byte("-0")))
 }

@@ -19,6 +19,7 @@ type Backlog struct {
 
 // Add adds n bytes, which may be negative.
 func (b *Backlog) Add(n int64) {
+	// Only what takes bytes away can make room. Full looks again with the lock, so it misses none.
 	if b.bytes.Add(n) >= b.Limit || n > 0 {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 func Each(from wire.Peer, r *wire.Reader, await func(), whole func(m *wire.Message, last bool) error, long func(r *wire.Reader, chunk []byte) error) (handled bool, err error) {
 	var m wire.Message
 	for {
-		if await != nil {
+		if await != nil { // before the read, so that a client that does not read fills its own pipe
 			await()
 		}
 		line, more, err := r.Next()

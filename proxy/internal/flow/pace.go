@@ -35,6 +35,8 @@ func (p *Pace) Due() bool {
 
 // Sent starts a new batch after a flush, and learns the cost of frames from the batch before.
 func (p *Pace) Sent() {
+	// A batch of few frames tells little. But while frames are expensive, full batches are small, and
+	// only they can show that frames have become cheap.
 	if p.n >= paceSample || p.n > 2 && p.n >= p.most && p.most > 0 {
 		if each := time.Since(p.began) / time.Duration(p.n-1); each > 0 {
 			p.most = max(fewFrames, int(maxWait/each))

@@ -36,7 +36,8 @@ func NewEnding(err error) Ending {
 	return Ending{exit, more, errors.As(err, new(sessionLost))}
 }
 
-// Err returns an error with the text of that passed to [NewEnding], nil if that was nil.
+// Err returns an error with the text of that passed to [NewEnding], nil if that was nil. It no longer
+// says whether the session was lost.
 func (e Ending) Err() error {
 	if e.Clean() && e.More == "" {
 		return nil

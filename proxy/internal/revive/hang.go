@@ -8,7 +8,8 @@ import (
 // pingTime is how long a server that seems to hang may take to answer a ping.
 const pingTime = 10 * time.Second
 
-// hangChecks is how often the server is checked during Policy.Hang.
+// hangChecks is how often the server is checked during Policy.Hang. So a server is ended up to an eighth
+// of that time late.
 const hangChecks = 8
 
 // watchHang ends a server that has written nothing for Policy.Hang while calls were in

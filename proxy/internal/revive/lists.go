@@ -42,6 +42,7 @@ func (p *Pages) Page(method string, cursor []byte, reply *wire.Message) (next []
 		(*p)[method] = l
 	}
 	entries := reply.Get("result", member(method))
+	// Some servers write an empty cursor on the last page.
 	if v := reply.Get("result", "nextCursor"); v.IsString() && !v.Equals("") {
 		next = bytes.Clone(v.Raw)
 	}

@@ -56,6 +56,7 @@ func (p *Pace) Died(ready, now time.Time) {
 	switch {
 	case !loops:
 		p.down = time.Time{}
+	// A server that worked for a while begins the time of GivenUp anew.
 	case p.down.IsZero(), p.up > 0:
 		p.down = now
 	}
@@ -69,7 +70,7 @@ func (p *Pace) Delay(now time.Time) time.Duration {
 		return 0
 	}
 	d := maxDelay
-	if doublings := p.tries - 2; doublings < 7 {
+	if doublings := p.tries - 2; doublings < 7 { // 250 ms doubled seven times are over maxDelay
 		d = min(d, firstDelay<<doublings)
 	}
 	if p.up > 0 {

@@ -93,7 +93,7 @@ func (t *repeatedCalls) add(m *wire.Message) (again bool) {
 // start again, but must increase (R16).
 func (t *repeatedCalls) mute(m *wire.Message) {
 	token := m.Get("params", "_meta", "progressToken").Raw
-	if token == nil {
+	if token == nil { // the client wants no progress
 		return
 	}
 	t.mu.Lock()
@@ -111,6 +111,7 @@ func (t *repeatedCalls) isMuted(m *wire.Message, awaits func(id []byte) bool) bo
 	if !t.some.Load() || !m.MethodIs("notifications/progress") {
 		return false
 	}
+	// Compared as bytes: a server returns the token as it got it.
 	token := m.Get("params", "progressToken").Raw
 	t.mu.Lock()
 	id := t.muted[string(token)]
