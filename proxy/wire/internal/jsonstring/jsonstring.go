@@ -27,7 +27,7 @@ func Is(raw []byte, s string) bool {
 	return string(AppendUnescaped(make([]byte, 0, 128), in)) == s // on the stack, unless it is long
 }
 
-// Unquote returns what the quoted JSON string raw stands for.
+// Unquote returns what the quoted JSON string raw stands for. The result shares no memory with raw.
 func Unquote(raw []byte) string {
 	in := raw[1 : len(raw)-1]
 	if bytes.IndexByte(in, '\\') < 0 {
@@ -42,7 +42,7 @@ func Unquote(raw []byte) string {
 func AppendUnescaped(dst, in []byte) []byte {
 	for i := 0; i < len(in); {
 		c := in[i]
-		if c != '\\' || i+1 == len(in) {
+		if c != '\\' || i+1 == len(in) { // a backslash at the end stands for itself
 			dst = append(dst, c)
 			i++
 			continue

@@ -64,7 +64,8 @@ type letters struct {
 
 const noLetter rune = -1
 
-// next returns the next letter, noLetter after the last.
+// next returns the next letter, noLetter after the last. A rune that folds to several letters is replaced
+// by them, one a call.
 func (l *letters) next() rune {
 	for l.folded == "" && len(l.rest) > 0 {
 		r, n := l.rune()
@@ -132,11 +133,12 @@ func simpleFold(r rune) rune {
 	if r == 'ı' || r == 'İ' {
 		return 'i'
 	}
+	// SimpleFold goes through the runes that are equal but for their case, and back to r.
 	first := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
 		first = min(first, next)
 	}
-	if first < utf8.RuneSelf {
+	if first < utf8.RuneSelf { // the least is a capital, but letters of ASCII are compared as small ones
 		return rune(lower(byte(first)))
 	}
 	return first
@@ -145,7 +147,9 @@ func simpleFold(r rune) rune {
 // fullFold returns the letters that r folds to if there are more than one, ""
 // for other runes: status F of Unicode's CaseFolding.txt.
 func fullFold(r rune) string {
-	if 'ᾀ' <= r && r <= 'ᾯ' { // Greek letters with a iota below, in three rows of sixteen
+	// Greek letters with a iota below, in three rows of eight small letters and their capitals. Each
+	// stands for the letter without the iota, and the iota.
+	if 'ᾀ' <= r && r <= 'ᾯ' {
 		return string([]rune{[...]rune{'ἀ', 'ἠ', 'ὠ'}[(r-'ᾀ')/16] + (r-'ᾀ')%8, 'ι'})
 	}
 	if r > 'և' && r < 'ẖ' || r > 'ῼ' && r < 'ﬀ' {

@@ -40,7 +40,8 @@ func Separator(b []byte, i int) int {
 	return i
 }
 
-// Value returns the offset after the value that begins at i, or -1.
+// Value returns the offset after the value that begins at i, or -1. What begins with no bracket and no
+// quote is a scalar up to a byte that ends one: its text is not checked.
 func Value(b []byte, i int) int {
 	switch b[i] {
 	case '"':
