@@ -2,10 +2,12 @@ package revive
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -135,6 +137,14 @@ func (r countingReader) Read(b []byte) (int, error) {
 		r.n.Add(1)
 	}
 	return n, err
+}
+
+// SyscallConn implements syscall.Conn for a server with a pipe, which flow.Widen can then enlarge.
+func (r countingReader) SyscallConn() (syscall.RawConn, error) {
+	if c, ok := r.Reader.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // Open lets frames pass to a server that needs no messages of attache first.

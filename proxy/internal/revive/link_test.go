@@ -3,6 +3,7 @@ package revive
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -108,6 +109,39 @@ func TestLinesBeforeALongLineAreUnsent(t *testing.T) {
 		_ = l.Chunk([]byte("}\n"), false)
 		if got := string(l.Unsent.Take()); got != want {
 			t.Errorf("%d bytes were written: %q is unsent, want %q", takes, got, want)
+		}
+	}
+}
+
+// A lineTaker keeps the reader that it is given.
+type lineTaker struct{ from io.Reader }
+
+func (*lineTaker) Line(*wire.Message, bool) error { return nil }
+
+func (t *lineTaker) Lines(_ []byte, from io.Reader) error {
+	t.from = from
+	return nil
+}
+
+// A pipe can also be enlarged while the reads of it are counted.
+func TestCountedPipeCanBeEnlarged(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	for _, from := range []io.Reader{r, strings.NewReader("")} {
+		to := &lineTaker{}
+		if err := (linkOutput{to, NewLink(LinkOptions{Count: true}, Ending{})}).Lines(nil, from); err != nil {
+			t.Fatal(err)
+		}
+		c, ok := to.from.(syscall.Conn)
+		if !ok {
+			t.Fatalf("%T has no descriptor", to.from)
+		}
+		if _, err := c.SyscallConn(); (err == nil) != (from == io.Reader(r)) {
+			t.Errorf("%T: %v", from, err)
 		}
 	}
 }
