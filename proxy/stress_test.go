@@ -35,7 +35,7 @@ func TestStressServerStopsReading(t *testing.T) {
 }
 
 // If the server dies, every call in flight gets exactly one answer. The clock is fake, because a session
-// has a second to answer them all, which a busy machine may need under -race.
+// has a second to answer them all, and a busy machine may need more under -race.
 func TestStressServerDies(t *testing.T) {
 	for dies := range 20 {
 		synctest.Test(t, func(t *testing.T) { stressServerDies(t, 100+dies) })

@@ -61,8 +61,8 @@ func slotAmong(name []byte, first, last slot) slot {
 }
 
 // methods has the methods that layers ask for or that are frequent, roughly the most frequent first,
-// because known compares them in order. A method that a layer decides on must be here, because flagMethod looks for
-// twins of these only. All are lower case, for the same reason.
+// because known compares them in order. A method that a layer decides on must be here, because
+// flagMethod looks for twins of these only. It expects that all are lower case.
 var methods = [...]string{
 	"tools/call", "tools/list", "notifications/progress", "notifications/message", "ping", "initialize", "server/discover",
 	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",

@@ -74,7 +74,7 @@ func escape(b []byte, i int) int {
 func number(b []byte, i int) int {
 	if i+8 <= len(b) {
 		// The usual case: an integer of up to seven digits. With a sign, n is 0. A number like 01 takes
-		// the way below, on which it ends after the 0, and the 1 is a syntax error of the caller.
+		// the way below, on which it ends after the 0: the caller finds the 1 in place of a comma.
 		if f := lanes.NotDigit(lanes.Word(b, i)); f != 0 {
 			n := bits.TrailingZeros64(f) / 8
 			if (n == 1 || n > 1 && b[i] != '0') && class[b[i+n]]&clsFraction == 0 {

@@ -136,7 +136,7 @@ func (t *Table) MayAnswer(id []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if id != nil {
-		return owns && t.n > 0 // without a request, it is a reply to the client's, which chose such an id
+		return owns && t.n > 0 // before its first request, attache waits for no reply
 	}
 	for _, a := range t.pending {
 		if a.hold {

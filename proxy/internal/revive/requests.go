@@ -138,7 +138,7 @@ func (l *Listens) Again(id []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.byID[string(id)]
-	if s != nil && s.granted != nil { // the client still waits for the first acknowledgment
+	if s != nil && s.granted != nil { // otherwise the client still waits for the first acknowledgment
 		s.again = true
 	}
 	return s != nil

@@ -197,7 +197,8 @@ func (k *State) Over(b []byte, i int) int {
 		closed := ((ascii &^ ((w ^ lanes.Vars.Close) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
 		if int(closed>>56) >= k.Depth {
 			// The outermost container may close in this word, in the first lane of depth
-			// zero. Depth is at most eight here, so a lane has room for it. A borrow from a lane below zero changes only the lanes above it.
+			// zero. Depth is at most eight here, so a lane has room for it. A borrow from a
+			// lane below zero changes only the lanes above it.
 			depths := opened + uint64(k.Depth)*lanes.Vars.Ones - closed
 			// Subtracting 1 sets the high bit of a lane of zero, and of none below it.
 			if zero := (depths - lanes.Vars.Ones) &^ depths & lanes.Vars.High; zero != 0 {
