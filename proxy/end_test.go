@@ -174,13 +174,6 @@ func TestPartialWrite(t *testing.T) {
 // can have thousands of sessions.
 func TestIdleSessionIsSmall(t *testing.T) {
 	const sessions = 200
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC() // the second collection frees what pools keep
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	before := heap()
 	var all []*proxytest.Session
 	for range sessions {
@@ -197,6 +190,43 @@ func TestIdleSessionIsSmall(t *testing.T) {
 		t.Errorf("an idle session uses %d bytes of heap", each)
 	}
 	runtime.KeepAlive(all)
+}
+
+// heap returns how many bytes of the heap are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the second collection frees what pools keep
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A session does not keep the frames that have waited behind a suspended call.
+func TestFramesThatHaveWaitedAreNotKept(t *testing.T) {
+	const first, frames, size = `{"jsonrpc":"2.0","id":1,"method":"x"}`, 64, 32 << 10
+	ready := make(chan struct{})
+	hold := layer("hold", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		if m.Kind() != wire.Request {
+			return next(ctx, m)
+		}
+		call.Suspend(m, ready, time.Hour, next)
+		return nil
+	})
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Layers: []middleware.Layer{hold}}}.Start(t)
+	before := heap()
+	s.Client.Send(first)
+	line := `{"jsonrpc":"2.0","method":"x","params":{"x":"` + strings.Repeat("x", size) + `"}}`
+	for range frames {
+		s.Client.Send(line)
+	}
+	close(ready)
+	s.Server.Expect(first)
+	for range frames {
+		s.Server.Expect(line)
+	}
+	if n := int64(heap() - before); n > frames*size/2 {
+		t.Errorf("the session keeps %d bytes", n)
+	}
 }
 
 // ServerExit is reported to Watch, and logged, only if the server was the one that ended the session.

@@ -64,7 +64,8 @@ func (s *session) resumeWaiting(err error) {
 		if s.holdForRoom(m); d.held {
 			break
 		}
-		d.waiting = d.waiting[1:]
+		// The array of waiting is used until append needs another one.
+		d.waiting[0], d.waiting = nil, d.waiting[1:]
 		d.bytes -= len(m.Line())
 		err = s.handle(m)
 	}
