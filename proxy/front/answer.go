@@ -14,7 +14,7 @@ import (
 type writer struct {
 	x        *exchange
 	t        *outbox.Stream
-	message  *message // the request; nil for a GET
+	call     *call // the request, or the first of an array; nil for a GET
 	mode     mode
 	open     bool             // part of a message has been written, and more follows
 	events   []byte           // not written yet
@@ -32,14 +32,15 @@ const (
 	asEvents
 )
 
-// answer writes the messages of t to the response until the stream ends or the client disconnects.
-// It reports whether the stream has ended. to is nil for a GET.
-func (x *exchange) answer(t *stream, to *message) bool {
-	return x.writeStream(&writer{x: x, t: &t.Stream, message: to, recorder: t.recorder})
+// newWriter returns a writer of the answer to c, nil for a GET, whose messages come on t. It must not keep
+// the body of the request in memory: a call may run for hours.
+func (x *exchange) newWriter(t *stream, c *call) *writer {
+	return &writer{x: x, t: &t.Stream, call: c, recorder: t.recorder}
 }
 
-// writeStream is answer, for the stream of w.
-func (x *exchange) writeStream(w *writer) bool {
+// answer writes the messages of a stream to the response until the stream ends or the client disconnects. It
+// reports whether the stream has ended.
+func (x *exchange) answer(w *writer) bool {
 	t := w.t
 	defer w.leave()
 	if !x.accept.JSON && w.begin() != nil {
@@ -167,10 +168,10 @@ func (w *writer) decide(first outbox.Item) error {
 				h["Content-Length"] = []string{strconv.Itoa(len(first.Data))}
 			}
 			if first.Failed {
-				if w.message.m.MethodIs("initialize") {
+				if w.call.initialize {
 					delete(h, sessionHeader) // its session ends: some clients take the id from any answer
 				}
-				status, after := w.message.status(first)
+				status, after := w.call.status(first)
 				if after != "" {
 					h.Set("Retry-After", after)
 				}

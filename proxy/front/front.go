@@ -151,6 +151,8 @@ type call struct {
 	stream     *stream
 	number     uint64 // counts the calls of a session
 	initialize bool
+	discovers  bool                      // server/discover
+	modern     bool                      // its revision has no handshake
 	onReply    func(reply *wire.Message) // records what the reply negotiates; may be nil
 	listsTools bool                      // tools/list, in a revision with annotations
 	subscribes bool                      // a subscription, which accepts only its own notifications

@@ -50,7 +50,7 @@ func (x *exchange) get() {
 	}
 	defer s.release()
 	defer s.detach(t)
-	x.answer(t, nil)
+	x.answer(x.newWriter(t, nil))
 }
 
 // checkTime bounds how long a check of a stream's credential may take.

@@ -91,6 +91,8 @@ func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 	return &call{
 		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t, request: p.request,
 		initialize: method.Equals("initialize"),
+		discovers:  method.Equals("server/discover"),
+		modern:     p.revision != "",
 		listsTools: p.revision != "" && method.Equals("tools/list"),
 		subscribes: method.Equals("subscriptions/listen"),
 	}

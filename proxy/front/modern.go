@@ -68,7 +68,7 @@ func (x *exchange) postModern(p *message) {
 		x.watchCredential(s, t, cancel)
 	}
 	// The client has closed the connection, which in this revision cancels the request.
-	if !x.answer(t, p) {
+	if !x.answer(x.newWriter(t, c)) {
 		s.abandon(x.r.Context(), c)
 	}
 }

@@ -34,7 +34,6 @@ func (x *exchange) post() {
 		return
 	}
 	defer x.f.o.Limits.Finish(x.who.ID)
-	defer x.body.GiveBack()
 	line, ok := x.readBody()
 	defer x.body.Release()
 	if !ok {
@@ -104,26 +103,23 @@ func (x *exchange) postLegacy(p *message) {
 	}
 	// A session may be closed between the look-up and the delivery. The next look-up continues it,
 	// or refuses.
-	for delivered := false; !delivered; {
+	for {
 		s := x.session(id, p.id)
 		if s == nil {
 			return
 		}
-		delivered = x.postTo(s, p)
+		x.w.Header()[sessionHeader] = x.r.Header[sessionHeader][:1]
+		w, err := x.deliver(s, p)
+		if err != nil {
+			s.release()
+			continue
+		}
+		defer s.release() // also if writing the answer panics
+		if w != nil {
+			x.answer(w)
+		}
+		return
 	}
-}
-
-// postTo handles a message of a session, and releases the session. It reports false, and has done
-// nothing else, if the session is closed.
-func (x *exchange) postTo(s *session, p *message) bool {
-	defer s.release() // also if writing the answer panics
-	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
-		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
-		return true
-	}
-	x.w.Header()[sessionHeader] = x.r.Header[sessionHeader][:1]
-	_, err := x.deliver(s, p)
-	return err == nil
 }
 
 // session returns the session of that id and marks it as used. It returns nil if it has refused the
@@ -181,11 +177,11 @@ func (x *exchange) initialize(p *message) {
 	}
 	defer s.release()
 	x.w.Header()[sessionHeader] = []string{s.id}
-	answered, err := x.deliver(s, p)
+	w, err := x.deliver(s, p)
 	if err != nil {
 		x.noSession(p.id)
 	}
-	switch {
+	switch answered := w == nil || x.answer(w); {
 	case !answered && x.wroteHeader:
 		s.endUnused() // the client disconnected, but it may have read the session id
 	case !answered || !s.initialized():
@@ -225,25 +221,29 @@ func (x *exchange) refuseCrowded(id []byte) {
 	x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many requests of this session are in flight: try again when some are answered")
 }
 
-// deliver hands a message to the relay of a session and answers the HTTP request. answered is false if
-// the client disconnected before the answer. The error is errClosed if the session is closed; then
-// the request has not been answered.
-func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
+// deliver hands a message to the relay of a session. It returns the writer of the answer, nil if there is
+// none or the HTTP request has been answered. Nobody may use p after that. The error is errClosed if the
+// session is closed; then the request has not been answered.
+func (x *exchange) deliver(s *session, p *message) (*writer, error) {
 	t := newStream(x.accept.Events)
+	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
+		return nil, nil
+	}
 	calls := p.calls(t)
 	switch {
 	// A session that no other front can continue ends with this front, so it takes no more calls.
 	case len(calls) > 0 && s.entry == nil && x.f.Draining():
 		x.refuseFull(p.id, errDraining)
-		return true, nil
+		return nil, nil
 	case s.crowded():
 		x.refuseCrowded(p.id)
-		return true, nil
+		return nil, nil
 	case p.m.Kind().IsReply() && !s.awaitsReply(&p.m):
 		s.log.Info("a reply of the client that answers no request of the server was dropped")
 		x.body.Release()
 		x.finish(http.StatusAccepted)
-		return true, nil
+		return nil, nil
 	}
 	if len(calls) > 0 {
 		if s.entry != nil {
@@ -253,19 +253,19 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 		case nil:
 		case errInUse:
 			x.refuseFull(p.id, err)
-			return true, nil
+			return nil, nil
 		default:
-			return true, err
+			return nil, err
 		}
 	}
 	// Before hand, after which the message belongs to the relay.
 	cancelled := p.cancels()
-	err = x.hand(s, p)
+	err := x.hand(s, p)
 	if err != nil && p.m.Kind().IsReply() {
 		s.serverRequests.Add(p.m.Get("id").Raw) // the client may send it again
 	}
 	if len(calls) == 0 && errors.Is(err, errClosed) {
-		return true, err
+		return nil, err
 	}
 	x.body.Release()
 	switch {
@@ -275,11 +275,10 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	// The client has disconnected while the message waited for the relay.
 	case err != nil && !errors.Is(err, errClosed):
 		s.withdraw(calls...)
-		return false, nil
 	default:
-		return x.answer(t, p), nil
+		return x.newWriter(t, calls[0]), nil
 	}
-	return true, nil
+	return nil, nil
 }
 
 // hand hands a message to the relay of a session. It remembers the ArgumentNames of the relay, with

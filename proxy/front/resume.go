@@ -16,7 +16,7 @@ func resumes(version string) bool { return version == "2025-11-25" }
 // the events if the client may take up the stream later.
 func (w *writer) start() []byte {
 	if w.reader == nil && w.recorder != nil {
-		w.reader = w.recorder.Record(w.t, w.message.id, w.x.interrupt)
+		w.reader = w.recorder.Record(w.t, w.call.raw, w.x.interrupt)
 	}
 	return append([]byte(":\n\n"), w.again...)
 }
@@ -67,7 +67,7 @@ func (x *exchange) resume(id, last string) {
 		s.mu.Lock()
 		s.deliverToCallLocked(w.t)
 		s.mu.Unlock()
-		x.writeStream(w)
+		x.answer(w)
 	}
 }
 

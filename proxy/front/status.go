@@ -8,9 +8,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// status returns the HTTP status for an error that answers p and is sent as JSON, and the value of
+// status returns the HTTP status for an error that answers c and is sent as JSON, and the value of
 // Retry-After, "" for none.
-func (p *message) status(reply outbox.Item) (status int, after string) {
+func (c *call) status(reply outbox.Item) (status int, after string) {
 	if status, after = httpstatus.Of(reply.Beside); status != 0 {
 		return status, after
 	}
@@ -24,14 +24,14 @@ func (p *message) status(reply outbox.Item) (status int, after string) {
 	if code == "-32603" && data.Get("source").Equals("attache") {
 		exited := strings.HasPrefix(failure.Get("message").Text(), "the server ended before") ||
 			data.Get("reason").Equals("server_ended") && string(data.Get("restarted").Raw) == "true"
-		switch discover := p.m.MethodIs("server/discover"); {
-		case discover && exited:
+		switch {
+		case c.discovers && exited:
 			return 404, "" // a legacy server: those made with rmcp exit at any first request other than initialize
-		case discover || p.m.MethodIs("initialize"):
+		case c.discovers || c.initialize:
 			return 503, "1" // no server; another status would tell the client an era
 		}
 	}
-	if p.revision == "" {
+	if !c.modern {
 		return 200, ""
 	}
 	switch code {

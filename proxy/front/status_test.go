@@ -11,7 +11,6 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/remote"
-	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A server that exits after server/discover counts as legacy; one that never received it does not.
@@ -31,10 +30,8 @@ func TestStatusOfDiscover(t *testing.T) {
 		{"tool call", "tools/call", failed("the server ended before it answered: exit status 1", ""), http.StatusOK},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := &message{}
-			p.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+row.method+`"}`+"\n"))
-			p.m.LookEnvelope()
-			got, after := p.status(outbox.Item{Data: []byte(row.reply)})
+			p, _, _ := parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"`+row.method+`"}`+"\n"), nil)
+			got, after := p.calls(newStream(true))[0].status(outbox.Item{Data: []byte(row.reply)})
 			if got != row.want || (after != "") != (got == http.StatusServiceUnavailable) {
 				t.Errorf("%d with Retry-After %q, want %d", got, after, row.want)
 			}

@@ -93,20 +93,16 @@ func (b *Buffer) Lend(m *wire.Message) {
 	}
 }
 
-// GiveBack releases this buffer's hold on lent memory. Others may still hold it.
-func (b *Buffer) GiveBack() {
-	if b.lent != nil {
-		b.lent.Release()
-		b.lent = nil
-	}
-}
-
-// Release drops the body and no longer counts its bytes.
+// Release drops the body and no longer counts its bytes. Others may still hold lent memory; who does not must
+// not read the body after that.
 func (b *Buffer) Release() {
 	if b.taken > 0 {
 		b.Limits.GiveBytes(b.Principal, b.taken)
 	}
-	b.taken, b.data = 0, nil
+	if b.lent != nil {
+		b.lent.Release()
+	}
+	b.taken, b.data, b.lent = 0, nil, nil
 }
 
 // OneLine changes all line ends but the last to spaces. In JSON, line ends stand between tokens only.
