@@ -91,7 +91,7 @@ func (w *writer) writeNext(t *outbox.Stream, used []outbox.Item) (empty []outbox
 		err = w.comment()
 	}
 	if err == nil {
-		err = w.items(items, closed)
+		err = w.items(items)
 	}
 	// The stream has ended within a long message.
 	if err == nil && closed && w.open {
@@ -102,8 +102,8 @@ func (w *writer) writeNext(t *outbox.Stream, used []outbox.Item) (empty []outbox
 	return items, closed, err
 }
 
-// items writes items; closed says that no other follows.
-func (w *writer) items(items []outbox.Item, closed bool) error {
+// items writes items.
+func (w *writer) items(items []outbox.Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -122,10 +122,11 @@ func (w *writer) items(items []outbox.Item, closed bool) error {
 			i.Release()
 		}
 	}
-	if w.mode == asJSON && closed && !w.open {
+	final := items[len(items)-1].Final && !w.open
+	if w.mode == asJSON && final {
 		return nil // net/http flushes when the handler returns
 	}
-	w.identify(closed)
+	w.identify(final)
 	if err := w.writeEvents(); err != nil {
 		return err
 	}
@@ -139,13 +140,13 @@ func (w *writer) items(items []outbox.Item, closed bool) error {
 }
 
 // identify gives the last of the pending events an id, if its stream may be taken up again. It is the last
-// event of all items, so that a client gets all of them again, or none. closed says that it is the reply.
-func (w *writer) identify(closed bool) {
+// event of all items, so that a client gets all of them again, or none. final says that it is the reply.
+func (w *writer) identify(final bool) {
 	if w.reader == nil || w.open {
 		return
 	}
 	b := w.events[:len(w.events)-1] // without the empty line
-	if closed {
+	if final {
 		b = append(b, outbox.EndField()...)
 	} else {
 		b = w.reader.AppendNext(b)

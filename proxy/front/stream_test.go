@@ -98,7 +98,7 @@ func TestSlowClient(t *testing.T) {
 				got := &slowClient{ResponseWriter: httptest.NewRecorder(), rate: rate}
 				w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: mode}
 				began := time.Now()
-				err := w.items([]outbox.Item{{Data: make([]byte, 4<<20), Final: true}}, true)
+				err := w.items([]outbox.Item{{Data: make([]byte, 4<<20), Final: true}})
 				if took := time.Since(began); !errors.Is(err, want) || want == nil && took < 10*writeTime || want != nil && took > 5*writeTime {
 					t.Errorf("%s at %d bytes a second: after %v %v, want %v", name, rate, took, err, want)
 				}
@@ -172,5 +172,28 @@ func TestWriteAfterFailure(t *testing.T) {
 	}
 	if !bytes.Equal(client.reads, client.read) {
 		t.Errorf("%q became %q", client.read, client.reads)
+	}
+}
+
+// The id of the event with a long reply says that nothing follows, also before the stream is closed: a client that
+// names it later must get no second answer.
+func TestLongReplyHasTheLastID(t *testing.T) {
+	var recorder outbox.Recorder
+	s := newStream(true)
+	got := httptest.NewRecorder()
+	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: asEvents, t: &s.Stream}
+	w.reader = recorder.Record(w.t, []byte("1"), func() {})
+	i, _ := outbox.Cut([]byte(`{"id":1,"result":`))
+	i.Final = true
+	s.Push(i, false)
+	last, _ := outbox.Cut([]byte(`{}}`))
+	last.Final, last.Part = true, outbox.Last
+	s.Push(last, false)
+	if _, closed, err := w.writeNext(w.t, nil); closed || err != nil {
+		t.Fatal(closed, err)
+	}
+	_, id, _ := strings.Cut(strings.TrimSpace(got.Body.String()), "\nid: ")
+	if request, ok := outbox.ParseID(id); !ok || len(request) > 0 {
+		t.Errorf("the id %q names the request %s", id, request)
 	}
 }
