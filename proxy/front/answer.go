@@ -10,18 +10,18 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A writer writes the messages of a stream to a response, as JSON or as events.
+// A writer writes the messages of a stream to a response, as JSON or as events. It does not keep the body of
+// the request in memory: a call may run for hours.
 type writer struct {
-	x        *exchange
-	t        *outbox.Stream
-	call     *call // the request, or the first of an array; nil for a GET
-	mode     mode
-	open     bool             // part of a message has been written, and more follows
-	events   []byte           // not written yet
-	recorder *outbox.Recorder // nil if the client may not take up the stream again
-	reader   *outbox.Reader   // nil unless events are recorded
-	failed   error            // of the first write of recorded events that failed
-	again    []byte           // recorded events with which the response begins
+	x      *exchange
+	t      *outbox.Stream
+	call   *call // the request, or the first of an array; nil for a GET
+	mode   mode
+	open   bool           // part of a message has been written, and more follows
+	events []byte         // not written yet
+	reader *outbox.Reader // nil unless events are recorded
+	failed error          // of the first write of recorded events that failed
+	again  []byte         // recorded events with which the response begins
 }
 
 type mode uint8
@@ -31,12 +31,6 @@ const (
 	asJSON
 	asEvents
 )
-
-// newWriter returns a writer of the answer to c, nil for a GET, whose messages come on t. It must not keep
-// the body of the request in memory: a call may run for hours.
-func (x *exchange) newWriter(t *stream, c *call) *writer {
-	return &writer{x: x, t: &t.Stream, call: c, recorder: t.recorder}
-}
 
 // answer writes the messages of a stream to the response until the stream ends or the client disconnects. It
 // reports whether the stream has ended.

@@ -50,7 +50,7 @@ func (x *exchange) get() {
 	}
 	defer s.release()
 	defer s.detach(t)
-	x.answer(x.newWriter(t, nil))
+	x.answer(&writer{x: x, t: &t.Stream})
 }
 
 // checkTime bounds how long a check of a stream's credential may take.

@@ -68,7 +68,7 @@ func (x *exchange) postModern(p *message) {
 		x.watchCredential(s, t, cancel)
 	}
 	// The client has closed the connection, which in this revision cancels the request.
-	if !x.answer(x.newWriter(t, c)) {
+	if !x.answer(&writer{x: x, t: &t.Stream, call: c}) {
 		s.abandon(x.r.Context(), c)
 	}
 }

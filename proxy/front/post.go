@@ -276,7 +276,7 @@ func (x *exchange) deliver(s *session, p *message) (*writer, error) {
 	case err != nil && !errors.Is(err, errClosed):
 		s.withdraw(calls...)
 	default:
-		return x.newWriter(t, calls[0]), nil
+		return &writer{x: x, t: &t.Stream, call: calls[0]}, nil
 	}
 	return nil, nil
 }

@@ -15,8 +15,8 @@ func resumes(version string) bool { return version == "2025-11-25" }
 // start returns the beginning of a stream of events: a comment, and what the client gets again. It begins to record
 // the events if the client may take up the stream later.
 func (w *writer) start() []byte {
-	if w.reader == nil && w.recorder != nil {
-		w.reader = w.recorder.Record(w.t, w.call.raw, w.x.interrupt)
+	if w.reader == nil && w.call != nil && w.call.stream.recorder != nil {
+		w.reader = w.call.stream.recorder.Record(w.t, w.call.raw, w.x.interrupt)
 	}
 	return append([]byte(":\n\n"), w.again...)
 }

@@ -73,10 +73,7 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	// Messages of the client wait until shakeHands has repeated the handshake.
 	s.in.Hold()
 	t := newStream(false)
-	m, err := s.ask(t, "initialize", []byte(saved.Initialize))
-	if err != nil {
-		return nil, err // its relay has ended already
-	}
+	m, _ := s.ask(t, "initialize", []byte(saved.Initialize)) // f.mu is held, so s is not closed
 	s.in.First(m)
 	go s.shakeHands(t)
 	return s, nil
