@@ -27,6 +27,7 @@ func (x *exchange) read(resp *http.Response) {
 		return
 	}
 	switch {
+	// The body of a 202 to a notification or a reply, which has nothing to say.
 	case !x.mayBeAnswered() && !isEvents(resp.Header):
 		drain(resp)
 	// Without an error, the client would wait until its timeout. The body of a 202 may never end, so the error
@@ -65,6 +66,7 @@ var (
 // each calls feed with the bytes of a body as they arrive, and after each read flushes f. It returns
 // nil at the end of the body.
 func each(f *outbox.Frame, body io.Reader, feed func([]byte)) error {
+	// A stream that is idle for hours keeps its buffer, so it gets a small one until a read fills that.
 	first := small.Get().(*[1 << 10]byte)
 	defer small.Put(first)
 	into := first[:]
@@ -137,6 +139,7 @@ func (x *exchange) refused(r *refusal) {
 		f.Add(r.text)
 		switch m := f.End(); {
 		case m == nil:
+		// The error names no request of this exchange. As only this exchange can be meant, its requests get it.
 		case m.Kind() == wire.Error && !x.isAnswer(r) && len(x.ids) > 0:
 			// The Python SDK calls every refused request "server-error".
 			x.readdress(f, m)
@@ -181,12 +184,15 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	if k := m.Kind(); k != wire.Request && k != wire.Notification {
 		x.unreadable = 0
 	}
+	// For a reply to 1 with the id 1.0, OfReply edits m, so that the client finds its request.
 	id := callid.OfReply(m, func(id []byte) bool { return x.awaits(id) >= 0 })
 	switch {
+	// An array answers an array as it is. One that was too long to be held cannot be taken apart.
 	case m.Kind() == wire.Batch && (m.TooLarge() || x.first != nil && x.method == ""):
 		x.takeBatch(f, m)
 	case m.Kind() == wire.Batch:
 		x.takeMembers(f, m)
+	// A client would execute it twice, such as ask its user the same question again.
 	case m.Kind() == wire.Request && x.isRepeated(id):
 		f.Reset()
 	case !m.Kind().IsReply():
@@ -194,6 +200,7 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 			m.Beside = &inanswer.To{ID: x.first}
 		}
 		f.Deliver()
+	// From here on m is a reply.
 	case id == nil && m.Kind() == wire.Error && len(x.ids) > 0:
 		x.readdress(f, m)
 	case id == nil:

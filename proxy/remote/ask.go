@@ -29,13 +29,15 @@ func (s *Server) ask(ctx context.Context, m *wire.Message, h http.Header) (*wire
 		return nil, err
 	}
 	t := &replyReader{id: m.ID()}
+	// With Ours a reply of any size is held, or dropped: the client must not see the beginning of a reply to a
+	// request that it has not made.
 	t.f.Out, t.f.Ours = s.out, true
 	defer t.f.Reset()
 	if isEvents(resp.Header) {
 		p := eventstream.New(t)
 		err = each(&t.f, from, func(b []byte) {
 			if p.Feed(b); t.reply != nil {
-				resp.Body.Close() // the next read fails, and nothing more is needed
+				resp.Body.Close() // the server may leave the stream open; the next read fails
 			}
 		})
 	} else {
@@ -44,6 +46,7 @@ func (s *Server) ask(ctx context.Context, m *wire.Message, h http.Header) (*wire
 		t.f.Out.Flush()
 	}
 	switch {
+	// Not an error of the read, which may come from closing the body above.
 	case t.reply != nil:
 		return t.reply, nil
 	case err == nil:

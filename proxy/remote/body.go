@@ -72,7 +72,8 @@ func (l *ledger) written(n int) bool {
 	return true
 }
 
-// leave no longer counts a message. kept says that it was written.
+// leave no longer counts a message. kept says that it was written. Room among those kept wakes nobody: written does
+// not wait for it.
 func (l *ledger) leave(n int, kept bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,17 +88,19 @@ func (l *ledger) leave(n int, kept bool) {
 // A body is the body of a request. It can be read more than once, so that a request which the server
 // cannot have executed can be sent again.
 type body struct {
-	line   []byte
+	line   []byte             // without its line end; nil once it was dropped
 	lease  wire.Lease         // of line; nil if that is not lent
 	long   io.ReadCloser      // a message over the hold limit, in place of line; can be read once
 	ledger *ledger            // nil for a message that attache made
 	timer  func() *time.Timer // starts the time in which the answer must begin; nil for no limit
 
-	begun atomic.Bool // the server may have part of the request
+	// begun reports whether the server may have part of the request. It stays true for later attempts: what the
+	// server had of one it may execute.
+	begun atomic.Bool
 
-	mu      sync.Mutex
+	mu      sync.Mutex // the transport calls open and the hooks of traced from goroutines of its own
 	state   bodyState
-	opened  int           // how often open or bytes was called
+	opened  int           // how often open or bytes was called: how many may read line
 	written chan struct{} // closed when the body was written; nil until whenWritten
 }
 
@@ -125,7 +128,9 @@ func (b *body) whenWritten() <-chan struct{} {
 	return b.written
 }
 
-// traced returns a context for the request, which records when header and body are written.
+// traced returns a context for the request, which records when header and body are written. Transports call the
+// hooks when they are in a buffer, and so a little early: begun then says that the server may have what it does not have,
+// never the reverse.
 func (b *body) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteHeaders: func() { b.begun.Store(true) },
@@ -137,7 +142,8 @@ func (b *body) traced(ctx context.Context) context.Context {
 	})
 }
 
-// markWritten records that the whole body was written.
+// markWritten records that the whole body was written. Only its first call counts: the ledger has the message once,
+// however often it is sent.
 func (b *body) markWritten() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -32,7 +32,7 @@ type exchange struct {
 	headers http.Header                    // those that mirror the message
 	version string                         // the revision that it names
 	meta    []byte                         // raw _meta, if it names a revision
-	ticket  ticket                         // the session that it was sent in
+	ticket  ticket                         // the session that it was sent in; without id and version for initialize and in 2026-07-28
 	tried   struct{ session, mirror bool } // why it was sent again
 	retry   retry                          // for a server that cannot be reached
 
@@ -44,8 +44,8 @@ type exchange struct {
 	linger     *time.Timer   // closes the stream if the server does not
 	cancelled  atomic.Bool   // by the client, so there may be no answer
 	ids        [][]byte      // raw ids of the requests without an answer
-	unreadable int           // requests whose ids cannot be read, if none of them has an answer
-	first      []byte        // the first id that ids had; nil for none
+	unreadable int           // requests whose ids cannot be read; 0 after the first reply, which may be theirs
+	first      []byte        // the first id that ids had, for leave; nil for none
 	more       [][]byte      // the others
 	beside     any           // wire.Message.Beside of the replies: see httpstatus
 	resumed    bool          // its stream was resumed, so messages may repeat
@@ -57,18 +57,22 @@ func (s *Server) sendLine(line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
+	// The reader uses its buffer for the next line, and the exchange may have to send this one again.
 	line = bytes.Clone(line)
 	s.sendMessage(wire.Parse(wire.Client, line), line, nil)
 }
 
 // sendMessage sends a message. It keeps line, and releases the lease when the line was sent.
 func (s *Server) sendMessage(m *wire.Message, line []byte, lease wire.Lease) {
+	// Nothing of it was sent, so whatever it is can go to the next session. An exchange that has begun returns
+	// requests alone: see exchange.giveBack.
 	if s.isLost() {
 		s.giveBack(line)
 		return
 	}
 	x := s.newExchange()
 	x.body = body{line: line[:len(m.Frame())], lease: lease, ledger: &s.ledger}
+	// This may block, and with it the relay. drop, which each exchange calls, takes the message out.
 	s.ledger.enter(len(x.body.line))
 	x.describe(m)
 	switch {
@@ -171,6 +175,7 @@ func (x *exchange) run() {
 		defer func() { <-x.s.slots }()
 	}
 	defer x.end()
+	// A server that gets the cancellation first may ignore it, and then execute the request.
 	if x.cancels != nil && !x.cancels.awaitSent() {
 		x.body.drop()
 		return
@@ -182,6 +187,7 @@ func (x *exchange) run() {
 		return
 	}
 	x.body.drop() // from here on it is not sent again
+	// The answer to a long message may come before its end, where its id may be, and fail and read need ids.
 	if x.whole != nil {
 		if err != nil {
 			x.body.long.Close() // the transport has not, if it was not opened
@@ -191,6 +197,7 @@ func (x *exchange) run() {
 	if err == nil && refusal == nil && x.method == "notifications/initialized" && !x.modern {
 		x.s.listen(x.ticket) // before markSettled: the next message waits for the stream
 	}
+	// The server has the notification. The next message need not wait until the answer, which may be a stream, ends.
 	if len(x.ids) == 0 {
 		x.markSettled()
 	}
@@ -225,6 +232,7 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 		if x.s.isLost() {
 			return nil, nil, errLost
 		}
+		// Each attempt takes the ticket of its time: the client may have opened another session meanwhile.
 		x.ticket = x.s.session.ticket()
 		// These have no session id and no negotiated version, so they cannot lose the session either.
 		if x.modern || x.method == "initialize" {
@@ -257,6 +265,7 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 
 // post sends the message once, and waits for the header of the answer.
 func (x *exchange) post() (*http.Response, error) {
+	// Nobody waits for the answer to a notification or to a reply.
 	if limit := x.s.o.FirstByte; limit > 0 && x.first != nil {
 		x.body.timer = func() *time.Timer {
 			return time.AfterFunc(limit, func() {
@@ -281,12 +290,14 @@ func (x *exchange) recover(r *refusal) (again bool) {
 	case r.lostSession(x.ticket) && x.ticket.generation == x.s.session.ticket().generation:
 		x.s.lose(r)
 		return true // do then returns errLost, with which run gives the message back
+	// A reply belongs to a request of the session before: the new one could take it for the answer to its own.
 	case r.lostSession(x.ticket) && !x.tried.session && !x.reply: // the client has opened another session
 		x.tried.session = true
 		return true
 	case r.status == http.StatusServiceUnavailable && r.after != "" && (r.unexecuted || x.isRepeatable() && !x.isAnswer(r)):
 		return x.awaitServer(r.after)
 	case r.code == wire.CodeHeaderMismatch && x.modern && x.method == "tools/call" && !x.tried.mirror:
+		// The server compares the headers before it executes a call, so it has not executed this one.
 		x.tried.mirror = true
 		return x.s.mirror.learnAgain(x)
 	}
@@ -336,6 +347,7 @@ func (x *exchange) endLater() {
 
 // fail answers the requests that have no answer with an error.
 func (x *exchange) fail(text string) {
+	// When the session has ended, the relay answers all calls in flight with the reason.
 	if x.cancelled.Load() || x.s.ctx.Err() != nil {
 		return // nobody waits, or the relay will answer
 	}
@@ -350,35 +362,10 @@ func (x *exchange) fail(text string) {
 	}
 	ids := x.ids
 	x.ids = nil
+	// First, because the relay may wait for it, and Write for the relay: see outbox.Outbox.
 	x.markSettled()
 	for _, id := range ids {
 		x.s.out.Write(wire.ErrorReply(id, wire.CodeInternalError, text).Line(), x.beside)
 	}
 	x.s.out.Flush()
-}
-
-// beginSession records that the client opens a new session, and ends the session before it.
-func (s *Server) beginSession() {
-	before := s.session.begin()
-	s.replaceStream(nil)
-	if before.id != "" {
-		s.calls.Go(func() { s.endSession(before, settleTime) }) // the end waits for it
-	}
-}
-
-// endSession sends DELETE for a session. Servers may refuse it.
-func (s *Server) endSession(t ticket, limit time.Duration) {
-	if t.id == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	h := http.Header{}
-	t.headers(h)
-	resp, err := s.send(ctx, http.MethodDelete, h, nil)
-	if err != nil {
-		s.log.Debug("the remote session could not be ended", "why", err)
-		return
-	}
-	drain(resp)
 }

@@ -27,6 +27,7 @@ const (
 func (s *Server) listen(t ticket) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.replaceStream(cancel)
+	// A context that is done also if the session ends first.
 	opening, answered := context.WithCancel(ctx)
 	go s.readMessages(ctx, t, answered)
 	select {
@@ -51,6 +52,7 @@ func (s *Server) replaceStream(closeNew context.CancelFunc) {
 // for those on a resumed stream, which other streams have too.
 func (s *Server) readMessages(ctx context.Context, t ticket, answered func()) {
 	defer answered()
+	// Without a cancel, which only an exchange with a request needs.
 	x := &exchange{s: s, ctx: ctx, ticket: t}
 	taker := &eventReader{x: x}
 	taker.f.Out = s.out
@@ -64,6 +66,7 @@ func (s *Server) readMessages(ctx context.Context, t ticket, answered func()) {
 		if time.Since(began) >= steadyTime || taker.n > n {
 			pause = firstPause
 		}
+		// longestPause bounds what a server demands, too.
 		if p.Retry > pause {
 			pause = min(p.Retry, longestPause)
 		}
@@ -81,9 +84,11 @@ func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened 
 	if len(p.ID) > 0 {
 		h["Last-Event-Id"] = []string{string(p.ID)}
 	}
+	// Not from the beginning of send: that may have to connect first, or wait for a credential.
 	asked := func(httptrace.WroteRequestInfo) { time.AfterFunc(openTime, answered) }
 	resp, err := s.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: asked}), http.MethodGet, h, nil)
 	answered()
+	// Without the stream the session works, so nobody is told.
 	if err != nil {
 		s.log.Debug("the stream of the remote server could not be opened", "why", err)
 		return ctx.Err() == nil
@@ -108,6 +113,7 @@ func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened 
 	if err != nil {
 		return false
 	}
+	// A server without ids does not repeat what it has sent.
 	*opened, x.resumed = true, len(p.ID) > 0
 	p.Restart()
 	err = each(&taker.f, body, p.Feed)

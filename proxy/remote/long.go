@@ -14,9 +14,11 @@ import (
 func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	from, to := io.Pipe()
 	x := s.newExchange()
+	// A pipe holds nothing: the relay is read as fast as the server reads.
 	x.body.long = from
 	x.whole = make(chan struct{})
 	x.peek(chunk)
+	// run does not count it, because first is nil: whether it is a request is known only at its end.
 	s.calls.Add(1)
 	go func() {
 		defer s.calls.Done()
@@ -24,6 +26,7 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	}()
 	var env wire.Envelope
 	for more := true; more; {
+		// The Envelope keeps the id, wherever it is, and little else.
 		env.Feed(chunk)
 		size += int64(len(chunk))
 		_, _ = to.Write(chunk) // if the server does not read, the rest is read and dropped
@@ -32,6 +35,7 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 			chunk, more = nil, false // run will get the error again
 		}
 	}
+	// The last chunk has the line end, which is no part of the message.
 	env.Feed(chunk)
 	_, _ = to.Write(bytes.TrimRight(chunk, "\r\n"))
 	x.await(wire.Oversize(wire.Client, &env))
@@ -47,6 +51,7 @@ const maxPeek = 64 << 10
 // mirror them: the headers leave before the end has arrived. If _meta comes after the first maxPeek bytes,
 // the message is sent without them.
 func (x *exchange) peek(beginning []byte) {
+	// encoding/json is good enough here: the headers repeat what is sent, and attache decides nothing by them.
 	d := json.NewDecoder(bytes.NewReader(beginning[:min(len(beginning), maxPeek)]))
 	var method, name, uri, version string
 	find(d, map[string]any{

@@ -87,12 +87,14 @@ func (s *Server) giveBack(line []byte) {
 // giveBack adds the message to those of Returned if it is a request that can be sent again.
 func (x *exchange) giveBack() bool {
 	line := x.body.bytes()
+	// A request only: a reply belongs to a request of the session that is lost, and the relay itself repeats the
+	// handshake.
 	if line == nil || x.first == nil || x.cancelled.Load() {
 		return false
 	}
 	x.s.giveBack(append(line[:len(line):len(line)], '\n'))
 	x.body.drop()
-	x.ids = nil
+	x.ids = nil // nothing here answers them
 	return true
 }
 
@@ -127,6 +129,7 @@ func (x *exchange) isRepeatable() bool {
 // reached; then the client gets an error.
 func (x *exchange) awaitServer(after string) bool {
 	s, w := x.s, &x.retry
+	// A server that was never reached may have a wrong address: the user must see that at once.
 	if s.o.Wait <= 0 || !s.reached.Load() || x.cancelled.Load() {
 		return false
 	}
@@ -134,6 +137,7 @@ func (x *exchange) awaitServer(after string) bool {
 		w.end, w.pause = time.Now().Add(s.o.Wait), firstWait
 	}
 	pause, left := w.pause, time.Until(w.end)
+	// For the next attempt; this one waits for pause.
 	w.pause = min(2*w.pause, longestWait)
 	if seconds, err := strconv.ParseUint(after, 10, 31); err == nil {
 		pause = max(pause, time.Duration(seconds)*time.Second)

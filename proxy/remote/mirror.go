@@ -43,11 +43,13 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 	version := meta.Get(versionKey)
 	switch {
 	case version.IsString():
+		// The bytes of m may be lent, and x may outlive their use: see learnAgain.
 		x.meta = bytes.Clone(meta.Raw)
 		x.s.mu.Lock()
 		x.s.modern = version.Text()
 		x.s.mu.Unlock()
 		x.version = version.Text()
+	// generation is 0 as long as the client has not sent initialize, which 2026-07-28 does not have.
 	case m.Kind() == wire.Notification && x.s.session.ticket().generation == 0:
 		// A notification need not name the revision.
 		x.s.mu.Lock()
@@ -132,6 +134,7 @@ func integer(v wire.Value) (int64, bool) {
 	}
 	const largest = 1<<53 - 1
 	f, err := strconv.ParseFloat(string(v.Raw), 64)
+	// In floating point, an integer beyond 2^53 - 1 may not be the one that was written.
 	if err != nil || f != float64(int64(f)) || f > largest || f < -largest {
 		return 0, false
 	}
@@ -171,6 +174,7 @@ func (v *mirror) set(tool string, found []parameter) {
 	if v.tools == nil {
 		v.tools = map[string][]parameter{}
 	}
+	// The server chooses the names, so their number is bounded.
 	if len(v.tools) < maxMirrored {
 		v.tools[tool] = slices.Concat([]parameter{}, found) // not nil even if empty: the tool is known
 	}
@@ -180,6 +184,7 @@ func (v *mirror) set(tool string, found []parameter) {
 // valid.
 func annotated(schema wire.Value) ([]parameter, bool) {
 	var w annotations
+	// ok becomes false at the first annotation that is not valid; found then does not count.
 	w.ok = true
 	w.walk(schema, nil, true, 0)
 	return w.found, w.ok
@@ -232,6 +237,7 @@ func (w *annotations) add(schema, name wire.Value, path []string, reachable bool
 		w.ok = false
 		return
 	}
+	// In this form names that differ only in case are equal, as in HTTP, and twice finds them.
 	header := http.CanonicalHeaderKey(paramPrefix + name.Text())
 	kind := schema.Get("type").Text()
 	twice := slices.ContainsFunc(w.found, func(p parameter) bool { return p.header == header })
@@ -272,6 +278,7 @@ func (v *mirror) learnAgain(x *exchange) bool {
 		m := wire.NewRequest(wire.Client, []byte(`"attache-tools"`), "tools/list", []byte(params+"}"))
 		h := http.Header{"Mcp-Protocol-Version": {headertext.Encode(x.version)}, "Mcp-Method": {"tools/list"}}
 		reply, err := x.s.ask(ctx, m, h)
+		// What the pages before this one said is learned all the same.
 		if err != nil || reply.Kind() != wire.Result {
 			break
 		}
@@ -281,6 +288,7 @@ func (v *mirror) learnAgain(x *exchange) bool {
 			break
 		}
 	}
+	// From the bytes that will be sent: layers may have changed the arguments that the client wrote.
 	x.mirrorMessage(wire.Parse(wire.Client, x.body.bytes()))
 	return x.body.bytes() != nil && !maps.EqualFunc(before, x.headers, slices.Equal[[]string])
 }

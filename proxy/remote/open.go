@@ -16,6 +16,7 @@ func (s *Server) enter(x *exchange) {
 		x.counted = true
 		s.calls.Add(1)
 	}
+	// A client that uses an id twice loses the cancellation of the first request alone.
 	for _, id := range x.ids {
 		k, long := callid.Of(id)
 		s.open.Set(&k, long, x)
@@ -65,6 +66,7 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 		// no such notification over HTTP.
 		return s.modern != "" && s.session.ticket().generation == 0
 	}
+	// Before it is cancelled: fail must not answer it, because its client does not wait any more.
 	request.cancelled.Store(true)
 	if request.modern {
 		request.cancel(nil)
@@ -82,6 +84,7 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 			return false
 		}
 	}
+	// The request has reached the server, or is on its way. Its stream stays open for what the server still sends.
 	time.AfterFunc(lateTime, func() { request.cancel(nil) })
 	return false
 }

@@ -22,67 +22,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Options configure a Server. URL is required; for the rest, the zero value is a default.
-type Options struct {
-	// URL is the address of the server: http or https, without a user or a password.
-	URL string
-
-	// Header is sent with every request, unless the request has a header of that name for another
-	// reason, such as Accept. Its names must be canonical (http.CanonicalHeaderKey). Nobody may change
-	// the map after Start, because all requests read it without a lock.
-	Header http.Header
-
-	// Credentials, if not nil, authenticate the requests.
-	Credentials Credentials
-
-	// Transport sends the requests. Many servers may share one. If it is nil, the Server uses
-	// NewTransport with no options.
-	Transport http.RoundTripper
-
-	// Hold is the length in bytes up to which a message to the server is held whole, and the
-	// limit for the unfinished messages of the server together; 0 means 8 MiB. A longer message
-	// passes while it arrives, and cannot be sent again.
-	Hold int
-
-	// FirstByte is how long the server may take to begin its answer; 0 means forever. A server
-	// that answers with JSON begins when the tool has ended. The time begins anew with each attempt.
-	// When it is over, the client gets an error, and the request is not sent again.
-	FirstByte time.Duration
-
-	// Forward, if not nil, returns the headers that the client sent with the request of that raw
-	// id, nil for none. Headers that mirror arguments (Mcp-Param-…) which the tool does not have
-	// are sent on, once the server has listed the tool.
-	Forward func(id []byte) http.Header
-
-	// Wait is how long a message waits while the server cannot be reached or answers 503 with
-	// Retry-After, if it was reached before; 0 means not at all. A message that the server may have
-	// executed does not wait, unless it may be executed twice, such as tools/list.
-	Wait time.Duration
-
-	// Log receives messages for people; nil discards them.
-	Log *slog.Logger
-}
-
-// Credentials authenticate requests. Their methods are called from many goroutines.
-type Credentials interface {
-	// Set sets the headers of a request, such as Authorization. If it returns an error, the
-	// request is not sent and the client gets the error. It is called for each attempt of a request.
-	Set(ctx context.Context, h http.Header) error
-
-	// Refused is called when the server answers 401 or 403. It reports whether Set now has
-	// other credentials; then the request is sent again, once. If it returns an error, the client
-	// gets the error.
-	Refused(ctx context.Context, r Refusal) (again bool, err error)
-}
-
-// A Refusal is the answer of a server that does not accept a credential.
-type Refusal struct {
-	Status    int         // 401 or 403
-	Sent      http.Header // the headers of the refused request; Set may give others by now
-	Challenge []string    // the values of WWW-Authenticate
-	Said      string      // the beginning of the text
-}
-
 // A Server is one session with a remote server. It is a proxy.Upstream. After Start the caller calls
 // Push or Stdout, and then writes messages to Stdin. The methods Again and Returned are those that
 // proxy.Restart describes.
@@ -92,8 +31,10 @@ type Server struct {
 	log      *slog.Logger
 	template *http.Request  // copied for each request: http.NewRequest would parse the URL each time
 	jar      *cookiejar.Jar // for balancers that keep a session on one machine
-	cookies  atomic.Bool    // the jar is not empty
-	in       *mempipe.Pipe  // messages that may have to wait for others
+	// cookies reports whether the jar has any. Most servers set none, and then no request takes the lock of
+	// the jar.
+	cookies atomic.Bool
+	in      *mempipe.Pipe // messages that may have to wait for others
 	// queued is how many bytes of in were not handled yet. The Write that raises it from 0 starts run,
 	// and run ends when it is 0 again. So at most one run exists, and none for an idle session.
 	queued atomic.Int64
@@ -104,7 +45,7 @@ type Server struct {
 	serverRequests callid.Recent // ids of requests of the server
 	session        session
 	mirror         mirror
-	calls          sync.WaitGroup // requests without an answer; none is added when ending is set
+	calls          sync.WaitGroup // requests without an answer, and DELETEs of earlier sessions; none is added when ending is set
 	ledger         ledger
 	slots          chan struct{} // has an element for each request in flight
 	resumed        bool          // this session replaces a lost one
@@ -114,7 +55,9 @@ type Server struct {
 	loseOnce       sync.Once
 
 	// mu guards open to closeStream. It is never held while the server or the relay is waited for.
-	mu          sync.Mutex
+	mu sync.Mutex
+	// The table is for cancellations and for finish. An answer finds its request without it: it comes in the
+	// response to the POST of the request.
 	open        callid.Index[exchange] // requests without an answer, by id
 	modern      string                 // the version of the last request that named one
 	ending      bool                   // nothing more is sent
@@ -123,7 +66,7 @@ type Server struct {
 	closeStream context.CancelFunc     // closes the GET stream; nil if there is none
 	stopOnce    sync.Once
 	finishOnce  sync.Once
-	closed      atomic.Bool   // the relay has closed its end
+	closed      atomic.Bool   // the relay has closed its end; see closeInput
 	done        chan struct{} // closed when the session has ended
 }
 
@@ -194,6 +137,7 @@ func Start(o Options) (*Server, error) {
 		done:     make(chan struct{}),
 		lost:     make(chan struct{}),
 	}
+	// One jar for each session: two sessions must not share the cookie that binds one of them to a machine.
 	s.jar, _ = cookiejar.New(nil) // never fails
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.ledger.init(s.ctx, o.Hold)
@@ -272,6 +216,7 @@ func (s *Server) Stop() {
 		s.closeInput()
 		// Without waiting for run, which may wait for the server.
 		end := time.AfterFunc(grace, s.cancel)
+		// Otherwise the timer would keep a session that ended in time in memory until grace is over.
 		context.AfterFunc(s.ctx, func() { end.Stop() })
 	})
 	<-s.done
@@ -307,6 +252,7 @@ func (s *Server) run() {
 			s.finishOnce.Do(s.finish)
 			return
 		case more:
+			// sendLong reads the rest of the line, so the length of line is only that of its beginning.
 			n = s.sendLong(r, line)
 		default:
 			s.sendLine(line)
@@ -356,6 +302,7 @@ func (s *Server) finish() {
 	}
 	s.replaceStream(nil)
 	if !s.isLost() {
+		// A server that has lost the session has nothing to end.
 		s.endSession(s.session.ticket(), endTime)
 	}
 	s.cancel()

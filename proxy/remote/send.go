@@ -34,6 +34,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 	if s.o.Credentials != nil {
 		own = maps.Clone(h) // without the headers of the credential, because another may set fewer
 	}
+	// request adds to h, and http.Transport reads it until the body is written, so each attempt has its own.
 	for hops := 0; ; h = maps.Clone(own) {
 		r, err := s.request(ctx, method, to, h, b)
 		if err != nil {
@@ -44,6 +45,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 			return nil, s.explain(err, b)
 		}
 		if resp.Header["Set-Cookie"] != nil {
+			// to is the address that has answered, which may not be that of the first attempt.
 			s.jar.SetCookies(to, resp.Cookies())
 			s.cookies.Store(true)
 		}
@@ -56,6 +58,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 			if hops++; hops > maxRedirects {
 				return nil, errors.New("the server redirects in a circle")
 			}
+		// A second refusal is the answer: with credentials that are refused again and again this would not end.
 		case (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) && s.o.Credentials != nil && !refused:
 			said := readRefusal(resp)
 			again, err := s.o.Credentials.Refused(ctx, Refusal{resp.StatusCode, r.Header, resp.Header.Values("WWW-Authenticate"), said.words()})
@@ -63,6 +66,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 				return nil, err
 			}
 			if !again {
+				// The caller reads the refusal like any other.
 				return said.again(resp), nil
 			}
 			refused = true
@@ -83,6 +87,7 @@ func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 
 // request makes one request. The request keeps h, to which it adds headers.
 func (s *Server) request(ctx context.Context, method string, to *url.URL, h http.Header, b *body) (*http.Request, error) {
+	// The headers of the user fill gaps only: they must not replace Accept or the session id.
 	for name, values := range s.o.Header {
 		if h[name] == nil {
 			h[name] = values
@@ -99,6 +104,7 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 	if b != nil {
 		ctx = b.traced(ctx)
 	}
+	// A shallow copy. All fields that differ between requests are set below.
 	r := s.template.WithContext(ctx)
 	r.Method, r.URL, r.Host, r.Header = method, to, to.Host, h
 	if s.cookies.Load() {
@@ -113,6 +119,7 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 			return nil, err
 		}
 		if r.ContentLength = b.size(); r.ContentLength >= 0 {
+			// With it, http.Transport sends a request again if the connection was closed before any of it was written.
 			r.GetBody = b.open
 		}
 	}
@@ -163,12 +170,14 @@ func (s *Server) explain(err error, b *body) error {
 	var op *net.OpError
 	var dns *net.DNSError
 	switch {
+	// It comes first: the error of a dial that was cancelled is a net.OpError too. post replaces it by the cause.
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &dns):
 		return unreachedError{fmt.Errorf("the host %s is not known: %s", dns.Name, dns.Err)}
 	case errors.As(err, &op) && op.Op == "dial":
 		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)}
+	// A GET or DELETE has no body, and may be sent again whatever the server has of it.
 	case b == nil || !b.begun.Load():
 		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w%s", s.url.Host, err, hint(err))}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
@@ -244,7 +253,7 @@ func (r *refusal) words() string {
 	return elided(string(r.text))
 }
 
-// again makes the body of resp readable again.
+// again makes the body of resp, which readRefusal has read, readable again.
 func (r *refusal) again(resp *http.Response) *http.Response {
 	resp.Header.Del("Content-Encoding") // readRefusal has decoded it
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(r.text)), int64(len(r.text))

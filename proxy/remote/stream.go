@@ -50,13 +50,17 @@ func (x *exchange) readEvents(body io.Reader) {
 	t.f.Out = x.s.out
 	p := eventstream.New(t)
 	err := each(&t.f, body, p.Feed)
+	// Each reason to stop: all requests have their answers; no event had an id; 2026-07-28; too many failures;
+	// or the client, FirstByte or the end of the session has cancelled x. A request whose id cannot be read has
+	// no entry in ids, so it gets what comes on the first stream only.
 	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.ID) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
-		t.lastEvent(err)
+		t.lastEvent(err) // what the next stream begins with must not continue an event that this one has cut
 		n := t.n
 		if err = x.resume(p, t, polls); errors.Is(err, errNotResumed) {
 			break
 		}
 		switch {
+		// An event is progress, however the stream has ended.
 		case t.n > n:
 			broken, polls = 0, 0
 		case err != nil:
@@ -105,6 +109,7 @@ func (x *exchange) resume(p *eventstream.Parser, t *eventReader, polls int) erro
 		return x.ctx.Err()
 	}
 	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.ID)}}
+	// Not the ticket of now: the stream is one of the session in which the request was sent.
 	of := x.ticket
 	if t := x.s.session.ticket(); x.method == "initialize" && t.generation == of.generation {
 		of = t // its id came with the answer
@@ -117,6 +122,7 @@ func (x *exchange) resume(p *eventstream.Parser, t *eventReader, polls int) erro
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {
 		drain(resp)
+		// It may be a balancer whose server is being restarted. With any other status the server refuses.
 		if resp.StatusCode >= 500 {
 			return errors.New("the server answered " + statusText(resp.StatusCode))
 		}

@@ -32,6 +32,7 @@ func New(d *net.Dialer) *Dialer {
 // DialContext connects to a host and port.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
+	// An address needs no look-up, and the error of an invalid one is that of the net.Dialer.
 	if _, notIP := netip.ParseAddr(host); err != nil || notIP == nil {
 		return d.dial(ctx, network, address)
 	}
@@ -39,6 +40,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	defer cancel()
 	addresses, err := d.lookup(ctx, "ip", host)
 	if err != nil {
+		// As net.Dialer does: package remote tells by it that nothing was sent.
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	if len(addresses) == 1 {
@@ -78,6 +80,7 @@ type result struct {
 func (d *Dialer) race(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// results has no buffer: a connection is either received, or closed by the attempt that made it.
 	results, over := make(chan result), make(chan struct{})
 	defer close(over)
 	next := time.NewTimer(0)
@@ -106,7 +109,7 @@ func (d *Dialer) race(ctx context.Context, network string, addresses []netip.Add
 			}
 			first = cmp.Or(first, r.err)
 			if failed++; begun < len(addresses) {
-				next.Reset(0)
+				next.Reset(0) // the timer of an attempt that has failed need not run out
 			}
 		}
 	}

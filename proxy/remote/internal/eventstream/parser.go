@@ -63,6 +63,7 @@ func New(sink Sink) *Parser { return &Parser{sink: sink, Retry: -1} }
 
 // Feed reads the next bytes of the stream.
 func (p *Parser) Feed(b []byte) {
+	// A body that begins with a part of a mark has lost it here. No field begins with such bytes.
 	for ; p.bom < len(mark) && len(b) > 0; b = b[1:] {
 		if b[0] != mark[p.bom] {
 			p.bom = len(mark)
@@ -89,6 +90,7 @@ func (p *Parser) Feed(b []byte) {
 
 // startLine reads the first byte of a line. An empty line ends the event.
 func (p *Parser) startLine(b []byte) []byte {
+	// CR, LF and CRLF end a line, and the two bytes of the last may come in two reads.
 	skip := p.skipLF
 	p.skipLF = false
 	switch {
@@ -128,6 +130,7 @@ func (p *Parser) readField(b []byte) []byte {
 func (p *Parser) beginValue() {
 	p.value, p.long = p.value[:0], false
 	if p.isData() {
+		// Not the first line of data of the event. See Parser for the space.
 		if p.hasData {
 			p.sink.Data([]byte{' '})
 		}
@@ -159,6 +162,7 @@ func (p *Parser) readValue(b []byte) []byte {
 // endLine handles the current field, whose line ended with c.
 func (p *Parser) endLine(c byte) {
 	p.state, p.skipLF = atLine, c == '\r'
+	// A part of an id or of a number would be another one.
 	if p.long {
 		return
 	}
@@ -166,6 +170,7 @@ func (p *Parser) endLine(c byte) {
 	case "event":
 		p.name = append(p.name[:0], p.value...)
 	case "id":
+		// By the standard such an id is ignored.
 		if bytes.IndexByte(p.value, 0) < 0 {
 			p.nextID, p.hasID = append(p.nextID[:0], p.value...), true
 		}

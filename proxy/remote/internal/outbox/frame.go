@@ -105,6 +105,7 @@ func (f *Frame) ReadBody(body io.Reader, size int64) (kept bool, err error) {
 // the bytes must be moved.
 func (f *Frame) read(b []byte) {
 	i := 0
+	// b is in its place already, up to the first line break.
 	if f.breaks == 0 {
 		i = LineBreak(b)
 		f.room.Bytes = f.room.Bytes[:len(f.room.Bytes)+i]
@@ -126,6 +127,7 @@ func (f *Frame) grow(n int) bool {
 	if larger == nil {
 		return false
 	}
+	// The whole capacity counts, used or not: that is what the process needs.
 	if more := int64(cap(larger.Bytes) - had); f.Out.kept.Add(more) > f.Out.limit && more > 0 {
 		f.Out.kept.Add(-more)
 		larger.Release()
@@ -147,6 +149,7 @@ func (f *Frame) pass() {
 		f.env.Feed(f.room.Bytes)
 		more = cap(f.room.Bytes) - firstRoom
 	}
+	// The noise of a server must not reach the client as the beginning of a line.
 	if !f.Ours && f.env.CanBeMessage() {
 		f.long = f.Out.long(f.room)
 	}
@@ -166,6 +169,7 @@ func (f *Frame) End() *wire.Message {
 		return wire.Oversize(wire.Server, &f.env)
 	}
 	f.msg.Reset(wire.Server, bytes.TrimPrefix(append(f.room.Bytes, '\n'), []byte("\xEF\xBB\xBF")))
+	// A larger one is scanned by the relay, and only if a rule has to read it.
 	if f.size <= smallMessage {
 		scanner := scanners.Get().(*wire.Scanner)
 		scanner.Look(&f.msg)
@@ -191,6 +195,7 @@ func (f *Frame) Deliver() {
 		f.Reset()
 		return
 	}
+	// A longer one passes with its memory; a shorter one is copied, so that many of them pass together.
 	if len(f.msg.Line()) > maxGathered {
 		f.msg.Lease = f.room
 		f.Out.put(&f.msg)

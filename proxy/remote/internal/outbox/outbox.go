@@ -22,6 +22,7 @@ type Outbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	to      wire.Sink
+	// busy is the right to call to. It is not mu, so that lines can be added while the relay handles others.
 	busy    bool   // a goroutine passes lines, without mu, or to is not set yet
 	wanted  int    // how many goroutines wait in acquireLocked
 	waiting *batch // lines to be passed; nil for none
@@ -101,6 +102,7 @@ func (o *Outbox) put(m *wire.Message) {
 		}
 		return
 	}
+	// Every turn begins anew: while this goroutine waited, or passed lines, others have changed all of it.
 	for !o.over && (o.wanted > 0 || !o.waiting.hasRoom(n)) {
 		if o.busy || o.wanted > 0 {
 			o.changed.Wait()
@@ -194,11 +196,12 @@ func (o *Outbox) passLocked(messages []wire.Message) {
 		}
 	}
 	o.mu.Lock()
+	// An error means that the session of the relay has ended.
 	o.over = o.over || err != nil
 }
 
-// End makes the Outbox accept no more lines. The relay gets the end after the waiting lines. End
-// does not wait for the relay.
+// End makes the Outbox accept no more lines. The relay gets the end after the waiting lines, from the goroutine that is
+// passing lines, or a new one. End does not wait for the relay. Call it once.
 func (o *Outbox) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -74,6 +74,7 @@ func (t *Transport) post(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		resp, err := c.roundTrip(r)
+		// A new connection that fails has another reason than its age. If the context is done, that is the reason.
 		if err == nil || c.wrote > 0 || !c.used || r.Context().Err() != nil {
 			return resp, err
 		}
@@ -97,6 +98,7 @@ func (t *Transport) connect(r *http.Request) (*conn, error) {
 	}
 	if s, ok := c.Conn.(syscall.Conn); ok {
 		c.raw, _ = s.SyscallConn()
+		// Once for each connection: a method value allocates.
 		c.look = c.lookAt
 	}
 	return c, nil
@@ -143,8 +145,10 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2*post
 
 // roundTrip sends a request and reads the head of its answer. It closes the connection if that fails.
 func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
+	// Of this request alone; see post.
 	c.wrote = 0
 	ctx := r.Context()
+	// Closing the connection ends a read or write that waits. forget ends that with the body.
 	b := &body{ctx: ctx, c: c, forget: context.AfterFunc(ctx, func() { _ = c.Close() })}
 	out := writers.Get().(*bufio.Writer)
 	out.Reset(c)
@@ -162,6 +166,7 @@ func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
 		_ = b.Close()
 		return nil, b.explain(err)
 	}
+	// Only a connection that has worked may be closed by the server for being idle: see post.
 	c.used = true
 	b.keep = !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
 	if resp.Body == http.NoBody {
@@ -174,6 +179,7 @@ func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
 
 // readHead reads the head of an answer. It skips interim responses. The limit of head holds for the head alone.
 func (c *conn) readHead(r *http.Request) (*http.Response, error) {
+	// ReadResponse itself has no limit: a server could fill the memory with one header.
 	c.head.N = maxHead
 	for {
 		resp, err := http.ReadResponse(c.in, r)

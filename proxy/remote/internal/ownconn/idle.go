@@ -9,7 +9,7 @@ import (
 // checked before it is used again: the server may have closed it.
 type idlePool struct {
 	limit int           // how many connections to a host are kept
-	time  time.Duration // how long a connection is kept
+	time  time.Duration // how long a connection is kept; take checks it too, because expire may be late
 
 	mu      sync.Mutex
 	hosts   map[string][]*conn // the last used connection is the last element
@@ -21,6 +21,7 @@ type idlePool struct {
 func (p *idlePool) take(host string) *conn {
 	for {
 		c := p.pop(host)
+		// One read that does not block. Data without a request is as bad as an end: it would be read as the answer.
 		if c == nil || c.raw.Read(c.look) == nil && c.open && time.Since(c.idleSince) < p.time {
 			return c
 		}
@@ -67,6 +68,7 @@ func (p *idlePool) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, next := time.Now(), p.time
+	// The connections of a host are in the order of idleSince, so those to close come first.
 	for host, all := range p.hosts {
 		n := 0
 		for n < len(all) && now.Sub(all[n].idleSince) >= p.time {
@@ -77,6 +79,7 @@ func (p *idlePool) expire() {
 			delete(p.hosts, host)
 			continue
 		}
+		// A copy, so that the closed ones do not stay in memory.
 		p.hosts[host] = append(all[:0:0], all[n:]...)
 		next = min(next, p.time-now.Sub(all[n].idleSince))
 	}

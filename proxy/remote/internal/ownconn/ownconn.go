@@ -14,7 +14,9 @@ import (
 // length. Make one with New.
 type Transport struct {
 	*http.Transport
-	streams atomic.Bool // the response to the last GET had no known length
+	// streams reports whether the response to the last GET, to whatever server, had no known length. It is a guess
+	// about the next one: a wrong one costs memory, or a connection that is not used again, and nothing else.
+	streams atomic.Bool
 	idle    idlePool
 }
 
