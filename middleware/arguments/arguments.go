@@ -137,19 +137,20 @@ type Conn struct {
 	workspace Workspace
 	log       *slog.Logger
 
-	// For the client's direction only:
+	// For the client's direction only, whose frames come one at a time, so none of it needs a lock. The hooks of lists
+	// run in the server's direction and must not use it.
 	plans      map[string]*plan  // by tool
 	facts      []factMember      // of the rules, by their index
 	in         expression.Inputs // of the current call, if inSet
 	inSet      bool
-	decided    []bool       // by slot: a rule has decided about the argument of the current call
-	callValues []wire.Value // the current call's values for the rules that may apply; empty before find
-	splices    []wire.Splice
-	added      []byte // members to add, with computed values
+	decided    []bool        // by slot: a rule has decided about the argument of the current call
+	callValues []wire.Value  // the current call's values for the rules that may apply; empty before find
+	splices    []wire.Splice // of writeAll, as memory for the next call
+	added      []byte        // members to add, with computed values
 
 	rounds rounds // has its own lock
 
-	mu     sync.Mutex
+	mu     sync.Mutex // both directions log
 	logged map[event]bool
 }
 
@@ -182,6 +183,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			return c.call(ctx, m, next, waitState{})
 		case m.MethodIs("tools/list"):
 			call := middleware.CallFrom(ctx)
+			// With the context of the request: in 2026-07-28 each may have another one.
 			call.OnReply(c.editList(sessionstate.ContextOf(call)))
 		}
 		return next(ctx, m)
@@ -221,6 +223,8 @@ func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Hand
 // a rule. A call that has waited is handled from the beginning. Rules are judged before the schema
 // is looked up: most calls end there, and a refusal needs no schema.
 func (c *Conn) handle(tc *toolCall, waited *waitState) (ready <-chan struct{}, refused *refusal) {
+	// Without a list a condition would see the defaults of the specification for annotations, not those of the
+	// server.
 	if c.readAnnotations { // they come with the list
 		if c.lookUp(tc); !tc.known && !waited.list {
 			if ready := c.askList(tc, waited); ready != nil {
@@ -237,6 +241,7 @@ func (c *Conn) handle(tc *toolCall, waited *waitState) (ready <-chan struct{}, r
 	// A further round of a call gets the values of the first one, whatever the session knows by
 	// now.
 	round := c.recall(tc, intents)
+	// Before wait, so that nobody is asked for a value that the tool has no place for.
 	if tc.known {
 		if intents = c.filterKnown(tc, intents); len(intents) == 0 {
 			return nil, nil
@@ -265,11 +270,13 @@ func (c *Conn) lookUp(tc *toolCall) {
 	}
 	t, known := c.catalog.Tool(tc.name)
 	// A tool can be known without being there: the list is complete, and lacks it.
+	// The plan stays nil, and place then says that the server does not list the tool.
 	if tc.known = known; t == nil {
 		return
 	}
 	tc.plan = c.plans[t.Name]
 	if tc.plan == nil || tc.plan.tool != t { // the server has listed the tool again
+		// To drop all is simple, and plans are made again as they are needed.
 		if c.plans == nil || len(c.plans) >= maxPlans {
 			c.plans = map[string]*plan{}
 		}

@@ -23,11 +23,12 @@ type toolCall struct {
 	notes []middleware.Note // of this judgement; added to the call when it is final
 }
 
-// An intent is a value that a rule wants to write to an argument.
+// An intent is a value that a rule wants to write to an argument. A pin without a value, or a fill that may refuse,
+// is one too.
 type intent struct {
 	rule      *rule
-	value     value
-	callValue wire.Value // the call's own value
+	value     value      // empty if the rule has none for this call
+	callValue wire.Value // the call's own value, of the frame as it came; no value if the call lacks the argument
 }
 
 // judge applies the rules to the call and appends the values to write to out.
@@ -57,7 +58,10 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 		if !applies {
 			continue
 		}
+		// Also for a fill that then keeps the value of the call, and for a forbid of an absent argument: the rules
+		// behind it do not apply in its place.
 		c.decided[r.slot] = true
+		// Late, because most calls match no rule and so need no search.
 		if len(c.callValues) == 0 {
 			c.find(tc, rules)
 		}
@@ -82,8 +86,10 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 	return out, nil
 }
 
-// find sets callValues to the call's values for the rules, in one pass over its arguments.
+// find sets callValues to the call's values for the rules, in one pass over its arguments. Rules are few and arguments
+// may be long, so it is the arguments that are passed over once.
 func (c *Conn) find(tc *toolCall, rules []*rule) {
+	// Its capacity is that of all rules, and judge has cleared what lies in it.
 	if c.callValues = c.callValues[:len(rules)]; tc.m.LacksArgumentNames() {
 		return // the names include those of all rules
 	}
@@ -91,6 +97,7 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 	// No two members of a plain frame have one name, so the search ends when all are found.
 	for m := range tc.m.Arguments().Members() {
 		for i, r := range rules {
+			// Several rules may be about one argument, or about members of one.
 			if !c.callValues[i].Exists() && m.Key.Equals(r.Argument[0]) {
 				c.callValues[i] = m.Value
 				left--
@@ -116,6 +123,7 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 			"is not the model's to choose: it is forbidden here. Leave it out and call again.")
 	}
 	// Only objects lead to the argument, and they do not have it.
+	// It fails if something that is neither an object nor null stands in the path.
 	if _, _, err := r.memberToSet(tc.m.Arguments(), nil); err == nil {
 		return nil
 	}
@@ -144,6 +152,7 @@ func (c *Conn) rulesFor(tc *toolCall) []*rule {
 
 // missing reports whether a fill rule treats an argument as missing.
 func missing(callValue wire.Value) bool {
+	// Models write null or "" for what they do not know.
 	return !callValue.Exists() || callValue.IsNull() || string(callValue.Raw) == `""`
 }
 
@@ -157,6 +166,8 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 	case !named:
 		tc.skip(r, "it is for other tools")
 		return false, nil
+	// After the patterns and before the condition: an error of a condition must not refuse a call for which the
+	// rule does not count.
 	case c.decided[r.slot]:
 		tc.skip(r, "another rule for the same argument counts")
 		return false, nil
@@ -285,6 +296,7 @@ func (tc *toolCall) addNotes() {
 	for i := range tc.notes {
 		tc.call.Note(tc.notes[i])
 	}
+	// addNotes is called more than once for a call: write adds notes of its own between them.
 	tc.notes = nil
 }
 
@@ -296,6 +308,7 @@ func (c *Conn) evaluate(tc *toolCall, in *intent) {
 		in.value.member = r.read(tc.view, &c.facts[r.index])
 		return
 	}
+	// An error leaves raw nil: a fill then does nothing, and a pin refuses for want of a value.
 	raw, err := r.compute(c.inputs(tc))
 	if err != nil {
 		c.once(event{kind: "uncomputed", rule: r}, slog.LevelWarn, "the value of an argument could not be computed",
@@ -329,6 +342,7 @@ func (c *Conn) logDifference(tc *toolCall, in *intent, what string) {
 // shown returns the call's own value for a log line, without secrets.
 func (c *Conn) shown(in *intent) string {
 	v := in.callValue
+	// A model may write a secret that it has read into an argument.
 	if c.o.Scrub != nil {
 		v.Raw = c.o.Scrub(in.rule.Argument, v.Raw)
 	}

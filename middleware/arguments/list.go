@@ -33,6 +33,7 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 			e.tool(index, entry)
 			index++
 		}
+		// Also if nothing was edited: for another session the list would be another one.
 		if e.private {
 			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
@@ -65,6 +66,7 @@ func (e *listEdit) tool(index int, entry wire.Value) {
 		return
 	}
 	t := &middleware.Tool{Name: entry.Get("name").Text(), InputSchema: schema.Raw}
+	// The catalogue, an inner layer, has learned this page already.
 	if known, _ := e.c.catalog.Tool(t.Name); known != nil {
 		t.Annotations = known.Annotations
 	}
@@ -77,6 +79,7 @@ func (e *listEdit) tool(index int, entry wire.Value) {
 		if decided[r.slot] || !e.applies(r, t) {
 			continue
 		}
+		// As in eachRule, also if the rule then leaves the schema alone.
 		decided[r.slot] = true
 		if !e.edits(p, t) {
 			continue
@@ -130,6 +133,7 @@ func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
 		return false
 	case r.Schema == Keep:
 		return false
+	// For a session without a value the model must go on giving the argument.
 	case r.Mode == Fill:
 		return e.hasValue(p, t)
 	case r.Mode == Pin && !p.parentsRequired && !p.parentsMinimal:

@@ -39,6 +39,7 @@ func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 	if state := tc.m.Get("params", "requestState"); state.Exists() {
 		last = c.rounds.get(c.rounds.sum(tc.view, tc.m.Name().Raw, []byte(state.Text())))
 	} else if tc.m.Get("params", "inputResponses").Exists() {
+		// The server has sent no requestState, so the arguments are all that connects the rounds.
 		last = c.rounds.get(key)
 	}
 	for i := range intents {
@@ -60,6 +61,7 @@ func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
 		}
 		h.WriteByte(0xff) // in no UTF-8 text
 	}
+	// Each text and each list has an end of its own, so that they do not run into one another.
 	list(view.Session.Value)
 	if p := view.Principal; p != nil {
 		list(p.KeyID, p.User, p.Tenant, p.Plan)
@@ -102,6 +104,7 @@ func (r *rounds) put(key uint64, values map[int]string) {
 	if r.values == nil {
 		r.values = map[uint64]map[int]string{}
 	}
+	// A key that is put again keeps its place in order; so it may be dropped early, but never twice.
 	if r.values[key] == nil {
 		r.order = append(r.order, key)
 	}

@@ -50,6 +50,7 @@ func (p *plan) mayDecode(r *rule, args wire.Value) bool {
 	schema := wire.Value{Raw: p.tool.InputSchema}
 	for _, key := range r.Argument[:len(r.Argument)-1] {
 		schema, args = schema.Get("properties", key), args.Get(key)
+		// The first such value on the path: what is behind it is text for attache.
 		if args.Exists() && !args.IsNull() && !args.IsObject() {
 			return constraint.Schema{Value: schema}.MayBeObject()
 		}
@@ -101,6 +102,8 @@ func (r *rule) place(t *middleware.Tool) place {
 			p.parentsMinimal = p.parentsMinimal && constraint.ContainsOnly(required, key)
 		}
 		p.required = constraint.Contains(required, key)
+		// An object with additionalProperties may take the argument all the same. That is not followed: a fill is
+		// for what the server declares, and a pin overwrites what the call has.
 		if at = at.Get("properties", key); !at.Exists() {
 			p.state = absent
 			return p
@@ -113,6 +116,7 @@ func (r *rule) place(t *middleware.Tool) place {
 	}
 	if p.why != "" {
 		p.state = unclear
+		// What no part of the schema names, no keyword can be about.
 		if root.IsObject() && !outside && !wire.Mentions(t.InputSchema, r.last()) {
 			p.state = absent
 		}
@@ -120,6 +124,7 @@ func (r *rule) place(t *middleware.Tool) place {
 	}
 	p.property = constraint.Schema{Value: at}
 	p.accepts = p.property.Accepted()
+	// A pin is written whatever the schema says, so only a fill needs to know.
 	if p.accepts&constraint.Texts != 0 && r.Mode == Fill {
 		if l := p.property.Limit(); l.Restricts() {
 			p.limit = &l
@@ -143,10 +148,12 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 	switch {
 	case p.state == absent:
 		return "the tool's schema does not have the argument"
+	// That of the nil plan.
 	case p.state == unclear && p.why == "":
 		return "the server does not list the tool"
 	case p.state == unclear:
 		return "the tool's schema has " + p.why + " around the argument, which attache does not follow"
+	// attache would have to make that object, without the members that it must have.
 	case !p.parentsMinimal && !p.rule.hasParent(args):
 		return "the call lacks the object around the argument, which by the tool's schema requires more"
 	case !p.acceptsAny() && !p.lists:
@@ -174,6 +181,7 @@ func (p *place) check(v *value) string {
 	switch c := v.constrained(); {
 	case p.lists && p.property.Lists(&c):
 		return ""
+	// accepts is 0 if the property itself has enum or const. If only an alternative has, another may accept the value.
 	case p.lists && !p.accepts.Has(&c):
 		return textNotListed
 	case !p.accepts.Has(&c):

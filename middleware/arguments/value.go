@@ -29,6 +29,7 @@ type factMember struct {
 
 // read sets k to the value of r's fact in a view, and returns it, nil if the fact is unknown.
 func (r *rule) read(view *sessionstate.Context, k *factMember) *factMember {
+	// The text has the form that it has in a frame, so a fill of a fact need not escape it again.
 	if k.view != view || k.text == nil { // the text is nil before the first use, when view may be nil too
 		k.view = view
 		k.fact, _ = view.Lookup(r.fact)
@@ -61,6 +62,7 @@ func (v *value) empty() bool {
 		return v.member == nil
 	}
 	switch string(v.raw) {
+	// See Rule.Value. An empty object is a value.
 	case "null", `""`, "[]":
 		return true
 	}
@@ -101,6 +103,7 @@ func (v *value) constrained() constraint.Value {
 
 // equals reports whether other is the same value.
 func (v *value) equals(other wire.Value) bool {
+	// Computed JSON is compared as bytes: 1 and 1.0 may be two values for a server.
 	if v.raw != nil {
 		return bytes.Equal(v.raw, other.Raw)
 	}

@@ -17,6 +17,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 		slices.SortStableFunc(intents, compareForWriting)
 	}
 	// One edit moves the rest of the frame once, however many values there are.
+	// If it fails, every intent gets its own edit, and its own error.
 	written := c.writeAll(tc, intents)
 	var values map[int]string
 	for i := range intents {
@@ -54,12 +55,14 @@ func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 	if c.overlap {
 		return false
 	}
+	// Where a member can be added; follows says that one is before it.
 	tail, follows := wire.Tail(tc.m.Arguments())
 	c.splices, c.added = c.splices[:0], c.added[:0]
 	for i := range intents {
 		in := &intents[i]
 		switch {
 		case in.value.empty():
+		// What is around the argument may be missing, null, or no object: see memberToSet.
 		case len(in.rule.Argument) > 1:
 			return false
 		case !in.callValue.Exists():
@@ -73,11 +76,13 @@ func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 			c.splices = append(c.splices, wire.Splice{Off: in.callValue.Off, Len: len(in.callValue.Raw), Text: in.value.json()})
 		}
 	}
+	// Such as ErrTooLarge: one by one, some values may still fit.
 	return tc.m.Apply(c.splices...) == nil
 }
 
 // member returns the argument as it is added after other members.
 func (c *Conn) member(in *intent) []byte {
+	// A value of a round before is computed JSON, also if the rule has a fact.
 	if in.value.raw == nil {
 		return in.value.member.text
 	}

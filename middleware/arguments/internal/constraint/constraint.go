@@ -48,6 +48,7 @@ type Value struct {
 }
 
 // kind returns the kind of the value.
+// The JSON must not be empty.
 func (v *Value) kind() Kinds { return cmp.Or(kindAt[v.JSON[0]], Numbers) }
 
 // IsNumber reports whether the value is a number.
@@ -90,6 +91,7 @@ func (s Schema) Accepted() Kinds {
 	if !s.IsObject() {
 		return 0
 	}
+	// Each keyword takes kinds away, and none adds any.
 	set := s.Types()
 	for m := range s.Members() {
 		switch key := m.Key.Text(); key {
@@ -115,6 +117,8 @@ func alternativeKinds(alternatives wire.Value, oneOf bool) (set Kinds) {
 		twice |= once & allowed
 		once |= allowed
 	}
+	// By their types alone: two alternatives for strings may exclude each other by their patterns, which this does not
+	// prove.
 	if oneOf {
 		set &^= twice
 	}

@@ -41,6 +41,7 @@ func (s Schema) Limit() Limit {
 		case "maxLength":
 			l.max = l.length(key, m.Value)
 		case "format":
+			// By the specification a validator ignores a format that it does not know.
 			if formats()[m.Value.Text()] != nil {
 				l.format = m.Value.Text()
 			}
@@ -56,6 +57,7 @@ func (s Schema) Limit() Limit {
 // limitsOf returns the limits of the alternatives that accept a string.
 func limitsOf(alternatives wire.Value) (all []Limit) {
 	for e := range alternatives.Elements() {
+		// The others do not take a string, so their limits say nothing.
 		if s := (Schema{e, true}); s.Accepted()&Texts != 0 {
 			all = append(all, s.Limit())
 		}
@@ -85,6 +87,7 @@ func (l *Limit) Restricts() bool {
 // which are never fewer, for max.
 func (l *Limit) Refuses(text string) (why string) {
 	switch {
+	// Nothing is known to fit, so nothing is filled: the call may be good without the argument.
 	case l.unread != "":
 		return "attache cannot check the value by the argument's " + l.unread
 	case l.pattern != nil && !l.pattern.MatchString(text):
@@ -124,6 +127,7 @@ func CompilePattern(pattern wire.Value) *regexp.Regexp {
 		return nil
 	}
 	tree, err := syntax.Parse(pattern.Text(), syntax.Perl)
+	// Before Compile, which is what takes the memory.
 	if err != nil || patternSteps(tree) > maxPatternSteps {
 		return nil
 	}
@@ -145,6 +149,7 @@ func patternSteps(re *syntax.Regexp) int {
 		steps += patternSteps(sub)
 	}
 	if re.Op == syntax.OpRepeat {
+		// Max is -1 for a repetition without an upper bound, which is compiled to a loop.
 		steps *= max(1, re.Min, re.Max)
 	}
 	return steps

@@ -10,6 +10,7 @@ import (
 
 // MayBeObject reports whether a schema may accept an object.
 func (s Schema) MayBeObject() bool {
+	// The reverse of Accepted: what this does not read may accept an object.
 	if s.Types()&Objects == 0 {
 		return false
 	}
@@ -44,6 +45,7 @@ func OtherKeyword(schema wire.Value, inner bool) string {
 }
 
 var reference = sync.OnceValue(func() *regexp.Regexp {
+	// The text is searched and not the tree: a reference counts wherever it is, also where it would be data.
 	return regexp.MustCompile(`"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"([^"]*)"`)
 })
 
