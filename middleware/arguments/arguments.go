@@ -96,10 +96,11 @@ func Compile(o Options) (*Shared, error) {
 			return nil, fmt.Errorf("%s: %w", config.Name, err)
 		}
 		r := newRule(config)
-		if _, known := paths[r.path]; !known {
-			paths[r.path] = len(paths)
+		key := strings.Join(r.Argument, "\x00") // not r.path: names of arguments may have dots
+		if _, known := paths[key]; !known {
+			paths[key] = len(paths)
 		}
-		r.slot = paths[r.path]
+		r.slot = paths[key]
 		s.readAnnotations = s.readAnnotations || r.When.UsesAnnotations() || r.Value.UsesAnnotations()
 		s.rules = append(s.rules, &r)
 	}
@@ -114,7 +115,7 @@ func Compile(o Options) (*Shared, error) {
 	// Then the writing of one value can change what another rule has read.
 	for outer := range paths {
 		for inner := range paths {
-			s.overlap = s.overlap || strings.HasPrefix(inner, outer+".")
+			s.overlap = s.overlap || strings.HasPrefix(inner, outer+"\x00")
 		}
 	}
 	return s, nil

@@ -205,6 +205,21 @@ func TestNestedRules(t *testing.T) {
 	}
 }
 
+// A name with a dot is not the path of a nested argument: a rule for one does not decide about the other.
+func TestNameWithADot(t *testing.T) {
+	dotted := pin("x", `"acme"`)
+	dotted.Argument = []string{"o.p"}
+	b := newBench(t, pin("o.p", `"acme"`), dotted)
+	sent := ""
+	b.next = func(m *wire.Message) { sent = string(m.Arguments().Raw) }
+	b.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_repos","arguments":{"o":{"p":1},"o.p":2}}}`))
+	b.scanner.Look(&b.m)
+	b.run()
+	if want := `{"o":{"p":"acme"},"o.p":"acme"}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+}
+
 // A fill rule with a value from the principal is a pin, also without a configuration file.
 func TestFillFromPrincipalPins(t *testing.T) {
 	r := pin("workspace", "principal.tenant")
