@@ -40,9 +40,11 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 	if !property.IsObject() || len(argument) == 0 {
 		return Verdict{Why: "the tool has no such argument"}
 	}
+	// The name of the tool first: whatever the argument says, the tool may mean a workspace that is yet to be made.
 	if words := choosesWorkspace(tool); words != "" {
 		return Verdict{Words: words, Why: "the tool may work in another place, or make, choose or remove a workspace"}
 	}
+	// A keyword is what the server checks, so it counts more than prose.
 	if reject := judgeForm(property); reject.Why != "" {
 		return reject
 	}
@@ -131,6 +133,7 @@ func judgeForm(property wire.Value) Verdict {
 	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern) {
 		return reject("pattern", "the pattern does not match paths")
 	}
+	// A number with three digits or more, or one such as 1e2, passes: misfit then checks the value itself.
 	if v := property.Get("maxLength"); v.Exists() && len(v.Raw) < 3 { // digits: less than 100
 		return reject("maxLength", "a path may be longer")
 	}
@@ -164,6 +167,7 @@ func judgeText(property wire.Value, name string) Verdict {
 			text += ". " + textOf(e)
 		}
 	}
+	// Before the sentences, because sentences drops absolute paths and splits others into words.
 	if w := foreignExample(text); w != "" {
 		return Verdict{Words: w, Why: "an example is not an absolute path"}
 	}
@@ -172,6 +176,7 @@ func judgeText(property wire.Value, name string) Verdict {
 	barePath, unknown := "", ""
 	for _, s := range sentences(text) {
 		for i, w := range s {
+			// One such word anywhere is a no, so the order of the sentences does not matter for it.
 			if against.has(w) && !resolves(s, i) {
 				return Verdict{Words: w, Why: "it speaks of something other than the path of the workspace"}
 			}
@@ -186,6 +191,7 @@ func judgeText(property wire.Value, name string) Verdict {
 		case placeText:
 			isWorkspace = true
 		}
+		// A path without a name, as in "Absolute path.", decides only together with isWorkspace.
 		barePath = cmp.Or(barePath, absolutePath(s))
 		unknown = cmp.Or(unknown, unknownWords(s))
 	}

@@ -19,6 +19,7 @@ import (
 type vocabulary string
 
 func (v vocabulary) has(word string) bool {
+	// Searching the text needs no memory, and no map that each start of attache would have to fill.
 	for rest := string(v); word != ""; {
 		i := strings.Index(rest, word)
 		if i < 0 {
@@ -28,6 +29,7 @@ func (v vocabulary) has(word string) bool {
 		if (i == 0 || rest[i-1] <= ' ') && (end == len(rest) || rest[end] <= ' ') {
 			return true
 		}
+		// word was found within another one.
 		rest = rest[i+1:]
 	}
 	return false
@@ -110,6 +112,7 @@ func sentences(text string) (all [][]string) {
 			all, words = append(all, words), nil
 		}
 	}
+	// A colon ends a sentence, also without a blank behind it, as in "path:the".
 	for field := range strings.FieldsSeq(strings.ReplaceAll(withoutPaths(text), ":", ": ")) {
 		switch field {
 		case "(", ")", ".":
@@ -162,6 +165,7 @@ const (
 // subjectOf returns the kind of the subject at the beginning of a sentence, and its words.
 func subjectOf(s []string) (kind textKind, words string) {
 	at := skip(s, 0, fillers)
+	// Such as "absolute" before "path to the project".
 	isStrong := slices.ContainsFunc(s[:at], func(w string) bool { return strong.has(w) })
 	if n := workingDirectory(s); n > 0 { // "current working directory"
 		return pathKind(s, n, true), strings.Join(s[:n], " ")
@@ -172,6 +176,7 @@ func subjectOf(s []string) (kind textKind, words string) {
 		switch {
 		case to == end && goesOn(s, end):
 			return placeText, "" // "the workspace"
+		// The place is only a part of what the argument is.
 		case to == end:
 			return nothingText, "" // "project file"
 		}
@@ -208,6 +213,7 @@ func pathTo(s []string, at int, isStrong bool) (textKind, string) {
 		return pathKind(s, at+n, true), strings.Join(s[:at+n], " ")
 	}
 	end := skip(s, at, fillers)
+	// Each turn passes a technology, or a root of what follows.
 	for end < len(s) && !places.has(s[end]) {
 		if !technologies.has(s[end]) && !isRootOf(s, end) {
 			return otherPathText, strings.Join(s[:end+1], " ") // "path to the file"
@@ -265,6 +271,7 @@ func unknownWords(s []string) string {
 		case "in", "on":
 			end := skipLocation(s, i+1)
 			ok = end > 0
+			// The words of the location are known. A location that is not ok ends the search below.
 			i = end - 1
 		case "not":
 			ok = slices.Contains(s[:i], "if") && (i+1 == len(s) || participles.has(s[i+1]))
@@ -344,6 +351,7 @@ var examplesOf = sync.OnceValue(func() *regexp.Regexp {
 // is none.
 func foreignExample(text string) string {
 	for _, m := range examplesOf().FindAllStringSubmatch(text, -1) {
+		// Only one of the two groups has matched. Without a slash it may be any word in quotes.
 		if example := m[1] + m[2]; strings.ContainsAny(example, `/\`) && !looksLikePath(example) && example[0] != '.' {
 			return example
 		}
