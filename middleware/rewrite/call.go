@@ -30,6 +30,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Con
 	name := m.Name().View()
 	if ready, rule := c.askAnnotations(call, m, view, name, waited); ready != nil {
 		call.Suspend(m, ready, middleware.AskTime, func(ctx context.Context, m *wire.Message) error {
+			// Suspend resumes at once what cannot wait; then ready is still open.
 			select {
 			case <-ready:
 				return c.call(ctx, m, view, next, true)
@@ -57,6 +58,7 @@ func (c *Conn) askAnnotations(call *middleware.Call, m *wire.Message, view *sess
 		return nil, none
 	}
 	tools := []string{name}
+	// The name may be that of another tool for the client, so the rules for this one count, too.
 	for _, i := range c.byNewName[name] {
 		tools = append(tools, c.rules[i].Tools[0])
 	}
@@ -66,6 +68,7 @@ func (c *Conn) askAnnotations(call *middleware.Call, m *wire.Message, view *sess
 		}
 		c.setInputs(&c.in, view, tool)
 		c.in.Arguments = m.Arguments().Raw
+		// A condition that does not hold whatever the annotations are needs no list.
 		rule := c.matching.Of(tool).dependsOnAnnotations(c.rules, &c.in)
 		c.in.Clear()
 		if rule != none {
@@ -118,6 +121,7 @@ func (c *Conn) resolve(view *sessionstate.Context, name string) target {
 	// it.
 	case found.name != "" && own.why == "" && own.rename == none && c.has(name):
 		found, _ = c.better(found, known, own)
+	// The tool is there, but the client knows it by its new name alone.
 	case found.name == "" && own.rename != none:
 		own.rule, own.why = own.rename, "the tool is known by another name"
 		return own
@@ -136,6 +140,7 @@ func (c *Conn) better(found target, known bool, t target) (target, bool) {
 	switch has := c.has(t.name); {
 	case found.name == "" || has && !known:
 		return t, has
+	// Both are known, or neither is: attache cannot tell which one is meant.
 	case has == known:
 		found.other = t.name
 	}
@@ -147,6 +152,7 @@ func (c *Conn) better(found target, known bool, t target) (target, bool) {
 // and emptied again.
 func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name string, rules *ruleSet) target {
 	t := target{name: name, rename: none, rule: none}
+	// The common case, without the look-up of annotations.
 	if len(rules.hide) == 0 && len(rules.rename) == 0 {
 		return t
 	}
@@ -157,6 +163,7 @@ func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name s
 	} else {
 		t.rename = c.first(in, keepsName, rules.rename)
 	}
+	// in may refer to a frame, whose memory is used again.
 	in.Clear()
 	return t
 }
@@ -221,6 +228,7 @@ func (c *Conn) evaluate(rules []int) refusal {
 		rule := &c.rules[i]
 		result, err := rule.judge(&c.in)
 		switch result {
+		// set enforces: the operator wants this value, so the call must not go without it.
 		case undecided:
 			return refusal{i, textFailed, err.Error()}
 		case applies:
@@ -237,6 +245,7 @@ func (c *Conn) evaluate(rules []int) refusal {
 func (c *Conn) collect(i int, rule *Rule) error {
 	for n := range rule.Set {
 		s := &rule.Set[n]
+		// The first rule counts, also if it sets an object around the argument.
 		if slices.ContainsFunc(c.values, func(v value) bool { return isInside(s.Path, v.setting.Path) }) {
 			continue
 		}
@@ -280,12 +289,14 @@ func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 
 func (c *Conn) set(call *middleware.Call, m *wire.Message, v *value) refusal {
 	s := v.setting
+	// Read again for each value, because the one before may have moved or made it.
 	before := m.Get(s.keys...).Raw
 	if bytes.Equal(before, v.raw) { // the call has the value, and keeps its bytes
 		return refusal{}
 	}
 	switch err := m.Set(v.raw, s.keys...); {
 	case errors.Is(err, wire.ErrShape):
+		// The model can mend this, so the text says how.
 		outer := strings.Join(s.Path[:len(s.Path)-1], ".")
 		return refusal{v.rule, fmt.Sprintf("invalid arguments: %q must be an object, or be left out", outer), err.Error()}
 	case err != nil:
@@ -320,6 +331,7 @@ func (c *Conn) refuse(ctx context.Context, m *wire.Message, view *sessionstate.C
 
 // explain makes notes of the rules that changed nothing in a call.
 func (c *Conn) explain(call *middleware.Call, t target) {
+	// All rules, not only those of the tool: a user asks why a rule does nothing.
 	for i := range c.rules {
 		rule := &c.rules[i]
 		result, err := rule.judge(&c.in)

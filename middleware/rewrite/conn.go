@@ -37,8 +37,10 @@ type Conn struct {
 	in       expression.Inputs    // of the current call
 	values   []value              // of the current call
 
+	// Written by the client's direction, read by the server's, whose notifications belong to no call.
 	last atomic.Pointer[sessionstate.Context] // of the client's last frame
 
+	// Both directions log: hooks of lists run in the server's.
 	mu     sync.Mutex
 	logged map[string]bool // the messages that once has returned true for
 }
@@ -87,11 +89,13 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 		if c.editsList {
 			c.watch(call, listEdit{view: view, list: "tools", binds: c.binds(), private: c.privateTools, hides: (*listEdit).tool})
 		}
+	// A task may have been made in an earlier call, under any name, so all renamed tools count.
 	case "tasks/get", "tasks/result":
 		if c.renames() {
 			call.OnReply(c.namesInTask(view))
 		}
 	default:
+		// Rules with conditions on annotations are for tools alone: see Rule.hidesItems.
 		if len(c.items) > 0 {
 			return c.item(ctx, m, method, view, next)
 		}
@@ -117,6 +121,7 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 // setInputs sets the inputs of rules for a tool, by the server's name.
 func (c *Conn) setInputs(in *expression.Inputs, view *sessionstate.Context, name string) {
 	in.Context, in.Tool, in.Server = view, name, c.server
+	// Only then, because each look-up takes the lock of the catalogue.
 	if c.readAnnotations {
 		if tool, _ := c.catalog.Tool(name); tool != nil {
 			in.Annotations = tool.Annotations

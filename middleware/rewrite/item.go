@@ -92,6 +92,7 @@ func (c *Conn) resourceRefusal(view *sessionstate.Context, in wire.Value, templa
 		// No URI has the braces of a template. What is between them is a name.
 		text = strings.NewReplacer("{", "", "}", "").Replace(text)
 	}
+	// After the rules for the URI itself, because their answer is that of a server without the resource.
 	if rule, why := c.irregularBy(view, text); rule != none {
 		return refusal{rule, "refused: the URI is not in normal form: " + why, "the URI is not in normal form and may refer to a hidden resource: " + why}
 	}
@@ -124,7 +125,9 @@ func (c *Conn) filterSubscriptions(call *middleware.Call, m *wire.Message, view 
 			return f
 		}
 	}
+	// Only what is hidden goes: the rest of the subscription must work, and a refusal would say what is hidden.
 	gone := wire.RemoveElements(list, func(uri wire.Value) bool {
+		// An error hides, so it is in rule already.
 		rule, _ := c.uriHiddenBy(view, uri.View())
 		if rule == none {
 			rule, _ = c.irregularBy(view, uri.View())
@@ -165,6 +168,7 @@ func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context,
 	}
 	c.watchItems(call, view, list, member, func(view *sessionstate.Context, uri string) (int, error) {
 		rule, err := c.uriHiddenBy(view, uri)
+		// The server itself writes it so. It is shown, so the client must be able to ask for it.
 		if rule == none && irregularity(uri) != "" {
 			c.addListed(uri)
 		}
@@ -245,6 +249,7 @@ func (l *Listed) add(uri string) bool {
 	if l.uris == nil {
 		l.uris = map[string]bool{}
 	}
+	// uri may be a view of a frame.
 	l.uris[strings.Clone(uri)] = true
 	l.size += len(uri)
 	return true

@@ -13,6 +13,7 @@ import (
 
 // watch adds a hook that edits a list.
 func (c *Conn) watch(call *middleware.Call, e listEdit) {
+	// Otherwise a list over the hold limit would pass with what has to be hidden in it.
 	if e.binds {
 		call.MustHold()
 	}
@@ -25,6 +26,7 @@ func (c *Conn) watch(call *middleware.Call, e listEdit) {
 }
 
 func (e *listEdit) page(reply *wire.Message) {
+	// A list that binds is never too large here, because of MustHold.
 	if reply.Kind() == wire.Error || reply.TooLarge() {
 		return
 	}
@@ -60,6 +62,7 @@ func (e *listEdit) page(reply *wire.Message) {
 func (c *Conn) collision(view *sessionstate.Context) string {
 	for i := range c.rules {
 		name := c.rules[i].Rename
+		// Each new name once, at its first rule.
 		if name == "" || c.byNewName[name][0] != i {
 			continue
 		}
@@ -99,6 +102,7 @@ func (e *listEdit) withhold(reply *wire.Message, why string) {
 
 func replace(call *middleware.Call, reply *wire.Message, why, text string) {
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: why})
+	// The id is cloned: it lies in the message that is replaced.
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, text)
 }
 
@@ -111,7 +115,7 @@ type listEdit struct {
 	hides   func(*listEdit, wire.Value) int // returns the rule that hides an entry, or none
 	binds   bool                            // the list must not pass unedited
 	private bool                            // the list depends on the session
-	at      int                             // the index of the current entry
+	at      int                             // the index of the current entry in the list of the server
 	splices []wire.Splice
 }
 

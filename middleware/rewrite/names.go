@@ -80,6 +80,7 @@ func (c *Conn) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
 // edited passes, because a name is not a secret.
 func (c *Conn) namesInNotification(m *wire.Message) {
 	params := m.Params()
+	// See fromServer: which call it belongs to is unknown.
 	clientName := c.clientName(c.last.Load())
 	edits := replaceNames(params, paramsMembers, clientName)
 	edits = append(edits, replaceNames(params.Get("data"), paramsMembers, clientName)...)
@@ -97,6 +98,7 @@ func (c *Conn) clientName(view *sessionstate.Context) func(string) string {
 			return ""
 		}
 		var in expression.Inputs
+		// With all rules: matching belongs to the client's direction, and this runs in the server's.
 		if t := c.visible(&in, view, name, &c.all); t.rename != none {
 			return c.rules[t.rename].Rename
 		}

@@ -111,6 +111,7 @@ func Compile(o Options) (*Shared, error) {
 		needs = append(needs, s.rules[i].needs()...)
 	}
 	s.needs = middleware.Needs(needs...)
+	// Describe alone does not enforce: a frame that parsers may read differently can do it no harm.
 	s.needs.Enforces = s.binds() || len(s.all.set) > 0
 	return s, nil
 }
@@ -122,6 +123,7 @@ func (s *Shared) add(i int, rule *Rule) {
 		rule.Set[n].keys = append([]string{"params", "arguments"}, rule.Set[n].Path...)
 	}
 	if rule.Rename != "" {
+		// Once, because each call of the tool needs it.
 		rule.quoted = wire.Quote(rule.Tools[0])
 		s.byNewName[rule.Rename] = append(s.byNewName[rule.Rename], i)
 	}

@@ -199,12 +199,14 @@ func (s *ruleSet) add(i int, rule *Rule) {
 // dependsOnAnnotations returns the first of the rules for calls that depends on annotations, which are not known,
 // or none.
 func (s *ruleSet) dependsOnAnnotations(rules []Rule, in *expression.Inputs) int {
+	// Describe changes no call.
 	for _, i := range slices.Concat(s.hide, s.rename, s.set) {
 		r := &rules[i]
 		if r.When.DependsOnAnnotations(in) {
 			return i
 		}
 		depends := func(s Setting) bool { return s.Value.DependsOnAnnotations(in) }
+		// s has the rules for the tool only, so the patterns need not be matched again.
 		if result, _ := r.judgeNamed(in, true, nil); result != conditionFalse && slices.ContainsFunc(r.Set, depends) {
 			return i
 		}
@@ -253,6 +255,7 @@ func (r *Rule) judgeNamed(in *expression.Inputs, named bool, err error) (outcome
 	case r.When == nil:
 		return applies, nil
 	}
+	// Before the condition: with nobody in place of the principal it might not hold, and hide nothing.
 	if err := r.When.Identified(in.Context); err != nil {
 		return undecided, err
 	}

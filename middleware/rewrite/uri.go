@@ -169,7 +169,7 @@ func readings(uri string) []string {
 		if i > 0 {
 			bare.WriteByte('/')
 		}
-		segment, _, _ = strings.Cut(segment, ";")
+		segment, _, _ = strings.Cut(segment, ";") // parameters (RFC 3986, 3.3)
 		// The first segment is the scheme, and this one the host with its port.
 		if colon := strings.LastIndexByte(segment, ':'); i == 1 && colon >= 0 && strings.Trim(segment[colon+1:], digits) == "" {
 			segment = segment[:colon]
@@ -191,8 +191,10 @@ func canonical(uri string) string {
 		return uri
 	}
 	if scheme == "file" {
+		// A file URI may name this machine (RFC 8089).
 		rest = strings.Replace(rest, "//localhost/", "///", 1)
 	}
+	// Clean resolves dot segments and joins slashes. It drops the final one, which some servers tell apart.
 	clean := path.Clean("/" + rest)
 	if strings.HasSuffix(rest, "/") && clean != "/" {
 		clean += "/"
