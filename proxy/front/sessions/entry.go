@@ -19,8 +19,8 @@ type Entry struct {
 
 	k     *Keeper
 	mu    sync.Mutex // held during calls to the Store
-	saved bool
-	over  bool
+	saved bool       // the Store was asked to save it; it may have failed: see unsaved
+	over  bool       // left: another front may have it now
 
 	unsaved atomic.Bool // the latest state is not in the Store
 }
@@ -126,6 +126,7 @@ func (s *Entry) Part() {
 func (s *Entry) Leave(ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// over first, so that no Save or Lost that waits for mu takes the session back.
 	if s.over = true; s.saved {
 		s.k.leave(s.Key, ended)
 	}

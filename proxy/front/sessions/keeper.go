@@ -20,7 +20,7 @@ type Keeper struct {
 	failed atomic.Bool // the last Save or Leave failed, which was logged
 	warned atomic.Int64
 
-	mu    sync.Mutex
+	mu    sync.Mutex // never held during a call to the Store
 	holds map[Key]*hold
 }
 

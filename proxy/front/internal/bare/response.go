@@ -27,6 +27,8 @@ func Take(w http.ResponseWriter, r *http.Request) *Response {
 	if r.ProtoMajor != 1 || r.ProtoMinor < 1 || r.ContentLength != 0 {
 		return nil
 	}
+	// The reader that Hijack returns is not needed: the response ends the connection, so a request that a client has sent
+	// behind this one is not answered.
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil
@@ -54,6 +56,7 @@ func (r *Response) Write(b []byte) (int, error) {
 	var out bytes.Buffer
 	r.begin(&out)
 	fmt.Fprintf(&out, "%x\r\n", len(b))
+	// One write for each chunk, because each write may be a packet; three for a long one, which is not copied.
 	if len(b) > maxCopy {
 		for _, piece := range [][]byte{out.Bytes(), b, []byte("\r\n")} {
 			if _, err := r.conn.Write(piece); err != nil {
@@ -79,7 +82,7 @@ func (r *Response) begin(out *bytes.Buffer) {
 	r.header = nil
 	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	h.Set("Transfer-Encoding", "chunked")
-	h.Set("Connection", "close")
+	h.Set("Connection", "close") // nobody reads another request
 	out.WriteString("HTTP/1.1 200 OK\r\n")
 	_ = h.Write(out) // never fails
 	out.WriteString("\r\n")
@@ -100,6 +103,7 @@ func (r *Response) Close() { _ = r.conn.Close() }
 // Watch calls left when the client has closed the connection, or Close was called. It stops
 // watching a client that sends more data, as net/http does.
 func (r *Response) Watch(left func()) {
+	// The only way to learn that a client has closed the connection is to read from it.
 	b := make([]byte, 1)
 	go func() {
 		if n, _ := r.conn.Read(b); n == 0 {

@@ -46,6 +46,7 @@ func (b *Buffer) Read(from io.Reader, length int64) ([]byte, error) {
 		return nil, err
 	}
 	for {
+		// One byte more than the limit is read, to know that the body is too large.
 		if len(b.data) == cap(b.data) {
 			if int64(len(b.data)) > b.Limits.Body {
 				return nil, ErrTooLarge
@@ -69,6 +70,7 @@ func (b *Buffer) Read(from io.Reader, length int64) ([]byte, error) {
 
 // grow makes the capacity size bytes.
 func (b *Buffer) grow(size int64) error {
+	// Before the memory is allocated. Smaller bodies are bounded by the number of requests.
 	if size > smallBody {
 		more := size - b.taken
 		if !b.Limits.TakeBytes(b.Principal, more) {
@@ -76,6 +78,7 @@ func (b *Buffer) grow(size int64) error {
 		}
 		b.taken += more
 	}
+	// Only memory that is large from the start: a body of unknown length begins small, and is copied as it grows.
 	if len(b.data) == 0 && size > Large {
 		if b.lent = room.Borrow(int(size)); b.lent != nil {
 			b.data = b.lent.Bytes[:0:size]

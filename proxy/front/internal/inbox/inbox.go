@@ -17,6 +17,8 @@ const room = 64 << 10
 // goroutine passes them on, so that a server that does not read does not block a handler. The zero
 // value is not usable; call New.
 type Inbox struct {
+	// mu is never held while the relay handles a message, which may take long. passing is the right to call the relay: at
+	// most one goroutine has it, so messages keep their order.
 	mu      sync.Mutex
 	changed sync.Cond
 	relay   wire.Sink  // nil until Push
@@ -55,6 +57,7 @@ func (i *Inbox) Push(to wire.Sink) {
 func (i *Inbox) Put(ctx context.Context, m *wire.Message) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	// Only if it may block, because AfterFunc allocates.
 	if i.bytes > room && !i.closed {
 		defer context.AfterFunc(ctx, i.wake)()
 	}
@@ -74,6 +77,7 @@ func (i *Inbox) Put(ctx context.Context, m *wire.Message) error {
 		i.behind = append(i.behind, m)
 		return nil
 	}
+	// On this goroutine, which saves a switch to another one, if the message is the next and the relay need not wait.
 	if i.try != nil && !i.passing && len(i.waiting) == 0 {
 		i.tryLocked(m)
 		return nil
@@ -95,7 +99,7 @@ func (i *Inbox) tryLocked(m *wire.Message) {
 		i.leaveLocked(m)
 		release(m)
 	} else {
-		i.waiting = slices.Insert(i.waiting, 0, m)
+		i.waiting = slices.Insert(i.waiting, 0, m) // others may have come meanwhile
 	}
 	i.passLocked()
 }
@@ -170,6 +174,7 @@ func release(m *wire.Message) {
 func (i *Inbox) next() (m *wire.Message, more bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	// Under mu, so that a Put either sees passing, and this goroutine its message, or starts another one.
 	if len(i.waiting) == 0 {
 		i.passing, i.ended = false, i.closed
 		return nil, i.ended
@@ -184,7 +189,7 @@ func (i *Inbox) next() (m *wire.Message, more bool) {
 
 // leaveLocked no longer counts a message among those that wait. The caller holds mu.
 func (i *Inbox) leaveLocked(m *wire.Message) {
-	full := i.bytes > room
+	full := i.bytes > room // otherwise nobody waits
 	if i.bytes -= len(m.Line()); full {
 		i.changed.Broadcast()
 	}

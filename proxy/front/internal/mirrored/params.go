@@ -43,7 +43,7 @@ func (p *Params) Learn(frame wire.Value) {
 	for tool := range frame.Get("result", "tools").Elements() {
 		name := tool.Get("name").Text()
 		found := annotations(tool.Get("inputSchema"), nil)
-		p.n -= len(p.tool[name])
+		p.n -= len(p.tool[name]) // a page lists a tool again as it is now
 		delete(p.tool, name)
 		if len(found) == 0 || p.n+len(found) > maxAnnotated {
 			continue
@@ -79,7 +79,7 @@ func (p *Params) Mismatch(h http.Header, m *wire.Message) string {
 	}
 	p.mu.Lock()
 	params := p.tool[m.Get("params", "name").Text()]
-	p.mu.Unlock()
+	p.mu.Unlock() // Learn replaces a list and does not change it
 	for _, a := range params {
 		value := m.Get(append([]string{"params", "arguments"}, a.path...)...)
 		if why := compareParam(h, paramPrefix+a.header, value); why != "" {
@@ -98,6 +98,7 @@ func compareParam(h http.Header, name string, value wire.Value) string {
 		return ""
 	case !value.Exists() || value.IsNull():
 		return fmt.Sprintf("there is a header %s, but no such argument", name)
+	// These cannot have a header. One that was sent all the same says nothing.
 	case value.IsObject() || value.IsArray():
 		return ""
 	case value.IsString():

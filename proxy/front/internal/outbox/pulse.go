@@ -9,9 +9,9 @@ import (
 // cost more than the rest of the wait, and most are answered long before it fires. The zero value is
 // ready to use.
 type Pulse struct {
-	mu      sync.Mutex
-	first   *Stream // of a list
-	beating bool    // a timer is running
+	mu      sync.Mutex // the mutex of a Stream may be locked while it is held, not the other way round
+	first   *Stream    // of a list in the streams themselves, so that to join needs no memory
+	beating bool       // a timer is running
 }
 
 // Join adds a stream. Its first comment is due after quickTime. Call Leave once after it.

@@ -17,13 +17,16 @@ const recordRoom = 64 << 10
 // A Record keeps the events that were last written to a stream, so that a client that has lost its connection
 // can have those again that it has not received. The last event of each write has an id. One goroutine uses a
 // Record at a time.
+//
+// It holds: from <= n, and last <= len(text). What lies behind last is a write that has no id yet: a message comes in
+// several writes, of which only the last one has its end. With from == n, nothing before the last id is kept.
 type Record struct {
 	name string // the beginning of the ids
-	n    int    // number of the last id that was written
+	n    int    // number of the last id that was written; 0 is that of Begin
 	text []byte // what was written after the id with the number from
 	from int
 	last int  // length of text up to the last id
-	lost bool // what was written after the last id was too long to keep
+	lost bool // what was written after the last id was too long to keep; text is empty until the next Mark
 
 	begun bool // Begin was called
 }
@@ -34,6 +37,8 @@ func newRecord(request []byte) *Record {
 	if len(request) > 256 {
 		return nil
 	}
+	// The random part makes the ids unique in the session, as they must be, and in all others. The request is in it so
+	// that it can be answered when the Record is forgotten, or was in another process.
 	return &Record{name: rand.Text() + "." + base64.RawURLEncoding.EncodeToString(request) + "."}
 }
 
@@ -48,7 +53,8 @@ func ParseID(id string) (request []byte, ok bool) {
 	return request, err == nil && (len(request) == 0 || isID(request))
 }
 
-// isID reports whether raw can be the id of an error reply in an event.
+// isID reports whether raw can be the id of an error reply in an event. The client may have made it up, and it is
+// written back.
 func isID(raw []byte) bool {
 	return utf8.Valid(raw) && json.Valid(raw) && !bytes.ContainsAny(raw[:1], "{[") && !bytes.ContainsAny(raw, "\r\n")
 }
@@ -72,6 +78,7 @@ func (r *Record) AppendNext(b []byte) []byte {
 
 // Keep records what is written.
 func (r *Record) Keep(b []byte) {
+	// First it forgets all up to the last id, which the client has most often, and only then what it must not.
 	if len(r.text)+len(b) > recordRoom {
 		r.text, r.last, r.from = append(r.text[:0], r.text[r.last:]...), 0, r.n
 	}
@@ -100,9 +107,12 @@ func (r *Record) After(id string) (text []byte, ok bool) {
 	switch {
 	case err != nil || n < 0 || n > r.n || r.lost:
 		return nil, false
+	// With n < from some events are missing. The client gets the others all the same: most were progress, and the last
+	// may be the reply.
 	case n <= r.from:
 		return r.text, n == r.from || len(r.text) > 0
 	}
+	// No data has a line like this: event.Lines lets none begin but with "data: ".
 	_, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n"))
 	return text, ok
 }

@@ -17,6 +17,8 @@ const (
 
 // A Recorder has the streams of one session that its client can take up again. The zero value is ready to use.
 type Recorder struct {
+	// mu guards all, and reader and left of each. The mutex of a Stream may be locked while it is held, not the other
+	// way round.
 	mu  sync.Mutex
 	all []*recorded // the newest last
 }
@@ -72,6 +74,7 @@ func (o *Recorder) TakeUp(id string, interrupt func()) *Reader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
+		// In each turn, because the stream may have been forgotten, or taken by another one, while this one waited.
 		i := slices.IndexFunc(o.all, func(r *recorded) bool { return r.record.has(id) })
 		if i < 0 {
 			return nil
@@ -86,6 +89,7 @@ func (o *Recorder) TakeUp(id string, interrupt func()) *Reader {
 		select {
 		case <-old.replaced:
 		default:
+			// In this order: a writer that sets its deadline after the interrupt looks at replaced before it writes.
 			close(old.replaced)
 			old.interrupt()
 		}
@@ -133,7 +137,7 @@ func (q *Reader) Leave(whole bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r.reader = nil
-	close(q.done)
+	close(q.done) // TakeUp, which may wait for it, goes on when mu is free
 	if !whole || !slices.Contains(o.all, r) {
 		o.forgetLocked(r)
 		return
@@ -142,7 +146,7 @@ func (q *Reader) Leave(whole bool) {
 	r.left = time.AfterFunc(resumeTime, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if r.reader == nil {
+		if r.reader == nil { // TakeUp may have come first, and then Stop was too late
 			o.forgetLocked(r)
 		}
 	})
@@ -159,6 +163,7 @@ func (o *Recorder) Forget() {
 
 // forgetLocked removes r. Its stream is abandoned when nobody reads it any more. The caller holds mu.
 func (o *Recorder) forgetLocked(r *recorded) {
+	// Perhaps it is not there any more: Leave of a stream that was forgotten while it was read.
 	o.all = slices.DeleteFunc(o.all, func(other *recorded) bool { return other == r })
 	if r.left != nil {
 		r.left.Stop()

@@ -75,6 +75,10 @@ func Cut(b []byte) (i Item, rest []byte) {
 
 // A Stream carries messages from a relay to one HTTP response. The relay's goroutine pushes them, the
 // handler's goroutine takes them. Call Init before use, and do not copy it after that.
+//
+// bytes counts memory and not text: the capacity of what waits. The first message may be of any length, or a reply that is
+// longer than streamRoom could never be sent. Take gives all of it to the reader and counts from 0 again, so as much may wait
+// while that is written.
 type Stream struct {
 	events bool          // the client takes events, so more than a reply may be sent
 	wake   chan struct{} // has an element if there is something to take
@@ -143,6 +147,7 @@ func (t *Stream) PushEvent(frame []byte) bool {
 	n := event.Size(frame)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// A long one would leave much of the text before it, or of its own memory, unused.
 	if n > textRoom/2 {
 		reads := t.awaitRoomLocked(len(frame))
 		if reads {
@@ -150,6 +155,7 @@ func (t *Stream) PushEvent(frame []byte) bool {
 		}
 		return reads
 	}
+	// growTextLocked may need less.
 	var more int // memory for text, at most
 	if len(t.text)+n > cap(t.text) {
 		more = textRoom
@@ -196,6 +202,7 @@ func (t *Stream) endTextLocked() {
 // does not block if n is 0. The caller holds mu, which awaitRoomLocked releases while it blocks.
 func (t *Stream) awaitRoomLocked(n int) bool {
 	for n > 0 && (t.bytes > 0 || t.parked.Load()) && t.bytes+n > streamRoom && !t.unread {
+		// In each turn, because the reader may leave while this goroutine waits: park wakes it.
 		if t.parked.Load() { // nobody makes room
 			t.abandonLocked()
 			break
@@ -237,7 +244,7 @@ func (t *Stream) addLocked(i Item, closes bool) {
 	t.items = append(t.items, i)
 	t.bytes += cap(i.Data)
 	t.open = i.Part == Middle
-	t.closed = closes
+	t.closed = closes // it was not closed: Push, Offer and Force have looked
 	t.ended.Store(closes)
 	t.wakeUp()
 }
@@ -249,7 +256,7 @@ func (t *Stream) wakeUp() {
 	}
 	select {
 	case t.wake <- struct{}{}:
-	default:
+	default: // the reader has not taken since the last one, and will take this too
 	}
 }
 
@@ -280,6 +287,7 @@ func (t *Stream) Take(reuse []Item) (items []Item, closed, silent bool) {
 	t.endTextLocked()
 	items, t.items = t.items, reuse[:0]
 	silent, t.silent = t.silent, false
+	// The reader is about to write something, so the stream is not silent.
 	if len(items) > 0 && !t.closed {
 		t.due = time.Now().Add(AliveTime)
 	}
@@ -350,7 +358,7 @@ func (t *Stream) wakePushLocked() {
 func (t *Stream) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
+	t.closed = true // after a part of a message too: the reader then cuts the connection
 	t.ended.Store(true)
 	t.wakeUp()
 }

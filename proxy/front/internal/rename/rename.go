@@ -25,6 +25,7 @@ type Name struct {
 // Request gives the request m another id. raw is its id, n the number of the name. It returns nil if m
 // cannot be edited.
 func Request(m *wire.Message, raw []byte, n uint64) *Name {
+	// What the client wrote stays readable in the logs of the server.
 	text := string(raw)
 	if v := (wire.Value{Raw: raw}); v.IsString() {
 		text = v.Text()

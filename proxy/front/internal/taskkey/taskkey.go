@@ -64,6 +64,7 @@ func (k *Keys) Learn(who, key string, reply *wire.Message) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	// To forget all is simple. A task that is still asked for is then found by its conversation only.
 	if k.keys == nil || len(k.keys) >= maxTasks {
 		k.keys = map[string]string{}
 	}
