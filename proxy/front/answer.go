@@ -36,6 +36,7 @@ const (
 // reports whether the stream has ended.
 func (x *exchange) answer(w *writer) bool {
 	t := w.t
+	// Runs last: after it the next reader of the stream may join the pulse, which this one must have left.
 	defer w.leave()
 	if !x.accept.JSON && w.begin() != nil {
 		return false
@@ -48,7 +49,7 @@ func (x *exchange) answer(w *writer) bool {
 		case <-t.Wake():
 			var closed bool
 			var err error
-			items, closed, err = w.writeNext(t, items)
+			items, closed, err = w.writeNext(items)
 			switch {
 			case err == errTruncated:
 				// net/http closes the connection. After a return it would end the response in good
@@ -77,10 +78,10 @@ var errTruncated = errors.New("the rest of a message is lost")
 // errReplaced is the error of a write to a response whose stream was taken up by another one.
 var errReplaced = errors.New("the client reads the stream elsewhere")
 
-// writeNext writes the items that are queued on t. It returns their slice, emptied, for use in the
-// next call. closed reports that nothing follows.
-func (w *writer) writeNext(t *outbox.Stream, used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
-	items, closed, silent := t.Take(used)
+// writeNext writes the items that are queued. It returns their slice, emptied, for use in the next call.
+// closed reports that nothing follows.
+func (w *writer) writeNext(used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
+	items, closed, silent := w.t.Take(used)
 	if silent && len(items) == 0 {
 		err = w.comment()
 	}

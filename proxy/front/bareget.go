@@ -24,7 +24,7 @@ type bareGet struct {
 func (f *Front) serveBare(response *bare.Response, s *session, t *stream) {
 	// Without the request, which would stay in memory for as long as the stream is open.
 	x := &exchange{f: f, w: response, rc: *http.NewResponseController(response), accept: accept.Accept{Events: true}}
-	g := &bareGet{s: s, t: t, w: &writer{x: x}, response: response}
+	g := &bareGet{s: s, t: t, w: &writer{x: x, t: &t.Stream}, response: response}
 	g.wakes.Store(1) // so that wake starts no other goroutine meanwhile
 	f.streams.Begin()
 	f.pulse.Join(&t.Stream)
@@ -48,7 +48,7 @@ func (g *bareGet) wake() {
 func (g *bareGet) write() {
 	for left := int64(1); left > 0; {
 		n := g.wakes.Load()
-		_, closed, err := g.w.writeNext(&g.t.Stream, nil)
+		_, closed, err := g.w.writeNext(nil)
 		// In good order: the client sees the end of the body, not a broken connection.
 		if closed && err == nil {
 			g.response.End()

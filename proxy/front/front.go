@@ -299,9 +299,3 @@ func (f *Front) evictLocked(who Principal) bool {
 	oldest.log.Info("a session made room for another one of its principal")
 	return oldest.closeLocked("the session made room for another one", reasonEnded)
 }
-
-// removeLocked takes a session out of the tables. The caller holds f.mu.
-func (f *Front) removeLocked(s *session) {
-	delete(f.byID, s.id)
-	delete(f.byKey, s.key)
-}

@@ -64,6 +64,7 @@ func (x *exchange) resume(id, last string) {
 		w.leave()
 		x.finish(http.StatusNoContent)
 	default:
+		// This may be the only stream on which the client reads requests of the server, and the call may wait for one.
 		s.mu.Lock()
 		s.deliverToCallLocked(w.t)
 		s.mu.Unlock()

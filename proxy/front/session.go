@@ -187,8 +187,9 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	}
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
-	s.recorder.Forget()
-	s.f.removeLocked(s)
+	s.recorder.Forget() // a stream that is being read is read to its end, which has the answer
+	delete(s.f.byID, s.id)
+	delete(s.f.byKey, s.key)
 	s.recordClose(why)
 	// The relay sees the end of its client, ends the upstream, and returns: see run.
 	s.in.Close()

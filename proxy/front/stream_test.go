@@ -41,8 +41,8 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	want.WriteString("event: message\ndata: {}\n\n")
 
 	got := httptest.NewRecorder()
-	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got), accept: accept.Accept{JSON: true, Events: true}}}
-	if _, closed, err := w.writeNext(&s.Stream, nil); err != nil || !closed {
+	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got), accept: accept.Accept{JSON: true, Events: true}}, t: &s.Stream}
+	if _, closed, err := w.writeNext(nil); err != nil || !closed {
 		t.Fatal(closed, err)
 	}
 	if got.Body.String() != want.String() {
@@ -167,7 +167,7 @@ func TestWriteAfterFailure(t *testing.T) {
 	s.Push(outbox.Item{Data: []byte(`{"id":2,"method":"ping"}`)}, false)
 	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
 	s.Push(outbox.Item{Data: []byte(`{"id":1,"result":{}}`), Final: true}, true)
-	if _, _, err := w.writeNext(w.t, nil); err == nil {
+	if _, _, err := w.writeNext(nil); err == nil {
 		t.Error("no error")
 	}
 	if !bytes.Equal(client.reads, client.read) {
@@ -189,7 +189,7 @@ func TestLongReplyHasTheLastID(t *testing.T) {
 	last, _ := outbox.Cut([]byte(`{}}`))
 	last.Final, last.Part = true, outbox.Last
 	s.Push(last, false)
-	if _, closed, err := w.writeNext(w.t, nil); closed || err != nil {
+	if _, closed, err := w.writeNext(nil); closed || err != nil {
 		t.Fatal(closed, err)
 	}
 	_, id, _ := strings.Cut(strings.TrimSpace(got.Body.String()), "\nid: ")
