@@ -129,6 +129,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 // refused handles an answer whose status is not a success. If its body is an error of JSON-RPC, the
 // client gets that error. The fail at the end answers only the requests that still have no answer.
 func (x *exchange) refused(r *refusal) {
+	// First, because all replies that this exchange makes from here on have it: a front answers with the same status.
 	if x.beside = httpstatus.Beside(r.status, elided(r.after)); x.method == "server/discover" {
 		x.beside = httpstatus.BesideDiscover(r.status, elided(r.after))
 	}
@@ -238,6 +239,7 @@ func (x *exchange) isRepeated(id []byte) bool {
 // it, so it passes on its messages one by one.
 func (x *exchange) takeMembers(f *outbox.Frame, array *wire.Message) {
 	for e := range array.Root().Elements() {
+		// A frame of its own, because take may deliver or edit each, and array lies in the memory of f.
 		one := &outbox.Frame{Out: f.Out}
 		one.Add(e.Raw)
 		if m := one.End(); m != nil && m.Kind() != wire.Batch {
@@ -276,6 +278,7 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	if object == nil {
 		return // fail will answer
 	}
+	// Not with wire.ErrorReply: the error keeps members that only its server knows.
 	for len(x.ids) > 0 {
 		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
 		line = append(append(append(line, `,"error":`...), object...), '}', '\n')

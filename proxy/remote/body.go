@@ -21,7 +21,7 @@ type ledger struct {
 
 	mu      sync.Mutex
 	room    sync.Cond
-	over    bool // the session has ended, so nobody must block
+	over    bool // the session has ended, so nobody must block; what comes then is not sent
 	sending int  // bytes not written yet
 	kept    int  // bytes written
 }

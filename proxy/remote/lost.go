@@ -39,6 +39,7 @@ func (s *Server) logReached() {
 // lose ends the session because the server no longer knows it. Messages that the server has not
 // accepted are returned for the next session. Requests in flight may still be answered for a moment.
 func (s *Server) lose(r *refusal) {
+	// Many requests may learn it at once.
 	s.loseOnce.Do(func() {
 		s.mu.Lock()
 		s.err = lostError{statusText(r.status)}
@@ -107,8 +108,8 @@ const (
 
 // A retry says when a message is sent again to a server that could not be reached.
 type retry struct {
-	end   time.Time // of all attempts; zero before the first
-	pause time.Duration
+	end   time.Time     // of all attempts; zero before the first. Options.Wait is for all of them together
+	pause time.Duration // before the next attempt, unless the server names a longer one
 }
 
 // isRepeatable reports whether the message may be executed twice: a server that answers 503 may have

@@ -24,7 +24,7 @@ const versionKey = "io.modelcontextprotocol/protocolVersion"
 type mirror struct {
 	mu    sync.Mutex
 	tools map[string][]parameter
-	all   bool // tools also has the tools without such arguments
+	all   bool // tools also has the tools without such arguments, so that forwardParams tells them from unknown ones
 }
 
 // A parameter is an argument that is mirrored in a header.
@@ -156,7 +156,7 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 		v.set(name, found)
 	}
 	if len(bad) == 0 {
-		return
+		return // most often; the list passes as it came
 	}
 	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid, or more than 100", "tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
 	drop := func(tool wire.Value) bool { return bad[tool.Get("name").Text()] }

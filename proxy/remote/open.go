@@ -72,6 +72,8 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 		request.cancel(nil)
 		return true
 	}
+	// The request is written, is being written (begun), or was not sent. In the last case it is not sent any more, and
+	// neither is x: see awaitSent.
 	select {
 	case <-request.body.whenWritten():
 	default: // later messages need not wait for these two
@@ -94,7 +96,7 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 func (x *exchange) awaitSent() bool {
 	select {
 	case <-x.body.whenWritten():
-	case <-x.ended:
+	case <-x.ended: // without being written: it was cancelled, or the server could not be reached
 	case <-time.After(settleTime):
 	}
 	return x.body.begun.Load()

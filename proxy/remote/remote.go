@@ -171,7 +171,7 @@ func (i stdin) Take(m *wire.Message) bool {
 		return false
 	}
 	line, lease := m.KeepLine()
-	s.sendMessage(m, line, lease)
+	s.sendMessage(m, line, lease) // keepOrder does not wait behind a request
 	return true
 }
 

@@ -132,6 +132,7 @@ func (s *Server) redirected(from *url.URL, resp *http.Response) (*url.URL, error
 	if err != nil || resp.Header.Get("Location") == "" {
 		return nil, fmt.Errorf("the server answered %s without saying where to go", statusText(resp.StatusCode))
 	}
+	// Of the first address, not of the last: a chain must not lead away step by step. Headers with secrets go along.
 	if to.Scheme != s.url.Scheme || !strings.EqualFold(to.Hostname(), s.url.Hostname()) || port(to) != port(s.url) || to.User != nil {
 		return nil, fmt.Errorf("the server redirects to %s://%s, which is another origin and not followed: if you trust it, use that address", to.Scheme, to.Host)
 	}
@@ -190,7 +191,7 @@ func (s *Server) explain(err error, b *body) error {
 // decoded returns the body, decompressed if the server has used gzip without being asked to.
 func decoded(resp *http.Response) (io.Reader, error) {
 	switch e := strings.ToLower(resp.Header.Get("Content-Encoding")); e {
-	case "", "identity":
+	case "", "identity": // readJSON tells by it that Content-Length is the length of the message
 		return resp.Body, nil
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(resp.Body)

@@ -23,7 +23,7 @@ type session struct {
 
 // A ticket is the state of the session for one request.
 type ticket struct {
-	id         string // "" if the server has not set one
+	id         string // "" if the server has not set one, as servers without sessions do
 	version    string // "" before it is negotiated
 	generation int    // how often the client has sent initialize; 0 in 2026-07-28, which has no sessions
 }

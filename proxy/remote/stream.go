@@ -15,8 +15,8 @@ import (
 // An eventReader passes on the messages of a stream.
 type eventReader struct {
 	x *exchange
-	f outbox.Frame
-	n int // events with data
+	f outbox.Frame // of the current event; a stream and those that resume it share it
+	n int          // events with data, by which readEvents and readMessages see progress
 }
 
 func (t *eventReader) Data(b []byte) { t.f.Put(b) }
@@ -71,9 +71,11 @@ func (x *exchange) readEvents(body io.Reader) {
 	}
 	t.lastEvent(err)
 	switch {
+	// All is said, so it does not matter how the stream has ended.
 	case !x.mayBeAnswered():
 	case err == nil:
 		x.fail("the server ended the stream of the answer before the answer came")
+	// err says only that the stream was closed on this side.
 	case context.Cause(x.ctx) != nil && x.s.ctx.Err() == nil:
 		x.fail(context.Cause(x.ctx).Error())
 	default:

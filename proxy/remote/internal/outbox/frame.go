@@ -19,9 +19,11 @@ type Frame struct {
 	// relay while it arrives.
 	Ours bool
 
-	room     *room.Room // the buffered bytes; nil if there are none, or after pass
-	size     int
-	breaks   int           // line breaks after the last byte
+	// A message is buffered (room), passed while it arrives (long), or dropped (unwanted), one of the three at a time. It
+	// begins in the first state.
+	room     *room.Room    // the buffered bytes; nil if there are none, or after pass
+	size     int           // bytes that have arrived, in each of the states
+	breaks   int           // line breaks after the last byte; spaces if another byte follows
 	long     *longLine     // the line to the relay after pass, otherwise nil
 	env      wire.Envelope // of a message with a long line
 	unwanted bool          // it cannot be a message, or the Outbox accepts no more

@@ -146,7 +146,7 @@ func (o *Outbox) acquireLocked() bool {
 		o.changed.Wait()
 	}
 	o.wanted--
-	o.changed.Broadcast()
+	o.changed.Broadcast() // put waits behind those who want to pass a long one
 	if o.over {
 		return false
 	}
@@ -179,7 +179,7 @@ func (o *Outbox) releaseLocked() {
 func (o *Outbox) passWaitingLocked() {
 	if b := o.waiting; b != nil {
 		o.waiting = nil
-		o.changed.Broadcast()
+		o.changed.Broadcast() // there is room for others
 		o.passLocked(b.messages)
 		b.text, b.messages = b.text[:0], b.messages[:0]
 		batches.Put(b)
