@@ -107,6 +107,8 @@ func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate
 // If the server has more than one of them, or none is known, the name is ambiguous.
 func (c *Conn) resolve(view *sessionstate.Context, name string) target {
 	own := c.visible(&c.in, view, name, c.matching.Of(name))
+	// known says that the server is known to have found. Without a list nothing is known, and then a tool that a rule
+	// renames to the name is preferred to one that may have the name itself.
 	found, known := target{rename: none}, false
 	for _, i := range c.byNewName[name] {
 		name := c.rules[i].Tools[0]
@@ -183,6 +185,7 @@ func hiddenText(what string, err error) string {
 // that the specification has for unknown tools (server/tools, "Error Handling"). A server without
 // the tool sends the same, so it discloses no rules.
 func (c *Conn) refuseName(ctx context.Context, m *wire.Message, t target, name string) error {
+	// why is for the operator alone: that a tool is hidden must not show.
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(t.rule), Act: middleware.Refused, Why: t.why})
 	code, text := wire.CodeInvalidParams, "Unknown tool: "+middleware.Clip(name)
 	if t.other != "" {
@@ -258,7 +261,7 @@ func (c *Conn) collect(i int, rule *Rule) error {
 		}
 		v := value{i, s, result.JSON}
 		if slices.ContainsFunc(c.values, func(v value) bool { return isInside(v.setting.Path, s.Path) }) {
-			c.values = slices.Insert(c.values, 0, v) // set it before the values inside it
+			c.values = slices.Insert(c.values, 0, v) // set it before the values inside it, which it would replace
 			continue
 		}
 		c.values = append(c.values, v)

@@ -33,7 +33,7 @@ type Conn struct {
 	log     *slog.Logger
 
 	// For the client's direction only.
-	matching glob.Names[*ruleSet] // the rules that may apply to a tool
+	matching glob.Names[*ruleSet] // the rules that may apply to a tool, whose patterns are matched once for each name
 	in       expression.Inputs    // of the current call
 	values   []value              // of the current call
 
@@ -78,7 +78,8 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	view := sessionstate.ContextOf(call)
-	// Most frames have the same view as the one before, and nothing is written.
+	// Most frames have the same view as the one before, and nothing is written. A frame without a view does not take away
+	// what is known.
 	if view != nil && view != c.last.Load() {
 		c.last.Store(view)
 	}
@@ -110,7 +111,7 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 	case c.hidesURIs() && m.MethodIs("notifications/resources/updated"):
 		if rule, _ := c.uriHiddenBy(c.last.Load(), m.Get("params", "uri").View()); rule != none {
 			middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the resource is hidden"})
-			return nil // the client cannot have subscribed to it
+			return nil // the client cannot have subscribed to it, so nobody waits for it
 		}
 	case c.renames() && m.Kind() == wire.Notification:
 		c.namesInNotification(m)

@@ -200,7 +200,7 @@ func (c *Conn) promptHiddenBy(view *sessionstate.Context, name string) (rule int
 // uriHiddenBy is like promptHiddenBy for a resource, by its URI or its template.
 func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, err error) {
 	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
-	variants := readings(uri)
+	variants := readings(uri) // once for all rules
 	return c.hiddenIf(&in, c.uris, func(r *Rule) (outcome, error) {
 		// The patterns are compared with the URI as it is written, and their canonical forms with
 		// each reading of it.
@@ -215,6 +215,7 @@ func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, er
 // irregularBy returns the index of a rule that may hide resources of the scheme of a URI that is
 // not in normal form, and what is wrong with the URI; none if the URI may pass.
 func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, why string) {
+	// What the server has listed it reads as that resource, and uriHiddenBy has judged it by its readings.
 	why = irregularity(uri)
 	if why == "" || c.listed.has(uri) {
 		return none, ""
@@ -233,7 +234,7 @@ type Listed struct {
 	size int // the bytes in uris
 }
 
-// maxListed bounds the bytes of the URIs in a Listed.
+// maxListed bounds the bytes of the URIs in a Listed, because the server chooses them. What does not fit is refused.
 const maxListed = 1 << 20
 
 // add reports whether there was room for the URI.

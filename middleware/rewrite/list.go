@@ -17,6 +17,7 @@ func (c *Conn) watch(call *middleware.Call, e listEdit) {
 	if e.binds {
 		call.MustHold()
 	}
+	// e is a copy for this request. Its hook runs once, with the one reply.
 	e.c = c
 	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
 		e.call = middleware.CallFrom(ctx)
@@ -52,6 +53,7 @@ func (e *listEdit) page(reply *wire.Message) {
 	if e.private {
 		e.splices = append(e.splices, middleware.PrivateList(e.call, layerName, result, e.view != nil && e.view.Modern)...)
 	}
+	// Once, because the offsets of all splices are those of the reply as it came.
 	if err := reply.Apply(e.splices...); err != nil {
 		e.withhold(reply, err.Error())
 	}

@@ -25,6 +25,7 @@ import (
 // Error messages and all other text stay as they are, because a name in prose may be an
 // ordinary word.
 
+// The params of a notification may have a name that is not that of a tool, so the first list lacks name.
 var (
 	paramsMembers = []string{"tool", "toolName", "tool_name"}
 	dataMembers   = []string{"tool", "toolName", "tool_name", "name"}

@@ -79,10 +79,10 @@ type Options struct {
 type Shared struct {
 	rules     []Rule
 	server    string
-	byNewName map[string][]int // the rules that rename, by the new name
-	all       ruleSet
-	items     []int // the rules that may hide prompts
-	uris      []int // the rules that may hide resources
+	byNewName map[string][]int // the rules that rename, by the new name; several if Collision cannot tell that they coincide
+	all       ruleSet          // all rules; for one tool, glob.Names keeps the rules that match it: see Conn.matching
+	items     []int            // the rules that may hide prompts
+	uris      []int            // those of items that may hide resources: a pattern that matches no colon matches no URI
 
 	editsList       bool // a list of tools may have to be edited
 	readAnnotations bool // a rule reads annotations

@@ -161,7 +161,8 @@ func Collision(rules []Rule, i int) error {
 }
 
 // coincide reports whether the rules j and i, j < i, certainly apply at the same time in
-// some situation.
+// some situation. It does not compare conditions otherwise: two that differ may exclude each other, which is a way
+// to show one of two tools under one name.
 func coincide(rules []Rule, j, i int) bool {
 	a, b := rules[j].When, rules[i].When
 	return rules[j].always(rules[:j]) || rules[i].always(rules[:i]) || a != nil && b != nil && a.String() == b.String()
@@ -232,7 +233,7 @@ type outcome string
 
 // The outcomes.
 const (
-	otherNames     outcome = "it is for other tools"
+	otherNames     outcome = "it is for other tools" // the texts are those of explanations
 	conditionFalse outcome = "its condition does not hold"
 	applies        outcome = "it applies"
 	undecided      outcome = "it could not be decided"

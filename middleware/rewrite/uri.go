@@ -41,6 +41,7 @@ func irregularity(uri string) string {
 	if !found || scheme == "" || strings.Trim(scheme, lowerCase+digits+"+-.") != "" || !strings.Contains(lowerCase, scheme[:1]) {
 		return "it does not begin with a scheme in lower case"
 	}
+	// Rules for the URI behind it would see another scheme.
 	if scheme == wrapper {
 		return "it begins with url:, which some readers remove"
 	}
@@ -111,6 +112,7 @@ func irregularHost(authority string, special bool, defaultPort string) string {
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
 		host, port = authority[:i], authority[i+1:]
+		// In the form that a parser writes: no sign, no leading zero, no default.
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || host == "" || strconv.FormatUint(n, 10) != port || port == defaultPort {
 			return "its port is invalid, or the default one"
