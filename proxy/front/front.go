@@ -58,6 +58,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
+const sessionHeader, versionHeader = "Mcp-Session-Id", "Mcp-Protocol-Version"
+
 // A Front is an http.Handler that serves MCP at one address.
 type Front struct {
 	o      Options

@@ -14,8 +14,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-const sessionHeader, versionHeader = "Mcp-Session-Id", "Mcp-Protocol-Version"
-
 // post handles a POST, which has a message.
 func (x *exchange) post() {
 	if !accept.IsJSON(x.header("Content-Type")) {

@@ -1,11 +1,9 @@
 package remote
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -87,32 +85,4 @@ func (s *session) agree(result wire.Value, generation int) {
 	if s.now.generation == generation { // else the client has opened another session
 		s.now.version = version
 	}
-}
-
-// beginSession records that the client opens a new session, and ends the session before it. The DELETE is sent
-// beside: a server that does not answer it must not delay initialize.
-func (s *Server) beginSession() {
-	before := s.session.begin()
-	s.replaceStream(nil)
-	if before.id != "" {
-		s.calls.Go(func() { s.endSession(before, settleTime) }) // the end waits for it
-	}
-}
-
-// endSession sends DELETE for a session. Servers may refuse it.
-func (s *Server) endSession(t ticket, limit time.Duration) {
-	if t.id == "" {
-		return
-	}
-	// Not that of the server, which may be done already.
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	h := http.Header{}
-	t.headers(h)
-	resp, err := s.send(ctx, http.MethodDelete, h, nil)
-	if err != nil {
-		s.log.Debug("the remote session could not be ended", "why", err)
-		return
-	}
-	drain(resp)
 }
