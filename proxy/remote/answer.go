@@ -27,7 +27,7 @@ func (x *exchange) read(resp *http.Response) {
 		return
 	}
 	switch {
-	// The body of a 202 to a notification or a reply, which has nothing to say.
+	// Most often the empty body of a 202 to a notification or a reply.
 	case !x.mayBeAnswered() && !isEvents(resp.Header):
 		drain(resp)
 	// Without an error, the client would wait until its timeout. The body of a 202 may never end, so the error
