@@ -196,8 +196,17 @@ func (tc *toolCall) refuseUndecided(r *rule, err error) *refusal {
 	return nil
 }
 
-// keepOwn logs that the call's own value was kept, if it differs from the rule's.
+// keepOwn logs that the call's own value was kept, if it differs from the rule's. The built-in rule
+// has no value for an argument that it does not fill, such as the name of a workspace.
 func (c *Conn) keepOwn(tc *toolCall, in *intent) {
+	if in.rule.PathOnly {
+		if c.lookUp(tc); tc.plan != nil {
+			if why := tc.plan.place(in.rule).unfillable(tc.m.Arguments(), &in.value); why != "" {
+				tc.skip(in.rule, why)
+				return
+			}
+		}
+	}
 	if in.value.empty() || in.value.equals(in.callValue) {
 		tc.skip(in.rule, "the call has a value of its own")
 		return

@@ -28,6 +28,7 @@ func TestLog(t *testing.T) {
 	for range 2 {
 		x.shown(`{"properties":{"workspace":{"type":"string","description":"The workspace's ID"}},"required":["workspace"]}`)
 		x.call(`{}`)
+		x.call(`{"workspace":"ws-1"}`) // no rule has another value for it
 	}
 	const want = `level=INFO msg="edited the schemas in tools/list" argument=workspace tools=1 shown=optional
 level=INFO msg="filled workspace of t from CLAUDE_PROJECT_DIR"
