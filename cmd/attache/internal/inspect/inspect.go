@@ -173,8 +173,8 @@ func (l *Client) Pages(meta string) ([]byte, error) {
 // firstID separates the ids of Ask from those of Exchange.
 const firstID = 700_000_000
 
-// Ask sends a request and returns the reply. It skips all other messages of the server. The id is a
-// number, because servers made with Effect answer no other.
+// Ask sends a request and returns the reply. It skips all other messages of the server, but answers its
+// requests. The id is a number, because servers made with Effect answer no other.
 func (l *Client) Ask(method, params string) (wire.Value, error) {
 	l.n++
 	id := strconv.Itoa(firstID + l.n)
@@ -202,10 +202,26 @@ func (l *Client) Exchange(method, frame, id string) (wire.Value, error) {
 			if l.Noise++; l.Noise == 1 {
 				l.First = reply.Raw
 			}
-		case string(reply.Get("id").Raw) == id && !reply.Get("method").Exists():
+		case reply.Get("id").Exists() && reply.Get("method").Exists():
+			if l.answer(reply) != nil {
+				return wire.Value{}, ended
+			}
+		case string(reply.Get("id").Raw) == id:
 			return reply, nil
 		}
 	}
+}
+
+// answer answers a request of the server: a ping, or one for a capability that the client does not have. Some
+// servers send those to every client, and list no tools before the answer.
+func (l *Client) answer(request wire.Value) error {
+	id := request.Get("id").Raw
+	reply := wire.ErrorReply(id, wire.CodeMethodNotFound, "Method not found")
+	if request.Get("method").Equals("ping") {
+		reply = wire.ResultReply(id, []byte(`{}`))
+	}
+	_, err := l.in.Write(reply.Line())
+	return err
 }
 
 // Shorten returns the beginning of a frame for people.

@@ -8,7 +8,8 @@ import (
 )
 
 // TestNumericIDs lists the tools of a server that accepts only numbers as ids, as servers made with
-// Effect do, and whose requests have the same ids. Clients take an empty cursor for the end.
+// Effect do, and whose requests have the same ids. It lists its tools after the client has answered these:
+// mcp-shrimp-task-manager 1.0.21 asks every client for its roots. Clients take an empty cursor for the end.
 func TestNumericIDs(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -16,16 +17,25 @@ func TestNumericIDs(t *testing.T) {
 		defer out.Close()
 		for requests := json.NewDecoder(in); ; {
 			var r struct {
-				ID     *int64
-				Method string
+				ID            *int64
+				Method        string
+				Result, Error json.RawMessage
 			}
 			if requests.Decode(&r) != nil {
 				return
 			}
-			if r.ID != nil {
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", *r.ID)
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"a"}],"nextCursor":""}}`+"\n", *r.ID)
+			answer := ""
+			switch {
+			case r.ID == nil:
+				continue
+			case r.Method != "":
+				answer = `"method":"ping"`
+			case r.Result != nil:
+				answer = `"method":"roots/list"`
+			case r.Error != nil:
+				answer = `"result":{"tools":[{"name":"a"}],"nextCursor":""}`
 			}
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,%s}`+"\n", *r.ID, answer)
 		}
 	}()
 	tools, err := NewClient(toServer, fromServer).List()
