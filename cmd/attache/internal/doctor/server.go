@@ -190,7 +190,7 @@ func (d *Doctor) eras(legacy, modern era) {
 		d.note("nothing: clients of that era fall back to the handshake, and attache lets them", "it does not speak the modern era (2026-07-28)")
 	}
 	if took := max(legacy.Took, modern.Took); took > slowStart {
-		d.warn("install it instead of having npx or uvx fetch it, as clients give up after a while", "it took %s to answer", took.Round(time.Second))
+		d.warn("if npx or uvx fetches it, install it: clients give up after a while", "it took %s to answer", took.Round(time.Second))
 	}
 }
 
