@@ -179,7 +179,7 @@ func replace(target string, old, content []byte, info fs.FileInfo) error {
 	}
 	temporary := f.Name()
 	if err := fill(f, content, info); err != nil {
-		return errors.Join(cli.Reason(err), remove(temporary))
+		return errors.Join(fmt.Errorf("its new content cannot be written: %w: make room for it", cli.Reason(err)), remove(temporary))
 	}
 	if current, err := os.ReadFile(target); err != nil || !bytes.Equal(current, old) {
 		return errors.Join(errChanged, remove(temporary)) // readers need not see our file even for a moment

@@ -270,8 +270,47 @@ func TestUpdateRefuses(t *testing.T) {
 	if _, err := Update(filepath.Dir(path), t.TempDir(), noon, become("")); err == nil || !strings.Contains(err.Error(), "it is a directory") {
 		t.Errorf("a directory: %v", err)
 	}
+	if _, err := Update(path, filepath.Join(path, "backups"), noon, become("after")); err == nil || !strings.Contains(err.Error(), "no directory for backups can be made in ") {
+		t.Errorf("no place for backups: %v", err)
+	}
+	holds(t, path, "before")
 	if len(names(t, path)) != 1 {
 		t.Errorf("left behind: %q", names(t, path))
+	}
+}
+
+// Preview returns the errors of Update, and allows an edit that changes nothing in any file.
+func TestPreview(t *testing.T) {
+	broken := errors.New("broken")
+	path, readOnly := write(t, "before"), write(t, "before")
+	if err := os.Chmod(readOnly, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path string
+		edit       func([]byte) ([]byte, error)
+		want       string // a part of the error, empty for none
+	}{
+		{"a change", path, become("after"), ""},
+		{"a failed edit", path, func([]byte) ([]byte, error) { return nil, broken }, "broken"},
+		{"a directory", filepath.Dir(path), become("after"), "it is a directory"},
+		{"read-only", readOnly, become("after"), "it is read-only"},
+		{"read-only, without a change", readOnly, become("before"), ""},
+	} {
+		if err := Preview(c.path, c.edit); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+	holds(t, path, "before")
+}
+
+// Without a directory for state, the backup is next to the file, and not in the working directory.
+func TestBackups(t *testing.T) {
+	file := filepath.Join("a", "mcp.json")
+	for state, want := range map[string]string{"": "a", "state": filepath.Join("state", "attache", "backups")} {
+		if got := Backups(state, file); got != want {
+			t.Errorf("with %q: got %s, want %s", state, got, want)
+		}
 	}
 }
 
@@ -335,10 +374,14 @@ func TestDropBackups(t *testing.T) {
 	if err := os.WriteFile(stranger, []byte("edited"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	other := filepath.Join(filepath.Dir(path), backupName(path)+"note.txt")
+	if err := os.WriteFile(other, []byte("edited"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 
 	// A backup that differs from the file in more than attache is kept.
 	left, err := DropBackups(filepath.Dir(path), path, bare)
-	if err != nil || len(left) != 2 || len(names(t, path)) != 4 {
+	if err != nil || len(left) != 2 || len(names(t, path)) != 5 {
 		t.Errorf("left %q, %v; there are %q", left, err, names(t, path))
 	}
 	holds(t, left[0], "original")
@@ -355,4 +398,16 @@ func TestDropBackups(t *testing.T) {
 	holds(t, left[0], "edited")
 	holds(t, stranger, "edited")
 	holds(t, path, "original")
+
+	// So is a backup of a file that is still wrapped in part.
+	for i, content := range []string{"wrapped original", "edited", "wrapped original"} {
+		if _, err := Update(path, filepath.Dir(path), noon.Add(time.Duration(4+i)*time.Hour), become(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err = DropBackups(filepath.Dir(path), path, bare)
+	if err != nil || len(left) != 3 {
+		t.Errorf("left %q, %v", left, err)
+	}
+	holds(t, other, "edited")
 }
