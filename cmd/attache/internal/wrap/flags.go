@@ -16,14 +16,15 @@ import (
 // checkFlags returns an error if attache could not start with the flags that go into the entries.
 // Problems that do not prevent the start, such as a file that does not exist yet, become notes. It
 // does not check relative paths in a shared file, because the client's working directory is not
-// known. carried are the flags with absolute paths.
+// known, nor values with a variable of the client. carried are the flags with absolute paths.
 func (j *Job) checkFlags(carried []string, files []mcpclient.File) error {
 	isShared := slices.ContainsFunc(files, func(f mcpclient.File) bool { return j.shared(f.Path) })
 	var args []string
 	for i := 0; i+1 < len(carried); i += 2 {
 		value, err := j.Flags.Get(strings.TrimPrefix(carried[i], "--"))
 		isRelative := carried[i+1] != value // carried has it as an absolute path
-		if err == nil && !(isShared && isRelative) {
+		hasVariable := strings.Contains(value, "${")
+		if err == nil && !hasVariable && !(isShared && isRelative) {
 			args = append(args, carried[i], carried[i+1])
 		}
 	}
@@ -54,7 +55,7 @@ func flagProblems(args []string, err error) setting.Problems {
 // not an error, because the server may run elsewhere, for example in a container.
 func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 	path := s.Session.Workspace
-	if !slices.Contains(args, "--workspace") || !filepath.IsAbs(path) || strings.Contains(path, "${") {
+	if !slices.Contains(args, "--workspace") {
 		return
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
