@@ -47,6 +47,17 @@ func TestWorkspaceIsUTF8(t *testing.T) {
 	}
 }
 
+// A token in place of the name of its file is refused and not shown.
+func TestTokenIsNoFile(t *testing.T) {
+	p, _ := configured(t, "")
+	for name, isToken := range map[string]bool{"eyJ" + strings.Repeat("x", 60): true, "eyJ.jwt": false, strings.Repeat("x", 63): false} {
+		_, err := load(t, p, "--token-file", name)
+		if isToken && (err == nil || !strings.HasPrefix(err.Error(), "--token-file: is a token") || strings.Contains(err.Error(), name)) || !isToken && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // If the configuration file cannot be read because of a broken link, attache does not start: the file
 // may contain access rules.
 func TestBrokenLink(t *testing.T) {

@@ -21,6 +21,23 @@ func TestSecretFile(t *testing.T) {
 	}
 }
 
+// White space around a secret in a variable is not part of it, and one that no header could hold is refused
+// without being shown.
+func TestSecretVariable(t *testing.T) {
+	for value, want := range map[string]string{
+		"s3cret": "s3cret", " s3cret\n": "s3cret", "a\tb c~": "a\tb c~", "é": "é",
+		"": "", " \t": "", "s3\ncret": "", "s3\rcret": "", "s3\x1fcret": "", "s3\x7fcret": "", "s3\x00cret": "",
+	} {
+		got, err := Secret{Env: "V"}.Value(cli.Process{Env: []string{"V=" + value}})
+		if (err == nil) != (want != "") || err == nil && got != want || err != nil && strings.Contains(err.Error(), "cret") {
+			t.Errorf("%q: %q, %v", value, got, err)
+		}
+		if err := CheckSecret(value); want == "" && err == nil {
+			t.Errorf("%q is accepted", value)
+		}
+	}
+}
+
 // A token in place of the name of its variable is refused, also if it has the characters of a name: as a name it would be
 // in errors, which clients see.
 func TestTokenVariable(t *testing.T) {

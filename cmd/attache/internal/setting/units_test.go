@@ -21,6 +21,8 @@ func TestSizes(t *testing.T) {
 		"0": 0, "8388608": 8 << 20, "8MiB": 8 << 20, "8 MiB": 8 << 20, "512KiB": 512 << 10, "1GiB": 1 << 30,
 		"1MB": 1e6, "2kB": 2000, "2KB": 2000, "7B": 7, "8MB1": -1, "MiB": -1, "": -1, "-1": -1, "1.5MiB": -1,
 		"8mib": -1, "9223372036854775807GiB": -1,
+		"17179869185GiB": -1, // would be 1 GiB with a sum that overflows
+		"1TiB":           -1, "1024GiB": 1 << 40, "1099511627777": -1,
 	} {
 		got := int64(-1)
 		err := Size(&got, 0, 1<<40).Set(text, "")
