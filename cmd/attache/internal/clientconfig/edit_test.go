@@ -106,6 +106,38 @@ func TestRemoveTeams(t *testing.T) {
 	}
 }
 
+// attache's own server is added once, wherever a client has put it, and not beside another entry of its name.
+func TestAddTeamsOnce(t *testing.T) {
+	for name, entries := range map[string]string{
+		"x.json": `{"mcpServers": {"s": {"command": "x"}, "attache-teams": {"command": "x", "args": ["teams"]}}}`,
+		"y.json": `{"mcpServers": {"s": {"command": "x"}, "own": {"command": "attache", "args": ["teams"]}}}`,
+		"z.json": `{"mcpServers": {"s": {"command": "x"}, "attache-teams": {"command": "mine"}}}`,
+		"x.toml": "mcp_servers.s.command = \"x\"\n[mcp_servers.own]\ncommand = \"attache\"\nargs = [\"teams\"]\n",
+		"z.toml": "mcp_servers.s.command = \"x\"\n[mcp_servers.attache-teams]\ncommand = \"mine\"\n",
+	} {
+		file := mcpclient.File{Path: name}
+		d := mustRead(t, file, []byte(entries))
+		plan := d.Wrap(Launch{Command: "attache"}, func(string) bool { return false })
+		d.AddTeams(plan, file, Launch{Command: "attache"})
+		if plan.Changed() {
+			t.Errorf("%s: %s", name, plan.Content)
+		}
+	}
+}
+
+// A long path in an address is no secret if it is a word or an identifier, and neither is every parameter.
+func TestWrapAddresses(t *testing.T) {
+	for address, secret := range map[string]bool{
+		"https://x/mcp?team=shop": false, "https://x/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9": false, "https://x/v1/MyServer2": false, "http://x": false,
+		"https://x/mcp?exaApiKey=s": true, "https://x/s/aB3dEf6hIj9lMn2pQr5t/mcp": true,
+	} {
+		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"url": "`+address+`"}}}`))
+		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done == secret || secret && !strings.Contains(step.Text, "has a secret in it") {
+			t.Errorf("%s: %+v", address, step)
+		}
+	}
+}
+
 // attache's own server is not added to a file that could not be read with it.
 func TestAddTeamsWithoutRoom(t *testing.T) {
 	var many strings.Builder
@@ -168,12 +200,17 @@ func TestUnwrapRemote(t *testing.T) {
 		{"headers too", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_HEADER_A":"b"},"headers":{"C":"d"}}`, "",
 			"it has headers, and variables that would be headers again: join them by hand"},
 		{"flags", `{"command":"attache","args":["--trust","direct","--","https://x"]}`, `{"url":"https://x"}`, "attache's own 2 arguments are taken out with it"},
+		{"headers alone", `{"command":"attache","args":["--","http://localhost:1/mcp"],"headers":{"C":"d"}}`, `{"url":"http://localhost:1/mcp","headers":{"C":"d"}}`, ""},
 		{"another address", `{"command": "attache", "args": ["--", "https://y/${X}"], "disabled": true}`, `{"url": "https://y/${X}", "disabled": true}`, ""},
 		{"a variable of a person's", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_HEADER_A":"c","HTTPS_PROXY":"d"}}`, "",
 			"its env has variables that are not headers, which a remote server has no use for: remove them first"},
 		{"an argument behind the address", `{"command":"attache","args":["--","https://x","y"]}`, "",
 			"it has more than the address of a remote server after \"--\": correct it by hand"},
 		{"a note that is not attache's", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_ENTRY":"x"}}`, "",
+			"ATTACHE_ENTRY in its env is not as attache wrote it: correct it by hand"},
+		{"a note without words", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_ENTRY":""}}`, "",
+			"ATTACHE_ENTRY in its env is not as attache wrote it: correct it by hand"},
+		{"a note with another key", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_ENTRY":"uri http"}}`, "",
 			"ATTACHE_ENTRY in its env is not as attache wrote it: correct it by hand"},
 	}, func(d *Document) *Plan { return d.Unwrap(Launch{}, all) })
 }
@@ -195,6 +232,7 @@ func TestWrapSkips(t *testing.T) {
 		`{"url": "https://x", "type": "\u0068ttp"}`:           "it is remote, and a key, its type or the name of a header is written with escapes",
 		"{\"url\": \"https://x\", \"type\": \"a\x7f\"}":       "it is remote, and a key, its type or the name of a header is written with escapes",
 		`{"url": "https://x", "type": "a b"}`:                 "it is remote, and its type is written in a way that unwrap could not give back",
+		`{"url": "https://x", "type": ""}`:                    "it is remote, and its type is written in a way that unwrap could not give back",
 		`{"url": "https://x", "oauth": {}}`:                   "it is remote, and the client logs in to it",
 		`{"url": "https://x", "url": "https://y"}`:            "a part of it appears twice",
 		`{"url": "https://x", "url": null}`:                   "a part of it appears twice",
