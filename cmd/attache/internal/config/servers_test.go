@@ -125,6 +125,16 @@ func TestServersMistakes(t *testing.T) {
 	}
 }
 
+// If the server is known, only the rules of its own entry can conflict with the others.
+func TestConflictsOfOneServer(t *testing.T) {
+	const text = "rewrite: [{tools: [b], rename: c}]\nservers:\n  git:\n    rewrite: [{tools: [a], rename: c}]\n"
+	for server, conflict := range map[string]bool{"git": true, "other": false} {
+		if _, err := loadFor(t, text, server); (err != nil) != conflict || conflict && !strings.Contains(err.Error(), "would both be shown as c") {
+			t.Errorf("%s: %v", server, err)
+		}
+	}
+}
+
 // The rules of an included file come after those of the file, and its values apply where the file
 // has none.
 func TestInclude(t *testing.T) {
