@@ -89,7 +89,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 	if c.grant.expired(time.Now()) && mayRenew(ctx) {
 		// If the authorization server does not answer, the old token is used as long as it is valid.
 		err := c.renew(ctx, c.grant.Access, began)
-		if valid := time.Now().Before(c.grant.Expires); err != nil && !(valid && errors.Is(err, errNotRenewed)) {
+		if err != nil && !(errors.Is(err, errNotRenewed) && time.Now().Before(c.grant.Expires)) { // after a logout, grant is nil
 			return err
 		}
 	}

@@ -669,6 +669,23 @@ func TestLogout(t *testing.T) {
 	}
 }
 
+// After a logout, an attache that runs reports that it needs a login when its token expires.
+func TestLogoutMeanwhile(t *testing.T) {
+	s, o := start(t, logintest.Config{Lifetime: dueLifetime})
+	logIn(t, o)
+	c := credentials(o)
+	if err := c.Set(endingContext{t.Context()}, http.Header{}); err != nil { // reads the grant
+		t.Fatal(err)
+	}
+	if _, err := login.Logout(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	_, err := call(t, s, c, "")
+	requireError(t, err, `run "attache login `+o.Name+`"`)
+	logIn(t, o)
+	requireServed(t, s, c, "")
+}
+
 // In a store that cannot be changed nothing is deleted, and nobody is asked to approve a login that
 // cannot be saved.
 func TestStoreNotWritable(t *testing.T) {
