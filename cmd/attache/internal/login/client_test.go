@@ -1,6 +1,11 @@
 package login
 
-import "testing"
+import (
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+)
 
 // A name may resolve to an address of a local proxy, and not to a private one.
 func TestU27ResolvedAddresses(t *testing.T) {
@@ -13,5 +18,18 @@ func TestU27ResolvedAddresses(t *testing.T) {
 		if err := checkResolved(address); (err == nil) != want {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+// The address that a name resolves to is checked when the connection is made.
+func TestPrivateName(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := Options{URL: "https://mcp.example.com/mcp", Transport: &http.Transport{}}
+	if _, err := o.Client().Transport.(*guard).public.DialContext(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errPrivate) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,6 +171,14 @@ func TestNoAuthorizationServers(t *testing.T) {
 	logIn(t, o)
 }
 
+// The token is for the resource that the metadata names, which may be above the server.
+func TestResourceAbove(t *testing.T) {
+	s, o := start(t, logintest.Config{PRM: "root"})
+	if g := logIn(t, o); g.Resource != s.URL {
+		t.Errorf("resource %s", g.Resource)
+	}
+}
+
 // The metadata of a server may name several resources, as GitLab's does.
 func TestSeveralResources(t *testing.T) {
 	const place = "/.well-known/oauth-protected-resource/mcp"
@@ -291,6 +300,72 @@ func TestScopesWithoutError(t *testing.T) {
 	s.SetRefuses(true)
 	if status, err := call(t, s, credentials(o), "?scope=write"); status != http.StatusForbidden || err != nil {
 		t.Errorf("status %d, error %v", status, err)
+	}
+}
+
+// An authorization server may grant less than was requested. The login then has those scopes only.
+func TestGrantedScopes(t *testing.T) {
+	s, o := start(t, logintest.Config{Scopes: []string{"read", "write"}, Needs: func(*http.Request) string { return "write" }, Edit: replaced("/token", "read write", "read")})
+	g := logIn(t, o)
+	if got := strings.Join(g.Scopes, " "); got != "read" {
+		t.Errorf("scopes %s", got)
+	}
+	s.SetRefuses(true)
+	_, err := call(t, s, credentials(o), "")
+	requireError(t, err, "more rights for this (write)")
+	o.Scopes, o.Store.Dir = []string{"other"}, t.TempDir()
+	if g := logIn(t, o); strings.Join(g.Scopes, " ") != "other" {
+		t.Errorf("with the scopes of the configuration: %q", g.Scopes)
+	}
+}
+
+// A token that cannot be used in the Authorization header is not saved.
+func TestUnusableTokens(t *testing.T) {
+	for edit, want := range map[[2]string]string{
+		{`"Bearer"`, `"DPoP"`}:                              "a token of the type DPoP",
+		{`"access_token":"`, `"access_token":"\r\nX: `}:     "a token that no header can hold",
+		{`"access_token":"`, `"access_token":" `}:           "a token that no header can hold",
+		{`"access_token":"`, `"access_token":"\u007f`}:      "a token that no header can hold",
+		{`"access_token":"`, `"access_token":"é`}:           "a token that no header can hold",
+		{`"access_token":"`, `"access_token":"","other":"`}: "has no token",
+	} {
+		_, o := start(t, logintest.Config{Edit: replaced("/token", edit[0], edit[1])})
+		_, err := login.Login(t.Context(), o, browser(t))
+		requireError(t, err, want)
+		if o.Store.Has(o.URL) {
+			t.Errorf("%s: it was saved", edit[1])
+		}
+	}
+}
+
+// A login whose registration the authorization server has dropped has ended. If it refuses a client that was registered by
+// hand, the login stays, because the secret in the configuration may be wrong.
+func TestClientRefused(t *testing.T) {
+	for _, byHand := range []bool{false, true} {
+		var dropped atomic.Bool
+		s, o := start(t, logintest.Config{Lifetime: -1, Clients: map[string]string{"ours": "s"}, Edit: func(path string, response *httptest.ResponseRecorder) {
+			if path == "/token" && dropped.Load() {
+				response.Code = http.StatusUnauthorized
+				response.Body.Reset()
+				response.Body.WriteString(`{"error":"invalid_client"}`)
+			}
+		}})
+		secret := "s"
+		if byHand {
+			o.ClientID, o.ClientSecret, o.Issuer = "ours", func() (string, error) { return secret, nil }, s.Issuer()
+		}
+		logIn(t, o)
+		s.SetLifetime(time.Hour)
+		s.Revoke(true)
+		secret = "wrong"
+		dropped.Store(!byHand)
+		_, err := call(t, s, credentials(o), "")
+		requireError(t, err, "invalid_client", "attache login")
+		secret = "s"
+		dropped.Store(false)
+		if status, err := call(t, s, credentials(o), ""); (status == 200) != byHand {
+			t.Errorf("by hand %t: status %d, error %v", byHand, status, err)
+		}
 	}
 }
 

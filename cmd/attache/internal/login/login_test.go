@@ -163,6 +163,7 @@ func TestU22Login(t *testing.T) {
 		{name: "metadata at the path of the server", server: logintest.Config{NoHeader: true}},
 		{name: "metadata at the root", server: logintest.Config{NoHeader: true, PRM: "root"}},
 		{name: "metadata at the root named by the header", server: logintest.Config{PRM: "root"}},
+		{name: "metadata that only the header names", server: logintest.Config{PRM: "named"}},
 		{name: "revision 2025-03-26", server: logintest.Config{PRM: "none"}},
 		{name: "revision 2025-03-26 without metadata", server: logintest.Config{PRM: "none", Layout: "none"}},
 		{name: "issuer with a path", server: logintest.Config{IssuerPath: "/tenant"}},
@@ -213,8 +214,12 @@ func TestU22Login(t *testing.T) {
 		{name: "issuer of another origin, no secret", server: logintest.Config{IssuerHost: "localhost"}},
 		{name: "issuer of the settings", options: func(o *login.Options) { o.Issuer = origin(o.URL) + "/" }},
 		{
-			name: "issuer that the server does not use", wrong: "server.oauth.issuer",
+			name: "issuer that the server does not use", wrong: "server.oauth.issuer names another one, which the server does not use",
 			options: func(o *login.Options) { o.Issuer = "https://other.example" },
+		},
+		{
+			name: "issuer of the settings, and others", options: func(o *login.Options) { o.Issuer = origin(o.URL) },
+			server: logintest.Config{Edit: replaced("/.well-known/oauth-protected-resource/mcp", `servers":[`, `servers":["https://other.example",`)},
 		},
 		{name: "metadata of another issuer", server: elsewhere(`/tenant"`, `"`), wrong: "set server.oauth.issuer to it"},
 		{
@@ -266,12 +271,51 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Login returns an error for a server that requires no login.
+// Login returns an error for a server that requires no login. The error names a status that is not the one of an MCP server.
 func TestLoginNotRequired(t *testing.T) {
-	s, o := start(t, logintest.Config{PRM: "none", Layout: "none"})
-	o.URL = s.URL + "/other" // 404 for everything
-	_, err := login.Login(t.Context(), o, browser(t))
-	requireError(t, err, "asks for no login", "(it answered HTTP 404 Not Found: check the address)")
+	for status, want := range map[int]string{
+		200: "", 400: "", // to a ping without a session
+		300: " (it answered HTTP 300 Multiple Choices: check the address)",
+		404: " (it answered HTTP 404 Not Found: check the address)",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(map[bool]int{true: status, false: 404}[r.URL.Path == "/mcp"])
+		}))
+		_, err := login.Login(t.Context(), options(t, &logintest.Server{Server: server}), browser(t))
+		if err == nil || err.Error() != "the server asks for no login, and names no authorization server"+want {
+			t.Errorf("status %d: error %v", status, err)
+		}
+		server.Close()
+	}
+}
+
+// The request that asks for the login has the headers of the configuration. It follows a redirect within
+// the server, and takes the headers to no other one.
+func TestLoginHeaders(t *testing.T) {
+	var key, target string
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/mcp" {
+			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
+			return
+		}
+		if r.URL.Path == "/moved" {
+			key = r.Header.Get("X-Key")
+		}
+		w.WriteHeader(http.StatusNotFound)
+	})
+	s, other := httptest.NewServer(handler), httptest.NewServer(handler)
+	defer s.Close()
+	defer other.Close()
+	for _, test := range []struct{ target, key, status string }{{s.URL, "k", "404"}, {other.URL, "", "307"}} {
+		key, target = "", test.target+"/moved"
+		o := options(t, &logintest.Server{Server: s})
+		o.Header = http.Header{"X-Key": {"k"}}
+		_, err := login.Login(t.Context(), o, browser(t))
+		requireError(t, err, "it answered HTTP "+test.status)
+		if key != test.key {
+			t.Errorf("redirected to %s: key %q", target, key)
+		}
+	}
 }
 
 // The error for a server that cannot be reached does not show the query of its address.
@@ -289,8 +333,15 @@ func TestUnreachable(t *testing.T) {
 // Without a login a call fails with an error that says what to do, and nobody is asked to log in.
 func TestNoLogin(t *testing.T) {
 	s, o := start(t, logintest.Config{})
-	_, err := call(t, s, credentials(o), "")
-	requireError(t, err, `run "attache login `+s.MCP()+`"`)
+	var log strings.Builder
+	c := login.NewCredentials(o, slog.New(slog.NewTextHandler(&log, nil)))
+	for range 2 {
+		_, err := call(t, s, c, "")
+		requireError(t, err, `run "attache login `+s.MCP()+`"`)
+	}
+	if n := strings.Count(log.String(), "the remote server wants a login"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, log.String())
+	}
 	if _, err := os.Stat(o.Store.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the store was made for nothing")
 	}
@@ -334,14 +385,15 @@ func TestLoginMeanwhile(t *testing.T) {
 // refuses it, both only once for all calls and all processes.
 func TestU26Renew(t *testing.T) {
 	for name, config := range map[string]logintest.Config{
-		"over": {Lifetime: dueLifetime}, // renewed immediately
-		"back": {},
+		"over":                  {Lifetime: dueLifetime}, // renewed immediately
+		"back":                  {},
+		"back without metadata": {NoHeader: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := start(t, config)
 			logIn(t, o)
 			s.SetLifetime(time.Hour)
-			if name == "back" {
+			if name != "over" {
 				s.Revoke(true)
 			}
 			var wg sync.WaitGroup
@@ -643,7 +695,7 @@ func TestDenied(t *testing.T) {
 	_, o := start(t, logintest.Config{})
 	ui := login.UI{Show: func(address string) {
 		u, _ := url.Parse(address)
-		q := url.Values{"error": {"access_denied"}, "error_description": {"not\x1b[2J today"}, "state": {u.Query().Get("state")}}
+		q := url.Values{"error": {"access_denied"}, "error_description": {"not\x1b[2J \x7f\u0080\u009b\u00a0today"}, "state": {u.Query().Get("state")}}
 		go func() {
 			if resp, err := http.Get(u.Query().Get("redirect_uri") + "?" + q.Encode()); err == nil {
 				resp.Body.Close()
@@ -651,21 +703,45 @@ func TestDenied(t *testing.T) {
 		}()
 	}}
 	_, err := login.Login(t.Context(), o, ui)
-	requireError(t, err, "access_denied: not [2J today")
+	requireError(t, err, "access_denied: not [2J    \u00a0today")
 }
 
-// Logout revokes the tokens, and leaves only the lock file.
+// Logout revokes the tokens if the authorization server supports that, and leaves only the lock file.
 func TestLogout(t *testing.T) {
-	s, o := start(t, logintest.Config{})
-	if deleted, err := login.Logout(t.Context(), o); deleted || !errors.Is(err, login.ErrNoGrant) {
-		t.Errorf("error %v", err)
-	}
-	logIn(t, o)
-	if deleted, err := login.Logout(t.Context(), o); !deleted || err != nil || s.Count("revoke") != 1 {
-		t.Errorf("deleted: %v, error %v, %d revocations", deleted, err, s.Count("revoke"))
-	}
-	if left, _ := filepath.Glob(o.Store.Dir + "/*.json"); len(left) > 0 {
-		t.Errorf("left: %v", left)
+	for _, test := range []struct {
+		name   string
+		server logintest.Config
+		client string
+		valid  bool // the tokens are valid afterwards
+	}{
+		{name: "public client"},
+		{name: "secret in the form", server: logintest.Config{Methods: []string{"client_secret_post"}}},
+		{name: "secret in the header", server: logintest.Config{Methods: []string{"client_secret_basic"}}},
+		{name: "client registered by hand", server: logintest.Config{Clients: map[string]string{"ours": "s3cret"}}, client: "ours"},
+		{name: "no refresh token", server: logintest.Config{Param: "access_type=offline"}},
+		{name: "no revocation", server: logintest.Config{Edit: replaced("/.well-known/oauth-authorization-server", "revocation_endpoint", "other")}, valid: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, o := start(t, test.server)
+			if test.client != "" {
+				o.ClientID, o.ClientSecret = test.client, func() (string, error) { return "s3cret", nil }
+			}
+			if deleted, err := login.Logout(t.Context(), o); deleted || !errors.Is(err, login.ErrNoGrant) {
+				t.Errorf("error %v", err)
+			}
+			logIn(t, o)
+			before := credentials(o)
+			requireServed(t, s, before, "")
+			if deleted, err := login.Logout(t.Context(), o); !deleted || err != nil {
+				t.Errorf("deleted: %v, error %v", deleted, err)
+			}
+			if left, _ := filepath.Glob(o.Store.Dir + "/*.json"); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			if status, _ := call(t, s, before, ""); (status == 200) != test.valid {
+				t.Errorf("status %d with the token of before", status)
+			}
+		})
 	}
 }
 
@@ -684,6 +760,25 @@ func TestLogoutMeanwhile(t *testing.T) {
 	requireError(t, err, `run "attache login `+o.Name+`"`)
 	logIn(t, o)
 	requireServed(t, s, c, "")
+}
+
+// A refusal that another token would not change renews nothing. The client gets the server's own answer.
+func TestOtherRefusals(t *testing.T) {
+	s, o := start(t, logintest.Config{})
+	g := logIn(t, o)
+	c := credentials(o)
+	h := http.Header{}
+	if err := c.Set(t.Context(), h); err != nil || h.Get("Authorization") != "Bearer "+g.Access {
+		t.Fatalf("%v (%v)", h, err)
+	}
+	for _, r := range []remote.Refusal{
+		{Status: 401, Challenge: []string{`Basic realm="x"`}}, {Status: 403}, {Status: 403, Challenge: []string{`Bearer error="invalid_token"`}},
+	} {
+		r.Sent = h
+		if again, err := c.Refused(t.Context(), r); again || err != nil || s.Count("refresh") > 0 {
+			t.Errorf("%d %q: again %t (%v), %d refreshes", r.Status, r.Challenge, again, err, s.Count("refresh"))
+		}
+	}
 }
 
 // In a store that cannot be changed nothing is deleted, and nobody is asked to approve a login that
@@ -856,14 +951,24 @@ func TestU27PrivatePage(t *testing.T) {
 	requireError(t, err, "not opened: localhost: this is not a public address")
 }
 
-// A name that resolves to a private address is refused when the connection is made.
-func TestPrivateName(t *testing.T) {
-	local, o := start(t, logintest.Config{})
+// A proxy resolves names itself, and may be at a private address.
+func TestProxy(t *testing.T) {
+	var asked string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.Host
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer proxy.Close()
+	_, o := start(t, logintest.Config{})
 	o.URL = "https://mcp.example.com/mcp"
-	_, port, _ := strings.Cut(strings.TrimPrefix(local.URL, "http://"), ":")
-	_, err := o.Client().Get("https://ip6-localhost:" + port + "/")
-	if err == nil || !strings.Contains(err.Error(), "public") && !strings.Contains(err.Error(), "no such host") {
-		t.Errorf("error %v", err)
+	o.Transport.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
+	resp, err := o.Client().Get("https://login.example.com/")
+	if err == nil {
+		resp.Body.Close()
+	}
+	requireError(t, err, "Forbidden")
+	if asked != "CONNECT login.example.com:443" {
+		t.Errorf("the proxy was asked for %q", asked)
 	}
 }
 

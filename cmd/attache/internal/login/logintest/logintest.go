@@ -26,7 +26,7 @@ type Config struct {
 	Protected http.Handler
 
 	NoHeader   bool   // status 401 does not name the metadata
-	PRM        string // "" for the path of the server, "root", "none", or another resource to claim
+	PRM        string // "" for the path of the server, "root", "none", "named" for one that only the header names, or another resource to claim
 	IssuerPath string // of the issuer's address
 	IssuerHost string // "" for the host of the server
 	Pages      bool   // every other path is answered with an HTML page
@@ -168,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/mcp":
 		s.protect(w, r)
-	case path == prm+"/mcp" && s.PRM != "root" && s.PRM != "none", path == prm && s.PRM == "root":
+	case path == prm+"/mcp" && s.PRM != "root" && s.PRM != "none", path == prm && s.PRM == "root", path == "/named" && s.PRM == "named":
 		s.resourceMetadata(w)
 	case path == metadata && s.Layout != "none":
 		s.serverMetadata(w)
@@ -179,12 +179,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/token":
 		s.token(w, r)
 	case path == "/revoke":
-		s.mu.Lock()
-		if f := s.refresh[r.FormValue("token")]; f != nil {
-			f.revoked = true
-		}
-		s.events["revoke"]++
-		s.mu.Unlock()
+		s.revoke(w, r)
 	case s.Pages:
 		w.Header().Set("Content-Type", "text/html")
 		w.Write([]byte("<html>"))
@@ -275,13 +270,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code string) {
 		reply(w, 400, map[string]any{"error": code, "error_description": "as the test wants it"})
 	}
-	id, secret := r.FormValue("client_id"), r.FormValue("client_secret")
-	user, password, basic := r.BasicAuth()
-	if basic {
-		id, secret = user, password
-	}
-	method := s.clients[id].method
-	if s.clients[id].secret != secret || method == "client_secret_basic" && !basic || method == "client_secret_post" && basic {
+	id, valid := s.client(r)
+	if !valid {
 		refuse("invalid_client")
 		return
 	}
@@ -322,6 +312,33 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		}
 	default:
 		refuse("unsupported_grant_type")
+	}
+}
+
+// client returns the client of a request, and whether its secret is right and was sent in the right way.
+func (s *Server) client(r *http.Request) (id string, valid bool) {
+	id, secret := r.FormValue("client_id"), r.FormValue("client_secret")
+	user, password, basic := r.BasicAuth()
+	if basic {
+		id, secret = user, password
+	}
+	method := s.clients[id].method
+	return id, s.clients[id].secret == secret && (method != "client_secret_basic" || basic) && (method != "client_secret_post" || !basic)
+}
+
+// revoke revokes the tokens of a login (RFC 7009). A token that is not known is no error.
+func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events["revoke"]++
+	id, valid := s.client(r)
+	if !valid {
+		reply(w, 401, map[string]any{"error": "invalid_client"})
+		return
+	}
+	token := r.FormValue("token")
+	if f := cmp.Or(s.refresh[token], s.tokens[token]); f != nil && f.client == id {
+		f.revoked = true
 	}
 }
 

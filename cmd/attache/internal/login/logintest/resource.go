@@ -27,11 +27,9 @@ func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	challenge := "Bearer "
 	if !s.NoHeader && s.PRM != "none" {
-		path := "/mcp"
-		if s.PRM == "root" {
-			path = ""
-		}
-		challenge += fmt.Sprintf("resource_metadata=%q, ", s.URL+"/.well-known/oauth-protected-resource"+path)
+		const prm = "/.well-known/oauth-protected-resource"
+		path := cmp.Or(map[string]string{"root": prm, "named": "/named"}[s.PRM], prm+"/mcp")
+		challenge += fmt.Sprintf("resource_metadata=%q, ", s.URL+path)
 	}
 	switch {
 	case enough:
@@ -49,7 +47,7 @@ func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) resourceMetadata(w http.ResponseWriter) {
-	resource := cmp.Or(map[string]string{"": s.MCP(), "root": s.URL}[s.PRM], s.PRM)
+	resource := cmp.Or(map[string]string{"": s.MCP(), "named": s.MCP(), "root": s.URL}[s.PRM], s.PRM)
 	reply(w, 200, map[string]any{"resource": resource, "authorization_servers": []string{s.Issuer()}, "scopes_supported": s.Scopes})
 }
 
