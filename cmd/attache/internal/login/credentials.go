@@ -28,7 +28,7 @@ type Credentials struct {
 
 	read      bool   // grant is that of the store; never with Machine
 	grant     *Grant // nil: none
-	failed    error  // of the last renewal; nil if it succeeded
+	failed    error  // of the last renewal or login of a machine; nil if it succeeded
 	failedAt  time.Time
 	stale     string // the access token in the store, if grant could not be saved
 	warned    bool   // loginError has logged
@@ -88,7 +88,7 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 	}
 	if c.grant.expired(time.Now()) && mayRenew(ctx) {
 		// If the authorization server does not answer, the old token is used as long as it is valid.
-		err := c.renew(ctx, c.grant.Access, began)
+		err := c.unlessFailed(ctx, began, func() error { return c.renew(ctx, c.grant.Access) })
 		if err != nil && !(errors.Is(err, errNotRenewed) && time.Now().Before(c.grant.Expires)) { // after a logout, grant is nil
 			return err
 		}
@@ -121,15 +121,17 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 		return true, nil // another call has renewed the token since
 	case more && ch.err == "" && (c.grant == nil || c.grant.has(ch.scopes)):
 		return false, nil // the server has another reason
-	case c.Machine:
+	case c.Machine && more:
 		err = c.machineLogin(ctx, ch, more)
+	case c.Machine:
+		err = c.unlessFailed(ctx, began, func() error { return c.machineLogin(ctx, ch, more) })
 	case more:
 		err = c.requestScopes(ctx, sent, ch.scopes)
 	case ch.metadata == "" && !c.Store.Has(c.URL):
 		c.grant = nil
 		err = c.loginError("the server wants a credential and does not name a place to log in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
 	default:
-		err = c.renew(ctx, sent, began)
+		err = c.unlessFailed(ctx, began, func() error { return c.renew(ctx, sent) })
 	}
 	return err == nil, err
 }
@@ -169,11 +171,10 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 	return f(ctx, g)
 }
 
-// renew replaces a token that has expired or was refused, by one that another process has obtained
-// since, or by a new one. began is when the request began to wait. If a renewal has failed since then,
-// renew returns its error and does not try again: otherwise many requests would wait one after the
-// other for an authorization server that does not answer.
-func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (err error) {
+// unlessFailed calls f to get a token. began is when the request began to wait. If f has failed for another
+// request since then, unlessFailed returns that error and does not try again: otherwise many requests would wait one
+// after the other for an authorization server that does not answer.
+func (c *Credentials) unlessFailed(ctx context.Context, began time.Time, f func() error) (err error) {
 	if c.failed != nil && began.Before(c.failedAt) {
 		return c.failed
 	}
@@ -182,6 +183,12 @@ func (c *Credentials) renew(ctx context.Context, old string, began time.Time) (e
 			c.failed = nil // it may have failed only because this request was cancelled
 		}
 	}()
+	return f()
+}
+
+// renew replaces a token that has expired or was refused, by one that another process has obtained
+// since, or by a new one.
+func (c *Credentials) renew(ctx context.Context, old string) error {
 	if c.Machine {
 		return c.machineToken(ctx, *c.grant)
 	}

@@ -538,6 +538,33 @@ func TestRenewalHangs(t *testing.T) {
 	})
 }
 
+// The same is true for the first token of a machine.
+func TestMachineLoginHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		o := login.Options{URL: "http://127.0.0.1/mcp", Machine: true, ClientID: "machine", ClientSecret: func() (string, error) { return "s", nil }}
+		o.Transport = &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { // before each request
+			tries++
+			time.Sleep(time.Second)
+			return nil, errors.New("no answer")
+		}}
+		c := credentials(o)
+		refused := func() {
+			_, err := c.Refused(t.Context(), remote.Refusal{Status: 401, Sent: http.Header{}})
+			requireError(t, err, "no answer")
+		}
+		refused()
+		one := tries
+		var calls sync.WaitGroup
+		for range 5 {
+			calls.Go(refused)
+		}
+		if calls.Wait(); tries != 2*one {
+			t.Errorf("%d tries for 5 calls, want %d", tries-one, one)
+		}
+	})
+}
+
 // A call that lacks a scope fails with an error, and the next login requests all scopes.
 func TestU23StepUp(t *testing.T) {
 	s, o := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
