@@ -169,6 +169,11 @@ func TestReloadRules(t *testing.T) {
 
 	r.change("access: {rulez: []}\n", "cannot be applied; the one before stays in force")
 	r.expectLog(filepath.Join(r.dir, "config.yaml:1:10"))
+	r.change("access: {rulez: []}\nrewritez: []\n", filepath.Join(r.dir, "config.yaml:2:1"))
+	if n := strings.Count(r.log.String(), "cannot be applied"); n != 2 {
+		t.Errorf("%d lines for two mistakes:\n%s", n, r.log.String())
+	}
+	r.change("access: {rulez: []}\n", "cannot be applied")
 	r.log.Reset()
 	r.reload(fingerprint(r.files()), false)
 	r.expectLog("")
@@ -181,6 +186,26 @@ func TestReloadRules(t *testing.T) {
 	r.change("{}\n", "keys=access.rules")
 	r.Client.Expect(toolsChanged)
 	r.allowed()
+}
+
+// A probable mistake in a changed configuration is logged once.
+func TestReloadWarnings(t *testing.T) {
+	r := begin(t, "{}\n")
+	const warning = "policy.scope has no effect"
+	r.change("policy: {scope: acme}\n", warning)
+	r.change("policy: {scope: acme}\naccess: {rules: []}\n", "")
+	if strings.Contains(r.log.String(), warning) {
+		t.Errorf("logged again:\n%s", r.log.String())
+	}
+}
+
+// A session that ends while the watch is about to start leaves no watch.
+func TestWatchAfterClose(t *testing.T) {
+	r := begin(t, "{}\n")
+	r.Close()
+	if r.Watch(); r.watcher != nil {
+		t.Error("the files are watched")
+	}
 }
 
 // A rule that is written after the configuration was loaded and before the watch starts takes effect.
@@ -214,14 +239,15 @@ func TestReloadNewInclude(t *testing.T) {
 	r.allowed()
 }
 
-// A reload that hides a tool does not change the list of prompts. One that hides a prompt that the
-// client knows, or stops hiding one, does.
+// A reload that hides a tool does not change the lists of prompts and resources. One that hides a prompt or a
+// resource that the client knows, or stops hiding something, does.
 func TestReloadAnnouncesChangedLists(t *testing.T) {
 	t.Parallel()
 	const (
 		id      = `"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}`
 		tools   = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + id + `}}`
 		prompts = `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed","params":{` + id + `}}`
+		files   = `{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{` + id + `}}`
 		wants   = `"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`
 		ping    = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
 	)
@@ -230,14 +256,18 @@ func TestReloadAnnouncesChangedLists(t *testing.T) {
 	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+id+`,`+wants+`}}`)
 	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`)
 	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"review"}]}}`)
+	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","id":2,"method":"resources/list"}`)
+	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","id":2,"result":{"resources":[{"uri":"file:///src/a","name":"a"}]}}`)
 	for _, test := range []struct {
 		rules string
 		want  []string
 	}{
 		{"rewrite: [{tools: [drop], hide: true}]\n", []string{tools}},
 		{"rewrite: [{tools: [drop], hide: true}, {tools: [re*], hide: true}]\n", []string{tools, prompts}},
-		{"rewrite: [{tools: [re*], hide: true}]\n", []string{tools, prompts}},
+		{"rewrite: [{tools: [re*], hide: true}]\n", []string{tools, prompts, files}}, // the rule before may have hidden any
 		{"rewrite: [{tools: [re*], hide: true}, {tools: [x], rename: y}]\n", []string{tools}},
+		{"rewrite: [{tools: [re*], hide: true}, {tools: ['file:///*/a'], hide: true}]\n", []string{tools, files}},
+		{"{}\n", []string{tools, prompts, files}},
 	} {
 		r.change(test.rules, "keys=rewrite")
 		for _, line := range test.want {
@@ -300,10 +330,12 @@ func TestReloadIsWhole(t *testing.T) {
 func TestReloadFirstCredential(t *testing.T) {
 	r := begin(t, "{}\n")
 	r.write("key", "atk_abcdefgh_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
-	r.change("identity: {api_key_file: key}\n", `takes effect when attache is started again" keys=identity.api_key_file`)
+	const credential = "identity: {api_key_file: key}\n"
+	r.change(credential, `takes effect when attache is started again" keys=identity.api_key_file`)
 	if strings.Contains(r.log.String(), "in force") {
 		t.Errorf("log\n%s", r.log.String())
 	}
+	r.change(credential+"access: {rules: [{tools: [drop], deny: true}]}\n", `in force" keys=access.rules`)
 }
 
 // A session file that cannot be read is logged when the session is identified. The loss of its values

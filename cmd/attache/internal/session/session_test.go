@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/remote"
 )
 
 // After a signal that arrives before the server is started, the server is not started, and the exit
@@ -23,8 +25,11 @@ func TestSignalBeforeTheServer(t *testing.T) {
 	var log bytes.Buffer
 	notified := make(chan struct{})
 	close(notified)
-	w := &relay{log: slog.New(slog.NewTextHandler(&log, nil)), notified: notified, cancel: func() {}}
-	w.signal(syscall.SIGTERM)
+	cancelled := false
+	w := &relay{log: slog.New(slog.NewTextHandler(&log, nil)), notified: notified, cancel: func() { cancelled = true }}
+	if w.signal(syscall.SIGTERM); !cancelled {
+		t.Error("the session goes on")
+	}
 	_, err := w.start(context.Background())
 	if got, want := w.status(fmt.Errorf("%w: %w", proxy.ErrStart, err)), 128+int(syscall.SIGTERM); got != want || log.Len() > 0 {
 		t.Errorf("status %d, want %d; log %q", got, want, log.String())
@@ -37,18 +42,24 @@ func TestStatusOfAFailedSession(t *testing.T) {
 	for _, c := range []struct {
 		err          error
 		server, want int
+		log          string
 	}{
-		{nil, 0, 0},
-		{nil, 3, 3},
-		{errors.New("no space left on device"), 0, cli.ExitFailure},
-		{errors.New("no space left on device"), 3, 3},
-		{closedPipe(t), 0, 0},
-		{proxy.ErrClientGone, 0, 0},
-		{os.ErrClosed, 0, 0},
+		{nil, 0, 0, ""},
+		{nil, 3, 3, ""},
+		{errors.New("no space left on device"), 0, cli.ExitFailure, "level=ERROR"},
+		{errors.New("no space left on device"), 3, 3, "no space left on device"},
+		{closedPipe(t), 0, 0, "level=ERROR"},
+		{proxy.ErrClientGone, 0, 0, "level=WARN"},
+		{os.ErrClosed, 0, 0, "level=ERROR"},
+		{context.Canceled, 3, 3, ""},
 	} {
-		w := &relay{log: slog.New(slog.DiscardHandler), server: &server{status: func() int { return c.server }}}
+		var log bytes.Buffer
+		w := &relay{log: slog.New(slog.NewTextHandler(&log, nil)), server: &server{status: func() int { return c.server }}}
 		if got := w.status(c.err); got != c.want {
 			t.Errorf("%v, and the server exits with %d: status %d, want %d", c.err, c.server, got, c.want)
+		}
+		if got := log.String(); (got == "") != (c.log == "") || !strings.Contains(got, c.log) {
+			t.Errorf("%v: log %q, want %q", c.err, got, c.log)
 		}
 	}
 }
@@ -77,6 +88,21 @@ func TestStatusAfterAHangUp(t *testing.T) {
 		if got := w.status(&os.PathError{Op: "read", Path: c.in.Name(), Err: syscall.EIO}); got != c.want {
 			t.Errorf("%s: status %d, want %d", c.in.Name(), got, c.want)
 		}
+	}
+}
+
+// A signal ends a session with a remote server as it ends most programs.
+func TestSignalEndsRemoteSession(t *testing.T) {
+	r, err := remote.Start(remote.Options{URL: "http://127.0.0.1:1/mcp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancelled := make(chan struct{})
+	w := &relay{log: slog.New(slog.DiscardHandler), server: remoteServer(r), cancel: func() { close(cancelled) }}
+	w.signal(syscall.SIGTERM)
+	<-cancelled
+	if got, want := w.status(context.Canceled), 128+int(syscall.SIGTERM); got != want {
+		t.Errorf("status %d, want %d", got, want)
 	}
 }
 

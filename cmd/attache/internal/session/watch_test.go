@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +69,41 @@ func TestWatch(t *testing.T) {
 		case <-changed:
 		case <-time.After(5 * time.Minute):
 			t.Fatalf("%s: not noticed", step.name)
+		}
+	}
+}
+
+// A file that the changed configuration names for the first time may have changed since it was read, and before it was
+// watched. So the files are checked again.
+func TestWatchNewFile(t *testing.T) {
+	t.Parallel()
+	config, other := filepath.Join(t.TempDir(), "config.yaml"), filepath.Join(t.TempDir(), "other.yaml")
+	attachetest.WriteFile(t, config, "a")
+	attachetest.WriteFile(t, other, "a")
+	var named atomic.Bool
+	files := func() []string {
+		if named.Load() {
+			return []string{config, other}
+		}
+		return []string{config}
+	}
+	read := make(chan struct{}, 100)
+	w, err := watch(files, "", func(string) {
+		named.Store(true)
+		read <- struct{}{}
+	})
+	if err != nil {
+		t.Skipf("nothing can be watched here: %v", err)
+	}
+	defer w.close()
+	for _, step := range []string{"the configuration", "the files again", "the new file"} {
+		if step == "the new file" {
+			attachetest.WriteFile(t, other, "bc")
+		}
+		select {
+		case <-read:
+		case <-time.After(5 * time.Minute):
+			t.Fatalf("not read: %s", step)
 		}
 	}
 }
