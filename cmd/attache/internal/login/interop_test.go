@@ -48,6 +48,42 @@ func TestRegistrationRefused(t *testing.T) {
 	requireError(t, err, "cannot register", "Trusted Hosts", "register it by hand, and set server.oauth.client_id")
 }
 
+// A response to a registration that has no client is an error. If the server names no authorization server, an error with another
+// status than 400 says nothing about logins.
+func TestRegistrationErrors(t *testing.T) {
+	const nonstandard, none = "the authorization server's answer does not follow the standard", "the server has no login"
+	for _, test := range []struct {
+		named  bool
+		status int
+		body   string
+		want   string
+	}{
+		{true, 400, `{"error":"invalid_redirect_uri"}`, "invalid_redirect_uri"},
+		{true, 200, `{"error":"invalid_redirect_uri"}`, nonstandard},
+		{true, 201, `{"client_name":"x"}`, nonstandard},
+		{true, 302, `{"client_id":"x"}`, nonstandard},
+		{true, 500, `<html>`, nonstandard},
+		{true, 500, `{"client_id":"x"}`, nonstandard},
+		{false, 400, `{"error":"invalid_redirect_uri"}`, "invalid_redirect_uri"},
+		{false, 404, `{"error":"no such page"}`, none},
+		{false, 200, `<html>`, none},
+	} {
+		c := logintest.Config{Edit: func(path string, response *httptest.ResponseRecorder) {
+			if path == "/register" {
+				response.Code = test.status
+				response.Body.Reset()
+				response.Body.WriteString(test.body)
+			}
+		}}
+		if !test.named {
+			c.PRM, c.Layout = "none", "none"
+		}
+		_, o := start(t, c)
+		_, err := login.Login(t.Context(), o, browser(t))
+		requireError(t, err, test.want)
+	}
+}
+
 // The content type of metadata and of tokens does not matter if they are JSON.
 func TestContentType(t *testing.T) {
 	for _, test := range []struct{ path, kind string }{

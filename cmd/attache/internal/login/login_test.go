@@ -863,6 +863,15 @@ func TestStore(t *testing.T) {
 			if !test.sealed {
 				return
 			}
+			other := &ring{}
+			o.Store.Ring = other
+			if _, err := call(t, s, credentials(o), ""); err == nil {
+				t.Error("it was decrypted without the key")
+			}
+			logIn(t, o)
+			if other.text == test.ring.(*ring).text {
+				t.Error("two key rings have the same key")
+			}
 			o.Store.Ring = &ring{err: errors.New("locked")}
 			_, err := call(t, s, credentials(o), "")
 			requireError(t, err, "unlock the key ring", "server.oauth.store") // another login would be encrypted again
