@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Each limit of the configuration refuses the message or session that exceeds it.
@@ -19,11 +20,32 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(limit, func(t *testing.T) {
 			r := start(t, "serve: {limits: {"+limit+"}}\n")
-			if resp, body := r.post(t, http.DefaultClient, initialize); resp.StatusCode != http.StatusOK {
-				t.Fatalf("%d %s", resp.StatusCode, body)
+			first, body := r.post(t, http.DefaultClient, initialize)
+			if first.StatusCode != http.StatusOK {
+				t.Fatalf("%d %s", first.StatusCode, body)
 			}
 			if resp, body := r.post(t, http.DefaultClient, test.then); resp.StatusCode != test.status {
 				t.Errorf("%d %s, want %d", resp.StatusCode, body, test.status)
+			}
+			// A session that has ended makes room for another one.
+			q, err := http.NewRequest(http.MethodDelete, r.url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.Header.Set("Mcp-Session-Id", first.Header.Get("Mcp-Session-Id"))
+			resp, err := http.DefaultClient.Do(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			for end := time.Now().Add(time.Minute); ; {
+				resp, body := r.post(t, http.DefaultClient, initialize)
+				if resp.StatusCode == http.StatusOK {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("after the end of the session: %d %s", resp.StatusCode, body)
+				}
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,10 +166,40 @@ serve: {public_url: "https://mcp.example.com/mcp"}
 		if resp.StatusCode != test.status || string(b) != test.body {
 			t.Errorf("%s: %d %s", test.path, resp.StatusCode, b)
 		}
+		if h := resp.Header; test.body == want && (h.Get("Content-Type") != "application/json" || h.Get("Access-Control-Allow-Origin") != "*") { // clients may be web pages
+			t.Errorf("%s: headers %v", test.path, h)
+		}
 	}
-	resp, _ := r.post(t, http.DefaultClient, initialize)
+	resp, err := http.Post(host+metadataPath, "text/plain", nil)
+	if err != nil || resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: %v (%v)", resp, err)
+	}
+	for name, status := range map[string]int{"mcp.example.com": 401, "evil.example": 403} {
+		q := httptest.NewRequest(http.MethodPost, "http://"+name+"/mcp", strings.NewReader(initialize))
+		q = q.WithContext(context.WithValue(q.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}))
+		w := httptest.NewRecorder()
+		if r.handler().ServeHTTP(w, q); w.Code != status {
+			t.Errorf("a request to %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	resp, _ = r.post(t, http.DefaultClient, initialize)
 	if got, want := resp.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`; resp.StatusCode != 401 || got != want {
 		t.Errorf("%d, challenge %s", resp.StatusCode, got)
+	}
+}
+
+// A proxy may remove a prefix of the path. Clients look for the metadata at the path that they see, and the proxy may
+// pass that with or without the prefix.
+func TestMetadataBehindPrefix(t *testing.T) {
+	r := start(t, `
+identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}
+serve: {public_url: "https://example.com/tools/mcp"}
+`)
+	for path, status := range map[string]int{"": 200, "/mcp": 200, "/tools/mcp": 200, "/tools": 404} {
+		w := httptest.NewRecorder()
+		if r.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, metadataPath+path, nil)); w.Code != status {
+			t.Errorf("%s: %d", path, w.Code)
+		}
 	}
 }
 
@@ -183,6 +214,7 @@ func (l fakeListener) Addr() net.Addr { return l.address }
 // On an inherited socket that other machines can reach, credentials are required.
 func TestInheritedAddresses(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
+	s.settings.Listen = "0.0.0.0:8333" // is not used
 	for _, test := range []struct {
 		address net.Addr
 		ok      bool
@@ -255,8 +287,10 @@ func TestKeysWarnings(t *testing.T) {
 			}
 			e.reloader.Reload()
 			e.reloader.Reload()
+		} else {
+			e.reloader.Reload()
 		}
-		if got := out.String(); strings.Count(got, test.want) != 1 {
+		if got := out.String(); strings.Count(got, test.want) != 1 || strings.Contains(got, "there are keys now") != (test.config == "{}\n") {
 			t.Errorf("%s: the log has %q", test.config, got)
 		}
 	}
@@ -903,9 +937,12 @@ func TestTLSLater(t *testing.T) {
 	if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, cert) {
 		t.Errorf("the log has %q", got)
 	}
+	if _, err := c.get(nil); err == nil {
+		t.Error("there is a certificate")
+	}
 	attachetest.WriteCertificate(t, dir, 1)
-	if _, err := c.get(nil); err != nil {
-		t.Error(err)
+	if got, err := c.get(nil); err != nil || got == nil {
+		t.Error(got, err)
 	}
 }
 
@@ -936,6 +973,33 @@ func TestAdmin(t *testing.T) {
 		if !strings.Contains(w.Body.String(), "serve.admin is for this machine") {
 			t.Errorf("%s for another host: %s", path, w.Body)
 		}
+	}
+}
+
+// Each profile and trace can be requested, also after a client that disconnected, and only one at a time.
+func TestProfiles(t *testing.T) {
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	get := func(name string) *httptest.ResponseRecorder {
+		q := httptest.NewRequestWithContext(left, http.MethodGet, "/debug/pprof/"+name, nil)
+		q.SetPathValue("profile", name)
+		w := httptest.NewRecorder()
+		profile(w, q)
+		return w
+	}
+	for name, begin := range map[string]string{"profile": "\x1f\x8b", "trace": "go 1."} {
+		for range 2 {
+			if w := get(name); w.Code != 200 || !strings.HasPrefix(w.Body.String(), begin) {
+				t.Errorf("%s: %d %.20q", name, w.Code, w.Body)
+			}
+		}
+	}
+	if err := pprof.StartCPUProfile(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	defer pprof.StopCPUProfile()
+	if w := get("profile"); w.Code != 409 {
+		t.Errorf("during another profile: %d", w.Code)
 	}
 }
 
