@@ -201,6 +201,11 @@ serve: {public_url: "https://example.com/tools/mcp"}
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
+	r = start(t, "identity: {jwt: {issuer: 'https://issuer.test', audience: attache, jwks: DIR/jwks.json}}\n")
+	w := httptest.NewRecorder()
+	if r.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, metadataPath+"/mcp", nil)); w.Code != 404 {
+		t.Errorf("without a public URL: %d %s", w.Code, w.Body)
+	}
 }
 
 // A fakeListener is a listener with any address.
