@@ -98,7 +98,8 @@ func (r *reloadTest) change(text, words string) {
 
 func (r *reloadTest) expectLog(words string) {
 	r.t.Helper()
-	if got := r.log.String(); words == "" && strings.Contains(got, "configuration") || !strings.Contains(got, words) {
+	// On a slow machine the log may also have that "the new configuration does not apply to all sessions yet".
+	if got := r.log.String(); words == "" && strings.Contains(got, "the configuration") || !strings.Contains(got, words) {
 		r.t.Errorf("log\n%s\nwant %q", got, words)
 	}
 }
