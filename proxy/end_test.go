@@ -201,6 +201,28 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// A session that waits for the next message does not keep the memory of a large one.
+func TestLargeMessagesAreNotKept(t *testing.T) {
+	const size = 4 << 20
+	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
+	fromClient, toServer := s.Server.Raw()
+	fromServer, toClient := s.Client.Raw()
+	before := heap()
+	for _, way := range []struct {
+		out io.Writer
+		in  io.Reader
+	}{{toClient, fromClient}, {toServer, fromServer}} {
+		line := `{"jsonrpc":"2.0","method":"x","params":{"x":"` + strings.Repeat("x", size) + `"}}` + "\n"
+		go io.WriteString(way.out, line)
+		if n, err := io.CopyN(io.Discard, way.in, int64(len(line))); err != nil {
+			t.Fatalf("%d bytes passed: %v", n, err)
+		}
+	}
+	if n := int64(heap() - before); n > size/2 {
+		t.Errorf("the session keeps %d bytes", n)
+	}
+}
+
 // A session does not keep the frames that have waited behind a suspended call.
 func TestFramesThatHaveWaitedAreNotKept(t *testing.T) {
 	const first, frames, size = `{"jsonrpc":"2.0","id":1,"method":"x"}`, 64, 32 << 10

@@ -73,6 +73,19 @@ func TestKeepLargeEdit(t *testing.T) {
 	lease.Release()
 }
 
+// A message that is given back has nothing of the memory that it came in.
+func TestGiveBack(t *testing.T) {
+	lent := room.Borrow(1)
+	defer lent.Release()
+	var m Message
+	m.Reset(Client, []byte("{}\r\n"))
+	m.Lease, m.Beside = lent, t
+	m.GiveBack()
+	if m.Line() != nil || m.Frame() != nil || m.LineEnd() != nil || m.Lease != nil || m.Beside != nil {
+		t.Errorf("the message has %q, %v and %v", m.Line(), m.Lease, m.Beside)
+	}
+}
+
 // A message has its Beside until it is reset. An edit keeps it, and a copy has it too.
 func TestBeside(t *testing.T) {
 	var m, other Message

@@ -91,7 +91,7 @@ type Message struct {
 // Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes are not copied, never
 // written to, and not scanned yet.
 func (m *Message) Reset(from Peer, line []byte) {
-	m.GiveBack()
+	m.releaseEdits()
 	line = line[:len(line):len(line)]
 	m.From, m.Fixed, m.Lease, m.Beside, m.line, m.frame, m.eol = from, false, nil, nil, line, line, nil
 	m.forget()
@@ -107,8 +107,15 @@ func (m *Message) Reset(from Peer, line []byte) {
 	}
 }
 
-// GiveBack releases the memory of a large edit. The caller must Reset the message before the next use.
+// GiveBack releases the memory of a large edit, and drops all that came with the message, so that an idle
+// session does not keep a large one in memory. The caller must Reset the message before the next use.
 func (m *Message) GiveBack() {
+	m.releaseEdits()
+	m.line, m.frame, m.eol, m.Lease, m.Beside = nil, nil, nil, nil, nil
+}
+
+// releaseEdits releases the memory of a large edit.
+func (m *Message) releaseEdits() {
 	if m.lent != nil {
 		m.lent.Release()
 		m.room, m.lent, m.Lease = nil, nil, nil
