@@ -149,12 +149,16 @@ func (f *remoteForm) otherAddress() string {
 
 // problem returns the reason why the remote server cannot be wrapped, or "".
 func (f *remoteForm) problem(client *mcpclient.Client) string {
+	u, err := url.Parse(f.address.value.value)
+	if err != nil {
+		u = &url.URL{}
+	}
 	switch {
 	case f.repeated:
 		return "a part of it appears twice, and clients differ in which they take: remove one"
 	case client != nil && client.Name == "qwen" && f.address.key.value == "url":
 		return `it is remote, and Qwen Code uses HTTP+SSE with a "url", whatever its type: write "httpUrl" if the server speaks Streamable HTTP`
-	case isSSE(f):
+	case f.isSSE(u):
 		return "it uses the older transport HTTP+SSE, which attache does not speak: use its Streamable HTTP address"
 	case client != nil && client.Name == "gemini" && f.address.key.value == "url" && f.kind.value.value == "":
 		// Older versions use HTTP+SSE, and newer ones try Streamable HTTP first.
@@ -165,9 +169,9 @@ func (f *remoteForm) problem(client *mcpclient.Client) string {
 		return "it is remote and has no address: write one"
 	case !isHTTP(f.address.value.value):
 		return "it is remote, and its address does not begin with https:// or http://"
-	case hasPassword(f.address.value.value):
+	case u.User != nil:
 		return "it is remote, and its address has a user name or a password in it: write them as an Authorization header"
-	case hasSecret(f.address.value.value):
+	case hasSecret(u):
 		return "it is remote, and its address has a secret in it, which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
 	case f.login:
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
@@ -209,31 +213,21 @@ func (f *remoteForm) advice(client *mcpclient.Client) string {
 	return "it has no Authorization header: if the client had logged in to it, run \"attache login\" with its address"
 }
 
-// isSSE reports whether the client uses the transport of revision 2024-11-05 with the server.
-func isSSE(f *remoteForm) bool {
+// isSSE reports whether the client uses the transport of revision 2024-11-05 with the server at u.
+func (f *remoteForm) isSSE(u *url.URL) bool {
 	if kind := cmp.Or(f.kind.value.value, f.transport); kind != "" {
 		return strings.EqualFold(kind, "sse")
 	}
-	u, err := url.Parse(f.address.value.value)
-	return err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse")
+	return strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse")
 }
 
 func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
 }
 
-func hasPassword(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && u.User != nil
-}
-
 // hasSecret reports whether an address has a query parameter whose name is that of a secret, such as
 // exaApiKey or access_token, or a long path segment of letters of both cases and digits, such as the token in addresses of Zapier.
-func hasSecret(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
+func hasSecret(u *url.URL) bool {
 	for name := range u.Query() {
 		if slices.ContainsFunc(secretFlags, func(w string) bool { return strings.HasSuffix(strings.ToLower(name), w) }) {
 			return true

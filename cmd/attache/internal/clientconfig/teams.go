@@ -64,7 +64,9 @@ func (d *Document) addTeams(p *Plan, file mcpclient.File, l Launch) {
 		if first[e.Project] != e || isTeams(e) {
 			continue
 		}
-		text := quote(TeamsServer) + ": " + d.teamsEntry(e, l) + "," + d.gapBefore(e)
+		before := d.data[:e.offset]
+		gap := string(before[len(bytes.TrimRight(before, " \t\r\n")):])
+		text := quote(TeamsServer) + ": " + d.teamsEntry(e, l) + "," + cmp.Or(gap, " ")
 		d.extend(p, splice{span{e.offset, e.offset}, text}, e)
 	}
 }
@@ -81,12 +83,6 @@ func (d *Document) teamsEntry(near *Entry, l Launch) string {
 		return `{"type": "stdio", "command": ` + quote(l.Command) + `, "args": ` + args + "}"
 	}
 	return `{"command": ` + quote(l.Command) + `, "args": ` + args + "}"
-}
-
-// gapBefore returns the white space before an entry in a JSON file, or a space if there is none.
-func (d *Document) gapBefore(e *Entry) string {
-	before := d.data[:e.offset]
-	return cmp.Or(string(before[len(bytes.TrimRight(before, " \t\r\n")):]), " ")
 }
 
 // extend adds an edit of attache's own server to a plan. near is a nearby entry, or nil.

@@ -65,7 +65,10 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 		default:
 			edits, why = e.unwrapRemoteJSON(d, dashes)
 		}
-		return edits, cmp.Or(why, lost(own))
+		if why == "" && len(own) > 0 {
+			why = fmt.Sprintf("attache's own %d arguments are taken out with it", len(own))
+		}
+		return edits, why
 	})
 }
 
@@ -309,14 +312,6 @@ func (d *Document) added(e *Entry) (span, bool) {
 		return span{}, false
 	}
 	return at, string(d.data[at.from:at.to]) == text
-}
-
-// lost returns a note that says how many of attache's own arguments are removed, or "".
-func lost(own []string) string {
-	if len(own) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("attache's own %d arguments are taken out with it", len(own))
 }
 
 func (d *Document) raw(at span) string { return string(d.data[at.from:at.to]) }
