@@ -145,15 +145,6 @@ func admitsText(schema wire.Value) bool {
 	return true // no type, or anyOf
 }
 
-func repeated(names []string) string {
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			return name
-		}
-	}
-	return ""
-}
-
 // groupArguments groups the arguments that a rule sets or that have a class, by name and rule. It sorts the
 // groups by name.
 func groupArguments(all []toolArgument) []argumentGroup {
@@ -284,8 +275,11 @@ func suggestedRule(g argumentGroup, all int) string {
 func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	names := inspect.ToolNames(list)
 	d.check = "tools"
-	if twice := repeated(names); twice != "" {
-		d.warn("report it to the server's makers: a call by that name reaches only one of them", "it has two tools named %q", twice)
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			d.warn("report it to the server's makers: a call by that name reaches only one of them", "it has two tools named %q", name)
+			break
+		}
 	}
 	d.examineNames(names)
 	d.check = "arguments"

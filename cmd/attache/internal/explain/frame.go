@@ -81,12 +81,11 @@ func oneLine(data []byte) ([]byte, error) {
 	var syntax *json.SyntaxError
 	switch err := json.Unmarshal(data, &raw); {
 	case errors.As(err, &syntax):
-		at := syntax.Offset - 1 // the offset of the wrong byte
+		head := data[:max(0, syntax.Offset-1)] // before the wrong byte
 		if syntax.Error() == "unexpected end of JSON input" {
-			at = int64(len(data))
+			head = data
 		}
-		line, column := position(data, int(at))
-		return nil, fmt.Errorf("%d:%d: %w", line, column, err)
+		return nil, fmt.Errorf("%d:%d: %w", 1+bytes.Count(head, []byte{'\n'}), len(head)-bytes.LastIndexByte(head, '\n'), err)
 	case err != nil:
 		return nil, err
 	}
@@ -97,12 +96,6 @@ func oneLine(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	err := json.Compact(&out, data)
 	return out.Bytes(), err
-}
-
-// position returns the line and column, from 1, of the byte at an offset.
-func position(data []byte, offset int) (line, column int) {
-	head := data[:max(0, min(offset, len(data)))]
-	return 1 + bytes.Count(head, []byte{'\n'}), len(head) - bytes.LastIndexByte(head, '\n')
 }
 
 // readInput reads the file of --frame: a frame, or a recording.

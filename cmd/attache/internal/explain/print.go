@@ -3,7 +3,6 @@ package explain
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/dryrun"
@@ -178,9 +178,9 @@ func detail(n noteReport) string {
 	case n.After == nil:
 		text += " removed"
 	case n.Before == nil:
-		text += " = " + brief(n.After)
+		text += " = " + cli.Cut(string(n.After), shownValue)
 	default:
-		text += " = " + brief(n.After) + " instead of " + brief(n.Before)
+		text += " = " + cli.Cut(string(n.After), shownValue) + " instead of " + cli.Cut(string(n.Before), shownValue)
 	}
 	if n.Source != "" {
 		text += ", from " + n.Source
@@ -195,13 +195,8 @@ func detail(n noteReport) string {
 	return text
 }
 
-// brief shortens a value, which the diff below shows in full.
-func brief(raw json.RawMessage) string {
-	if text := []rune(string(raw)); len(text) > 60 {
-		return string(text[:60]) + "…"
-	}
-	return string(raw)
-}
+// shownValue is how many bytes of a value are shown above the diff, which shows it in full.
+const shownValue = 60
 
 // String describes the fact as an input of a rule.
 func (f factReport) String() string {
