@@ -29,9 +29,15 @@ func Replace(path string, data []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	if d, err := os.Open(dir); err == nil { // make the new name durable, if the system can do that
+	SyncDirectory(dir)
+	return nil
+}
+
+// SyncDirectory makes the name of a new file in dir survive a crash, on file systems that need it. It
+// ignores errors, because the content is safe either way, and some systems cannot sync a directory.
+func SyncDirectory(dir string) {
+	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()
 		_ = d.Close()
 	}
-	return nil
 }

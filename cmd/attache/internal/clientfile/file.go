@@ -187,7 +187,7 @@ func replace(target string, old, content []byte, info fs.FileInfo) error {
 	if err := install(temporary, target, old, content, exchange); err != nil {
 		return err
 	}
-	syncDirectory(filepath.Dir(target))
+	textfile.SyncDirectory(filepath.Dir(target))
 	return nil
 }
 

@@ -12,6 +12,3 @@ func keepOwner(_ *os.File, info fs.FileInfo) (fs.FileMode, error) { return info.
 
 // links returns 1: the number of links is not known without opening the file.
 func links(fs.FileInfo) uint64 { return 1 }
-
-// syncDirectory does nothing, because this system cannot sync a directory.
-func syncDirectory(string) {}

@@ -40,12 +40,3 @@ func links(info fs.FileInfo) uint64 {
 	}
 	return 1
 }
-
-// syncDirectory makes the name of a new file survive a crash, on file systems that need it. It
-// ignores errors, because the content is safe either way.
-func syncDirectory(path string) {
-	if d, err := os.Open(path); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
-}
