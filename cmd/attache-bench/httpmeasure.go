@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -159,7 +160,7 @@ func (b *deployment) openAndEnd(ctx context.Context) error {
 	if err := c.initialize(); err != nil {
 		return err
 	}
-	return h.End()
+	return h.Ask(http.MethodDelete)
 }
 
 // memory measures how far the peak of resident memory is above its idle value when frames pass that
@@ -213,7 +214,7 @@ func (d direction) idle(ctx context.Context, s subject, at string, sessions int)
 			_, err = fmt.Fprint(c.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 		}
 		if err == nil {
-			err = h.Listen()
+			err = h.Ask(http.MethodGet)
 		}
 		if err != nil {
 			return nil, err

@@ -81,7 +81,11 @@ func (b *bench) reportBounds(w *strings.Builder) {
 				continue
 			}
 			s := b.results.compared(b.rows()[i], name)
-			figures = append(figures, figureText(s))
+			figure := "-"
+			if !s.none() {
+				figure = fmt.Sprintf("%s (%s to %s)", short(s.Median), short(s.Min), short(s.Max))
+			}
+			figures = append(figures, figure)
 			verdicts = append(verdicts, bd.verdict(name, s))
 		}
 		if verdicts != nil {
@@ -104,13 +108,6 @@ func (b bound) text() string {
 		limits = append(limits, strconv.FormatFloat(l, 'f', -1, 64))
 	}
 	return strings.TrimSpace(word + " " + strings.Join(limits, " / ") + " " + b.unit)
-}
-
-func figureText(s summary) string {
-	if s.none() {
-		return "-"
-	}
-	return fmt.Sprintf("%s (%s to %s)", short(s.Median), short(s.Min), short(s.Max))
 }
 
 // joinVerdicts returns the verdicts in one cell, a single word if all are the same.

@@ -118,25 +118,16 @@ func (h *Client) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Listen opens the session's stream and leaves it open. Nothing can be sent after it.
-func (h *Client) Listen() error {
-	return h.ask("GET", "Accept: text/event-stream\r\n")
-}
-
 // Close closes the connection.
 func (h *Client) Close() error {
 	h.stop()
 	return h.conn.Close()
 }
 
-// End ends the session.
-func (h *Client) End() error {
-	return h.ask("DELETE", "")
-}
-
-// ask sends a request without a body, and does not read the body of the response.
-func (h *Client) ask(method, header string) error {
-	if _, err := fmt.Fprintf(h.conn, "%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: 2025-11-25\r\n%s\r\n", method, h.key, h.session, header); err != nil {
+// Ask sends a request without a body, and does not read the body of the response. GET opens the
+// session's stream and leaves it open, so nothing can be sent after it. DELETE ends the session.
+func (h *Client) Ask(method string) error {
+	if _, err := fmt.Fprintf(h.conn, "%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: 2025-11-25\r\nAccept: text/event-stream\r\n\r\n", method, h.key, h.session); err != nil {
 		return err
 	}
 	resp, err := http.ReadResponse(h.in, nil)

@@ -19,7 +19,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // ErrBroken is returned when a bound is broken. The report, already written, lists the faults.
@@ -70,7 +73,9 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	err = r.play(ctx)
-	r.killAll()
+	for _, pid := range r.processes() {
+		machine.Signal(pid, syscall.SIGKILL)
+	}
 	if err == nil && len(r.account.faults) == 0 {
 		return os.RemoveAll(dir)
 	}

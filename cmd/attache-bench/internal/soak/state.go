@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
@@ -173,12 +172,5 @@ func (r *run) leftovers() {
 	for _, pid := range r.processes() {
 		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 		r.account.fault("process %d is left: %s", pid, bytes.ReplaceAll(words, []byte{0}, []byte(" ")))
-	}
-}
-
-// killAll kills the remaining processes of this run.
-func (r *run) killAll() {
-	for _, pid := range r.processes() {
-		machine.Signal(pid, syscall.SIGKILL)
 	}
 }
