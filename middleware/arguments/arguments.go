@@ -17,22 +17,25 @@
 //
 // Only plain objects are edited and filled. If a schema has "$ref", "oneOf", "not" or another
 // keyword that constrains the object around the argument, the tool is shown unchanged and the
-// argument is not filled, but it is still pinned.
+// argument is not filled, but it is still pinned. No real schema that was read has such a
+// keyword around an argument of a rule.
 //
 // Pin and forbid leave the model no choice. A call for which such a rule cannot be evaluated
 // is refused. A pinned argument is set if the schema has it or the schema is unknown; if the
-// schema does not have it, a value in the call is still overwritten. If a pin has no value,
+// schema does not have it, a value in the call is still overwritten, because a server may read
+// an undeclared argument, but adding one would break strict servers. If a pin has no value,
 // because nobody is identified or the session does not know it, the call is refused: the
 // client's own value is never sent. The relay refuses frames that parsers may read
 // differently; see [middleware.Layer].
 //
 // A client must not choose its own principal, so a fill rule whose value depends on the
-// principal acts as a pin.
+// principal acts as a pin. The program's configuration does not allow such a rule.
 //
 // Of several rules for one argument, the first one that matches the tool and whose condition
 // is true applies; pins and forbids precede all fills, regardless of their order in the
-// configuration. Rules judge the call as the client sent it. Pins are written after fills, so
-// that no filled value ends up inside a pinned one.
+// configuration, because a fill in front of a pin would let the model's value through. Rules
+// judge the call as the client sent it. Pins are written after fills, so that no filled value
+// ends up inside a pinned one.
 package arguments
 
 import (
