@@ -117,6 +117,8 @@ func unusedKey(_ *testing.T, s *subject) {
 	s.takeUnseen("a", time.Hour, true, 0)
 	s.clock.advance(30 * time.Second)
 	s.takeUnseen("a", time.Second, false, 0)
+	s.settle("a", sessionstate.Open)
+	s.takeUnseen("a", time.Hour, true, 0) // it is no longer closed
 }
 
 func firstTaker(_ *testing.T, s *subject) {

@@ -1,6 +1,7 @@
 package turnstore
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,10 +52,33 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 			}
 		}
 	})
-	t.Run("tenants are apart", func(t *testing.T) {
-		s := openedDB(t, Options{Server: connect(t)})
-		take(t, s.Of("one"), "a", true)
-		take(t, s.Of("two"), "a", true)
-		take(t, s.Of("one"), "a", false)
+	t.Run("a turn that is taken while a sweep waits for it stays", func(t *testing.T) {
+		s := openedDB(t, Options{Server: connect(t)}).Of("")
+		check(t, s.Settle(t.Context(), "a", sessionstate.Seen))
+		swept := make(chan int, 1)
+		check(t, s.in(t.Context(), func(tx *database.Tx, now int64) error {
+			_, err := tx.Exec(`UPDATE turns SET used = ?1`, now+int64(time.Hour))
+			go func() {
+				n, err := s.Sweep(context.WithoutCancel(t.Context()), 0)
+				if err != nil {
+					t.Error(err)
+				}
+				swept <- n
+			}()
+			for waits := false; err == nil && !waits && len(swept) == 0; {
+				err = tx.Row(`SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted)`).Scan(&waits)
+			}
+			return err
+		}))
+		if n := <-swept; n != 0 {
+			t.Errorf("Sweep = %d", n)
+		}
 	})
+	t.Run("row level security is on", func(t *testing.T) {
+		problems, err := connect(t).Problems(t.Context(), []database.Schema{Schema()})
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "fsync") {
+			t.Errorf("Problems = %q, %v; want only fsync, which is off in tests", problems, err)
+		}
+	})
+	t.Run("tenants are apart", func(t *testing.T) { testTenants(t, openedDB(t, Options{Server: connect(t)})) })
 }

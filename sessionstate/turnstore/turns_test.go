@@ -29,6 +29,37 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+func TestTenants(t *testing.T) {
+	testTenants(t, openedDB(t, Options{Path: filepath.Join(t.TempDir(), "turns.db")}))
+}
+
+// A tenant neither takes, counts nor sweeps the turns of another.
+func testTenants(t *testing.T, s *DB) {
+	one, two := s.Of("one"), s.Of("two")
+	take(t, one, "a", true)
+	take(t, two, "a", true)
+	check(t, one.Settle(t.Context(), "a", sessionstate.Unseen))
+	if mine, unseen, err := two.Take(t.Context(), "a", 0); mine || unseen != 0 || err != nil {
+		t.Errorf("Take = %v, %d, %v; want false and 0", mine, unseen, err)
+	}
+	for want, turns := range []*Turns{two, one} {
+		if n, err := turns.Sweep(t.Context(), 0); n != want || err != nil {
+			t.Errorf("Sweep of tenant %s = %d, %v; want %d", turns.tenant, n, err, want)
+		}
+	}
+}
+
+// After an error no turn is taken or settled.
+func TestClosed(t *testing.T) {
+	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db")})
+	check(t, s.db.Close())
+	mine, _, err := s.Take(t.Context(), "a", 0)
+	_, sweepErr := s.Sweep(t.Context(), 0)
+	if settleErr := s.Settle(t.Context(), "a", sessionstate.Seen); mine || err == nil || settleErr == nil || sweepErr == nil {
+		t.Errorf("Take = %v, %v; Settle = %v; Sweep = %v; want errors", mine, err, settleErr, sweepErr)
+	}
+}
+
 // opened opens a database until the end of the test.
 func opened(t testing.TB, o Options) *Turns {
 	return openedDB(t, o).Of("")
@@ -166,6 +197,19 @@ func TestReopened(t *testing.T) {
 	take(t, second, "held", true) // its holder died
 	check(t, errors.Join(first.db.Close(), second.db.Close()))
 	take(t, opened(t, Options{Path: path}), "given", false)
+}
+
+// The turns in a file of version 1 stay.
+func TestMigrated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "turns.db")
+	version1, err := files.ReadFile("schema/1.sqlite.sql")
+	check(t, err)
+	old := other(t, path, string(version1), `PRAGMA user_version = 1`)
+	_, err = old.Exec(`INSERT INTO turns (key, used, closed) VALUES (unhex(?), 1, 1)`, digest("given"))
+	check(t, errors.Join(err, old.Close()))
+	s := opened(t, Options{Path: path})
+	take(t, s, "given", false)
+	take(t, s, "new", true)
 }
 
 // If a file cannot be used, the error names it, and it stays unchanged.
@@ -366,6 +410,7 @@ func TestIsBounded(t *testing.T) {
 		take(t, s, fmt.Sprint(i), true)
 		check(t, s.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen))
 	}
+	take(t, s.db.Of("another tenant"), "5", true) // does not count
 	if n, err := s.Sweep(t.Context(), time.Hour); n != 2 || err != nil {
 		t.Errorf("Sweep = %d, %v; want the 2 least recently used removed", n, err)
 	}
