@@ -1,6 +1,7 @@
 package ratestore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -80,6 +81,28 @@ func TestOnPostgreSQL(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a row that is used while a sweep waits for it stays", func(t *testing.T) {
+		s := New(databasetest.Connect(t, cluster.Copy(made)).Open(Schema()))
+		c := newClock()
+		s.db.Clock = c.now
+		borrow(t, s, bucket, sessionstate.Demand{Want: 1})
+		c.pass(time.Hour)
+		swept := make(chan error, 1)
+		err := s.db.In(t.Context(), database.Scope{Tenant: bucket.Tenant}, func(tx *database.Tx) error {
+			_, err := lend(tx, bucket, sessionstate.Demand{Want: 10}, tx.Now())
+			go func() { swept <- s.sweep(context.WithoutCancel(t.Context())) }()
+			for waits := false; err == nil && !waits && len(swept) == 0; {
+				err = tx.Row(`SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted)`).Scan(&waits)
+			}
+			return err
+		})
+		if err := errors.Join(err, <-swept); err != nil {
+			t.Fatal(err)
+		}
+		if loan := borrow(t, s, bucket, sessionstate.Demand{Want: 1}); loan.Tokens != 0 {
+			t.Errorf("%d tokens are lent twice", loan.Tokens)
+		}
+	})
 	t.Run("a tenant sees its own", func(t *testing.T) {
 		server := databasetest.Connect(t, cluster.Copy(made))
 		s := New(server.Open(Schema()))
@@ -169,6 +192,10 @@ func testApart(t *testing.T, _ *clock, open func() *Store) {
 			t.Errorf("%v lends %d tokens, want 10", b, loan.Tokens)
 		}
 	}
+	borrow(t, s, tenant, sessionstate.Demand{Back: 10})
+	if loan := borrow(t, s, bucket, sessionstate.Demand{Want: 1}); loan.Tokens != 0 {
+		t.Errorf("%d tokens that another tenant has returned are lent", loan.Tokens)
+	}
 	for _, want := range []int{1, 0} { // a rate of one in a century
 		if loan := borrow(t, s, large, sessionstate.Demand{Want: 2}); loan.Tokens != want {
 			t.Errorf("%v lends %d tokens, want %d", large, loan.Tokens, want)
@@ -230,6 +257,16 @@ func testAtOnce(t *testing.T, _ *clock, open func() *Store) {
 
 func testSweep(t *testing.T, c *clock, open func() *Store) {
 	s := open()
+	// More rows than a sweep removes, which are not full.
+	err := s.db.In(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) error {
+		_, err := tx.Exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= ?2)
+			INSERT INTO rate_buckets (tenant, bucket, full_at, minute, processes, earlier) SELECT 'never full', 'n' || i, ?1, 0, 0, 0 FROM n`,
+			c.now().Add(365*24*time.Hour).UnixNano(), sweepBatch)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 5 {
 		b := bucket
 		b.Tenant, b.Name = fmt.Sprint("tenant ", i%2), fmt.Sprint(i)
@@ -245,11 +282,32 @@ func testSweep(t *testing.T, c *clock, open func() *Store) {
 		}
 		var n int
 		err := s.db.View(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) error {
-			return tx.Row(`SELECT count(*) FROM rate_buckets`).Scan(&n)
+			return tx.Row(`SELECT count(*) FROM rate_buckets WHERE tenant <> 'never full'`).Scan(&n)
 		})
 		if err != nil || n != step.want {
 			t.Errorf("after %v: %d rows, %v; want %d", step.wait, n, err, step.want)
 		}
+	}
+}
+
+// Loans remove old rows, so nothing else has to.
+func TestLendSweeps(t *testing.T) {
+	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: filepath.Join(t.TempDir(), "rates.db"), Wait: time.Minute, Schema: Schema()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	c, s, old := newClock(), New(db), bucket
+	db.Clock, old.Name = c.now, "old"
+	borrow(t, s, old, sessionstate.Demand{Want: 1})
+	c.pass(time.Hour)
+	rows := 2
+	for range 30 * sweepEvery { // not to sweep then has a probability of e^-30
+		borrow(t, s, bucket, sessionstate.Demand{Want: 1})
+	}
+	err = db.View(t.Context(), database.Scope{}, func(tx *database.Tx) error { return tx.Row(`SELECT count(*) FROM rate_buckets`).Scan(&rows) })
+	if err != nil || rows != 1 {
+		t.Errorf("%d rows, %v; want 1", rows, err)
 	}
 }
 
