@@ -150,7 +150,6 @@ func importEntries(tx *database.Tx, all, entries []identity.Entry) (n Counts, er
 // find returns the entry of the key with the given hash, nil if there is none.
 func (s *Store) find(ctx context.Context, hash string) (found *identity.Entry, err error) {
 	err = s.db.View(ctx, allTenants, func(tx *database.Tx) error {
-		found = nil
 		e, err := scan(tx.Row(`SELECT `+columns+` FROM api_keys WHERE hash = ?1`, hash).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil

@@ -1,6 +1,7 @@
 package keystore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -27,6 +28,7 @@ var suite = []struct {
 	{"import", testImport},
 	{"several import at once", testImportAtOnce},
 	{"an entry that cannot be read", testUnreadable},
+	{"an unknown key", testUnknown},
 }
 
 // check ends the test if err is not nil.
@@ -73,11 +75,19 @@ func TestOnPostgreSQL(t *testing.T) {
 		if found, err := s.find(t.Context(), e.SHA256); err != nil || found == nil {
 			t.Errorf("find = %v, %v", found, err)
 		}
-		if err := s.Revoke(t.Context(), e.ID, start); err == nil {
-			t.Error("it can revoke a key")
+		if err := s.Revoke(t.Context(), e.ID, start); err == nil || errors.Is(err, identity.ErrUnknownKey) {
+			t.Errorf("Revoke: %v", err)
+		}
+		if key, _, err := s.Create(t.Context(), ada, "", 0, start); err == nil || key != "" {
+			t.Errorf("Create = %q, %v", key, err)
 		}
 		if problems, err := server.Problems(t.Context(), []database.Schema{Schema()}); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "api_keys") }) {
 			t.Errorf("Problems = %q, %v", problems, err)
+		}
+	})
+	t.Run("without the table nobody knows whether there are keys", func(t *testing.T) {
+		if any, err := New(databasetest.Connect(t, cluster.Database()).Open(Schema())).Any(t.Context()); err == nil {
+			t.Errorf("Any = %v", any)
 		}
 	})
 	testRevokeBesideImport(t, func() string { return cluster.Copy(made) })
@@ -96,11 +106,12 @@ func testRoundTrip(t *testing.T, open func() *Store) {
 		t.Errorf("Any of an empty table = %v, %v", any, err)
 	}
 	var want []identity.Entry
-	for i, a := range []identity.Attributes{ada, {Scope: "x"}} {
-		_, e, err := s.Create(t.Context(), a, "", time.Duration(i)*time.Hour, start.Add(time.Duration(i)*time.Second))
+	for i, a := range []identity.Attributes{ada, {Scope: "x"}, ada, {}, ada, {}} {
+		_, e, err := s.Create(t.Context(), a, "", time.Duration(i)*time.Hour, start.Add(-time.Duration(i/2)*time.Second))
 		check(t, err)
 		want = append(want, e)
 	}
+	slices.SortFunc(want, func(a, b identity.Entry) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	got, err := open().List(t.Context())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("List = %+v, %v\nwant %+v", got, err, want)
@@ -117,9 +128,8 @@ func testRevoke(t *testing.T, open func() *Store) {
 	s := open()
 	_, e, err := s.Create(t.Context(), ada, "", 0, start)
 	check(t, err)
-	for range 2 { // repeating it is no error and changes nothing
-		check(t, s.Revoke(t.Context(), e.ID, start.Add(time.Hour)))
-		start := start.Add(time.Hour)
+	for i := range 2 { // repeating it is no error and changes nothing
+		check(t, s.Revoke(t.Context(), e.ID, start.Add(time.Duration(i)*time.Hour)))
 		if all, err := s.List(t.Context()); err != nil || !all[0].Revoked.Equal(start) {
 			t.Errorf("the key is %+v, %v; want revoked at %v", all[0], err, start)
 		}
@@ -146,6 +156,18 @@ func testUnreadable(t *testing.T, open func() *Store) {
 		if n, err := s.Import(t.Context(), nil); err == nil {
 			t.Errorf("%s: Import = %+v", change, n)
 		}
+		if all, err := s.List(t.Context()); err == nil {
+			t.Errorf("%s: List = %+v", change, all)
+		}
+	}
+}
+
+func testUnknown(t *testing.T, open func() *Store) {
+	s := open()
+	_, _, err := s.Create(t.Context(), ada, "", 0, start)
+	check(t, err)
+	if p, err := NewResolver(s, time.Minute, nil).Resolve(t.Context(), "made-up"); !errors.Is(err, identity.ErrUnknownKey) || p != nil {
+		t.Errorf("Resolve = %v, %v", p, err)
 	}
 }
 
@@ -159,13 +181,23 @@ func testImport(t *testing.T, open func() *Store) {
 		if n, err := s.Import(t.Context(), entries); err != nil || n != want {
 			t.Errorf("Import = %+v, %v; want %+v", n, err, want)
 		}
+		all, err := s.List(t.Context())
+		for _, e := range entries {
+			i := slices.IndexFunc(all, func(other identity.Entry) bool { return other.SHA256 == e.SHA256 })
+			if i >= 0 && e.Revoked.IsZero() {
+				e.Revoked = all[i].Revoked
+			}
+			if err != nil || i < 0 || !reflect.DeepEqual(all[i], e) {
+				t.Errorf("the keys are %+v, %v; want %+v", all, err, e)
+			}
+		}
 	}
 	doImport(Counts{Added: 2}, first, second)
 	doImport(Counts{Same: 2}, first, second)
-	moved := first
-	moved.Tenant, moved.Roles = "other", nil
+	moved := identity.Entry{ID: "moved", SHA256: first.SHA256, Created: start.Add(time.Hour), Expires: start.Add(9 * time.Hour)}
+	moved.Attributes = identity.Attributes{User: "eve", Tenant: "other", Email: "eve@other.example", Permissions: []string{"x"}, Plan: "team", Scope: "y", Trust: "direct"}
 	doImport(Counts{Changed: 1}, moved)
-	check(t, s.Revoke(t.Context(), first.ID, start))
+	check(t, s.Revoke(t.Context(), moved.ID, start))
 	doImport(Counts{Same: 2}, moved, second)
 	moved.Plan = "free"
 	doImport(Counts{Changed: 1}, moved)

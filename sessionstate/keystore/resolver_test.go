@@ -2,6 +2,7 @@ package keystore
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -175,10 +176,19 @@ func TestOneQuestion(t *testing.T) {
 		if _, err := r.Resolve(t.Context(), "another"); !errors.Is(err, identity.ErrKeyStore) || time.Since(begun) > lookupTime {
 			t.Errorf("a database that does not answer: %v after %v", err, time.Since(begun))
 		}
+		for range maxLookups { // other look-ups
+			r.slots <- struct{}{}
+		}
+		if _, err := r.Resolve(t.Context(), "waits"); !errors.Is(err, identity.ErrKeyStore) {
+			t.Errorf("a look-up that had to wait too long: %v", err)
+		}
+		if _, err := r.Resolve(given, key); !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that had given up: %v", err)
+		}
 	})
 }
 
-// Invented keys do not fill the memory or displace known keys.
+// Invented keys do not fill the memory or displace known keys, and neither do very many known keys fill it.
 func TestFlood(t *testing.T) {
 	f := new(fake)
 	key, _ := f.add()
@@ -196,10 +206,25 @@ func TestFlood(t *testing.T) {
 	if _, err := r.Resolve(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
-	f.away = true
-	for _, known := range []string{key, late} {
-		if _, err := r.Resolve(t.Context(), known); err != nil {
-			t.Errorf("a known key: %v", err)
+	cached := func(keys ...string) {
+		t.Helper()
+		f.away = true
+		for _, known := range keys {
+			if _, err := r.Resolve(t.Context(), known); err != nil {
+				t.Errorf("a known key: %v", err)
+			}
+		}
+		f.away = false
+	}
+	cached(key, late)
+	for i := range maxAnswers {
+		known := fmt.Sprint("known ", i)
+		f.put(identity.Entry{SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(known)))})
+		_, err := r.Resolve(t.Context(), known)
+		check(t, err)
+		if n := len(r.byHash); n > maxAnswers {
+			t.Fatalf("%d answers are cached", n)
 		}
 	}
+	cached(fmt.Sprint("known ", maxAnswers-1))
 }
