@@ -78,6 +78,7 @@ func TestServer(t *testing.T) {
 		"Versions": testVersions, "TenantsAreApart": testTenantsAreApart, "RacesAreRunAgain": testRacesAreRunAgain,
 		"ConnectionsThatFail": testConnectionsThatFail, "ConnectionOutlivesItsCallers": testConnectionOutlivesItsCallers,
 		"StoppedProcess": testStoppedProcess, "Urgent": testUrgent, "Breaker": testBreaker,
+		"SettingsOfTransactions": testSettingsOfTransactions, "SingleStatements": testSingleStatements, "Problems": testProblems,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,15 +138,22 @@ func testVersions(t *testing.T, cluster *pgtest.Cluster) {
 	if problems, err := readOnly.Problems(t.Context(), []Schema{notes(3)}); err != nil || !strings.Contains(strings.Join(problems, "\n"), "default_transaction_read_only is on") {
 		t.Errorf("problems of a read-only role: %q, %v", problems, err)
 	}
+	if err := insert(t.Context(), readOnly.Open(notes(3)), "a", "2"); !errors.Is(err, ErrDown) {
+		t.Errorf("a change on a replica: %v", err)
+	}
 	german := connect(t, ServerOptions{URL: url + "&options=-c%20datestyle%3DGerman"})
 	if n := count(t, german.Open(notes(3)), Scope{Tenant: "a"}); n != 1 {
 		t.Errorf("with another DateStyle there are %d rows, want 1", n)
 	}
-	if _, err := s.Open(notes(3)).Exec(t.Context(), Scope{}, `REVOKE ALL ON attache_schema FROM CURRENT_USER`); err != nil {
+	used := s.Open(notes(3))
+	if _, err := used.Exec(t.Context(), Scope{}, `REVOKE ALL ON attache_schema FROM CURRENT_USER`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Problems(t.Context(), []Schema{notes(3)}); err == nil || !strings.Contains(err.Error(), "grant the role SELECT") {
 		t.Errorf("problems of a role that may not read the tables: %v", err)
+	}
+	if err := insert(t.Context(), used, "a", "3"); err != nil {
+		t.Errorf("the version is checked again: %v", err)
 	}
 }
 
@@ -543,6 +551,30 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 	}
 	if len(reports) != 2 || reports[0] || !reports[1] {
 		t.Errorf("reports: %v, want one failure and one recovery", reports)
+	}
+	// The same while the breaker is open, and for a caller that waits for the connections of its own process: the
+	// next caller is admitted.
+	for range openAfter {
+		s.breaker.recordFailure(io.EOF)
+	}
+	time0.pass(longestOpen)
+	for s.pending.Load() > 0 { // connections that were cut
+		time.Sleep(time.Millisecond)
+	}
+	_ = db.In(cancelled, Scope{}, func(*Tx) error { return nil })
+	s.o.Timeouts.All = 50 * time.Millisecond
+	for range cap(s.slots) {
+		s.slots <- struct{}{}
+	}
+	if err := try(); !errors.Is(err, ErrDown) || !errors.Is(err, errBusy) {
+		t.Errorf("while all connections are in use: %v", err)
+	}
+	for range cap(s.slots) {
+		<-s.slots
+	}
+	s.o.Timeouts = slow
+	if err := try(); err != nil {
+		t.Errorf("after callers that gave up: %v", err)
 	}
 }
 
