@@ -70,6 +70,90 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A file in a directory is read in the same way, and a link out of it is not followed.
+func TestReadIn(t *testing.T) {
+	path := t.TempDir()
+	put(t, filepath.Join(path, "file"), "text", 0o644)
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	links := map[string]string{"within": "file", "out": filepath.Join("..", filepath.Base(path), "file")}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
+			t.Skip("links are not supported:", err)
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		noLink bool
+		valid  bool
+	}{{"file", false, true}, {"file", true, true}, {"within", false, true}, {"within", true, false}, {"out", false, false}} {
+		data, _, err := textfile.ReadIn(dir, test.name, textfile.Rules{Max: 4, NoLink: test.noLink})
+		if (err == nil) != test.valid || test.valid != (string(data) == "text") {
+			t.Errorf("%s, NoLink %t: %q, %v", test.name, test.noLink, data, err)
+		}
+	}
+}
+
+// Replace closes a file to others, replaces a link and not its target, and after an error leaves everything as it was.
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	put(t, file, "before", 0o644)
+	paths := []string{file, filepath.Join(dir, "new", "file")}
+	if err := os.Symlink("target", link); err == nil {
+		put(t, filepath.Join(dir, "target"), "target", 0o644)
+		paths = append(paths, link)
+	}
+	for _, path := range paths {
+		err := textfile.Replace(path, []byte("text"))
+		data, _, readErr := textfile.Read(path, textfile.Rules{Max: 4, Closed: 0o077, NoLink: true})
+		if err != nil || readErr != nil || string(data) != "text" {
+			t.Errorf("%s: %v; %q, %v", path, err, data, readErr)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "target")); len(paths) == 3 && string(data) != "target" {
+		t.Errorf("the target of a link: %q, %v", data, err)
+	}
+	for _, path := range []string{filepath.Join(dir, "new"), filepath.Join(file, "below")} { // a directory, and below a file
+		if err := textfile.Replace(path, nil); err == nil {
+			t.Errorf("%s was replaced", path)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".new-*")); len(left) > 0 {
+		t.Errorf("%q are left, %v", left, err)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	long := strings.Repeat("a", 100)
+	for _, test := range []struct {
+		word  string
+		words []string
+		limit int
+		want  string
+	}{
+		{"alow", []string{"deny", "allow"}, 1, "allow"},
+		{"Allwo", []string{"allow"}, 1, "allow"},
+		{"allxw", []string{"allow"}, 0, ""},
+		{"allow", []string{"allow", "allxx"}, 2, "allow"},
+		{"alloy", []string{"allxx", "allow", "alloz"}, 2, "allow"},
+		{"ba", []string{"ax"}, 1, ""},
+		{"ab", []string{"xa"}, 1, ""},
+		{"b", []string{"xxxb"}, 2, ""},
+		{"xxxb", []string{"b"}, 2, ""},
+		{long, []string{long}, 1, long},
+		{long, []string{long + "a"}, 1, ""},
+		{long + "a", []string{long}, 1, ""},
+	} {
+		if got := textfile.Nearest(test.word, test.words, test.limit); got != test.want {
+			t.Errorf("Nearest(%.10q, %.10q, %d) = %.10q, want %.10q", test.word, test.words, test.limit, got, test.want)
+		}
+	}
+}
+
 func TestParseYAML(t *testing.T) {
 	const alias = `begins with "*", so that YAML takes it for an alias, which is not read: put a text in quotes, as in "*", or write the value out`
 	const anchors = "anchors, aliases, tags, directives and ? keys are not read: write the value out, in quotes if it is text"
@@ -132,6 +216,36 @@ func TestParseYAML(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%.40q: got %s; want %s", text, got, want)
+		}
+	}
+}
+
+// The limits are those that the errors name, and what has ended does not count.
+func TestLimits(t *testing.T) {
+	const deep, many = "is nested more than 32 deep: see whether it is the right file", "has more than 1000 keys in one place: see whether it is the right file"
+	brackets := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	lists := func(n int) string { return strings.Repeat("- ", n) + "a" }
+	mappings := func(n int) (text string) {
+		for i := range n {
+			text += strings.Repeat(" ", i) + "key:\n"
+		}
+		return text
+	}
+	keys := func(n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("k%d: v\n", i+1)
+		}
+		return text
+	}
+	for _, test := range []struct{ text, want string }{
+		{brackets(32), ""}, {brackets(33), "1:33: " + deep}, {strings.Repeat("- [[a]]\n", 40), ""},
+		{lists(32), ""}, {lists(33), "1:65: " + deep}, {"- - - a\n" + strings.Repeat("- a\n- - a\n", 40), ""},
+		{mappings(32), ""}, {mappings(33), "33:36: " + deep}, {mappings(20) + mappings(20), ""},
+		{keys(1000), ""}, {keys(1001), "1001:6: " + many}, {"a:\n  b: c\n" + keys(999), ""},
+	} {
+		_, err := textfile.ParseYAML([]byte(test.text))
+		if got := fmt.Sprint(err); got != test.want && !(err == nil && test.want == "") {
+			t.Errorf("%.40q, %d bytes: %s; want %s", test.text, len(test.text), got, test.want)
 		}
 	}
 }
