@@ -303,7 +303,7 @@ func TestStructured(t *testing.T) {
 }
 
 // Without mail a reply is not read. A message that arrives while the call is in flight is
-// carried by its reply.
+// carried by its reply, and by no reply to another conversation of the same connection.
 func TestReplyIsReadOnlyForMail(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
@@ -313,9 +313,10 @@ func TestReplyIsReadOnlyForMail(t *testing.T) {
 		ClientProcess: func() string { return "" },
 	})
 	defer shared.Close()
-	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.Operator}}
+	mine := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.RequestMeta}}
+	others := &sessionstate.Context{Session: sessionstate.Fact{Value: "another", Source: sessionstate.RequestMeta}}
 	handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
-	request := func() *middleware.Call {
+	request := func(view *sessionstate.Context) *middleware.Call {
 		call := new(middleware.Call)
 		call.Reset(nil, true)
 		call.SetValue(sessionstate.ContextKey{}, view)
@@ -335,14 +336,22 @@ func TestReplyIsReadOnlyForMail(t *testing.T) {
 		}
 	}
 	look(false)
-	if call := request(); !call.Hooked() || len(call.Hooks()) != 0 {
+	if call := request(mine); !call.Hooked() || len(call.Hooks()) != 0 {
 		t.Error("the reply is read though there is no mail")
 	}
-	call := request()
+	call := request(mine)
 	send(t, db, peer, me, "one")
 	look(true)
 	if len(call.Hooks()) != 1 {
 		t.Error("a message that came while the call was in flight is not carried by its reply")
+	}
+	for range 2 {
+		if n := len(request(others).Hooks()); n != 0 {
+			t.Error("a reply to another conversation carries it")
+		}
+		if n := len(request(mine).Hooks()); n != 1 {
+			t.Error("a reply after that of another conversation does not carry it")
+		}
 	}
 }
 
