@@ -143,7 +143,7 @@ func TestReadSessionFile(t *testing.T) {
 				"scope: acme/platform\ntrust: direct\nworkspace: \"" + path + "\"\nworkspace_id: ws-42\nsession: \"7c1f\"\n", full,
 		},
 		{
-			"JSON", "\ufeff{\n\t\"user\": \"a\\u0064a\", \"tenant\": \"acme\", \"email\": \"ada@acme.example\",\r\n\t\"roles\": [\"developer\", \"on call\"], \"permissions\": [\"records:read\"],\n" +
+			"JSON", "\ufeff{\n\t\"user\"\t: \"a\\u0064a\", \"tenant\": \"acme\", \"email\": \"ada@acme.example\",\r\n\t\"roles\": [\"developer\", \"on call\"], \"permissions\": [\"records:read\"],\n" +
 				"\"plan\": \"pro\", \"scope\": \"acme\\/platform\", \"trust\": \"Direct\", \"workspace\": \"" + path + "\", \"workspace_id\": \"ws-42\", \"session\": \"7c1f\"}\n", full,
 		},
 		{"YAML in braces", "{user: ada}", identity.SessionFile{Principal: ada}},

@@ -138,6 +138,24 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
+// No key is made if the file cannot be locked.
+func TestCreateLocked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	_, e := create(t, file, identity.Attributes{})
+	check(t, os.Remove(file+".lock"))
+	check(t, os.Mkdir(file+".lock", 0o700))
+	before := read(t, file)
+	if key, _, err := identity.Create(file, identity.Attributes{}, "", 0, start); key != "" || !errors.Is(err, identity.ErrFile) {
+		t.Errorf("Create = %q, %v", key, err)
+	}
+	if err := identity.Revoke(file, e.ID, start); !errors.Is(err, identity.ErrFile) {
+		t.Errorf("Revoke = %v", err)
+	}
+	if after := read(t, file); after != before {
+		t.Errorf("the file is now %s", after)
+	}
+}
+
 // Words that YAML could read as another type are read back unchanged.
 func TestCreateKeepsOddWords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")

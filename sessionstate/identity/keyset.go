@@ -105,9 +105,6 @@ func parseKey(raw []byte) (k verifyKey, ok bool) {
 	// Pass on only the public key: no secrets, and no certificates, because the library might
 	// fetch their address.
 	public := jwkset.JWKMarshal{KTY: m.KTY, CRV: m.CRV, X: m.X, Y: m.Y, N: m.N, E: m.E}
-	if public.KTY == jwkset.KtyOKP {
-		public.ALG = jwkset.AlgEdDSA // required by the library
-	}
 	jwk, err := jwkset.NewJWKFromMarshal(public, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
 	if err != nil {
 		return verifyKey{}, false

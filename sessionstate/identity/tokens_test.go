@@ -384,6 +384,26 @@ func TestTokensNameTheClaim(t *testing.T) {
 	}
 }
 
+// The URL of the server counts as an audience, as it is configured and as most clients write it.
+func TestTokensResource(t *testing.T) {
+	for _, test := range []struct {
+		resource, audience string
+		want               error
+	}{
+		{"https://MCP.example:443", "https://MCP.example:443", nil},
+		{"https://MCP.example:443", "https://mcp.example/", nil},
+		{"http://mcp.example:80/a", "http://mcp.example/a", nil},
+		{"https://mcp.example:8443/a", "https://mcp.example:8443/a", nil},
+		{"https://mcp.example:8443/a", "https://mcp.example/a", identity.ErrAudience},
+		{"https://mcp.example/a", "https://mcp.example/", identity.ErrAudience},
+		{"https://mcp.example/a", audience, nil},
+		{"", "/", identity.ErrAudience},
+	} {
+		g := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) { o.Resource = test.resource })
+		g.want(keyring()["ed"].token(claims(map[string]any{"aud": test.audience}), nil), test.want)
+	}
+}
+
 func TestTokensLeeway(t *testing.T) {
 	token := keyring()["ed"].token(claims(nil), nil)
 	for leeway, last := range map[time.Duration]time.Duration{-1: 0, identity.MaxLeeway: identity.MaxLeeway} {
