@@ -43,13 +43,14 @@ func testSettingsOfTransactions(t *testing.T, cluster *pgtest.Cluster) {
 	})
 	check("a transaction", "acme off on 1min 1min 2min notice read committed off 0", within(Scope{Tenant: "acme"}))
 	check("a relaxed one of all tenants", " on off 1min 1min 2min notice read committed off 0", within(Scope{AllTenants: true, Relaxed: true}))
+	// A setting of attache that was set once is empty, and no longer absent.
+	check("after a relaxed one", "  "+none, outside)
 	check("a view", " off on 1min 1min 2min notice read committed on 0", func() (got string, err error) {
 		return got, db.View(t.Context(), Scope{}, func(tx *Tx) error { return tx.Row(settings).Scan(&got) })
 	})
 	check("a single statement", "acme off on 1min 1min 2min notice read committed off 0", func() (got string, err error) {
 		return got, db.Row(t.Context(), Scope{Tenant: "acme"}, settings).Scan(&got)
 	})
-	// A setting of attache that was set once is empty, and no longer absent.
 	check("after all", "  "+none, outside)
 }
 
