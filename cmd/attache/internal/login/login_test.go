@@ -163,7 +163,7 @@ func TestU22Login(t *testing.T) {
 		{name: "metadata at the path of the server", server: logintest.Config{NoHeader: true}},
 		{name: "metadata at the root", server: logintest.Config{NoHeader: true, PRM: "root"}},
 		{name: "metadata at the root named by the header", server: logintest.Config{PRM: "root"}},
-		{name: "metadata that only the header names", server: logintest.Config{PRM: "named"}},
+		{name: "metadata that only the header names", server: logintest.Config{PRM: "named", IssuerPath: "/tenant", Iss: "right"}},
 		{name: "revision 2025-03-26", server: logintest.Config{PRM: "none"}},
 		{name: "revision 2025-03-26 without metadata", server: logintest.Config{PRM: "none", Layout: "none"}},
 		{name: "issuer with a path", server: logintest.Config{IssuerPath: "/tenant"}},

@@ -168,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/mcp":
 		s.protect(w, r)
-	case path == prm+"/mcp" && s.PRM != "root" && s.PRM != "none", path == prm && s.PRM == "root", path == "/named" && s.PRM == "named":
+	case path == prm+"/mcp" && s.PRM != "root" && s.PRM != "named" && s.PRM != "none", path == prm && s.PRM == "root", path == "/named" && s.PRM == "named":
 		s.resourceMetadata(w)
 	case path == metadata && s.Layout != "none":
 		s.serverMetadata(w)
