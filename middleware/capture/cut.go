@@ -40,8 +40,9 @@ func (c *Conn) cutCredentials(ctx context.Context, m *wire.Message) error {
 }
 
 // mayName reports whether b, a part of plain JSON, may contain the name of a
-// credential. It decides quickly for most frames: apart from spaces and non-ASCII
-// letters, each spelling without escapes contains "-mcp/".
+// credential. It decides quickly for most frames: apart from non-ASCII letters, and
+// from spaces and DEL, which are the only ASCII characters that JSON allows in a string
+// and [wire.SameName] ignores, each spelling without escapes contains "-mcp/".
 func mayName(b []byte) bool {
 	if bytes.IndexByte(b, '\\') >= 0 {
 		return true
@@ -67,7 +68,7 @@ func endsLikeName(b []byte) bool {
 		switch {
 		case c >= utf8.RuneSelf:
 			return true
-		case c == ' ':
+		case c == ' ', c == 0x7f:
 		case c == last, 'A' <= c && c <= 'Z' && c+'a'-'A' == last:
 			rest = rest[:len(rest)-1]
 		default:
