@@ -3,6 +3,7 @@ package briefing
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -85,15 +86,14 @@ func isCutOff(s *session, limit int, reply *wire.Message) bool {
 // instruct appends the text to the instructions. An answer of the modern era becomes private, because
 // the text is that of one principal, and clients may show others an answer that is public.
 func instruct(call *middleware.Call, s *session, reply *wire.Message, modern bool) error {
-	text, old := s.text, reply.Get("result", "instructions")
+	quoted, old := wire.Quote(s.text), reply.Get("result", "instructions")
 	switch oldText := old.Text(); {
-	case strings.Contains(oldText, text):
+	case strings.Contains(oldText, s.text):
 		skip(call, "an attache further in has added the same briefing")
 		return nil
-	case oldText != "":
-		text = oldText + "\n\n" + text
+	case oldText != "": // the server's own text keeps its escapes
+		quoted = slices.Concat(old.Raw[:len(old.Raw)-1], wire.Quote("\n\n" + s.text)[1:])
 	}
-	quoted := wire.Quote(text)
 	if err := reply.Set(quoted, "result", "instructions"); err != nil {
 		return err
 	}
