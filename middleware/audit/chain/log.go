@@ -65,7 +65,7 @@ type Log struct {
 	bytes   int // bytes of all waiting records, including those being written
 	waiting int // the number of these records
 	lost    int // dropped records without a gap record
-	gaps    int // dropped records with a gap record, which may still be waiting
+	gaps    int // dropped records with a gap record, which is in the file or being written
 	started bool
 	closed  bool
 	key     []byte
@@ -121,7 +121,7 @@ func (l *Log) add(body []byte, receipt *Receipt) {
 		l.started = true
 		go l.run()
 	}
-	l.queue = append(l.queue, item{bytes.Clone(body), receipt})
+	l.queue = append(l.queue, item{body: bytes.Clone(body), receipt: receipt})
 	l.queued += len(body)
 	l.bytes += len(body)
 	l.waiting++
@@ -263,32 +263,36 @@ func remedy(err error) string {
 	return "make room for the audit file, or name another"
 }
 
-// take returns the records to write: those of the last, failed write, a gap record if
-// records were lost, and the queue.
+// take returns the records to write: those of the last, failed write, the queue and, if records
+// were lost, a gap record. That is last, because records are lost when there is no room behind those
+// that wait.
 func (l *Log) take() (work []item, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	work, l.unwritten = l.unwritten, nil
+	work = append(l.unwritten, l.queue...)
+	l.unwritten, l.queue, l.queued = nil, nil, 0
 	if l.lost > 0 {
 		gap := l.file.note(note{Kind: kindGap, Records: l.lost, Why: "they could not be written"})
-		work = append(work, item{body: gap})
-		l.bytes += len(gap)
-		l.waiting++
+		work = append(work, item{body: gap, lost: l.lost})
 		l.gaps += l.lost
 		l.lost = 0
 	}
-	work = append(work, l.queue...)
-	l.queue, l.queued = nil, 0
 	return work, l.closed
 }
 
 // settle settles the receipts of work, of which the first written records are in the file; err
-// is the reason why the others are not. It keeps those without a receipt for the next write.
+// is the reason why the others are not. It keeps those without a receipt for the next write. A gap
+// record is made again, with the records that are lost until then, so that there is at most one.
 func (l *Log) settle(work []item, written int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, it := range work {
 		switch {
+		case it.lost > 0:
+			if i >= written {
+				l.lost, l.gaps = l.lost+it.lost, l.gaps-it.lost
+			}
+			continue
 		case i < written:
 			it.receipt.settle(nil)
 		case it.receipt == nil:

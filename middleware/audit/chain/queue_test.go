@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -63,5 +64,45 @@ func TestRecordTooLong(t *testing.T) {
 	var v Verifier
 	if err := verify(t, path, &v); err != nil || v.Records != 4 || len(v.Remarks) != 1 {
 		t.Errorf("%v, %d records, %v", err, v.Records, v.Remarks)
+	}
+}
+
+// Records that are lost while the disk is full are reported once, behind those that waited: the memory for
+// the reports does not grow, and they are where the records are missing.
+func TestLostRecordsAreReportedOnce(t *testing.T) {
+	for _, pause := range []time.Duration{0, 2 * time.Second} { // without or with attempts to write between them
+		t.Run(pause.String(), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				l := New(Options{File: path, Queue: 3 * len(body(0))})
+				d := &disk{}
+				l.file.write = d.write
+				for i := range 10 {
+					l.Append(body(i))
+					time.Sleep(pause)
+					synctest.Wait()
+				}
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if n := len(l.unwritten); n != 3 {
+					t.Errorf("%d records wait, want 3", n)
+				}
+				d.set(1 << 20)
+				if err := l.Close(time.Second); err == nil || !strings.HasPrefix(err.Error(), "7 audit records") {
+					t.Errorf("at the end: %v", err)
+				}
+			})
+			var got []string
+			for _, line := range lines(t, path) {
+				var n note
+				if err := json.Unmarshal(line, &n); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, fmt.Sprint(n.Kind, n.Records))
+			}
+			if want := "begin0 call0 call0 call0 gap7"; strings.Join(got, " ") != want {
+				t.Errorf("got %v, want %s", got, want)
+			}
+		})
 	}
 }

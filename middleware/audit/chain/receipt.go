@@ -9,6 +9,7 @@ var ErrLost = errors.New("the record could not be written")
 type item struct {
 	body    []byte
 	receipt *Receipt // nil for Append
+	lost    int      // the number of lost records that a gap record reports; 0 for other records
 }
 
 // A Receipt reports whether one record was written.
