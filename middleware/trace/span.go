@@ -233,12 +233,16 @@ func (o *OpenSpans) remove(s *span) {
 	}
 }
 
-// cancel ends the span of the oldest call with a raw id, because it may have no reply.
-func (o *OpenSpans) cancel(id []byte) {
+// cancel ends the span of the oldest call with a raw id that a peer has cancelled, because it may have no
+// reply. Of the calls, a server may cancel only subscriptions (2026-07-28, basic/patterns/cancellation); in
+// earlier revisions it cancels its own requests, whose ids may be those of calls.
+func (o *OpenSpans) cancel(by wire.Peer, id []byte) {
 	o.mu.Lock()
 	var s *span
-	if all := o.byID[string(id)]; len(all) > 0 {
-		s = all[0]
+	if i := slices.IndexFunc(o.byID[string(id)], func(s *span) bool {
+		return by == wire.Client || s.target[0] == methodKey.String("subscriptions/listen")
+	}); i >= 0 {
+		s = o.byID[string(id)][i]
 	}
 	o.mu.Unlock()
 	if s != nil {

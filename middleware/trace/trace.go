@@ -105,11 +105,10 @@ func (c *Conn) Layer() middleware.Layer {
 func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		switch {
-		case m.From != wire.Client:
-		case m.Kind() == wire.Request:
+		case m.From == wire.Client && m.Kind() == wire.Request:
 			c.request(ctx, m)
 		case m.MethodIs("notifications/cancelled"):
-			c.o.Open.cancel(m.Get("params", "requestId").Raw)
+			c.o.Open.cancel(m.From, m.Get("params", "requestId").Raw)
 		}
 		return next(ctx, m)
 	}
