@@ -36,6 +36,7 @@ type Call struct {
 	lateRoom  [1]lateHook // backs late, so that the other direction reads it from the cache lines of the call
 	sent      []func(error)
 	values    []value
+	marks     []any
 	listeners []func(*Call, Note)
 }
 
@@ -66,10 +67,11 @@ func (c *Call) Reset(r Relay, request bool) {
 	}
 	clear(c.hooks)
 	clear(c.values)
+	clear(c.marks)
 	clear(c.listeners)
 	clear(c.sent)
 	c.live, c.hooks, c.values, c.sent = request, c.hooks[:0], c.values[:0], c.sent[:0]
-	c.late = c.late[:0]
+	c.late, c.marks = c.late[:0], c.marks[:0]
 	c.mustHold, c.explained, c.listeners = false, false, c.listeners[:0]
 }
 
@@ -219,7 +221,8 @@ func (c *Call) HoldsReply() bool { return c.mustHold }
 func (c *Call) Relay() Relay { return c.relay }
 
 // SetValue attaches a value to the call for the layers inside this one. The package that sets
-// a value exports the type of its key.
+// a value exports the type of its key. Only handlers may call it: a reply may arrive before the
+// handlers of its call have returned, so hooks use [Call.Mark].
 func (c *Call) SetValue(key, v any) {
 	for i := range c.values {
 		if c.values[i].key == key {
@@ -239,6 +242,12 @@ func (c *Call) Value(key any) any {
 	}
 	return nil
 }
+
+// Mark marks the call with key, for hooks of the same reply that run later.
+func (c *Call) Mark(key any) { c.marks = append(c.marks, key) }
+
+// Marked reports whether an earlier hook has called Mark with key.
+func (c *Call) Marked(key any) bool { return slices.Contains(c.marks, key) }
 
 // Shadow returns a call for a copy of c's frame, for a dry run of other layers. It has the
 // values that were attached to c so far, and r is its relay. It does not change c, but c's

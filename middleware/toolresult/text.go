@@ -25,10 +25,10 @@ type extendedKey struct{}
 // and remembers the tools whose results may have it. Only the first call for a reply has an
 // effect, because several layers may call it.
 func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
-	if call.Value(extendedKey{}) != nil {
+	if call.Marked(extendedKey{}) {
 		return nil
 	}
-	call.SetValue(extendedKey{}, true)
+	call.Mark(extendedKey{})
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !reply.Plain() {
@@ -108,7 +108,7 @@ func addMember(call *middleware.Call, r Response, reply *wire.Message, text stri
 		member = append(member, ',')
 		break
 	}
-	call.SetValue(memberKey{}, true)
+	call.Mark(memberKey{})
 	return quoted, reply.Apply(wire.Splice{Off: into.Off + 1, Text: member})
 }
 
@@ -142,7 +142,7 @@ func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware
 	client := ClientOf(r.client)
 	switch {
 	case way == Member || way == Auto && client.StructuredAlone:
-		free := !structured.Get(memberName).Exists() || call.Value(memberKey{}) != nil
+		free := !structured.Get(memberName).Exists() || call.Marked(memberKey{})
 		if k.hasMember(r.Tool) && structured.IsObject() && free {
 			return Plan{InMember, true}
 		}

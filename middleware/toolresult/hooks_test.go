@@ -1,0 +1,43 @@
+package toolresult_test
+
+import (
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A reply may arrive while a handler outside still reads the values of the call, as that of audit does when the
+// call has been sent. The race detector finds a hook that changes them.
+func TestHooksBesideHandlers(t *testing.T) {
+	var k toolresult.Memory
+	call := new(middleware.Call)
+	call.Reset(nil, true)
+	handled := make(chan struct{})
+	go func() {
+		defer close(handled)
+		call.Value("who")
+	}()
+	list := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"f","outputSchema":{"type":"object"}}]}}`+"\n"))
+	if err := k.Extend(call, list); err != nil {
+		t.Error(err)
+	}
+	<-handled
+	handled = make(chan struct{})
+	call.Reset(nil, true)
+	go func() {
+		defer close(handled)
+		call.Value("who")
+	}()
+	reply := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{}}}`+"\n"))
+	r := toolresult.Response{Tool: "f"}
+	plan := k.Plan(call, toolresult.Member, new(middleware.Catalog), r, reply)
+	if plan.How != toolresult.InMember {
+		t.Fatalf("the plan is %+v", plan)
+	}
+	if err := plan.Put(call, r, reply, toolresult.Text{Text: "text"}, ""); err != nil {
+		t.Error(err)
+	}
+	<-handled
+}
