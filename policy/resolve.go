@@ -20,7 +20,7 @@ func Resolve(scopes map[string]Scope, name string) (Effective, error) {
 		return Effective{}, err
 	}
 	// Innermost first: the first scope that has or drops a policy of a name decides about that
-	// name.
+	// name. Within a scope names are unique, see check.
 	decided := make(map[string]bool)
 	var prepends, appends [][]Policy
 	for i, s := range chain {
@@ -35,11 +35,9 @@ func Resolve(scopes map[string]Scope, name string) (Effective, error) {
 			} else {
 				after = append(after, p)
 			}
-		}
-		prepends, appends = append(prepends, before), append(appends, after)
-		for _, p := range s.Policies {
 			decided[p.Name] = true
 		}
+		prepends, appends = append(prepends, before), append(appends, after)
 		for _, dropped := range s.Drop {
 			decided[dropped] = true
 		}

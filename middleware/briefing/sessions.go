@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +88,7 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 			return nil // a later call can still have the briefing
 		}
 		s = &session{ready: make(chan struct{}), principal: view.Principal, workspace: view.Workspace.Value, window: window}
-		t.put(strings.Clone(key), s)
+		t.put(key, s)
 		t.waiting++
 		go c.fetch(s, view)
 	}

@@ -25,7 +25,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -232,7 +231,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			c.attach(ctx, s, id, found, &f)
 			return next(ctx, m)
 		}
-		copied := f.clone()
+		copied := f // or every f would be on the heap, because the function below keeps it
 		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
 			c.attach(ctx, s, id, c.await(id, pending), &copied)
 			c.conn.Waited(middleware.CallFrom(ctx))
@@ -365,7 +364,7 @@ func (c *Conn) remember(s *sessionstate.Session, f *facts) {
 	}
 	if f.protocol != "" && (f.protocol != known.Protocol || !known.Modern) {
 		s.Update(func(ctx *sessionstate.Context) *sessionstate.Context {
-			return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = strings.Clone(f.protocol), true })
+			return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = f.protocol, true })
 		})
 	}
 }

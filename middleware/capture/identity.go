@@ -125,14 +125,13 @@ func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f 
 		return cmp.Or(id, c.who.fallback)
 	}
 	if id == nil {
-		credential.Text = strings.Clone(credential.Text) // does not keep the whole frame
 		id = &identity{credential: credential, sum: sum}
 		c.who.cache.add(id)
 	}
 	if !known && len(c.who.bySession) >= maxConversations {
 		clear(c.who.bySession)
 	}
-	c.who.bySession[strings.Clone(session)] = sum
+	c.who.bySession[session] = sum
 	return id
 }
 

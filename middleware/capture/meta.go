@@ -20,21 +20,13 @@ const protocolKey = "io.modelcontextprotocol/protocolVersion"
 // clientKey is too, and describes the client.
 const clientKey = "io.modelcontextprotocol/clientInfo"
 
-// facts are the facts in one request's _meta.
+// facts are the facts in one request's _meta. They share no memory with the frame.
 type facts struct {
 	workspace, conversation sessionstate.Fact
 	protocol                string
 	credential              Credential
 	carries                 [2]bool // which of CredentialKeys are present, with a value of any type
 	empty                   [2]bool // which of them have no text that can be looked up
-}
-
-// clone returns a copy of f that remains valid when the frame's memory is reused.
-func (f facts) clone() facts {
-	for _, s := range []*string{&f.workspace.Value, &f.conversation.Value, &f.protocol, &f.credential.Text} {
-		*s = strings.Clone(*s)
-	}
-	return f
 }
 
 const (

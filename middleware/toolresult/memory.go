@@ -90,14 +90,14 @@ func (k *Memory) learnTask(id, tool string) {
 	if k.tasks == nil || len(k.tasks) >= maxTasks {
 		k.tasks = map[string]string{}
 	}
-	k.tasks[strings.Clone(id)] = tool
+	k.tasks[id] = tool
 }
 
 // toolName returns the decoded name of a tool. It allocates only if the name is not that of the
 // previous call.
 func (k *Memory) toolName(name wire.Value) string {
 	if string(name.Raw) != k.lastRaw {
-		k.last, k.lastRaw = strings.Clone(name.Text()), string(name.Raw)
+		k.last, k.lastRaw = name.Text(), string(name.Raw)
 	}
 	return k.last
 }

@@ -1,8 +1,6 @@
 package toolresult
 
 import (
-	"strings"
-
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -40,7 +38,7 @@ func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
 	}
 	var splices []wire.Splice
 	for entry := range reply.Get("result", "tools").Elements() {
-		name := strings.Clone(entry.Get("name").Text())
+		name := entry.Get("name").Text()
 		schema := entry.Get("outputSchema")
 		splice, ok := memberSplice(schema)
 		if ok {

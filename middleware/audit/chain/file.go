@@ -173,13 +173,11 @@ func (w *file) readEndOf(was, size int64, why string) error {
 		return err
 	}
 	if w.tip.seq >= known.seq {
-		return nil // only an incomplete line was lost
+		return nil // the file is the next one, or has no line (see begin), or only an incomplete line was lost
 	}
-	if size > 0 {
-		w.warnLost(why)
-		w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Partial: w.partial, Why: why})
-	}
-	w.tip.seq = max(w.tip.seq, known.seq)
+	w.warnLost(why)
+	w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Partial: w.partial, Why: why})
+	w.tip.seq = known.seq
 	return nil
 }
 
