@@ -28,9 +28,9 @@ type Relay interface {
 // Only handlers and hooks may call its methods.
 type Call struct {
 	relay     Relay
-	live      bool
-	mustHold  bool
-	explained bool
+	live      bool // the frame is a request of the client
+	mustHold  bool // see MustHold
+	explained bool // a listener also wants the notes of rules that did not apply
 	hooks     []ReplyHook
 	late      []lateHook
 	lateRoom  [1]lateHook // backs late, so that the other direction reads it from the cache lines of the call
@@ -188,7 +188,8 @@ func (c *Call) Hooks() []ReplyHook {
 	return c.hooks
 }
 
-// insertLate inserts the late hooks that want the reply among the other hooks.
+// insertLate inserts the late hooks that want the reply among the other hooks. It begins with the last
+// one, so that the indexes of those before it stay right.
 func (c *Call) insertLate() {
 	for i := len(c.late) - 1; i >= 0; i-- {
 		if h := c.late[i].wanted(); h != nil {

@@ -154,6 +154,7 @@ func (c *Catalog) learn(at []byte, reply *wire.Message, passed bool) (next []byt
 	c.next = next
 	if next == nil {
 		c.whole = !c.cut
+		// The list is complete, so the server no longer has the tools that only earlier lists contained.
 		for name, t := range c.tools {
 			if t.list != c.list {
 				c.size -= t.size()
@@ -181,6 +182,7 @@ func (c *Catalog) add(entry gjson.Result, passed bool) {
 		old.list = c.list
 		return
 	}
+	// Layers may hold the old Tool, so it stays as it is, even if only Passed differs.
 	t := &Tool{Name: strings.Clone(name.Str), Passed: passed, list: c.list}
 	text := []byte(strings.Join(raw[:], ""))
 	for i, member := range []*[]byte{&t.InputSchema, &t.OutputSchema, &t.Annotations, &t.Meta} {
@@ -340,6 +342,7 @@ func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 		next = c.learn(at, reply, false)
 	}
 	c.mu.Lock()
+	// After a change of the tools, also one while the page was read, the list begins again.
 	l.done = reply == nil || l.pages >= maxPages || next == nil && !stale && !l.stale
 	if l.done {
 		close(l.ready)
@@ -350,7 +353,7 @@ func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 		case l.late:
 			c.pause = min(max(2*c.pause, latePause), maxPause)
 			c.again = time.Now().Add(c.pause)
-		case !c.retried:
+		case !c.retried: // the server has ended, so the next call asks again
 			c.ask, c.retried = nil, true
 		}
 	}

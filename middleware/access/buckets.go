@@ -167,7 +167,7 @@ func (n *loan) isRepaid(now time.Time) bool {
 
 // demand returns the next request to the Lender: for twice as many tokens as the last one if
 // those were spent in time, else for one token. So a process with few calls keeps no tokens
-// from the others.
+// from the others. It also returns tokens that have expired.
 func (n *loan) demand(now time.Time) sessionstate.Demand {
 	d := sessionstate.Demand{Back: n.tokens, Counted: n.counted}
 	if n.size = min(2*n.size, n.max); !now.Before(n.expires) {
@@ -182,6 +182,7 @@ func (k *bucket) accept(got sessionstate.Loan, asked, now time.Time) {
 	n := k.loan
 	n.tokens, n.expires, n.fullAt, n.counted = got.Tokens, asked.Add(loanTime), now.Add(got.Full), got.Counted
 	if got.Tokens == 0 {
+		// A bucket is full Burst-1 tokens after it has the first one.
 		next := got.Full - time.Duration(n.bucket.Burst-1)*n.bucket.Every
 		n.emptyTill = now.Add(max(next, emptyTime))
 	}

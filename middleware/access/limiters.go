@@ -102,6 +102,7 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 			*d = decision{step: step{reason: rateUnknown}, rate: i, text: textRateUnknown}
 			return nil
 		}
+		// Of several rates that are reached, the refusal names the one with the longest wait.
 		if wait > 0 && (d.allowed || wait > d.retryAfter) {
 			*d = decision{step: step{reason: rateReached}, by: d.by, rate: i, retryAfter: wait}
 		}

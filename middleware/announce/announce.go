@@ -63,7 +63,7 @@ func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		switch {
 		case m.MethodIs("tools/call"): // the most frequent method needs no further comparison
-		case m.MethodIs("notifications/cancelled"):
+		case m.MethodIs("notifications/cancelled"): // from the server too: it ends a subscription so
 			a.end(m.Get("params", "requestId").Raw)
 		case m.From == wire.Server:
 			if m.MethodIs("notifications/subscriptions/acknowledged") {

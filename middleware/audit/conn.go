@@ -28,7 +28,7 @@ type Conn struct {
 	*Shared
 	redact, scrub func([]byte) []byte
 	memo          memo
-	identity      atomic.Pointer[identity] // in the last record; most calls have the same
+	identity      atomic.Pointer[identity] // in the last record; most calls have the same. Both directions use it.
 
 	mu       sync.Mutex
 	inFlight []*entry // oldest first
@@ -77,7 +77,7 @@ func (c *Conn) handle(ctx context.Context, m *wire.Message, next middleware.Hand
 	if c.o.Required {
 		call.SetValue(entryKey{}, e)
 	}
-	if m.Kind() != wire.Request {
+	if m.Kind() != wire.Request { // there is no reply to wait for
 		err := next(ctx, m)
 		if e.end(call, sessionstate.ContextOf(call), outcome{result: resultNone}) {
 			c.record(e)
@@ -106,6 +106,7 @@ func (c *Conn) Identified(call *middleware.Call) {
 // recordReply is the hook that records a call with its reply.
 func (e *entry) recordReply(ctx context.Context, reply *wire.Message) error {
 	call := middleware.CallFrom(ctx)
+	// If the call has ended before, the entry may be that of another call now, which must stay in the list.
 	if e.end(call, sessionstate.ContextOf(call), outcomeOf(reply)) {
 		e.c.remove(e)
 		e.c.record(e)

@@ -69,7 +69,7 @@ func (r record) list(name string, objects record) record {
 		return r
 	}
 	r = append(append(r.name(name), '['), objects...)
-	r[len(r)-1] = ']'
+	r[len(r)-1] = ']' // in place of the last comma
 	return r
 }
 

@@ -76,7 +76,8 @@ func (c *Conn) open(view *sessionstate.Context, window string) *session {
 	s := t.byKey[key]
 	if s != nil && now.Sub(s.used) > o.TTL {
 		s = nil
-		_, _ = o.Turns.Sweep(context.Background(), o.TTL) // in memory, so without errors
+		// The expired session's turn is free again. In memory, so without errors.
+		_, _ = o.Turns.Sweep(context.Background(), o.TTL)
 	}
 	if s != nil && s.done.Load() {
 		s.used = now

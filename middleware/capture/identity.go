@@ -241,7 +241,7 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 		id.principal = p
 	}
 	id.known, id.began, id.err, id.late = true, began, err, false
-	if id.stale {
+	if id.stale { // the source has changed since, so the next request looks up again
 		id.began, id.stale = time.Time{}, false
 	}
 	id.temporary, id.retryAt = err != nil && c.o.Passing(err), time.Time{}

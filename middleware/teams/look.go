@@ -42,7 +42,7 @@ func (s *Shared) look() {
 		v, err := db.Version(ctx, askEvery)
 		changed := err == nil && v != version
 		renew := now.Sub(renewed) >= store.RenewEvery
-		version = v
+		version = v          // after an error none that the registry has, so the next look finds a change
 		sweep := !s.o.Shared // of several processes at a server, only the elected ones sweep
 		for _, m := range s.allSessions() {
 			called := m.noteCalls(s.o.Now())

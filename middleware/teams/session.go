@@ -18,7 +18,7 @@ const (
 	// registered.
 	retryAfter = 5 * time.Second
 	// maxSessions bounds the sessions of a process, because clients choose the conversation
-	// keys.
+	// keys. It is for the life of one client: attache serve has no teams.
 	maxSessions = 1_000
 )
 

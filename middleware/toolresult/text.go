@@ -44,6 +44,7 @@ func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
 		if ok {
 			splices = append(splices, splice)
 		}
+		// Without an output schema no client objects to another member.
 		if delete(k.members, name); (ok || !schema.Exists()) && len(k.members) < maxMembers && len(name) <= maxTaskName {
 			k.members[name] = true
 		}

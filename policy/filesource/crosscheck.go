@@ -49,6 +49,7 @@ func cycles(files []*file, scopes map[string]*file) []Problem {
 			path = append(path, at)
 			at = scopes[at.scope.Parent]
 		}
+		// A file of an earlier walk leads to no cycle, or to one that was reported.
 		if start := slices.Index(path, at); at != nil && start >= 0 {
 			problems = append(problems, cycle(path[start:]))
 		}

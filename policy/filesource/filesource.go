@@ -98,7 +98,7 @@ func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 			s.report(nil)
 		}
 		s.last, s.read, s.reported, s.repeat = scopes, now, "", false
-	case s.last != nil && ctx.Err() == nil:
+	case s.last != nil && ctx.Err() == nil: // a caller that gave up says nothing about the directory
 		if s.reported != err.Error() || s.repeat {
 			s.reported, s.repeat = err.Error(), false
 			s.report(err)
@@ -114,7 +114,7 @@ func (s *Source) readChanged(ctx context.Context) (map[string]policy.Scope, stat
 	if err != nil {
 		return nil, state{}, err
 	}
-	now := stateOf(paths)
+	now := stateOf(paths) // before the files are read, so that a change meanwhile is found next time
 	if s.last != nil && len(problems) == 0 && now.same(s.read) {
 		return s.last, now, nil
 	}

@@ -69,10 +69,11 @@ func (c chains) path(of chain) []string {
 	if len(outer) == 1 {
 		inner = member // a loop over an input, not over a part of it, is over the names of its members
 	}
-	return slices.Concat(outer, []string{inner}, of.names[1:])
+	return slices.Concat(outer, []string{inner}, of.names[1:]) // without the variable of the loop
 }
 
-// field records that e is the field name of operand.
+// field records that e is the field name of operand. The chain of operand is removed: otherwise
+// arguments.path would also count as a use of all arguments.
 func (c chains) field(e, operand ast.Expr, name string) {
 	if of, ok := c[operand.ID()]; ok {
 		delete(c, operand.ID())
@@ -97,9 +98,9 @@ func (c chains) call(e ast.Expr) {
 	switch name := key.AsLiteral().(type) {
 	case types.String:
 		c.field(e, of, string(name))
-	case nil:
+	case nil: // the key is computed
 		c.field(e, of, member)
-	default:
+	default: // a number
 		c.field(e, of, element)
 	}
 }

@@ -54,6 +54,8 @@ func comparedWithTrust(call ast.CallExpr) []ast.Expr {
 	return nil
 }
 
+// readsTrust reports whether e is session.trust. AsSelect and AsIdent return empty values for
+// expressions of other kinds.
 func readsTrust(e ast.Expr) bool {
 	s := e.AsSelect()
 	return s.FieldName() == "trust" && !s.IsTestOnly() && s.Operand().AsIdent() == "session"

@@ -184,7 +184,7 @@ type decodedInputs struct {
 // An annotationProbe makes annotations unknown, to find whether a result depends on them.
 type annotationProbe struct {
 	unknown bool // reading an annotation yields a CEL unknown
-	tested  bool // an expression tested with has() whether there is an annotation
+	tested  bool // an expression tested with has(), which cannot be unknown, whether there is an annotation
 }
 
 // makeObjects makes the objects of the inputs, unless they exist.

@@ -129,7 +129,7 @@ func (r *Resolver) changedLocked() bool {
 // readLocked reads the file. After an error no keys are left.
 func (r *Resolver) readLocked(now time.Time) error {
 	before := r.info
-	r.info = nil
+	r.info = nil // stays so after an error, so that the next Resolve reads again
 	data, info, err := keyFile.read(r.o.File)
 	if err != nil {
 		r.keys = nil

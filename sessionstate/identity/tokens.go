@@ -161,6 +161,7 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	if err != nil {
 		return nil, err
 	}
+	// With another set the signature is checked again: the issuer may have withdrawn the key.
 	if cached != nil && cached.set == set && t.validator.Validate(cached.claims) == nil {
 		return clonePrincipal(cached.principal), nil
 	}

@@ -60,6 +60,7 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		taking.Messages, taking.Remaining = nil, 0
 		if !o.Peek {
+			// A lease that ends more than two leases later was taken before the clock was set back.
 			n := t.exec(`UPDATE sessions SET inbox_until = ?1 + ?5, inbox_owner = ?4
 				WHERE tenant = ?2 AND id = ?3 AND queued > 0 AND (inbox_until <= ?1 OR inbox_until > ?1 + 2 * ?5)`,
 				t.now, ref.Tenant, ref.ID, taking.owner, int64(InboxLease))

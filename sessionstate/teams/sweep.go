@@ -44,6 +44,7 @@ func (s *Store) takeSweep(ctx context.Context) (mine bool, err error) {
 	if err := row.Scan(&until); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return false, unavailable(err)
 	}
+	// If more is left, the lease was taken before the clock was set back.
 	if left := until - row.Now().UnixNano(); left > 0 && left <= int64(2*sweepEvery) {
 		return false, nil
 	}

@@ -200,6 +200,7 @@ func (w *file) begin(after string) {
 	// Another process may have written and renamed the file since this one last wrote.
 	if older, err := rotatedFiles(w.path); err == nil && len(older) > 0 {
 		newest := older[len(older)-1]
+		// The numbers are equal if this process was the last one that wrote.
 		if e, err := endOf(newest); err == nil && e.tip.seq >= w.tip.seq {
 			w.tip, after = e.tip, filepath.Base(newest)
 		}
