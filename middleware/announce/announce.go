@@ -36,7 +36,7 @@ var allLists = []List{Tools, Prompts, Resources}
 // the subscriptions/listen request.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// maxSubscriptions bounds the subscriptions of one client.
+// maxSubscriptions bounds the subscriptions of a connection. In a front, all clients of a user may share one.
 const maxSubscriptions = 1000
 
 // An Announce is the layer of one connection and its state. The zero value is ready to use.
@@ -49,9 +49,10 @@ type Announce struct {
 	resources     listedNames
 }
 
+// A subscription is a subscriptions/listen request that is not over.
 type subscription struct {
 	id    string // raw JSON
-	lists []List
+	lists []List // that the server has acknowledged
 }
 
 // Layer returns the layer.
@@ -67,7 +68,7 @@ func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
 			a.end(m.Get("params", "requestId").Raw)
 		case m.From == wire.Server:
 			if m.MethodIs("notifications/subscriptions/acknowledged") {
-				a.begin(m)
+				a.acknowledge(m)
 			}
 		case m.MethodIs("initialize"):
 			a.restart()
@@ -80,7 +81,8 @@ func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
 			middleware.CallFrom(ctx).OnReply(a.keepNames(&a.resources, "resourceTemplates", "uriTemplate"))
 		case m.MethodIs("notifications/initialized"):
 			a.ready()
-		case m.MethodIs("subscriptions/listen"):
+		case m.MethodIs("subscriptions/listen") && m.Kind() == wire.Request:
+			a.begin(m.ID())
 			middleware.CallFrom(ctx).OnReply(func(_ context.Context, reply *wire.Message) error {
 				a.end(reply.ID())
 				return nil
@@ -163,22 +165,30 @@ func (a *Announce) Shows(l List, match func(name string) bool) bool {
 	return in.more
 }
 
-// begin adds a subscription that the server has acknowledged.
-func (a *Announce) begin(m *wire.Message) {
-	id := m.Get("params", "_meta", subscriptionKey)
-	s := subscription{id: string(id.Raw)}
-	for _, l := range allLists {
-		if isTrue(m.Get("params", "notifications", string(l)+"ListChanged")) {
-			s.lists = append(s.lists, l)
-		}
-	}
-	if !id.Exists() || s.lists == nil {
-		return
-	}
+func (a *Announce) begin(id []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.subscriptions) < maxSubscriptions {
-		a.subscriptions = append(a.subscriptions, s)
+		a.subscriptions = append(a.subscriptions, subscription{id: string(id)})
+	}
+}
+
+// acknowledge records for which lists the server has acknowledged a subscription. The client may have
+// cancelled that before.
+func (a *Announce) acknowledge(m *wire.Message) {
+	id := string(m.Get("params", "_meta", subscriptionKey).Raw)
+	var lists []List
+	for _, l := range allLists {
+		if isTrue(m.Get("params", "notifications", string(l)+"ListChanged")) {
+			lists = append(lists, l)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.subscriptions {
+		if a.subscriptions[i].id == id {
+			a.subscriptions[i].lists = lists
+		}
 	}
 }
 

@@ -37,6 +37,8 @@ func TestChanged(t *testing.T) {
 		{"granted less", []string{listen, strings.Replace(acked, `"toolsListChanged":true`, `"toolsListChanged":false`, 1)}, ""},
 		{"an id that is a number", []string{strings.Replace(listen, `"l"`, "7", 1), strings.Replace(acked, `"l"`, "7", 1)}, strings.Replace(tagged, `"l"`, "7", 1)},
 		{"cancelled", []string{listen, acked, `> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}`}, ""},
+		{"cancelled before it is acknowledged", []string{listen, `> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}`, acked}, ""},
+		{"acknowledged twice", []string{listen, acked, acked}, tagged},
 		{"another cancelled", []string{listen, acked, `> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"k"}}`}, tagged},
 		{"cancelled by the server", []string{listen, acked, `< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}`}, ""},
 		{"closed", []string{listen, acked, `< {"jsonrpc":"2.0","id":"l","result":{"resultType":"complete"}}`}, ""},
