@@ -165,11 +165,8 @@ func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*
 // keepsBack handles a request or notification of the upstream, and reports whether the client
 // must not see it. The caller holds v.mu.
 func (s *session) keepsBack(m *wire.Message) bool {
-	if m.Kind() == wire.Request || m.MethodIs("notifications/cancelled") {
+	if m.Kind() == wire.Request {
 		s.v.lookWhole(m)
-	}
-	if id := s.supervisor.Ends(m); id != nil {
-		s.calls.Cancel(id, nil) // there will be no reply
 	}
 	drop, less := s.supervisor.KeepsBack(m)
 	if less != nil { // end the subscription on both sides, so that the client subscribes again

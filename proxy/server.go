@@ -138,6 +138,10 @@ func (s *session) route(m *wire.Message) error {
 		return s.conflicting(m)
 	case m.Kind().IsReply():
 		return s.reply(m)
+	case m.MethodIs("notifications/cancelled"):
+		s.serverCancels(m)
+	}
+	switch {
 	case s.supervisor != nil && s.keepsBack(m):
 		return nil
 	// Noise that is forwarded has no kind.
@@ -148,6 +152,17 @@ func (s *session) route(m *wire.Message) error {
 		return s.deliver(m) // as in the other direction: past the layers
 	}
 	return s.runServer(m)
+}
+
+// serverCancels takes a subscription that the server ends out of the calls in flight, because it gets no reply
+// (revision 2026-07-28, basic/patterns/cancellation). Otherwise a server cancels requests of its own, whose ids
+// may be those of calls. The caller holds v.mu.
+func (s *session) serverCancels(m *wire.Message) {
+	s.v.lookWhole(m)
+	id := m.Get("params", "requestId").Raw
+	if s.calls.Any(func(c *call) bool { return c.Listens.Load() && bytes.Equal(c.ID(), id) }) {
+		s.calls.Cancel(id, nil)
+	}
 }
 
 // runServer runs the layers on a request or notification of the server. If a layer panics on a

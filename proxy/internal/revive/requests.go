@@ -144,30 +144,20 @@ func (l *Listens) Again(id []byte) bool {
 	return s != nil
 }
 
-// End forgets a subscription, and reports whether there was one.
-func (l *Listens) End(id []byte) bool {
+// End forgets a subscription.
+func (l *Listens) End(id []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, known := l.byID[string(id)]
 	delete(l.byID, string(id))
-	return known
 }
 
-// Ended forgets the subscription that a notification of the server cancels, and returns its raw id; nil
-// if it cancels none (revision 2026-07-28, basic/patterns/cancellation).
-func (l *Listens) Ended(m *wire.Message) []byte {
-	if !l.some.Load() || !m.MethodIs("notifications/cancelled") {
-		return nil
+// Ended forgets the subscription that a notification of the server cancels, if it cancels one (revision
+// 2026-07-28, basic/patterns/cancellation).
+func (l *Listens) Ended(m *wire.Message) {
+	if l.some.Load() && m.MethodIs("notifications/cancelled") {
+		l.End(m.Get("params", "requestId").Raw)
 	}
-	id := m.Get("params", "requestId").Raw
-	if !l.End(id) {
-		return nil
-	}
-	return bytes.Clone(id)
 }
-
-// Ends is Listens.Ended.
-func (v *Supervisor) Ends(m *wire.Message) []byte { return v.listens.Ended(m) }
 
 // Granted records what a notification of the server grants. It reports whether to drop the
 // notification, because the client already got that of the last server. less is the id of a

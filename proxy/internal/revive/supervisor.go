@@ -363,6 +363,7 @@ func (v *Supervisor) KeepsBack(m *wire.Message) (drop bool, less []byte) {
 			return true, nil
 		}
 	case wire.Notification:
+		v.listens.Ended(m)
 		if err := v.requests.Cancelled(m); err != nil {
 			v.o.Log.Warn("a cancellation of the server's was dropped: the id of its request could not be replaced", "err", err)
 			return true, nil
