@@ -11,7 +11,7 @@ type longLine struct {
 	stream   *stream // its destination; nil until it is known
 	call     *call   // the call that it answers, or seems to answer; nil for none
 	guessed  bool    // call is a guess, because the id or the kind of the message is not known yet
-	final    bool    // call is the only one on the stream
+	alone    bool    // call is the only one on the stream
 	dropped  bool    // no stream accepts it
 }
 
@@ -40,10 +40,10 @@ func (o *output) longPart(b []byte, end bool) {
 		// client does not read, so they are few.
 		var i outbox.Item
 		i, b = outbox.Cut(b)
-		i.Final = l.final
 		if more = len(b) > 0; !more && end && l.complete() {
 			i.Part = outbox.Last
 		}
+		i.Final = l.alone && (!l.guessed || i.Part == outbox.Last && l.answers())
 		l.stream.Push(i, false)
 	}
 	if end {
@@ -75,7 +75,7 @@ func (o *output) chooseStream(l *longLine) {
 		l.dropped = true
 		return
 	}
-	l.stream, l.final = l.call.stream, !l.guessed && l.call.stream.calls == 1
+	l.stream, l.alone = l.call.stream, l.call.stream.calls == 1
 }
 
 // complete reports whether the client may see the end of the message. It must not see the end of a

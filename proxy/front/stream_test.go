@@ -3,6 +3,8 @@ package front
 import (
 	"bytes"
 	"errors"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -195,5 +197,31 @@ func TestLongReplyHasTheLastID(t *testing.T) {
 	_, id, _ := strings.Cut(strings.TrimSpace(got.Body.String()), "\nid: ")
 	if request, ok := outbox.ParseID(id); !ok || len(request) > 0 {
 		t.Errorf("the id %q names the request %s", id, request)
+	}
+}
+
+// The last part of a long reply says that nothing follows, wherever the server has written the id.
+func TestLastPartOfALongReply(t *testing.T) {
+	for _, test := range []struct {
+		begins, ends string
+		final        bool
+	}{
+		{`{"id":1,"result":`, `{}}`, true},
+		{`{"result":`, `{},"id":1}`, true},
+		{`{"params":`, `{},"method":"notifications/message"}`, false},
+	} {
+		s := &session{log: slog.New(slog.DiscardHandler), calls: map[string]*call{}, tokens: map[string]*call{}}
+		c := &call{id: "1", raw: []byte("1"), stream: newStream(true)}
+		if err := s.add([]*call{c}); err != nil {
+			t.Fatal(err)
+		}
+		o := output{s: s}
+		for _, part := range []string{test.begins, test.ends + "\n"} {
+			_, _ = io.WriteString(&o, part)
+		}
+		items, closed, _ := c.stream.Take(nil)
+		if len(items) != 2 || items[1].Part != outbox.Last || items[1].Final != test.final || closed != test.final {
+			t.Errorf("%s… became %d items, the last one %+v; closed is %v", test.begins, len(items), items[len(items)-1], closed)
+		}
 	}
 }
