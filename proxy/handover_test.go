@@ -177,6 +177,29 @@ func testTry(t *testing.T) {
 	}
 }
 
+// A request that was gathered before a long line is answered if the server has closed its input, also if nothing
+// follows the long line.
+func TestUnsentBeforeALongLine(t *testing.T) { synctest.Test(t, testUnsentBeforeALongLine) }
+
+func testUnsentBeforeALongLine(t *testing.T) {
+	client := make(handedOver, 1)
+	s := proxytest.Setup{Options: proxy.Options{ClientLines: client, Hold: 64}}.Start(t)
+	to := <-client
+	const note, call = `{"jsonrpc":"2.0","method":"n"}`, `{"jsonrpc":"2.0","id":1,"method":"x"}`
+	if err := to.Line(clientMessage(note), false); err != nil {
+		t.Fatal(err)
+	}
+	s.Server.Expect(note)
+	s.Server.CloseInput()
+	long := `{"jsonrpc":"2.0","method":"x","params":"` + strings.Repeat("x", 64) + `"}`
+	if err := errors.Join(to.Line(clientMessage(call), true), to.Line(clientMessage(long), false)); err != nil {
+		t.Fatal(err)
+	}
+	s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server has closed its input and takes no more requests","data":{"source":"attache"}}}`)
+	to.End()
+	s.Server.Close()
+}
+
 // Try accepts no message while too many of attache's answers wait for the client.
 func TestTryWithABacklog(t *testing.T) {
 	client := make(handedOver, 1)

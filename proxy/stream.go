@@ -74,10 +74,14 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 			failed = err // the rest is read nevertheless: the next line begins after it
 		}
 	}
+	if failed == nil {
+		return
+	}
 	// Write would keep the line for the next upstream. A long line is kept nowhere, so its call fails.
-	if failed != nil && c != nil {
+	if c != nil {
 		s.answer(c, wire.ErrorReply(c.ID(), wire.CodeInternalError, closedInput))
 	}
+	s.answerUnsent(l) // the lines before it, which Chunk has flushed
 }
 
 // streamFromServer sends on a line over the hold limit, which begins with chunk. The client gets its first
