@@ -51,8 +51,8 @@ func (d *clientSide) setRules(s *session, r Rules) {
 	defer d.mu.Unlock()
 	d.chain, d.needs, d.dryRun = middleware.Chain(s.forward, r.Layers...), middleware.Needs(r.Layers...), r.DryRun
 	d.scanner.ArgumentNames = d.needs.ArgumentNames
-	// resumeWaiting takes their scans as they are.
-	for _, m := range d.waiting { // a frame that was plain need not be plain under these rules
+	// A frame that was plain need not be plain under these rules, and resumeWaiting does not scan again.
+	for _, m := range d.waiting {
 		d.scanner.LookOnce(m)
 	}
 }

@@ -17,8 +17,8 @@
 //
 // Only plain objects are edited and filled. If a schema has "$ref", "oneOf", "not" or another
 // keyword that constrains the object around the argument, the tool is shown unchanged and the
-// argument is not filled, but it is still pinned. No real schema that was read has such a
-// keyword around an argument of a rule.
+// argument is not filled, but it is still pinned. None of the schemas of published servers that
+// were read has such a keyword around an argument that a rule is for.
 //
 // Pin and forbid leave the model no choice. A call for which such a rule cannot be evaluated
 // is refused. A pinned argument is set if the schema has it or the schema is unknown; if the

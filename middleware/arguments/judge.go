@@ -122,8 +122,8 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 		return r.refusal("the call has the argument, which is forbidden",
 			"is not the model's to choose: it is forbidden here. Leave it out and call again.")
 	}
-	// Only objects lead to the argument, and they do not have it.
-	// It fails if something that is neither an object nor null stands in the path.
+	// memberToSet fails if a value on the path is neither an object nor null. Otherwise only objects lead to the
+	// argument, and they do not have it.
 	if _, _, err := r.memberToSet(tc.m.Arguments(), nil); err == nil {
 		return nil
 	}

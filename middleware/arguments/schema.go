@@ -116,7 +116,7 @@ func (r *rule) place(t *middleware.Tool) place {
 	}
 	if p.why != "" {
 		p.state = unclear
-		// What no part of the schema names, no keyword can be about.
+		// If no part of the schema has the name, no keyword concerns the argument.
 		if root.IsObject() && !outside && !wire.Mentions(t.InputSchema, r.last()) {
 			p.state = absent
 		}
@@ -148,7 +148,7 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 	switch {
 	case p.state == absent:
 		return "the tool's schema does not have the argument"
-	// That of the nil plan.
+	// This is the place of a nil plan.
 	case p.state == unclear && p.why == "":
 		return "the server does not list the tool"
 	case p.state == unclear:

@@ -127,7 +127,7 @@ func (c *Conn) filterSubscriptions(call *middleware.Call, m *wire.Message, view 
 	}
 	// Only what is hidden goes: the rest of the subscription must work, and a refusal would say what is hidden.
 	gone := wire.RemoveElements(list, func(uri wire.Value) bool {
-		// An error hides, so it is in rule already.
+		// With an error, uriHiddenBy returns a rule too: the error hides.
 		rule, _ := c.uriHiddenBy(view, uri.View())
 		if rule == none {
 			rule, _ = c.irregularBy(view, uri.View())
@@ -215,7 +215,7 @@ func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, er
 // irregularBy returns the index of a rule that may hide resources of the scheme of a URI that is
 // not in normal form, and what is wrong with the URI; none if the URI may pass.
 func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, why string) {
-	// What the server has listed it reads as that resource, and uriHiddenBy has judged it by its readings.
+	// A URI that the server has listed means the listed resource, and uriHiddenBy has judged its readings.
 	why = irregularity(uri)
 	if why == "" || c.listed.has(uri) {
 		return none, ""

@@ -41,7 +41,7 @@ func irregularity(uri string) string {
 	if !found || scheme == "" || strings.Trim(scheme, lowerCase+digits+"+-.") != "" || !strings.Contains(lowerCase, scheme[:1]) {
 		return "it does not begin with a scheme in lower case"
 	}
-	// Rules for the URI behind it would see another scheme.
+	// A rule for the URI behind url: would see another scheme than the reader.
 	if scheme == wrapper {
 		return "it begins with url:, which some readers remove"
 	}

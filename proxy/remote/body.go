@@ -129,8 +129,8 @@ func (b *body) whenWritten() <-chan struct{} {
 }
 
 // traced returns a context for the request, which records when header and body are written. Transports call the
-// hooks when they are in a buffer, and so a little early: begun then says that the server may have what it does not have,
-// never the reverse.
+// hooks when header and body are in a buffer, which is a little early: begun may be true before the server has any of
+// the request, and is never false when the server has some of it.
 func (b *body) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteHeaders: func() { b.begun.Store(true) },

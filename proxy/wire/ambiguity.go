@@ -71,7 +71,7 @@ func (s *Scanner) checkEnvelope() {
 	case !m.at(slotVersion).Equals("2.0"),
 		id.Exists() && !validID(id.Raw),
 		method.Exists() && !call && !clearName(method),
-		// A request or a reply, and one of them.
+		// A message has a method or the members of a reply, and not both.
 		method.Exists() == (result || failure.Exists()),
 		// An error may lack the id: that of the request could not be read (revision 2025-11-25).
 		result && (failure.Exists() || !id.Exists()),

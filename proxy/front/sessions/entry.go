@@ -126,7 +126,7 @@ func (s *Entry) Part() {
 func (s *Entry) Leave(ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// over first, so that no Save or Lost that waits for mu takes the session back.
+	// A Save or Lost that waits for mu must not take the session back.
 	if s.over = true; s.saved {
 		s.k.leave(s.Key, ended)
 	}

@@ -192,7 +192,7 @@ func (t *Table) End(c *Call) {
 // recycle keeps c for another request. It changes nothing in c: the handler that sent it may
 // still run in the client's direction (see reset).
 func (t *Table) recycle(c *Call) {
-	if len(t.free) < 1024 { // a burst of calls must not cost an idle session its memory
+	if len(t.free) < 1024 { // an idle session must not keep the memory of a burst of calls
 		t.free = append(t.free, c)
 	}
 }

@@ -70,7 +70,7 @@ func (b *Buffer) Read(from io.Reader, length int64) ([]byte, error) {
 
 // grow makes the capacity size bytes.
 func (b *Buffer) grow(size int64) error {
-	// Before the memory is allocated. Smaller bodies are bounded by the number of requests.
+	// Count the bytes before they are allocated. The number of requests bounds smaller bodies.
 	if size > smallBody {
 		more := size - b.taken
 		if !b.Limits.TakeBytes(b.Principal, more) {
@@ -78,7 +78,7 @@ func (b *Buffer) grow(size int64) error {
 		}
 		b.taken += more
 	}
-	// Only memory that is large from the start: a body of unknown length begins small, and is copied as it grows.
+	// Borrow only for a body that is known to be large. One of unknown length begins small, and is copied as it grows.
 	if len(b.data) == 0 && size > Large {
 		if b.lent = room.Borrow(int(size)); b.lent != nil {
 			b.data = b.lent.Bytes[:0:size]
@@ -96,8 +96,8 @@ func (b *Buffer) Lend(m *wire.Message) {
 	}
 }
 
-// Release drops the body and no longer counts its bytes. Others may still hold lent memory; who does not must
-// not read the body after that.
+// Release drops the body and no longer counts its bytes. Others may still hold lent memory. A caller that holds
+// none must not read the body after that.
 func (b *Buffer) Release() {
 	if b.taken > 0 {
 		b.Limits.GiveBytes(b.Principal, b.taken)

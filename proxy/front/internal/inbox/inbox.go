@@ -174,7 +174,8 @@ func release(m *wire.Message) {
 func (i *Inbox) next() (m *wire.Message, more bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Under mu, so that a Put either sees passing, and this goroutine its message, or starts another one.
+	// passing is cleared under the lock of the look at waiting: otherwise a Put between the two would start no goroutine,
+	// and its message would wait.
 	if len(i.waiting) == 0 {
 		i.passing, i.ended = false, i.closed
 		return nil, i.ended

@@ -17,7 +17,7 @@ const doubtful = "the headers cannot be compared with the body: "
 // the protocol version in the body, and doubt what the scanner found in it: if the server may read
 // another name than this package, no header can be compared with it.
 func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambiguity) string {
-	// The scan was for the rules of a relay. Two names that only they care about do not make the headers doubtful.
+	// The scan was for the rules of a relay. A twin of a name that only those rules read does not make the headers doubtful.
 	if doubt == wire.TwinName {
 		doubt = doubtOf(m)
 	}

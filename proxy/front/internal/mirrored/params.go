@@ -43,7 +43,7 @@ func (p *Params) Learn(frame wire.Value) {
 	for tool := range frame.Get("result", "tools").Elements() {
 		name := tool.Get("name").Text()
 		found := annotations(tool.Get("inputSchema"), nil)
-		p.n -= len(p.tool[name]) // a page lists a tool again as it is now
+		p.n -= len(p.tool[name]) // the tool may have been listed before, with others
 		delete(p.tool, name)
 		if len(found) == 0 || p.n+len(found) > maxAnnotated {
 			continue
@@ -98,7 +98,7 @@ func compareParam(h http.Header, name string, value wire.Value) string {
 		return ""
 	case !value.Exists() || value.IsNull():
 		return fmt.Sprintf("there is a header %s, but no such argument", name)
-	// These cannot have a header. One that was sent all the same says nothing.
+	// An object or an array cannot be mirrored. A header that was sent all the same says nothing.
 	case value.IsObject() || value.IsArray():
 		return ""
 	case value.IsString():

@@ -22,8 +22,8 @@ func HostAllowed(header string, allowed []string, local netip.Addr) bool {
 	}) {
 		return true
 	}
-	// The address to which the client has connected, and not that of the client: a proxy on this machine passes on
-	// requests of others, so its names have to be allowed.
+	// local is the address to which the client has connected. A proxy on this machine, which passes on requests of other
+	// machines, connects to it too, so the names of the proxy have to be in allowed.
 	if local.Unmap().IsLoopback() {
 		return loopback.Is(host)
 	}

@@ -18,7 +18,7 @@ const recordRoom = 64 << 10
 // can have those again that it has not received. The last event of each write has an id. One goroutine uses a
 // Record at a time.
 //
-// It holds: from <= n, and last <= len(text). What lies behind last is a write that has no id yet: a message comes in
+// Always from <= n and last <= len(text). What lies behind last is a write that has no id yet: a message comes in
 // several writes, of which only the last one has its end. With from == n, nothing before the last id is kept.
 type Record struct {
 	name string // the beginning of the ids
@@ -37,8 +37,8 @@ func newRecord(request []byte) *Record {
 	if len(request) > 256 {
 		return nil
 	}
-	// The random part makes the ids unique in the session, as they must be, and in all others. The request is in it so
-	// that it can be answered when the Record is forgotten, or was in another process.
+	// The random part makes the ids unique in the session, as they must be, and in all others. The id of the request
+	// follows, so that the request can be answered when the Record is forgotten, or was in another process.
 	return &Record{name: rand.Text() + "." + base64.RawURLEncoding.EncodeToString(request) + "."}
 }
 
@@ -78,7 +78,8 @@ func (r *Record) AppendNext(b []byte) []byte {
 
 // Keep records what is written.
 func (r *Record) Keep(b []byte) {
-	// First it forgets all up to the last id, which the client has most often, and only then what it must not.
+	// First forget what was written up to the last id: most clients have received that. If the rest is still too long,
+	// it is lost.
 	if len(r.text)+len(b) > recordRoom {
 		r.text, r.last, r.from = append(r.text[:0], r.text[r.last:]...), 0, r.n
 	}
@@ -112,7 +113,7 @@ func (r *Record) After(id string) (text []byte, ok bool) {
 	case n <= r.from:
 		return r.text, n == r.from || len(r.text) > 0
 	}
-	// No data has a line like this: event.Lines lets none begin but with "data: ".
+	// Data cannot have such a line: event.Lines begins each line of data with "data: ".
 	_, text, ok = bytes.Cut(r.text, []byte("\nid: "+id+"\n\n"))
 	return text, ok
 }

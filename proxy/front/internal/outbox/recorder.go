@@ -74,7 +74,7 @@ func (o *Recorder) TakeUp(id string, interrupt func()) *Reader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
-		// In each turn, because the stream may have been forgotten, or taken by another one, while this one waited.
+		// In each turn, because the stream may have been forgotten, or taken up by another reader, while this one waited.
 		i := slices.IndexFunc(o.all, func(r *recorded) bool { return r.record.has(id) })
 		if i < 0 {
 			return nil
@@ -163,7 +163,7 @@ func (o *Recorder) Forget() {
 
 // forgetLocked removes r. Its stream is abandoned when nobody reads it any more. The caller holds mu.
 func (o *Recorder) forgetLocked(r *recorded) {
-	// Perhaps it is not there any more: Leave of a stream that was forgotten while it was read.
+	// r is not in all if its stream was forgotten while it was read, and Leave comes now.
 	o.all = slices.DeleteFunc(o.all, func(other *recorded) bool { return other == r })
 	if r.left != nil {
 		r.left.Stop()

@@ -147,7 +147,7 @@ func simpleFold(r rune) rune {
 // fullFold returns the letters that r folds to if there are more than one, ""
 // for other runes: status F of Unicode's CaseFolding.txt.
 func fullFold(r rune) string {
-	// Greek letters with a iota below, in three rows of eight small letters and their capitals. Each
+	// Greek letters with an iota below, in three rows of eight small letters and their capitals. Each
 	// stands for the letter without the iota, and the iota.
 	if 'ᾀ' <= r && r <= 'ᾯ' {
 		return string([]rune{[...]rune{'ἀ', 'ἠ', 'ὠ'}[(r-'ᾀ')/16] + (r-'ᾀ')%8, 'ι'})
