@@ -47,8 +47,8 @@ func (m *Message) LookEnvelope() bool {
 	i := skip.Space(b, 0)
 	if i < len(b) && b[i] == '[' {
 		m.forget()
-		// Log lines often begin with a bracket, so check the syntax. Arrays are few: only revision
-		// 2025-03-26 has them.
+		// Log lines often begin with a bracket, so check the syntax. Arrays are few: no
+		// revision after 2025-03-26 has them.
 		first := skip.Space(b, i+1)
 		if first == len(b) || b[first] != '{' || !json.Valid(b[i:]) {
 			return false
