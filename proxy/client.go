@@ -219,7 +219,13 @@ func (s *session) run(m *wire.Message, b *inflight.Batch) error {
 		c = s.calls.Add(m.ID())
 		c.Listens.Store(m.MethodIs("subscriptions/listen"))
 	case wire.Notification:
-		if m.MethodIs("notifications/cancelled") && !s.cancelled(m) {
+		if !m.MethodIs("notifications/cancelled") {
+			break
+		}
+		if b != nil { // it may cancel a request of this line, which counts as sent before the line starts the upstream
+			_ = s.ready() // sendBatch gets the error again
+		}
+		if !s.cancelled(m) {
 			return nil
 		}
 	}
@@ -241,8 +247,8 @@ func (s *session) cancelled(m *wire.Message) bool {
 	// basic/patterns/cancellation).
 	c := s.calls.Cancel(id.Raw, func(c *call) {
 		// A late reply must not pass unread only because no call waits for it any more.
-		if c.Sent.Load() && c.MW.HoldsReply() {
-			s.link.Load().Unread.Add(id.Raw)
+		if l := s.link.Load(); l != nil && c.Sent.Load() && c.MW.HoldsReply() {
+			l.Unread.Add(id.Raw)
 		}
 	})
 	if c == nil {
