@@ -28,16 +28,25 @@ func (p *Plan) Diff(looksSecret func(argument string) bool) []DiffLine {
 	p.hideArguments(looksSecret)
 	var lines []DiffLine
 	for i := 0; i < len(p.splices); {
-		from := lineStart(p.old, p.splices[i].from)
+		from := p.firstLine(p.splices[i])
 		to := lineEnd(p.old, p.splices[i].to)
 		j := i + 1
-		for ; j < len(p.splices) && lineStart(p.old, p.splices[j].from) <= to+1; j++ {
+		for ; j < len(p.splices) && p.firstLine(p.splices[j]) <= to+1; j++ {
 			to = lineEnd(p.old, max(p.splices[j].to, to))
 		}
 		lines = append(lines, p.hunk(from, to, p.splices[i:j])...)
 		i = j
 	}
 	return lines
+}
+
+// firstLine returns the offset at which the first line that s changes begins. Lines that are added to or removed
+// from the end of a file, with the line break before them, do not change the line before: then it is the offset of s.
+func (p *Plan) firstLine(s splice) int {
+	if s.to == len(p.old) && s.from == lineEnd(p.old, s.from) && (s.text == "" || s.text[0] == '\n') {
+		return s.from
+	}
+	return lineStart(p.old, s.from)
 }
 
 // hunk returns the changes that splices make to the lines between from and to.
@@ -52,15 +61,22 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	}
 	slices.SortStableFunc(both, func(a, b splice) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	changed := applyIn(p.old, span{from, to}, both)
-	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
+	line, afterLine := lineAt(p.old, from), from > lineStart(p.old, from)
+	if afterLine {
+		line++
+		old, changed = bytes.TrimPrefix(old, []byte("\n")), bytes.TrimPrefix(changed, []byte("\n"))
+	}
 	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*clipContext {
 		first, last := p.entries(from, to, splices)
 		before, after := len(applyIn(p.old, span{from, first}, masks)), len(applyIn(p.old, span{last, to}, masks))
 		old = clip(old, before, len(old)-after)
 		changed = clip(changed, before, len(changed)-after)
 	}
-	lines := []DiffLine{head}
+	lines := []DiffLine{{'@', fmt.Sprintf("line %d", line)}}
 	for i, text := range [][]byte{old, changed} {
+		if afterLine && len(text) == 0 {
+			continue // not even an empty line
+		}
 		for _, l := range strings.Split(string(text), "\n") {
 			lines = append(lines, DiffLine{"-+"[i], strings.TrimSuffix(l, "\r")})
 		}

@@ -59,3 +59,23 @@ func TestDiffOfTeamsInLongLine(t *testing.T) {
 		}
 	}
 }
+
+// A last line without a line break, which may be a secret, is not shown with the table after it.
+func TestDiffOfTeamsAfterLastLine(t *testing.T) {
+	file, launch := mcpclient.File{Path: "x.toml"}, Launch{Command: "attache"}
+	d := mustRead(t, file, []byte("mcp_servers.s.url = \"ws://x\"\nkey = \"SECRET\""))
+	added := d.Wrap(launch, all)
+	d.AddTeams(added, file, launch)
+	d = mustRead(t, file, added.Content)
+	removed := d.Unwrap(launch, all)
+	d.RemoveTeams(removed, file)
+	for op, plan := range map[byte]*Plan{'+': added, '-': removed} {
+		want := []DiffLine{{'@', "line 3"}}
+		for line := range strings.SplitSeq(strings.TrimPrefix(tomlTeams("attache", []string{"teams"}), "\n"), "\n") {
+			want = append(want, DiffLine{op, line})
+		}
+		if diff := gocmp.Diff(want, plan.Diff(nil)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

@@ -106,6 +106,23 @@ func TestRemoveTeams(t *testing.T) {
 	}
 }
 
+// A table that was added after attache's own stays on a line of its own, whether the file before ended with a line break.
+func TestRemoveTeamsBeforeAnother(t *testing.T) {
+	const first, other = "mcp_servers.s.url = \"ws://x\"\nkey = 1", "[mcp_servers.other]\nurl = \"ws://y\"\n"
+	file, launch := mcpclient.File{Path: "x.toml"}, Launch{Command: "attache"}
+	for _, end := range []string{"", "\n"} {
+		d := mustRead(t, file, []byte(first+end))
+		plan := d.Wrap(launch, all)
+		d.AddTeams(plan, file, launch)
+		d = mustRead(t, file, append(plan.Content, other...))
+		plan = d.Unwrap(launch, all)
+		d.RemoveTeams(plan, file)
+		if diff := gocmp.Diff(first+"\n"+other, string(plan.Content)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 // attache's own server is added once, wherever a client has put it, and not beside another entry of its name.
 func TestAddTeamsOnce(t *testing.T) {
 	for name, entries := range map[string]string{

@@ -115,6 +115,9 @@ func (d *Document) RemoveTeams(p *Plan, file mcpclient.File) {
 			text := tomlTeams(e.Command, e.Args)
 			from := bytes.Index(d.data, []byte(text))
 			at, ok = span{from, from + len(text)}, from >= 0
+			if ok && at.to < len(d.data) && from > 0 && d.data[from-1] != '\n' {
+				at.from++ // the table was added to a file without a final line break, and something else after it
+			}
 		} else {
 			at, ok = d.jsonTeams(e, kept)
 		}
