@@ -194,12 +194,12 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode >= 500:
-		return false, fmt.Errorf("%s answered %s", address, resp.Status)
+		return false, fmt.Errorf("%s answered %s", r.URL, shown(resp.Status))
 	case resp.StatusCode != http.StatusOK, mediaType(resp) != "application/json":
 		return false, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(v); err != nil {
-		return false, fmt.Errorf("%s is not JSON: %w", address, err)
+		return false, fmt.Errorf("%s is not JSON: %w", r.URL, err)
 	}
 	return true, nil
 }

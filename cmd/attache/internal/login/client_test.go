@@ -2,8 +2,11 @@ package login
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -31,5 +34,36 @@ func TestPrivateName(t *testing.T) {
 	o := Options{URL: "https://mcp.example.com/mcp", Transport: &http.Transport{}}
 	if _, err := o.Client().Transport.(*guard).public.DialContext(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errPrivate) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A status and the address of metadata have no control characters in errors: clients may write these to a terminal.
+func TestErrorsArePrintable(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		status, body := "500 \x1b[2J\u009b", "{}"
+		switch r.URL.Path {
+		case "/other\u009b":
+			status, body = "200 OK", `{"resource": "https://other.example"}`
+		case "/none\u009b":
+			status, body = "200 OK", `{"resource": "http://`+r.Host+`"}`
+		}
+		fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: application/json\r\n\r\n%s", status, body)
+	}))
+	defer s.Close()
+	o := Options{URL: s.URL}
+	for path, want := range map[string]string{
+		"/broken\u009b": "/broken%C2%9B answered 500  [2J ",
+		"/other\u009b":  "/other  is about another server",
+		"/none\u009b":   "/none  names no authorization server",
+	} {
+		_, unusable, err := o.resourceMetadata(t.Context(), s.Client(), s.URL+path)
+		if err := errors.Join(unusable, err); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %q", path, err)
+		}
 	}
 }

@@ -234,9 +234,9 @@ func (o *Options) resourceMetadata(ctx context.Context, c *http.Client, named st
 			unusable = fmt.Errorf("%s names no resource", place)
 			continue
 		case prm.Resource.of(o.URL) == "": // it must not be used (RFC 9728, section 3.3)
-			return nil, nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", place, shown(strings.Join(prm.Resource, ", ")))
+			return nil, nil, fmt.Errorf("%s is about another server, %s: tokens for this one are not asked for there", shown(place), shown(strings.Join(prm.Resource, ", ")))
 		case len(prm.AuthorizationServers) == 0:
-			unusable = fmt.Errorf("%s names no authorization server", place)
+			unusable = fmt.Errorf("%s names no authorization server", shown(place))
 		default:
 			unusable = nil
 		}
