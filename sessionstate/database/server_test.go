@@ -293,6 +293,9 @@ func (l *link) copy(to, from net.Conn, fromClient bool) {
 		if stall != nil {
 			<-stall
 		}
+		if cut {
+			_ = from.Close() // first, or the server could answer before
+		}
 		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil || cut {
 			return
 		}
