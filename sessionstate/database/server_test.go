@@ -243,7 +243,7 @@ type link struct {
 
 	mu    sync.Mutex
 	stall chan struct{} // not nil while the link is stalled; closed at the end of that
-	cutOn string        // bytes from the client that cut the connection
+	cutOn string        // bytes from the client that cut the connection, once
 	conns []net.Conn
 }
 
@@ -289,6 +289,9 @@ func (l *link) copy(to, from net.Conn, fromClient bool) {
 		n, err := from.Read(buffer)
 		l.mu.Lock()
 		stall, cut := l.stall, fromClient && l.cutOn != "" && strings.Contains(string(buffer[:n]), l.cutOn)
+		if cut {
+			l.cutOn = "" // a repetition would succeed
+		}
 		l.mu.Unlock()
 		if stall != nil {
 			<-stall
@@ -376,7 +379,7 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 		return err
 	}), true, 2)
 	l.mu.Lock()
-	l.cutOn = "commit"
+	l.cutOn = "\x00commit\x00" // not in synchronous_commit
 	l.mu.Unlock()
 	if err := insert(t.Context(), db, "", "4"); !errors.Is(err, ErrDown) {
 		t.Errorf("cut with the answer to a commit: %v", err)
