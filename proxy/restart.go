@@ -172,7 +172,7 @@ func (s *session) keepsBack(m *wire.Message) bool {
 	if less != nil { // end the subscription on both sides, so that the client subscribes again
 		params := revive.LessParams(less)
 		s.send(wire.Server, wire.NewNotification(wire.Client, "notifications/cancelled", params))
-		s.calls.Cancel(less, nil)
+		s.calls.CancelListen(less)
 		s.send(wire.Client, wire.NewNotification(wire.Server, "notifications/cancelled", params))
 	}
 	return drop

@@ -159,9 +159,8 @@ func (s *session) route(m *wire.Message) error {
 // may be those of calls. The caller holds v.mu.
 func (s *session) serverCancels(m *wire.Message) {
 	s.v.lookWhole(m)
-	id := m.Get("params", "requestId").Raw
-	if s.calls.Any(func(c *call) bool { return c.Listens.Load() && bytes.Equal(c.ID(), id) }) {
-		s.calls.Cancel(id, nil)
+	if id := m.Get("params", "requestId"); id.Exists() {
+		s.calls.CancelListen(id.Raw)
 	}
 }
 

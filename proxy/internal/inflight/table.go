@@ -181,6 +181,22 @@ func (t *Table) Cancel(raw []byte, leaving func(*Call)) *Call {
 	return nil
 }
 
+// CancelListen takes the subscription with the raw id that the server ends out of the table. One that the
+// server does not have yet stays, because its handler may still be adding hooks.
+func (t *Table) CancelListen(raw []byte) {
+	k, long := callid.Of(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := t.oldest.Get(&k, long); c != nil; c = c.next {
+		if c.Listens.Load() && c.AwaitsReply() {
+			c.cancelled.Store(true)
+			_ = c.MW.Hooks() // as in Cancel
+			t.remove(c)
+			return
+		}
+	}
+}
+
 // End takes a call whose reply was written out of the table.
 func (t *Table) End(c *Call) {
 	t.mu.Lock()
