@@ -100,6 +100,7 @@ func (t turnsOfServer) Settle(ctx context.Context, key string, o sessionstate.Ou
 func (p *process) reusePolicies(source policy.Source) policy.Source {
 	files, ok := source.(*filesource.Source)
 	if !ok {
+		p.policies = nil // or Refresh would report problems of files that are not used
 		return source
 	}
 	if p.policies == nil || p.policies.Dir() != files.Dir() {

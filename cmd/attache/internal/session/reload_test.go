@@ -455,6 +455,22 @@ func TestReloadPolicies(t *testing.T) {
 	r.allowed()
 }
 
+// Policies that the configuration no longer names are not read again, and cannot fail.
+func TestReloadWithoutPolicies(t *testing.T) {
+	dir := t.TempDir()
+	attachetest.WriteFile(t, filepath.Join(dir, "acme.yaml"), "scope: acme\nobjectives: [one]\n")
+	r := begin(t, "policy: {dir: "+dir+", scope: acme}\n")
+	r.passes(r.Client, r.Server, callDrop)
+	r.Server.Send(dropped)
+	r.Client.Next() // with the briefing, so nothing reads the policies any more
+	r.change("policy: {scope: acme}\n", "keys=policy.dir")
+	attachetest.WriteFile(t, filepath.Join(dir, "acme.yaml"), "[")
+	r.Reload()
+	if got := r.log.String(); strings.Contains(got, "cannot be used") {
+		t.Errorf("log\n%s", got)
+	}
+}
+
 // A dry run does not use up the session's turn: when dry_run is removed, the next result has the briefing.
 func TestReloadDryRunBriefing(t *testing.T) {
 	dir := t.TempDir()
