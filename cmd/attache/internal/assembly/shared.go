@@ -182,10 +182,10 @@ func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*
 		return who, err
 	}
 	was := before.authenticator
-	if o, n := before.settings.Identity, settings.Identity; o.KeysFile == n.KeysFile && o.Cache == n.Cache {
-		if keys, ok := was.keys.(*identity.Resolver); ok {
-			who.keys = keys
-		}
+	keys, wasFile := was.keys.(*identity.Resolver)
+	_, isFile := who.keys.(*identity.Resolver) // with a policy endpoint it may be endpointKeys now
+	if o, n := before.settings.Identity, settings.Identity; wasFile && isFile && o.KeysFile == n.KeysFile && o.Cache == n.Cache {
+		who.keys = keys
 	}
 	if was.tokens != nil && config.SameValues(before.settings, settings, "identity.jwt") {
 		who.tokens = was.tokens

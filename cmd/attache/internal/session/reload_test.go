@@ -471,6 +471,16 @@ func TestReloadWithoutPolicies(t *testing.T) {
 	}
 }
 
+// When a policy endpoint is added, it may know the key of the session, as at the start.
+func TestReloadEndpointKeys(t *testing.T) {
+	const rules = "access: {rules: [{tools: [drop], deny: true, when: principal.user == 'eve'}]}\n"
+	r := begin(t, rules, "ATTACHE_API_KEY=atk_abcdefgh_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+	r.refused("Permission denied: the access rules could not be applied to this call") // there is no key file
+	r.change(rules+"policy: {url: 'http://127.0.0.1:1/'}\n", "keys=policy.url")
+	r.Client.Expect(toolsChanged)
+	r.allowed()
+}
+
 // A dry run does not use up the session's turn: when dry_run is removed, the next result has the briefing.
 func TestReloadDryRunBriefing(t *testing.T) {
 	dir := t.TempDir()
