@@ -102,20 +102,22 @@ func (s *service) newEndpoint(server Server) (*endpoint, error) {
 }
 
 // loader returns Server.Load. Whether clients need a credential is decided at the start, so if they
-// do not, it warns once of keys that were created since.
+// do not, it warns once of keys that were created or an issuer that was named since.
 func (e *endpoint) loader(authenticates bool) func() (*config.Settings, error) {
 	var once sync.Once
 	return func() (*config.Settings, error) {
-		if !authenticates && e.shared.Authenticates() {
+		s, err := e.Load()
+		if err != nil {
+			return nil, err
+		}
+		e.acceptResource(s)
+		named := s.Identity.AcceptsTokens() || !s.Origin("identity.keys_file").Default()
+		if !authenticates && (named || e.shared.Authenticates()) {
 			once.Do(func() {
-				e.log.Warn("there are keys now, but clients need none until attache is started again", "file", e.Settings.Identity.KeysFile)
+				e.log.Warn("there are keys or tokens now, but clients need none until attache is started again", "path", e.Path)
 			})
 		}
-		s, err := e.Load()
-		if err == nil {
-			e.acceptResource(s)
-		}
-		return s, err
+		return s, nil
 	}
 }
 

@@ -282,7 +282,7 @@ func TestKeysWarnings(t *testing.T) {
 		{"serve: {scopes: [use]}\n", "serve.scopes has no effect"},
 		{"serve: {login_scopes: [openid]}\n", "serve.login_scopes has no effect"},
 		{"serve: {public_url: https://tools.example/mcp}\n", "serve.public_url is set, but clients need no credential"},
-		{"{}\n", "there are keys now, but clients need none until attache is started again"},
+		{"{}\n", "there are keys or tokens now, but clients need none until attache is started again"},
 	} {
 		var out bytes.Buffer
 		r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), test.config)
@@ -297,6 +297,20 @@ func TestKeysWarnings(t *testing.T) {
 		}
 		if got := out.String(); strings.Count(got, test.want) != 1 || strings.Contains(got, "there are keys now") != (test.config == "{}\n") {
 			t.Errorf("%s: the log has %q", test.config, got)
+		}
+	}
+}
+
+// If a reload names an issuer or a key file, the operator learns that clients need no credential until the
+// next start.
+func TestReloadNamesCredentials(t *testing.T) {
+	for _, identity := range []string{"{jwt: {issuer: 'https://issuer.test', audience: attache, jwks: jwks.json}}", "{keys_file: none.yaml}"} {
+		var out bytes.Buffer
+		r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), "{}\n")
+		attachetest.WriteFile(t, r.endpoints[0].Settings.File, "identity: "+identity+"\n")
+		r.endpoints[0].reloader.Reload()
+		if resp, _ := r.post(t, http.DefaultClient, initialize); resp.StatusCode != 200 || !strings.Contains(out.String(), "but clients need none") {
+			t.Errorf("%s: %s, the log has %q", identity, resp.Status, out.String())
 		}
 	}
 }
