@@ -95,6 +95,22 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	}
 }
 
+// An agent that inherits the API key gets no other secret of attache, whatever its variable is called.
+func TestInheritedKey(t *testing.T) {
+	settings := config.DefaultSettings("")
+	settings.Policy.TokenEnv, settings.Store.URL.Env = "POLICY_API_KEY", "STORE_API_KEY"
+	l := &Launcher{
+		Settings: func() *config.Settings { return settings },
+		Process:  cli.Process{Env: []string{"ATTACHE_API_KEY=key", "POLICY_API_KEY=token", "STORE_API_KEY=url"}},
+	}
+	for key, want := range map[string]bool{"inherit": true, "none": false} {
+		env := strings.Join(l.environment(config.Agent{Key: key}, &teams.Session{}, Secrets{}, &sessionstate.Context{}), " ")
+		if strings.Contains(env, "ATTACHE_API_KEY=key") != want || strings.Contains(env, "POLICY_") || strings.Contains(env, "STORE_") {
+			t.Errorf("%s: the agent gets %s", key, env)
+		}
+	}
+}
+
 // openRegistry opens the registry in a directory. Its clock is behind by slow.
 func openRegistry(t *testing.T, dir string, slow time.Duration) *teams.Store {
 	t.Helper()

@@ -18,7 +18,9 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 	settings := l.Settings()
 	withheld := assembly.OwnVariables(settings)
 	if agent.Key == "inherit" {
-		withheld = slices.DeleteFunc(withheld, func(name string) bool { return strings.HasSuffix(name, "_API_KEY") })
+		for _, prefix := range append([]string{setting.Prefix}, settings.Session.EnvPrefixes...) {
+			withheld = slices.DeleteFunc(withheld, func(name string) bool { return name == prefix+"_API_KEY" })
+		}
 	}
 	var out []string
 	for _, entry := range l.Process.Env {
