@@ -160,6 +160,9 @@ func (s *settler) look(now string) (changed, again bool) {
 func (w *watcher) follow() {
 	for _, path := range w.files() {
 		_ = w.events.Add(filepath.Dir(path)) // fails if the directory does not exist
+		if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+			_ = w.events.Add(filepath.Dir(target)) // an editor may write there and leave the link as it is
+		}
 		each(path, func(path string, info fs.FileInfo) {
 			if info.IsDir() {
 				_ = w.events.Add(path)

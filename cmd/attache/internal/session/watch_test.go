@@ -31,15 +31,18 @@ func TestWatch(t *testing.T) {
 	do(os.MkdirAll(at("policies/deep"), 0o700))
 	do(os.MkdirAll(at("v1"), 0o700))
 	do(os.MkdirAll(at("v2"), 0o700))
+	do(os.MkdirAll(at("dotfiles"), 0o700))
 	write("config.yaml", "a")
 	write("policies/deep/one.yaml", "a")
 	write("v1/linked.yaml", "a")
 	write("v2/linked.yaml", "ab")
 	do(os.Symlink("v1", at("data")))
+	write("dotfiles/own.yaml", "a")
+	do(os.Symlink("dotfiles/own.yaml", at("own.yaml")))
 
 	changed := make(chan struct{}, 100)
 	files := func() []string {
-		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("later.yaml")}
+		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("own.yaml"), at("later.yaml")}
 	}
 	w, err := watch(files, fingerprint(files()), func(string) { changed <- struct{}{} })
 	if err != nil {
@@ -58,6 +61,7 @@ func TestWatch(t *testing.T) {
 		{"below a directory", func() { write("policies/deep/one.yaml", "bc") }},
 		{"in a new directory", func() { do(os.MkdirAll(at("policies/new"), 0o700)); write("policies/new/two.yaml", "a") }},
 		{"opened to others", func() { do(os.Chmod(at("config.yaml"), 0o644)) }},
+		{"behind a link", func() { write("dotfiles/own.yaml", "bc") }},
 		{"a link that is turned", func() { do(os.Symlink("v2", at("turned"))); do(os.Rename(at("turned"), at("data"))) }},
 	} {
 		if runtime.GOOS == "windows" && (step.name == "opened to others" || step.name == "a link that is turned") {
