@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -385,5 +386,28 @@ func TestLaterSecrets(t *testing.T) {
 				t.Errorf("got %s, want %s", got, step.want)
 			}
 		}
+	}
+}
+
+// A scrubber that serves many peers stores no more than a bounded part of the texts that look like keys,
+// and replaces all of them.
+func TestKeysAreBounded(t *testing.T) {
+	s := NewScrubber(Secrets{})
+	first := []byte("atk_first_12345678")
+	want := string(s.Line(first))
+	for i := range 2 * maxKeys {
+		s.Line(fmt.Appendf(nil, "atk_%d_12345678", i))
+	}
+	for _, key := range []string{"atk_more_12345678", "atk_" + strings.Repeat("long", maxKey) + "_12345678"} {
+		got := s.Line([]byte(key))
+		if strings.Contains(string(got), "12345678") || !bytes.Equal(s.Line(got), got) {
+			t.Errorf("%s became %s", key, got)
+		}
+	}
+	if got := string(s.Line(first)); got != want {
+		t.Errorf("the first key became %s, and before %s", got, want)
+	}
+	if len(s.keys) > maxKeys {
+		t.Errorf("%d keys are stored", len(s.keys))
 	}
 }

@@ -40,10 +40,10 @@ type Scrubber struct {
 	prose     bool      // Secrets.Prose
 
 	mu    sync.Mutex
-	seen  *string           // the first value that later returned for more
-	more  []literal         // the secrets that later returned
-	found map[string]bool   // kinds
-	keys  map[string]string // attache keys and their placeholders
+	seen  *string         // the first value that later returned for more
+	more  []literal       // the secrets that later returned
+	found map[string]bool // kinds
+	keys  map[string]int  // attache keys and the numbers of their placeholders
 }
 
 // A literal is a text to replace.
@@ -60,7 +60,7 @@ const minSecret = 6
 
 // NewScrubber returns a Scrubber for the secrets.
 func NewScrubber(s Secrets) *Scrubber {
-	out := &Scrubber{later: s.Later, prose: s.Prose, found: map[string]bool{}, keys: map[string]string{}}
+	out := &Scrubber{later: s.Later, prose: s.Prose, found: map[string]bool{}, keys: map[string]int{}}
 	if s.KeyPrefix != "" && s.KeyPrefix != "atk" {
 		out.prefix, out.keyForm = s.KeyPrefix, []pattern{keyPattern(s.KeyPrefix)}
 	}
@@ -238,6 +238,14 @@ func inPath(out, b []byte) bool {
 	return wordByte(c) || c == '-' || c == '.'
 }
 
+const (
+	// maxKeys is how many keys get placeholders of their own, so that peers cannot fill the memory with
+	// texts that look like keys.
+	maxKeys = 1000
+	// maxKey is the length in bytes of the longest of them.
+	maxKey = 128
+)
+
 // key returns the placeholder of an attache key. It has the form of a key, but is not one.
 func (s *Scrubber) key(k string) string {
 	if isKeyPlaceholder(k) {
@@ -245,10 +253,10 @@ func (s *Scrubber) key(k string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	by, ok := s.keys[k]
-	if !ok {
-		by = fmt.Sprintf("atk_scrubbed%d_%s", len(s.keys)+1, strings.Repeat("0", 32))
-		s.keys[k] = by
+	n, ok := s.keys[k]
+	if !ok && len(s.keys) < maxKeys && len(k) <= maxKey {
+		n = len(s.keys) + 1
+		s.keys[k] = n
 	}
-	return by
+	return fmt.Sprintf("atk_scrubbed%d_%s", n, strings.Repeat("0", 32)) // 0 for those without their own
 }
