@@ -288,9 +288,7 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 		select {
 		case <-s.signals.Reload:
 			s.Log.Info("the configuration is read again", "signal", "hangup")
-			for _, e := range s.endpoints {
-				e.reloader.Reload()
-			}
+			go s.reload() // it may wait, for example for an included file that cannot be fetched
 		case <-s.signals.Restart:
 			s.Log.Info("the servers are restarted by hand", "sessions", s.children.restart())
 		case sig := <-s.signals.Ending:
@@ -302,6 +300,12 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 			s.Log.Error("attache cannot serve any longer", "err", err)
 			return cli.ExitFailure
 		}
+	}
+}
+
+func (s *service) reload() {
+	for _, e := range s.endpoints {
+		e.reloader.Reload()
 	}
 }
 

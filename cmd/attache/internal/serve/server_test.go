@@ -791,6 +791,32 @@ func TestReloadBesideDeafServer(t *testing.T) {
 	r.endpoints[0].front.Drain(ctx)
 }
 
+// A reload that waits, for example for an included file that cannot be fetched, does not keep attache from
+// ending.
+func TestEndDuringReload(t *testing.T) {
+	r := start(t, "{}\n")
+	r.signals = session.Signals{Ending: make(chan os.Signal), Reload: make(chan os.Signal)}
+	e := r.endpoints[0]
+	e.reloader.Close()
+	loading, loaded := make(chan struct{}), make(chan struct{})
+	defer close(loaded)
+	e.reloader = session.NewReloader(e.shared, func() (*config.Settings, error) {
+		close(loading)
+		<-loaded
+		return nil, errors.New("cannot be fetched")
+	}, "", e.log)
+	ended := make(chan int, 1)
+	go func() { ended <- r.await(t.Context(), nil) }()
+	r.signals.Reload <- syscall.SIGHUP
+	<-loading
+	select {
+	case r.signals.Ending <- syscall.SIGTERM:
+		<-ended
+	case <-time.After(10 * time.Second):
+		t.Error("attache does not end")
+	}
+}
+
 // A pipeListener accepts connections that the test provides.
 type pipeListener struct {
 	net.Listener
