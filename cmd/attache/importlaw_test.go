@@ -164,7 +164,7 @@ func importLaw() []law {
 		{rooms + "wake", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly"}, "it wakes a session for any message"},
 		{rooms + "stores", []string{library, rooms + "assembly", rooms + "cli", rooms + "config"}, "it manages the tables of all parts, and reads none"},
 		{rooms + "agents", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "term"}, "it runs the operator's commands for any session"},
-		{rooms + "teamserver", []string{library, rooms + "config", rooms + "agents"}, "it is an ordinary server that uses the registry and starts agents"},
+		{rooms + "teamserver", []string{library, rooms + "agents"}, "it is an ordinary server that uses the registry and starts agents"},
 		{rooms + "session", []string{rooms + "wake", rooms + "agents", rooms + "teamserver", library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "status", rooms + "telemetry", rooms + "term"}, "it runs what assembly makes"},
 		{"cmd/internal/fronts", []string{"proxy/front/sessions", "sessionstate/database", "sessionstate/filelock"}, "it stores sessions of any server"},
 		{rooms + "serve", []string{library, "cmd/internal/fronts", rooms + "cli", rooms + "config", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "session", rooms + "status", rooms + "telemetry"}, "it runs many sessions like session runs one"},

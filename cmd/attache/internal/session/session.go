@@ -40,7 +40,7 @@ type Options struct {
 // Run relays one session between the client on stdin and stdout and the server that command
 // starts. It returns the server's exit status.
 func Run(ctx context.Context, o Options, command []string) int {
-	w := &relay{p: o.Process, s: o.Settings, command: command, log: o.Log, cancel: func() {}}
+	w := &relay{p: o.Process, s: o.Settings, command: command, log: o.Log}
 	return w.begin(ctx, o, &assembly.TeamsOptions{Waker: wake.For(w.p, w.s)})
 }
 

@@ -50,7 +50,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	secrets := agents.NewSecrets(c.me.Tenant)
-	limits := c.Settings().Teams.Limits
+	limits := c.Launcher.Settings().Teams.Limits
 	child, created, err := c.db.Create(ctx, c.me.Ref, store.Child{
 		Title: in.Title, Agent: in.Agent, Trust: cmp.Or(agent.Trust, c.me.Trust), SpawnKey: in.Key, Message: message,
 		Key: secrets.Key, Token: secrets.Token, AgentSession: agents.OwnSession(agent, secrets.Key),

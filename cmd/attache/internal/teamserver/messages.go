@@ -41,7 +41,7 @@ func sendMessage(ctx context.Context, c *call) (any, error) {
 		return nil, store.ErrTarget
 	}
 	m, err := c.db.Send(ctx, c.me.Ref, store.Draft{
-		To: in.To, Body: message, SendKey: in.Key, AnswerParent: c.Settings().Teams.Replies == "parent",
+		To: in.To, Body: message, SendKey: in.Key, AnswerParent: c.Launcher.Settings().Teams.Replies == "parent",
 	})
 	if err != nil {
 		return nil, err

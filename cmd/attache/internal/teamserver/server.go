@@ -18,7 +18,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/agents"
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -35,7 +34,6 @@ const instructions = `Sessions of agents in this workspace. create_session start
 type Server struct {
 	ToolCalls *teams.ToolCalls
 	Launcher  *agents.Launcher
-	Settings  func() *config.Settings
 	Version   string
 	Log       *slog.Logger
 }
