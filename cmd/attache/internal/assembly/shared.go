@@ -275,6 +275,7 @@ const applyTime = time.Second
 func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 	next, err := s.compile(settings, s)
 	if err != nil {
+		s.redactLog() // compile may have replaced the secrets
 		return nil, err
 	}
 	next.number = s.number + 1
