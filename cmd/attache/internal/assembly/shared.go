@@ -348,23 +348,23 @@ func (s *Shared) Secrets() []string { return slices.Clone(s.secrets) }
 
 // Close writes the remaining records and closes the state of the process. Close all connections
 // first.
-func (s *Shared) Close() {
-	if s.process.teams != nil {
-		s.process.teams.Close()
+func (p *process) Close() {
+	if p.teams != nil {
+		p.teams.Close()
 	}
-	if s.keys != nil {
-		s.keys.close()
+	if p.keys != nil {
+		p.keys.close()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ratesEnd)
 	defer cancel()
-	s.limiters.Close(ctx)
-	if s.audit == nil {
+	p.limiters.Close(ctx)
+	if p.audit == nil {
 		return
 	}
-	if err := s.audit.Close(auditEnd); err != nil {
-		s.Log.Error(err.Error())
+	if err := p.audit.Close(auditEnd); err != nil {
+		p.Log.Error(err.Error())
 	}
-	if s.heads != nil {
-		s.heads.Close(headsEnd)
+	if p.heads != nil {
+		p.heads.Close(headsEnd)
 	}
 }

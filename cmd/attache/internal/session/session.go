@@ -114,7 +114,7 @@ func (w *relay) run(ctx context.Context) int {
 	defer w.cancel()
 	defer w.handleSignals()()
 	defer w.unpublish()
-	defer func() { w.conn.Shared().Close() }() // the one of the last reload
+	defer w.conn.Shared().Close()
 	defer w.conn.Close()
 	if config.IsURL(w.command) {
 		defer runtime.KeepAlive(make([]byte, headroom))
