@@ -16,8 +16,8 @@ const (
 	mostEndings = 8
 )
 
-// deleteEnded deletes mostEndings sessions. The expression front || ” keeps SQLite from using the
-// index on front, with which it would read all sessions of the front.
+// deleteEnded deletes mostEndings sessions. The concatenation with an empty text keeps SQLite from using
+// the index on front, with which it would read all sessions of the front.
 const deleteEnded = `DELETE FROM front_sessions WHERE tenant = ?1 AND server = ?2 AND front || '' = ?3
 	AND id IN (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)`
 

@@ -46,7 +46,7 @@ type endpoint struct {
 	Server
 	s         *service
 	log       *slog.Logger
-	shared    *assembly.Shared
+	shared    *assembly.Shared // of the settings at the start; Connect and Authenticate use those in force
 	front     *front.Front
 	reloader  *session.Reloader
 	telemetry *telemetry.Telemetry

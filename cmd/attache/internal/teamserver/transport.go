@@ -44,6 +44,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	if err == io.EOF {
 		c.leave()
+		// After a write that failed, go-sdk sends no more responses. Then mempipe.Server.Stop ends the server.
 		for len(c.running) > 0 {
 			c.answered.Wait()
 		}
