@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -211,7 +210,7 @@ func (v otlpVariables) tls() (*tls.Config, error) {
 	if cert != "" || key != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, errors.New(otlpPrefix + "CLIENT_CERTIFICATE and " + otlpPrefix + "CLIENT_KEY cannot be read as a pair: give both, as PEM")
+			return nil, fmt.Errorf("%sCLIENT_CERTIFICATE and %[1]sCLIENT_KEY cannot be read as a pair: %w: give both, as PEM", otlpPrefix, cli.Reason(err))
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
