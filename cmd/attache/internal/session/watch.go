@@ -160,8 +160,10 @@ func (s *settler) look(now string) (changed, again bool) {
 func (w *watcher) follow() {
 	for _, path := range w.files() {
 		_ = w.events.Add(filepath.Dir(path)) // fails if the directory does not exist
+		// An editor may write the target and leave the link as it is. The directory of the target may have very
+		// many files, as /nix/store does, and on macOS a watch of it would open each of them.
 		if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
-			_ = w.events.Add(filepath.Dir(target)) // an editor may write there and leave the link as it is
+			_ = w.events.Add(target)
 		}
 		each(path, func(path string, info fs.FileInfo) {
 			if info.IsDir() {

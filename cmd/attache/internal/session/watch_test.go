@@ -62,6 +62,8 @@ func TestWatch(t *testing.T) {
 		{"in a new directory", func() { do(os.MkdirAll(at("policies/new"), 0o700)); write("policies/new/two.yaml", "a") }},
 		{"opened to others", func() { do(os.Chmod(at("config.yaml"), 0o644)) }},
 		{"behind a link", func() { write("dotfiles/own.yaml", "bc") }},
+		{"replaced behind a link", func() { write("dotfiles/tmp", "def"); do(os.Rename(at("dotfiles/tmp"), at("dotfiles/own.yaml"))) }},
+		{"then written in place", func() { write("dotfiles/own.yaml", "ghij") }},
 		{"a link that is turned", func() { do(os.Symlink("v2", at("turned"))); do(os.Rename(at("turned"), at("data"))) }},
 	} {
 		if runtime.GOOS == "windows" && (step.name == "opened to others" || step.name == "a link that is turned") {
@@ -73,6 +75,31 @@ func TestWatch(t *testing.T) {
 		case <-changed:
 		case <-time.After(5 * time.Minute):
 			t.Fatalf("%s: not noticed", step.name)
+		}
+	}
+}
+
+// The file behind a link is watched, but not its directory, which may have very many files, as /nix/store does.
+func TestWatchNoOtherDirectory(t *testing.T) {
+	dir := t.TempDir()
+	link, target := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "store", "config.yaml")
+	if err := os.Mkdir(filepath.Dir(target), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	attachetest.WriteFile(t, target, "a")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Skipf("nothing can be watched here: %v", err)
+	}
+	defer events.Close()
+	w := &watcher{events: events, files: func() []string { return []string{link} }}
+	w.follow()
+	for _, path := range events.WatchList() {
+		if filepath.Base(path) == "store" {
+			t.Errorf("%s is watched", path)
 		}
 	}
 }
