@@ -126,7 +126,8 @@ func (w *watcher) run(last string) {
 func (w *watcher) concerns(e fsnotify.Event) bool {
 	name := filepath.Base(e.Name)
 	return e.Op != fsnotify.Write || isYAML(name) ||
-		slices.ContainsFunc(w.files(), func(path string) bool { return filepath.Base(path) == name })
+		slices.ContainsFunc(w.files(), func(path string) bool { return filepath.Base(path) == name }) ||
+		slices.Contains(w.events.WatchList(), e.Name) // the target of a link, whose name may be another
 }
 
 func isYAML(name string) bool {

@@ -39,10 +39,12 @@ func TestWatch(t *testing.T) {
 	do(os.Symlink("v1", at("data")))
 	write("dotfiles/own.yaml", "a")
 	do(os.Symlink("dotfiles/own.yaml", at("own.yaml")))
+	write("dotfiles/json-1", "a")
+	do(os.Symlink("dotfiles/json-1", at("own.json")))
 
 	changed := make(chan struct{}, 100)
 	files := func() []string {
-		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("own.yaml"), at("later.yaml")}
+		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("own.yaml"), at("own.json"), at("later.yaml")}
 	}
 	w, err := watch(files, fingerprint(files()), func(string) { changed <- struct{}{} })
 	if err != nil {
@@ -64,6 +66,7 @@ func TestWatch(t *testing.T) {
 		{"behind a link", func() { write("dotfiles/own.yaml", "bc") }},
 		{"replaced behind a link", func() { write("dotfiles/tmp", "def"); do(os.Rename(at("dotfiles/tmp"), at("dotfiles/own.yaml"))) }},
 		{"then written in place", func() { write("dotfiles/own.yaml", "ghij") }},
+		{"behind a link with another name", func() { write("dotfiles/json-1", "bc") }},
 		{"a link that is turned", func() { do(os.Symlink("v2", at("turned"))); do(os.Rename(at("turned"), at("data"))) }},
 	} {
 		if runtime.GOOS == "windows" && (step.name == "opened to others" || step.name == "a link that is turned") {
@@ -172,7 +175,12 @@ func TestWatchBesideABusyFile(t *testing.T) {
 
 // A write to another file, such as the audit, does not delay the reload of a changed configuration.
 func TestWatchConcerns(t *testing.T) {
-	w := &watcher{files: func() []string {
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Skipf("nothing can be watched here: %v", err)
+	}
+	defer events.Close()
+	w := &watcher{events: events, files: func() []string {
 		return []string{"/etc/attache/config.json", "/run/secrets/key", "/etc/attache/policies"}
 	}}
 	for _, c := range []struct {
