@@ -295,7 +295,7 @@ func TestKeysWarnings(t *testing.T) {
 		} else {
 			e.reloader.Reload()
 		}
-		if got := out.String(); strings.Count(got, test.want) != 1 || strings.Contains(got, "there are keys now") != (test.config == "{}\n") {
+		if got := out.String(); strings.Count(got, test.want) != 1 || strings.Contains(got, "there are keys or tokens now") != (test.config == "{}\n") {
 			t.Errorf("%s: the log has %q", test.config, got)
 		}
 	}
