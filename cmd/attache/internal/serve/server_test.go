@@ -315,6 +315,16 @@ func TestReloadNamesCredentials(t *testing.T) {
 	}
 }
 
+// If the settings name no key file, a reload does not warn of keys: there are none.
+func TestReloadWithoutKeyFile(t *testing.T) {
+	var out bytes.Buffer
+	r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), "identity: {keys_file: ''}\n")
+	r.endpoints[0].reloader.Reload()
+	if strings.Contains(out.String(), "there are keys or tokens now") {
+		t.Error(out.String())
+	}
+}
+
 // If clients use tokens and there is no key file, an API key is refused with 401, and the log does
 // not warn of the missing file.
 func TestTokensWithoutKeyFile(t *testing.T) {
