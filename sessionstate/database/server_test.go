@@ -349,14 +349,21 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Each failure of a connection during a transaction has the right error.
-func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
+// openOverLink returns a server with an empty table of notes, and that table through a link, over one
+// connection.
+func openOverLink(t *testing.T, cluster *pgtest.Cluster) (direct *Server, l *link, db *DB) {
+	t.Helper()
 	url := cluster.Database()
-	direct := connect(t, ServerOptions{URL: url})
+	direct = connect(t, ServerOptions{URL: url})
 	migrate(t, direct, notes(1))
 	l, over := newLink(t, cluster, url)
-	s := connect(t, ServerOptions{URL: over, Connections: 1})
-	db := s.Open(notes(1))
+	return direct, l, connect(t, ServerOptions{URL: over, Connections: 1}).Open(notes(1))
+}
+
+// Each failure of a connection during a transaction has the right error.
+func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
+	direct, l, db := openOverLink(t, cluster)
+	s := db.server
 	check := func(what string, err error, down bool, rows int) {
 		t.Helper()
 		if errors.Is(err, ErrDown) != down || !down && err != nil {
@@ -399,12 +406,8 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 // attache closed the connection, pgbouncer would close one too, and a slow server would be busy
 // with connecting. A connection that has not answered for a long time is replaced.
 func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
-	url := cluster.Database()
-	direct := connect(t, ServerOptions{URL: url})
-	migrate(t, direct, notes(1))
-	l, over := newLink(t, cluster, url)
-	s := connect(t, ServerOptions{URL: over, Connections: 1})
-	db := s.Open(notes(1))
+	direct, l, db := openOverLink(t, cluster)
+	s := db.server
 	if err := insert(t.Context(), db, "", "1"); err != nil {
 		t.Fatal(err)
 	}

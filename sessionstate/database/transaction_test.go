@@ -57,12 +57,7 @@ func testSettingsOfTransactions(t *testing.T, cluster *pgtest.Cluster) {
 // Exec and Row return what the server returned. A statement that may have been executed is not
 // repeated, and a transaction whose statement failed is not committed.
 func testSingleStatements(t *testing.T, cluster *pgtest.Cluster) {
-	url := cluster.Database()
-	direct := connect(t, ServerOptions{URL: url})
-	migrate(t, direct, notes(1))
-	l, over := newLink(t, cluster, url)
-	s := connect(t, ServerOptions{URL: over, Connections: 1})
-	db := s.Open(notes(1))
+	direct, l, db := openOverLink(t, cluster)
 	ctx := t.Context()
 	const add, sum = `UPDATE notes SET n = n + ?1`, `SELECT sum(n)::bigint FROM notes`
 	for _, id := range []string{"1", "2"} {
