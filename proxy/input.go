@@ -30,8 +30,8 @@ func (c clientLines) Line(m *wire.Message, more bool) error {
 // Lines implements wire.Sink.
 func (c clientLines) Lines(begun []byte, from io.Reader) error { return c.s.readClient(begun, from) }
 
-// mostTried is how long a line may be that is handled by a caller that must not wait. A write of more is
-// never tried on a pipe (PIPE_BUF, see child.Input), because it might be written in part.
+// mostTried is the length in bytes of the longest line that Try handles, whose caller must not wait. Nobody
+// tries a longer write to a pipe, because the pipe could take a part of it (PIPE_BUF, see child.Input).
 const mostTried = 4 << 10
 
 // Try implements wire.Trier.

@@ -37,9 +37,9 @@
 // required and there is no principal, or the principal could not be looked up.
 //
 // A condition may read tool.annotations, which are what the server declared in
-// the last tools/list of this connection. Without a list they are unknown: a call whose
-// decision depends on them then waits until attache has asked for the list, and one that cannot
-// wait, as a notification, is refused. If the server does not answer, they have the defaults of
+// the last tools/list of this connection. Without a list the annotations are unknown. A call that
+// cannot be decided without them waits until attache has asked for the list; a notification
+// cannot wait and is refused. If the server does not answer, the annotations have the defaults of
 // the specification. The server chooses the annotations, so a rule may use them only to deny.
 //
 // # What is listed

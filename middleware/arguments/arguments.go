@@ -245,7 +245,7 @@ func (c *Conn) handle(tc *toolCall, waited *waitState) (ready <-chan struct{}, r
 	// A further round of a call gets the values of the first one, whatever the session knows by
 	// now.
 	round := c.recall(tc, intents)
-	// Before wait, so that nobody is asked for a value that the tool has no place for.
+	// This comes before wait, so that nobody is asked for a value that the tool has no place for.
 	if tc.known {
 		if intents = c.filterKnown(tc, intents); len(intents) == 0 {
 			return nil, nil

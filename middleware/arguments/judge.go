@@ -58,10 +58,10 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 		if !applies {
 			continue
 		}
-		// Also for a fill that then keeps the value of the call, and for a forbid of an absent argument: the rules
+		// The rule has decided even if a fill keeps the value of the call, or a forbidden argument is absent: the rules
 		// behind it do not apply in its place.
 		c.decided[r.slot] = true
-		// Late, because most calls match no rule and so need no search.
+		// The search runs only here, because most calls match no rule.
 		if len(c.callValues) == 0 {
 			c.find(tc, rules)
 		}

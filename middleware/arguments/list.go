@@ -33,7 +33,7 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 			e.tool(index, entry)
 			index++
 		}
-		// Also if nothing was edited: for another session the list would be another one.
+		// The list is private even if nothing was edited, because another session may get another list.
 		if e.private {
 			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
@@ -79,7 +79,7 @@ func (e *listEdit) tool(index int, entry wire.Value) {
 		if decided[r.slot] || !e.applies(r, t) {
 			continue
 		}
-		// As in eachRule, also if the rule then leaves the schema alone.
+		// As in eachRule, the rule has decided even if it leaves the schema alone.
 		decided[r.slot] = true
 		if !e.edits(p, t) {
 			continue

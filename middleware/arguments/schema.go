@@ -148,7 +148,7 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 	switch {
 	case p.state == absent:
 		return "the tool's schema does not have the argument"
-	// This is the place of a nil plan.
+	// A nil plan has this state, without a reason.
 	case p.state == unclear && p.why == "":
 		return "the server does not list the tool"
 	case p.state == unclear:

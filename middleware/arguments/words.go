@@ -165,7 +165,7 @@ const (
 // subjectOf returns the kind of the subject at the beginning of a sentence, and its words.
 func subjectOf(s []string) (kind textKind, words string) {
 	at := skip(s, 0, fillers)
-	// Such as "absolute" before "path to the project".
+	// A strong filler is, for example, "absolute" in "absolute path to the project".
 	isStrong := slices.ContainsFunc(s[:at], func(w string) bool { return strong.has(w) })
 	if n := workingDirectory(s); n > 0 { // "current working directory"
 		return pathKind(s, n, true), strings.Join(s[:n], " ")

@@ -76,7 +76,7 @@ func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 			c.splices = append(c.splices, wire.Splice{Off: in.callValue.Off, Len: len(in.callValue.Raw), Text: in.value.json()})
 		}
 	}
-	// Such as ErrTooLarge: one by one, some values may still fit.
+	// If all values together are too large (ErrTooLarge), some may still fit one by one.
 	return tc.m.Apply(c.splices...) == nil
 }
 

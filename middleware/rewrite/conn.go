@@ -122,7 +122,7 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 // setInputs sets the inputs of rules for a tool, by the server's name.
 func (c *Conn) setInputs(in *expression.Inputs, view *sessionstate.Context, name string) {
 	in.Context, in.Tool, in.Server = view, name, c.server
-	// Only then, because each look-up takes the lock of the catalogue.
+	// The annotations are looked up only if a rule reads them, because that takes the lock of the catalogue.
 	if c.readAnnotations {
 		if tool, _ := c.catalog.Tool(name); tool != nil {
 			in.Annotations = tool.Annotations

@@ -93,9 +93,9 @@ func (g *group) closeJob() {
 	}
 }
 
-// detached returns the attributes of a process without this console, in a new process group,
-// and outside of a job that ends with this process. If that job does not allow it, Windows
-// refuses to start the process.
+// detached returns the attributes of a process that does not use this console, is in a new process
+// group, and does not belong to the job of this process. If the job forbids that, Windows does not
+// start the process.
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS | windows.CREATE_BREAKAWAY_FROM_JOB}
 }

@@ -129,7 +129,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 // refused handles an answer whose status is not a success. If its body is an error of JSON-RPC, the
 // client gets that error. The fail at the end answers only the requests that still have no answer.
 func (x *exchange) refused(r *refusal) {
-	// First, because all replies that this exchange makes from here on have it: a front answers with the same status.
+	// beside is set first, because all replies that follow carry it: a front answers with the same status.
 	if x.beside = httpstatus.Beside(r.status, elided(r.after)); x.method == "server/discover" {
 		x.beside = httpstatus.BesideDiscover(r.status, elided(r.after))
 	}
@@ -201,7 +201,7 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 			m.Beside = &inanswer.To{ID: x.first}
 		}
 		f.Deliver()
-	// From here on m is a reply.
+	// In the cases that follow, m is a reply.
 	case id == nil && m.Kind() == wire.Error && len(x.ids) > 0:
 		x.readdress(f, m)
 	case id == nil:

@@ -29,7 +29,7 @@ func (s *Server) ask(ctx context.Context, m *wire.Message, h http.Header) (*wire
 		return nil, err
 	}
 	t := &replyReader{id: m.ID()}
-	// With Ours a reply of any size is held, or dropped: the client must not see the beginning of a reply to a
+	// Ours has a reply of any size held or dropped: the client must not see the beginning of a reply to a
 	// request that it has not made.
 	t.f.Out, t.f.Ours = s.out, true
 	defer t.f.Reset()
@@ -46,7 +46,7 @@ func (s *Server) ask(ctx context.Context, m *wire.Message, h http.Header) (*wire
 		t.f.Out.Flush()
 	}
 	switch {
-	// Not an error of the read, which may come from closing the body above.
+	// If there is a reply, an error of the read does not count: it may come from closing the body above.
 	case t.reply != nil:
 		return t.reply, nil
 	case err == nil:

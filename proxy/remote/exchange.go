@@ -362,7 +362,7 @@ func (x *exchange) fail(text string) {
 	}
 	ids := x.ids
 	x.ids = nil
-	// First, because the relay may wait for it, and Write for the relay: see outbox.Outbox.
+	// The message is settled first: the relay may wait for that, and Write may wait for the relay (see outbox.Outbox).
 	x.markSettled()
 	for _, id := range ids {
 		x.s.out.Write(wire.ErrorReply(id, wire.CodeInternalError, text).Line(), x.beside)

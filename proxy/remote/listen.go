@@ -27,7 +27,7 @@ const (
 func (s *Server) listen(t ticket) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.replaceStream(cancel)
-	// A context that is done also if the session ends first.
+	// opening is also done if the session ends first.
 	opening, answered := context.WithCancel(ctx)
 	go s.readMessages(ctx, t, answered)
 	select {

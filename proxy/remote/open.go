@@ -66,7 +66,7 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 		// no such notification over HTTP.
 		return s.modern != "" && s.session.ticket().generation == 0
 	}
-	// Before it is cancelled: fail must not answer it, because its client does not wait any more.
+	// cancelled is set before the request is cancelled: fail must not answer it, because its client no longer waits.
 	request.cancelled.Store(true)
 	if request.modern {
 		request.cancel(nil)

@@ -331,7 +331,7 @@ func (s *Server) endSession(t ticket, limit time.Duration) {
 	if t.id == "" {
 		return
 	}
-	// Not that of the server, which may be done already.
+	// The context of the server may be done already, so it is not used.
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	h := http.Header{}

@@ -111,7 +111,7 @@ func (x *exchange) resume(p *eventstream.Parser, t *eventReader, polls int) erro
 		return x.ctx.Err()
 	}
 	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.ID)}}
-	// Not the ticket of now: the stream is one of the session in which the request was sent.
+	// The stream belongs to the session in which the request was sent, not to the present one.
 	of := x.ticket
 	if t := x.s.session.ticket(); x.method == "initialize" && t.generation == of.generation {
 		of = t // its id came with the answer

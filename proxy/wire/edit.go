@@ -155,7 +155,7 @@ func (m *Message) shift(splices []Splice) bool {
 // contained reports whether s is within a value that contains no other recorded
 // position, and leaves it a value.
 func (m *Message) contained(s Splice) bool {
-	// Not params, which has others in it, nor id and method, on which kind and method depend.
+	// params is not in the list, because it contains others; nor are id and method, because kind and method depend on them.
 	for _, i := range [...]slot{slotArguments, slotName, slotMeta, slotResult, slotError} {
 		p := m.spans[i]
 		inside := p.start < s.Off && s.Off+s.Len < p.end

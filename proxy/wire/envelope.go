@@ -86,7 +86,7 @@ func conflict(method, result, failure bool) Ambiguity {
 	return 0
 }
 
-// members records the members of the object at offset i for locate, and reports what that reports.
+// members records the positions of the members of the object at offset i. It reports false as locate does.
 func (m *Message) members(i int) bool {
 	b := m.frame
 	if i >= len(b) || b[i] != '{' {

@@ -107,8 +107,8 @@ func (m *Message) Reset(from Peer, line []byte) {
 	}
 }
 
-// GiveBack releases the memory of a large edit, and drops all that came with the message, so that an idle
-// session does not keep a large one in memory. The caller must Reset the message before the next use.
+// GiveBack releases the memory of a large edit and drops the bytes of the message, so that an idle session
+// does not keep a large message in memory. The caller must call Reset before it uses m again.
 func (m *Message) GiveBack() {
 	m.releaseEdits()
 	m.line, m.frame, m.eol, m.Lease, m.Beside = nil, nil, nil, nil, nil

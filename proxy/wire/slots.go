@@ -60,9 +60,9 @@ func slotAmong(name []byte, first, last slot) slot {
 	return found
 }
 
-// methods has the methods that layers ask for or that are frequent, roughly the most frequent first,
-// because known compares them in order. A method that a layer decides on must be here, because
-// flagMethod looks for twins of these only. It expects that all are lower case.
+// methods are the methods that layers ask for, and other frequent ones. The most frequent come first,
+// because known compares with one after the other. A method that a layer decides on must be in the list,
+// because flagMethod looks only for twins of these. They must be in lower case, also for flagMethod.
 var methods = [...]string{
 	"tools/call", "tools/list", "notifications/progress", "notifications/message", "ping", "initialize", "server/discover",
 	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",

@@ -117,7 +117,7 @@ func alternativeKinds(alternatives wire.Value, oneOf bool) (set Kinds) {
 		twice |= once & allowed
 		once |= allowed
 	}
-	// By their types alone: two alternatives for strings may exclude each other by their patterns, which this does not
+	// Only the types are compared. Two alternatives for strings may exclude each other by their patterns, which this does not
 	// prove.
 	if oneOf {
 		set &^= twice

@@ -127,7 +127,7 @@ func CompilePattern(pattern wire.Value) *regexp.Regexp {
 		return nil
 	}
 	tree, err := syntax.Parse(pattern.Text(), syntax.Perl)
-	// Before Compile, which is what takes the memory.
+	// The steps are counted before Compile, because Compile takes the memory.
 	if err != nil || patternSteps(tree) > maxPatternSteps {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (s Schema) Lists(v *Value) bool {
 			return false
 		}
 	}
-	// As inner, because the limits of alternatives were read with them.
+	// The alternatives were checked above with their limits, which an inner schema leaves out.
 	limit := Schema{s.Value, true}.Limit()
 	return found && limit.Refuses(v.Text) == ""
 }

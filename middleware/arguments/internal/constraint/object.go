@@ -10,7 +10,7 @@ import (
 
 // MayBeObject reports whether a schema may accept an object.
 func (s Schema) MayBeObject() bool {
-	// The reverse of Accepted: what this does not read may accept an object.
+	// This is the reverse of Accepted: a keyword that is not read here may accept an object.
 	if s.Types()&Objects == 0 {
 		return false
 	}

@@ -89,7 +89,7 @@ func (o *Recorder) TakeUp(id string, interrupt func()) *Reader {
 		select {
 		case <-old.replaced:
 		default:
-			// In this order: a writer that sets its deadline after the interrupt looks at replaced before it writes.
+			// replaced is closed first: a writer that sets its deadline after the interrupt looks at replaced before it writes.
 			close(old.replaced)
 			old.interrupt()
 		}

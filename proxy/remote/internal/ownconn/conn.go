@@ -145,7 +145,7 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 2*post
 
 // roundTrip sends a request and reads the head of its answer. It closes the connection if that fails.
 func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
-	// Of this request alone; see post.
+	// wrote counts the bytes of this request only; see post.
 	c.wrote = 0
 	ctx := r.Context()
 	// Closing the connection ends a read or write that waits. forget ends that with the body.
