@@ -16,7 +16,7 @@ func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time
 	done = s.protectDone(done)
 	// A layer may ask the server before the first frame is on its way to it.
 	if to == wire.Server && s.start() != nil || !s.work.Begin() {
-		// Not in this goroutine: the layer may hold a lock that done takes.
+		// It runs in another goroutine, because the layer may hold a lock that done takes.
 		go done(nil)
 		return
 	}

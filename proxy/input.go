@@ -21,7 +21,7 @@ func (c clientLines) Line(m *wire.Message, more bool) error {
 		c.s.widenToServer()
 	}
 	c.s.awaitReader()
-	// Not m itself: layers edit the message, and the front still has m.
+	// Layers edit the message, and the front still has m, so they get another Message with the same line.
 	c.s.c.msg.ResetTo(m)
 	defer c.s.c.msg.GiveBack()
 	return c.s.fail(c.s.fromClient(&c.s.c.msg, !more))

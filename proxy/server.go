@@ -197,7 +197,7 @@ func (s *session) reply(m *wire.Message) error {
 	s.v.hooked = c != nil
 	switch {
 	// A result that rules must read could pass under the name of another call with this id.
-	// Nor may it pass because the client has used the id of a cancelled call again, whose reply it may be.
+	// If the client has used the id of a cancelled call again, the result may be the reply to that call.
 	case contested || known && (c == nil || !c.MW.HoldsReply()) && s.link.Load().Unread.Has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.answeredBefore(id):

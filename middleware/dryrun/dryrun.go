@@ -12,7 +12,7 @@
 //
 // Two things are done as without a dry run, because decisions depend on them. A layer's own
 // requests ([middleware.Call.Ask]) for the server's tools and the client's roots are sent.
-// And if a layer waits ([middleware.Call.Suspend]), the frame waits as long as it would
+// If a layer waits ([middleware.Call.Suspend]), the frame waits as long as it would
 // otherwise. Without this, a reply could arrive before the decision, and calls would be
 // judged out of order.
 //

@@ -192,7 +192,7 @@ func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, lis
 // promptHiddenBy returns the index of the rule that hides a prompt, or none. err is the reason if
 // the rule could not be evaluated.
 func (c *Conn) promptHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
-	// Not Conn.in: the hooks of lists run in the server's direction.
+	// The hooks of lists run in the server's direction, so they must not use Conn.in.
 	in := expression.Inputs{Context: view, Tool: name, Server: c.server}
 	return c.hiddenBy(&in, c.items)
 }

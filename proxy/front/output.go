@@ -306,7 +306,7 @@ func (s *session) deliverToCallLocked(t *outbox.Stream) {
 // deliverPendingLocked sends the pending messages to t. The caller holds s.mu.
 func (s *session) deliverPendingLocked(t *outbox.Stream) {
 	for i, frame := range s.pending {
-		// Not Push, which may block: mu is locked.
+		// Push may block, and mu is locked.
 		if !t.Offer(outbox.Item{Data: frame}) {
 			s.pending = s.pending[i:]
 			return

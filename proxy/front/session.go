@@ -49,7 +49,7 @@ func (f *Front) open(id string, o Opening) (*session, error) {
 	s.mu.Unlock()
 	ro := relay.Options
 	ro.ClientLines, ro.ClientOut = s.in, &output{s: s}
-	// Not the context of a request: the relay serves all requests of the session.
+	// The context is not that of a request, because the relay serves all requests of the session.
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	f.relays.Add(1)

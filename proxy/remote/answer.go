@@ -112,7 +112,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 		return
 	}
 	m, said := f.End(), ""
-	// Only if the answer may not be the reply, because making the text takes time.
+	// The text is made only if the answer may not be the reply, because that takes time.
 	if m == nil || !m.Kind().IsReply() || m.ID() == nil || len(x.ids) > 1 || x.awaits(m.ID()) < 0 {
 		said = elided(f.Beginning()) // before take, which may release the bytes
 	}
@@ -278,7 +278,7 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	if object == nil {
 		return // fail will answer
 	}
-	// Not with wire.ErrorReply: the error keeps members that only its server knows.
+	// wire.ErrorReply would drop members of the error that only its server knows.
 	for len(x.ids) > 0 {
 		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
 		line = append(append(append(line, `,"error":`...), object...), '}', '\n')

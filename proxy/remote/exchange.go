@@ -181,7 +181,7 @@ func (x *exchange) run() {
 		return
 	}
 	resp, refusal, err := x.do()
-	// Not sent: it still waited, for its credential or for the server, when the session was lost.
+	// When the session was lost, the request may still have waited for its credential or for the server.
 	unsent := err != nil && x.s.isLost() && !x.body.begun.Load()
 	if (unsent || errors.Is(err, errLost)) && x.giveBack() {
 		return

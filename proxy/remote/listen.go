@@ -84,7 +84,7 @@ func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened 
 	if len(p.ID) > 0 {
 		h["Last-Event-Id"] = []string{string(p.ID)}
 	}
-	// Not from the beginning of send: that may have to connect first, or wait for a credential.
+	// The time does not run from the beginning of send, which may have to connect first, or wait for a credential.
 	asked := func(httptrace.WroteRequestInfo) { time.AfterFunc(openTime, answered) }
 	resp, err := s.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: asked}), http.MethodGet, h, nil)
 	answered()

@@ -110,7 +110,7 @@ func (m *Message) growth(splices []Splice) (grown int, err error) {
 func (m *Message) makeRoom(n int) []byte {
 	start := len(m.room)
 	if cap(m.room)-start < n {
-		// Not released, because it may have values that are still in use. The garbage collector takes it.
+		// The old room may have values that are still in use, so it is left to the garbage collector.
 		m.lent, start = nil, 0
 		if n > keepRoom {
 			m.lent = room.Borrow(n)

@@ -109,8 +109,8 @@ func makeFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		// Another process was faster. Or this is a dangling link: SQLite would create its
-		// target, readable by others.
+		// Another process was faster, or this is a dangling link, whose target SQLite would
+		// create so that others can read it.
 		_, err := os.Stat(path)
 		return err
 	}

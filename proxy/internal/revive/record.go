@@ -77,7 +77,7 @@ const maxSubscriptions = 1000
 func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 	switch method := m.Method(); method {
 	case "initialize":
-		// As the layers have left it: the next server must get the same.
+		// The next server must get what this one got, which the layers may have edited.
 		r.begin(m.Params())
 		return r.result(func(reply *wire.Message) {
 			r.answered = true

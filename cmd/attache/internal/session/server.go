@@ -86,7 +86,7 @@ func (w *relay) startServer() (*server, error) {
 	if w.env == nil {
 		w.env = w.conn.Environment(w.p.Env)
 	}
-	// Not the context of the session, which would kill the server without a grace period.
+	// The context of the session would kill the server without a grace period, so Start gets another.
 	p, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: w.env, Stderr: logging.NewStderr(w.p.Stderr).Beside("")})
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (i *Inbox) Push(to wire.Sink) {
 func (i *Inbox) Put(ctx context.Context, m *wire.Message) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Only if it may block, because AfterFunc allocates.
+	// AfterFunc allocates, so it is called only if the loop below may block.
 	if i.bytes > room && !i.closed {
 		defer context.AfterFunc(ctx, i.wake)()
 	}

@@ -40,7 +40,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	defer cancel()
 	addresses, err := d.lookup(ctx, "ip", host)
 	if err != nil {
-		// As net.Dialer does: package remote tells by it that nothing was sent.
+		// net.Dialer returns such an error, too. It tells package remote that nothing was sent.
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	if len(addresses) == 1 {

@@ -130,7 +130,7 @@ func (p *Parser) readField(b []byte) []byte {
 func (p *Parser) beginValue() {
 	p.value, p.long = p.value[:0], false
 	if p.isData() {
-		// Not the first line of data of the event. See Parser for the space.
+		// This is not the event's first line of data. See Parser for the space.
 		if p.hasData {
 			p.sink.Data([]byte{' '})
 		}

@@ -185,7 +185,7 @@ func (k *State) Over(b []byte, i int) int {
 		// the closing one. A sum is at most eight, so no lane carries into the next.
 		in := (quotes>>7)*lanes.Vars.Ones ^ k.inString
 		if in == ^uint64(0) && !k.escaped {
-			// Only text: skip to the end of the string.
+			// Everything is text, so skip to the end of the string.
 			if i, k.escaped = StringEnd(b, i+8); k.escaped || i == len(b) {
 				return i
 			}
