@@ -179,6 +179,9 @@ func mediaType(resp *http.Response) string {
 	return kind
 }
 
+// errAnswered is returned for a document whose server answers with a status from 500 on.
+var errAnswered = errors.New("answered")
+
 // getJSON reads the document at address into v. It returns false if there is none. Many servers answer
 // unknown paths with a page, so anything but JSON counts as none.
 func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, error) {
@@ -194,7 +197,7 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode >= 500:
-		return false, fmt.Errorf("%s answered %s", r.URL, shown(resp.Status))
+		return false, fmt.Errorf("%s %w %s", r.URL, errAnswered, shown(resp.Status))
 	case resp.StatusCode != http.StatusOK, mediaType(resp) != "application/json":
 		return false, nil
 	}

@@ -276,8 +276,9 @@ func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings
 
 // issuerMetadata returns the metadata of the authorization server at address, or nil if it has none. OAuth
 // inserts the well-known part before the path of the issuer (RFC 8414, section 3.1), and OpenID appends its
-// own; MCP also allows that of OpenID before the path.
-func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address string) (*oauthex.AuthServerMeta, error) {
+// own; MCP also allows that of OpenID before the path. A reverse proxy that passes on only the path of the
+// issuer may answer the other places with status 502 (typescript-sdk issue 1631).
+func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address string) (_ *oauthex.AuthServerMeta, failed error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -288,13 +289,15 @@ func (o *Options) issuerMetadata(ctx context.Context, c *http.Client, address st
 		m := &oauthex.AuthServerMeta{}
 		found, err := getJSON(ctx, c, origin(address)+place, m)
 		switch {
+		case errors.Is(err, errAnswered):
+			failed = cmp.Or(failed, err)
 		case err != nil:
 			return nil, err
 		case found:
 			return m, o.checkIssuer(m, address)
 		}
 	}
-	return nil, nil
+	return nil, failed
 }
 
 // checkIssuer returns an error if the metadata at address names another issuer (RFC 8414, 3.3). The metadata

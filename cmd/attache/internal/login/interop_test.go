@@ -186,6 +186,25 @@ func TestMetadataAtRootOnly(t *testing.T) {
 	requireServed(t, s, credentials(o), "")
 }
 
+// A reverse proxy may pass on only the path of an authorization server, and answer well-known paths at the root with
+// status 502. The metadata below the path is found nevertheless.
+func TestProxyWithoutRootPaths(t *testing.T) {
+	for _, layout := range []string{"append", "none"} {
+		s, o := start(t, logintest.Config{IssuerPath: "/tenant", Layout: layout, Edit: func(path string, response *httptest.ResponseRecorder) {
+			if strings.HasPrefix(path, "/.well-known/o") && strings.HasSuffix(path, "/tenant") {
+				response.Code = http.StatusBadGateway
+			}
+		}})
+		if layout == "none" {
+			_, err := login.Login(t.Context(), o, browser(t))
+			requireError(t, err, "/.well-known/oauth-authorization-server/tenant answered 502 Bad Gateway")
+			continue
+		}
+		logIn(t, o)
+		requireServed(t, s, credentials(o), "")
+	}
+}
+
 // RFC 9728 allows metadata without authorization_servers. The server may then be its own authorization
 // server, or the configuration names one.
 func TestNoAuthorizationServers(t *testing.T) {
