@@ -82,12 +82,15 @@ type shared struct {
 	server *database.Server
 }
 
-// openShared returns the keys in a database. Its timeouts are longer than those of a session, because
-// a person waits, and an import is one transaction with a statement for each key.
+// timeouts are longer than those of a session, because a person waits, and an import is one transaction with
+// many statements. Answer bounds each transaction too.
+var timeouts = database.Timeouts{
+	Connect: 10 * time.Second, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Answer: 2 * time.Minute, Again: time.Minute,
+}
+
+// openShared returns the keys in a database.
 func openShared(url string) (Place, error) {
-	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: database.Timeouts{
-		Connect: 10 * time.Second, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: time.Minute,
-	}})
+	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: timeouts})
 	if err != nil {
 		return nil, cli.Usagef("%v", err)
 	}
