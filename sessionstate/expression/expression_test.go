@@ -358,7 +358,15 @@ func TestArgumentNames(t *testing.T) {
 		`arguments.a.all(x, x.b.all(x, x.c == 1) && x.b.all(x, x.c == 2) && x.b.all(x, x.c == 3) && x.b.all(x, x.c == 4))`: "[[a] [[]] [b] [[]] [c]]",
 		`arguments.a.all(x, x.b == 1) && arguments.c.all(x, x.d.e == 1)`:                                                   "[[a c] [[]] [b d] [e]]",
 		`arguments.a.filter(f, f.kind == "x").all(g, g.path.startsWith("/w"))`:                                             "[[a] [[]] [kind path]]",
-		`arguments.a.map(x, x.b).exists(m, m.path == "x")`:                                                                 "[[a] [[]] [b]]",
+		`arguments.a.map(x, x.b).exists(m, m.path == "x")`:                                                                 "[[a] [[]] [b] [path]]",
+		`(has(arguments.a) ? arguments.a : []).exists(x, x.path == "x")`:                                                   "[[a] [[]] [path]]",
+		`(arguments.a + arguments.b).exists(x, x.path == "x")`:                                                             "[[a b] [[]] [path]]",
+		`[arguments.a, dyn(arguments.b)].exists(x, x.path == "x")`:                                                         "[[a b] [path]]",
+		`"x" in [arguments.a.c, arguments.b]`:                                                                              "[[a b] [c]]",
+		`arguments.a.map(x, x.b.c)[0].path == ""`:                                                                          "[[a] [[]] [b] [c] [path]]",
+		`arguments.a.map(x, x.d, x.b).filter(y, y.c).exists(m, m.all(n, n.path == "x"))`:                                   "[[a] [[]] [b d] [[] c] [path]]",
+		`arguments.a.map(x, x.b).map(y, y.c).exists(z, has(z.path))`:                                                       "[[a] [[]] [b] [c] [path]]",
+		`[1].map(x, arguments.b).exists(m, m.path == "x")`:                                                                 "[[b] [path]]",
 		`arguments.a.filter(f, f.kind == "x")[0].path == ""`:                                                               "[[a] [[]] [kind path]]",
 	} {
 		p := compile(t, src, Bool)
@@ -381,7 +389,7 @@ func TestUses(t *testing.T) {
 		`tool.name.startsWith("x")`:                          "",
 		`has(arguments.x)`:                                   "arguments",
 		`"a" in principal.roles`:                             "principal reads session",
-		`principal.roles.exists(arguments, arguments == "")`: "arguments principal reads session",
+		`principal.roles.exists(arguments, arguments == "")`: "principal reads session",
 		`[principal][0].tenant == "x"`:                       "principal reads session",
 		`true`:                                               "",
 	} {

@@ -1,0 +1,194 @@
+package expression
+
+import (
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// loopOver returns the id of the range of the loop that defines the identifier e, or 0 if e is
+// not the variable of a loop.
+func loopOver(e ast.NavigableExpr) int64 {
+	for inner := e; ; {
+		outer, ok := inner.Parent()
+		if !ok {
+			return 0
+		}
+		if outer.Kind() == ast.ComprehensionKind {
+			loop, part := outer.AsComprehension(), inner.ID()
+			named := e.AsIdent() == loop.IterVar() || e.AsIdent() == loop.IterVar2()
+			if named && (part == loop.LoopCondition().ID() || part == loop.LoopStep().ID()) {
+				return loop.IterRange().ID()
+			}
+		}
+		inner = outer
+	}
+}
+
+// element stands in a path for all elements of a list, and member for members with computed names.
+const (
+	element = "[]"
+	member  = "{}"
+)
+
+// A value is what an expression may stand for: the input at a path, such as arguments.path.
+type value struct {
+	path     []string
+	elements bool // a list whose elements are at the path
+}
+
+// ofElements returns what the variable of a loop over v stands for.
+func (v value) ofElements() value {
+	switch {
+	case v.elements:
+		return value{path: v.path}
+	case len(v.path) == 1:
+		return v.below(member) // a loop over an input, not over a part of it, is over the names of its members
+	}
+	return v.below(element)
+}
+
+// below returns what the member name of v stands for.
+func (v value) below(name string) value {
+	if v.elements {
+		return value{path: v.path}
+	}
+	return value{path: slices.Concat(v.path, []string{name})}
+}
+
+// values maps the id of an expression to what it may stand for. An expression that is used for a member has none:
+// otherwise arguments.path would also count as a use of all arguments.
+type values map[int64][]value
+
+// add records that e may stand for each of all.
+func (v values) add(e ast.Expr, all ...value) {
+	for _, one := range all {
+		same := func(o value) bool { return o.elements == one.elements && slices.Equal(o.path, one.path) }
+		if !slices.ContainsFunc(v[e.ID()], same) {
+			v[e.ID()] = append(v[e.ID()], one)
+		}
+	}
+}
+
+// field records that e is the field name of operand.
+func (v values) field(e, operand ast.Expr, name string) {
+	of := v[operand.ID()]
+	delete(v, operand.ID())
+	for _, one := range of {
+		v.add(e, one.below(name))
+	}
+}
+
+// expr records what e may stand for. What it consists of is recorded before.
+func (v values) expr(e ast.Expr) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		over := loopOver(e.(ast.NavigableExpr))
+		if over == 0 {
+			v.add(e, value{path: []string{e.AsIdent()}})
+		}
+		for _, one := range v[over] {
+			v.add(e, one.ofElements())
+		}
+	case ast.SelectKind:
+		v.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
+	case ast.ListKind:
+		for _, one := range e.AsList().Elements() {
+			for _, of := range v[one.ID()] {
+				v.add(e, value{of.path, true})
+			}
+		}
+	case ast.ComprehensionKind:
+		v.add(e, v[e.AsComprehension().LoopStep().ID()]...)
+	case ast.CallKind:
+		v.call(e)
+	}
+}
+
+// call records a field that is read by x["name"] or "name" in x, and what combines values.
+func (v values) call(e ast.Expr) {
+	args := e.AsCall().Args()
+	switch name := e.AsCall().FunctionName(); {
+	case name == operators.In:
+		v.index(e, args[1], args[0])
+	case name == operators.Index:
+		v.index(e, args[0], args[1])
+	case combines(e):
+		if name == operators.Conditional {
+			args = args[1:]
+		}
+		for _, arg := range args {
+			v.add(e, v[arg.ID()]...)
+		}
+	}
+}
+
+// combines reports whether e is a call that returns one of its arguments, or a list of their elements.
+func combines(e ast.Expr) bool {
+	name := e.AsCall().FunctionName()
+	return name == operators.Conditional || name == operators.Add || name == overloads.TypeConvertDyn
+}
+
+func (v values) index(e, of, key ast.Expr) {
+	switch name := key.AsLiteral().(type) {
+	case types.String:
+		v.field(e, of, string(name))
+	case nil: // the key is computed
+		v.field(e, of, member)
+	default: // a number
+		v.field(e, of, element)
+	}
+}
+
+// analyse sets what p uses and reads: inputs, arguments, string literals, and facts except those that
+// it tests with has() or a comparison. It reports whether evaluation needs limits, because p has a loop
+// or matches a pattern.
+func (p *Program) analyse(checked *ast.AST) (loops bool) {
+	read, tests := values{}, map[int64]bool{}
+	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
+		read.expr(e)
+		switch e.Kind() {
+		case ast.LiteralKind:
+			if text, ok := e.AsLiteral().(types.String); ok && text != "" {
+				p.texts = append(p.texts, string(text))
+			}
+		case ast.SelectKind:
+			tests[e.ID()] = e.AsSelect().IsTestOnly()
+		case ast.ComprehensionKind:
+			loops = true
+		case ast.CallKind:
+			loops = loops || e.AsCall().FunctionName() == "matches"
+			switch e.AsCall().FunctionName() {
+			case operators.Equals, operators.NotEquals, operators.In:
+				for _, side := range e.AsCall().Args() {
+					tests[side.ID()] = !combines(side)
+				}
+			}
+		}
+	}))
+	var tested []string
+	for id, all := range read {
+		for _, one := range all {
+			path := strings.Join(one.path, ".")
+			p.uses |= usesOf(path)
+			if tests[id] {
+				tested = append(tested, path+".")
+			} else if sessionstate.KnownPath(path) {
+				p.facts = append(p.facts, path)
+			}
+			if one.path[0] == "arguments" {
+				p.arguments = append(p.arguments, one.path[1:])
+			}
+		}
+	}
+	p.facts = slices.DeleteFunc(p.facts, func(path string) bool {
+		return slices.ContainsFunc(tested, func(test string) bool { return strings.HasPrefix(path+".", test) })
+	})
+	return loops
+}
