@@ -208,13 +208,17 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 }
 
 // tokenError returns an error for a token request that failed. It contains no other part of the
-// response.
-func tokenError(err error) error {
+// response, and not the code or refresh token that was sent: servers with Spring Security repeat it.
+func tokenError(err error, sent string) error {
 	var refused *oauth2.RetrieveError
 	var network *url.Error
 	switch {
 	case errors.As(err, &refused) && refused.ErrorCode != "":
-		return &refusedError{code: shown(refused.ErrorCode), description: shown(refused.ErrorDescription)}
+		description := refused.ErrorDescription
+		if sent != "" {
+			description = strings.ReplaceAll(description, sent, "[hidden]")
+		}
+		return &refusedError{code: shown(refused.ErrorCode), description: shown(description)}
 	case errors.As(err, &refused):
 		return fmt.Errorf("the authorization server answered %s", shown(refused.Response.Status))
 	case errors.As(err, &network):

@@ -262,7 +262,7 @@ func (c *Credentials) request(ctx context.Context, g *Grant, scopes []string, pa
 	cfg := &clientcredentials.Config{ClientID: g.ClientID, ClientSecret: secret, TokenURL: g.Token, Scopes: scopes, AuthStyle: g.Style, EndpointParams: params}
 	token, err := cfg.Token(context.WithValue(ctx, oauth2.HTTPClient, c.Client()))
 	if err != nil {
-		return tokenError(err)
+		return tokenError(err, params.Get("refresh_token"))
 	}
 	return g.setToken(token, time.Now())
 }

@@ -134,6 +134,27 @@ func TestRefusalOfGitHub(t *testing.T) {
 	requireError(t, err, "the login has ended", "bad_refresh_token", "attache login")
 }
 
+// Servers with Spring Security repeat the refresh token in the description of the error. It may be too long to be shown
+// whole.
+func TestRefusalRepeatsToken(t *testing.T) {
+	for _, length := range []int{20, 400} {
+		token := strings.Repeat("r", length)
+		s, o := start(t, logintest.Config{Lifetime: -1, Edit: func(path string, response *httptest.ResponseRecorder) {
+			replaced("/token", "as the test wants it", "Invalid refresh token: "+token+".")(path, response)
+		}})
+		g := logIn(t, o)
+		g.Refresh = token
+		if err := o.Store.Save(g); err != nil {
+			t.Fatal(err)
+		}
+		_, err := call(t, s, credentials(o), "")
+		requireError(t, err, "invalid_grant: Invalid refresh token: [hidden].: run")
+		if all := o.Store.All(); len(all) != 1 || !strings.HasSuffix(all[0].Ended, ": [hidden].") {
+			t.Errorf("the store has %+v", all)
+		}
+	}
+}
+
 // If a server's protected resource metadata cannot be used, but the server has the metadata of an
 // authorization server, attache logs in there.
 func TestUnusableResourceMetadata(t *testing.T) {

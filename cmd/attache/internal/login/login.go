@@ -195,7 +195,7 @@ func exchange(ctx context.Context, c *http.Client, cfg *oauth2.Config, g *Grant,
 	cfg.Endpoint.AuthStyle = g.Style
 	token, err := cfg.Exchange(ctx, code, append(g.resourceParam(), oauth2.VerifierOption(verifier))...)
 	if err != nil {
-		return tokenError(err)
+		return tokenError(err, code)
 	}
 	return g.setToken(token, time.Now())
 }
