@@ -85,7 +85,7 @@ func parseURL(address string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(address)
 	if err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") && !passwordOutside(address) {
 		config, err := pgx.ParseConfig(address)
-		if err == nil {
+		if err == nil && !strings.Contains(config.Host, "@") { // that would be a part of a password with "?"
 			return config, nil
 		}
 		if file, ok := errors.AsType[*fs.PathError](err); ok {

@@ -640,7 +640,7 @@ func TestURL(t *testing.T) {
 	for url, ok := range map[string]bool{
 		"postgres://u:hunter2@h/d": true, "postgresql://u:hunter2@h:5433/d?sslmode=require": true, "postgres:///d?host=/run": true,
 		"mysql://u:hunter2@h/d": false, "hunter2": false, "postgres://u:hunter2@h:x/d": false, "postgres://u:hunter2%@h/d": false, "postgres://u:hunter2@h/d?sslmode=hunter2": false,
-		"postgres://u:p@hunter2@h/d": false, "postgres://u:p@x,hunter2@h/d": false, "postgres://u:1/hunter2@h/d": false, "postgres://u@h/d?user=a@b": true,
+		"postgres://u:p@hunter2@h/d": false, "postgres://u:p@x,hunter2@h/d": false, "postgres://u:1/hunter2@h/d": false, "postgres://u:1?p@hunter2@h/d": false, "postgres://u@h/d?user=a@b": true,
 	} {
 		err := CheckURL(url)
 		if (err == nil) != ok || err != nil && strings.Contains(err.Error(), "hunter2") {
