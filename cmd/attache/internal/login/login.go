@@ -47,7 +47,13 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 		a.scopes = union(a.scopes, old.Scopes, old.Wanted)
 	}
 	g, err := o.authorize(ctx, c, a, ui)
-	if refused, ok := errors.AsType[*refusedError](err); ok && refused.code == "invalid_scope" && len(a.scopes) > len(wanted) {
+	if isScopeRefused(err) && slices.Contains(a.ScopesSupported, "offline_access") && !slices.Contains(a.scopes, "offline_access") {
+		// attache has added that scope, which not every client may have.
+		ui.Say("the authorization server refuses a scope: attache asks again without offline_access")
+		a.ScopesSupported = nil
+		g, err = o.authorize(ctx, c, a, ui)
+	}
+	if isScopeRefused(err) && len(a.scopes) > len(wanted) {
 		return nil, fmt.Errorf("%w; attache also asked for rights that the last login had or lacked: run \"attache logout %s\" to forget them", err, o.Name)
 	}
 	if err != nil {
@@ -61,6 +67,12 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 		return nil, fmt.Errorf("the login cannot be saved: %w", err)
 	}
 	return g, nil
+}
+
+// isScopeRefused reports whether the authorization server does not give one of the scopes.
+func isScopeRefused(err error) bool {
+	refused, ok := errors.AsType[*refusedError](err)
+	return ok && refused.code == "invalid_scope"
 }
 
 // probe sends a ping without a credential, to learn which credential the server requires. A ping

@@ -422,6 +422,23 @@ func TestOfflineAccess(t *testing.T) {
 	}
 }
 
+// An authorization server may support offline_access, and not allow it to the client of attache, as Authelia and Ory's
+// do with clients that were registered by hand. Then the login cannot be renewed.
+func TestOfflineAccessNotAllowed(t *testing.T) {
+	s, o := start(t, logintest.Config{Offline: true, NoScope: "offline_access", Scopes: []string{"read"}})
+	g := logIn(t, o)
+	if g.CanRenew || strings.Join(g.Scopes, " ") != "read" || s.Count("authorize") != 2 {
+		t.Errorf("after %d requests: %+v", s.Count("authorize"), g)
+	}
+	requireServed(t, s, credentials(o), "")
+	o.Scopes = []string{"offline_access"} // asked for by the configuration
+	_, err := login.Login(t.Context(), o, browser(t))
+	requireError(t, err, "invalid_scope")
+	if n := s.Count("authorize"); n != 3 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 // A login that has ended is used only once more, and the error says what to do.
 func TestEnded(t *testing.T) {
 	s, o := start(t, logintest.Config{})
