@@ -18,7 +18,7 @@ import (
 func HostAllowed(header string, allowed []string, local netip.Addr) bool {
 	host := hostname(header)
 	if slices.ContainsFunc(allowed, func(h string) bool {
-		return strings.EqualFold(h, host) || strings.EqualFold(h, header)
+		return strings.EqualFold(strings.Trim(h, "[]"), host) || strings.EqualFold(h, header)
 	}) {
 		return true
 	}
