@@ -18,7 +18,7 @@
 //
 // Each request gets exactly one answer. If HTTP fails, the answer is an error that says what
 // happened. A POST is sent again only if the server cannot have executed it: the server could not
-// be reached, a front of attache says so (503 with Retry-After, and Attache-Executed or
+// be reached or refused the stream (HTTP/2), a front of attache says so (503 with Retry-After, and Attache-Executed or
 // Attache-Front), the session was unknown (404, and the 400 that servers send instead),
 // the credential was refused (401, 403), a header did not match (-32020), or the server
 // redirected it within the origin (307, 308). A redirect to another origin is not

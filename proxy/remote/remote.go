@@ -34,6 +34,7 @@ type Server struct {
 	// cookies reports whether the jar has any. Most servers set none, and then no request takes the lock of
 	// the jar.
 	cookies atomic.Bool
+	http1   atomic.Bool   // the last answer came over HTTP/1
 	in      *mempipe.Pipe // messages that may have to wait for others
 	// queued is how many bytes of in were not handled yet. The Write that raises it from 0 starts run,
 	// and run ends when it is 0 again. So at most one run exists, and none for an idle session.

@@ -82,7 +82,30 @@ func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 	if b != nil && b.timer != nil {
 		defer b.timer().Stop()
 	}
-	return s.o.Transport.RoundTrip(r)
+	resp, err := s.o.Transport.RoundTrip(r)
+	if _, unprocessed := resetReason(err); unprocessed && b != nil {
+		again := *r
+		if again.Body, err = b.open(); err != nil {
+			return nil, err
+		}
+		resp, err = s.o.Transport.RoundTrip(&again)
+	}
+	if err == nil {
+		s.http1.Store(resp.ProtoMajor == 1)
+	}
+	return resp, err
+}
+
+// resetReason returns why a server has not answered a request over HTTP/2 that http.Transport would send again if it
+// had GetBody, "" for any other error: the error has no type. unprocessed is false for reasons such as PROTOCOL_ERROR,
+// which proxies also give when they cannot pass on an answer, so the request may have been executed.
+func resetReason(err error) (why string, unprocessed bool) {
+	if err == nil {
+		return "", false
+	}
+	_, after, _ := strings.Cut(err.Error(), "cannot retry err [")
+	why, _, _ = strings.Cut(after, "] after Request.Body was written")
+	return why, strings.Contains(why, "REFUSED_STREAM") || strings.Contains(why, "GOAWAY")
 }
 
 // request makes one request. The request keeps h, to which it adds headers.
@@ -118,8 +141,9 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 		if r.Body, err = b.open(); err != nil {
 			return nil, err
 		}
-		if r.ContentLength = b.size(); r.ContentLength >= 0 {
-			// With it, http.Transport sends a request again if the connection was closed before any of it was written.
+		if r.ContentLength = b.size(); r.ContentLength >= 0 && (to.Scheme == "http" || s.http1.Load()) {
+			// With it, http.Transport sends a request again if the connection was closed before any of it was written. Over
+			// HTTP/2 it also would if the server may have executed the request: see resetReason.
 			r.GetBody = b.open
 		}
 	}
@@ -170,7 +194,13 @@ func hint(err error) string {
 func (s *Server) explain(err error, b *body) error {
 	var op *net.OpError
 	var dns *net.DNSError
+	why, unprocessed := resetReason(err)
+	if why != "" {
+		err = errors.New(why)
+	}
 	switch {
+	case unprocessed:
+		return unreachedError{fmt.Errorf("the server at %s does not take the request: %w", s.url.Host, err)}
 	// It comes first: the error of a dial that was cancelled is a net.OpError too. post replaces it by the cause.
 	case errors.Is(err, context.Canceled):
 		return err
