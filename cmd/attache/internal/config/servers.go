@@ -18,12 +18,12 @@ func (m *Match) options() []setting.Option {
 }
 
 // serverKeys lists the keys, or sections, that an entry may have.
-var serverKeys = []string{"server.env", "server.command", "server.url", "server.headers", "server.bearer_env", "server.oauth", "server.tls", "server.timeouts", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
+var serverKeys = []string{"server", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
 
-// serverOptions returns the options that an entry may set, bound to s.
+// serverOptions returns the options that an entry may set, bound to s. The name of an entry is that of its server.
 func (s *Settings) serverOptions() []setting.Option {
 	return slices.DeleteFunc(Options(s), func(o setting.Option) bool {
-		return o.Key == "" || !slices.ContainsFunc(serverKeys, func(key string) bool { return Below(o.Key, key) })
+		return o.Key == "" || o.Key == "server.name" || !slices.ContainsFunc(serverKeys, func(key string) bool { return Below(o.Key, key) })
 	})
 }
 

@@ -21,7 +21,7 @@ servers:
   git:
     match: {package: ["@cyanheads/git-*"]}
     session: {workspace: /src/shop}
-    server: {env: {A: b}}
+    server: {env: {A: b}, restart: {on: never, retry: [get_*]}, pass_messaging: true}
     arguments:
       - {tools: [git_push], argument: force, mode: forbid}
     access: {default: allow, rules: [{tools: [b]}]}
@@ -73,6 +73,9 @@ func TestServers(t *testing.T) {
 	if s.Access.Default != "allow" || len(s.Access.Rules) != 2 || s.Access.Rules[0].Tools[0] != "b" || s.Server.Env["A"] != "b" {
 		t.Errorf("access %+v, environment %v", s.Access, s.Server.Env)
 	}
+	if o := s.Server; o.Restart.On != "never" || o.Restart.Hold == 0 || !slices.Equal(o.Restart.Retry, []string{"get_*"}) || !o.PassMessaging {
+		t.Errorf("restart %+v, messaging %t", o.Restart, o.PassMessaging)
+	}
 	if at := s.Origin("briefing.wait"); s.Briefing.Wait.Seconds() != 5 || at.Line != 14 {
 		t.Errorf("briefing.wait %v from %v", s.Briefing.Wait, at)
 	}
@@ -97,6 +100,7 @@ func TestServersMistakes(t *testing.T) {
 		"servers:\n  git: 1":                                     "config.yaml:2:8: servers.git: wants keys and values, not a number",
 		"servers:\n  git:\n    argments: []":                     "config.yaml:3:5: unknown key \"argments\": did you mean \"arguments\"?",
 		"servers:\n  git:\n    identity: {}":                     "config.yaml:3:5: unknown key \"identity\"",
+		"servers:\n  git:\n    server: {name: x}":                "config.yaml:3:14: unknown key \"name\": there are env, ",
 		"servers:\n  git:\n    servers: {}":                      "config.yaml:3:5: servers: an entry of servers cannot have servers",
 		"servers:\n  git:\n    match: {pakage: x}":               "config.yaml:3:13: servers.git.match: unknown key \"pakage\": did you mean \"package\"?",
 		"servers:\n  git:\n    mach: {package: x}":               "config.yaml:3:5: unknown key \"mach\": did you mean \"match\"?",
