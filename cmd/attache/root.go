@@ -230,6 +230,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &bare):
 		return cli.Usagef("--%s needs a value: see %q", bare.GetFlag().Name, help)
+	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "bool":
+		return cli.Usagef("--%s: %q is neither true nor false: write one of the two", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid) && errors.As(err, &number):
 		return cli.Usagef("--%s %q: write a whole number from 0 on", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid):
@@ -250,8 +252,12 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 			names = append(names, f.Name)
 		}
 	})
+	advice, end := fmt.Sprintf("see \"%s --help\"", cmd.CommandPath()), ";"
 	if near := cli.Nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
-		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go after \"--\"", flag, near)
+		advice, end = fmt.Sprintf("did you mean --%s?", near), ""
 	}
-	return cli.Usagef("unknown flag %s: see \"%s --help\"; flags of the server go after \"--\"", flag, cmd.CommandPath())
+	if cmd.Annotations[takesServer]+cmd.Annotations[mayTakeServer] != "" {
+		advice += end + " flags of the server go after \"--\""
+	}
+	return cli.Usagef("unknown flag %s: %s", flag, advice)
 }
