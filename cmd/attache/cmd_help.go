@@ -139,7 +139,8 @@ func unknownTopic(parent *cobra.Command, word string) error {
 	case len(names) == 0:
 		return cli.Usagef("%q has no command %q: see \"%s --help\"", parent.CommandPath(), word, parent.CommandPath())
 	case near != "":
-		return cli.Usagef("unknown command %q: did you mean \"%s help %s\"?", word, parent.Root().Name(), near)
+		root := parent.Root().Name()
+		return cli.Usagef("unknown command %q: did you mean \"%s help%s %s\"?", word, root, strings.TrimPrefix(parent.CommandPath(), root), near)
 	}
 	return cli.Usagef("unknown command %q: write %s", word, cli.Quoted(names))
 }
