@@ -37,7 +37,7 @@ looked for in the workspace. Every key can be left out.`,
 // go to stdout because they are the result of the command.
 func (c *program) configCheck() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "check [flags]",
+		Use:   "check [flags] [-- COMMAND [ARG...]]",
 		Short: "Find the mistakes: file:line:column and what to do, exit status 2 if there are any",
 		Example: `  attache config check
   attache config check --config ./sentry.yaml
@@ -99,7 +99,7 @@ func noFile(cmd *cobra.Command, args []string) error {
 // configShow prints the values in force.
 func (c *program) configShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show [flags]",
+		Use:   "show [flags] [-- COMMAND [ARG...]]",
 		Short: "Print every value in force and where it came from",
 		Long: `Print every value in force, one a line: its key, the value, and its source: a flag, a
 variable, a line of the file, or the default, which is faint on a terminal. Secrets are not
