@@ -110,6 +110,7 @@ func TestServersMistakes(t *testing.T) {
 		"servers:\n  git:\n    match: {package: []}":             "servers.git.match.package: is empty: name one, or remove the key",
 		"servers:\n  git:\n    arguments:\n      - {tools: [a]}": "config.yaml:4:9: servers.git.arguments[0]: has no \"argument\"",
 		"servers:\n  git:\n    access: {default: maybe}":         "servers.git.access.default: unknown word \"maybe\"",
+		"servers: {a: {server.env: {}, server: {env: {}}}}":      "config.yaml:1:40: \"servers.a.server.env\" appears twice: the first is in line 1",
 		"servers:\n  a: {}\n  a: {}":                             "config.yaml:3:3: \"a\" appears twice",
 		"include: [nosuch.yaml]":                                 "nosuch.yaml: correct the path",
 		"include: [\"\"]":                                        "config.yaml:1:11: include[0]: is empty",

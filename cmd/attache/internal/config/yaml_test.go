@@ -244,6 +244,7 @@ func TestReadProblems(t *testing.T) {
 		"two lines, one text":      {"access:\n  rules:\n    - tools:\n      - a\n        - b\n      deny: true", "4:9", "is one text: indent all names"},
 		"pattern of words":         {"arguments: [{argument: a, tools: ['{a,b}'], value: session.id}]", "1:35", "has only * for any characters"},
 		"twice":                    {"log: {level: info, level: warn}", "1:20", `"level" appears twice: the first is in line 1`},
+		"twice, once with dots":    {"access.rules: [{tools: [a], deny: true}]\naccess: {rules: []}", "2:10", `"access.rules" appears twice: the first is in line 1`},
 		"rule requiring nothing":   {"access: {rules: [{tools: [a], require: []}]}", "1:40", "access.rules[0].require: is empty: name a permission, or leave the key out: a rule that requires nothing allows"},
 		"require without a value":  {"access: {rules: [{tools: [a], require: }]}", "1:31", "access.rules[0].require: has no value: give it one, or remove the key"},
 		"rule that contradicts":    {"access: {rules: [{tools: [a], deny: true, require: [b]}]}", "1:18", "access.rules[0]: deny and require contradict each other: write two rules"},

@@ -32,6 +32,8 @@ type Reader struct {
 	Warnings *Problems
 	// Problems are the mistakes found so far.
 	Problems Problems
+
+	seen map[string]Origin // the options that the file has set
 }
 
 // A Field is a key of a mapping and its value.
@@ -136,8 +138,17 @@ func (r *Reader) isSection(key string) bool {
 	return slices.ContainsFunc(r.Options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
 }
 
-// set reads the value of one option and records its origin.
+// set reads the value of one option and records its origin. A key with dots, such as access.rules, and
+// the key in its section are the same option; the second would replace rules of the first.
 func (r *Reader) set(o Option, f Field) {
+	if first, twice := r.seen[o.Key]; twice {
+		r.Problems.Add(f.At, "%q appears twice: the first is in line %d, remove one", r.Prefix+o.Key, first.Line)
+		return
+	}
+	if r.seen == nil {
+		r.seen = map[string]Origin{}
+	}
+	r.seen[o.Key] = f.At
 	before := len(r.Problems)
 	r.readValue(r.Prefix+o.Key, o.Value, f)
 	if len(r.Problems) == before {
