@@ -71,18 +71,20 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 		return []serve.Server{{Path: s.Serve.Path, Command: c.server, Settings: s, Load: load}}, nil
 	}
 	var all []serve.Server
+	var settings []*config.Settings
 	for _, name := range config.ServedServers(s) {
 		load := func() (*config.Settings, error) { return config.LoadEndpoint(c.Process, flags, name) }
 		own, err := load()
 		if err != nil {
 			return nil, err
 		}
+		settings = append(settings, own)
 		all = append(all, serve.Server{Path: "/" + name, Command: own.Server.Command, Settings: own, Load: load})
 	}
 	if len(all) == 0 {
 		return nil, cli.Usagef("no server to serve: give its command after \"--\", as in \"attache serve -- npx -y @cyanheads/git-mcp-server\", or name one in the configuration: servers: {git: {server: {command: [npx, -y, \"@cyanheads/git-mcp-server\"]}}}")
 	}
-	return all, nil
+	return all, config.CheckBearer(settings).Err()
 }
 
 // inheritedListeners returns the sockets that systemd has opened for attache (systemd.socket,

@@ -156,6 +156,24 @@ func CheckServe(s *Settings) setting.Problems {
 	return s.checkPair("serve.tls", s.Serve.Cert, s.Serve.Key)
 }
 
+// CheckBearer returns a problem if a flag or a variable names one bearer token for servers with different origins: a
+// token is for one server.
+func CheckBearer(servers []*Settings) (all setting.Problems) {
+	var first *Settings
+	for _, s := range servers {
+		at := s.Origin("server.bearer_env")
+		switch {
+		case at.Name == "" || s.Server.Remote.URL == "": // the entry names its own, or the server is a command
+		case first == nil:
+			first = s
+		case !sameOrigin(first.Server.Remote.URL, s.Server.Remote.URL):
+			all.Add(at, "%s and %s would get the same token: write server.bearer_env into the entry of the server that it is for", first.Server.Name, s.Server.Name)
+			return all
+		}
+	}
+	return nil
+}
+
 // checkPair returns a problem if a section names only one of a certificate and its key.
 func (s *Settings) checkPair(section, cert, key string) (all setting.Problems) {
 	if (cert == "") != (key == "") {
