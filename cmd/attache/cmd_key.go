@@ -67,6 +67,9 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 	var wrong setting.Problems
 	get := func(name string) string {
 		s, err := flags.Get(name)
+		if err == nil && s == "" && flags.Has(name) && name == "expires" { // the default is a key that never expires
+			err = errors.New("is empty: write a value, or leave it out; was it a variable that is not set?")
+		}
 		if err != nil {
 			wrong.Add(setting.Origin{Name: "--" + name}, "%v", err)
 		}
