@@ -14,7 +14,8 @@ import (
 // UnknownVariables returns a message for each variable with attache's prefix that attache does not
 // read.
 func UnknownVariables(p cli.Process, s *Settings) []string {
-	known := []string{APIKeyVariable, clientconfig.EntryVariable, TokenVariable, "ATTACHE_CONFIG", SessionTokenVariable, ParentVariable, MarkVariable, "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
+	known := []string{APIKeyVariable, clientconfig.EntryVariable, TokenVariable, "ATTACHE_CONFIG", SessionTokenVariable, ParentVariable, MarkVariable, "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv, s.Store.URL.Env}
+	known = append(known, s.RemoteVariables()...)
 	for _, o := range Options(s) {
 		if o.Flag != "" {
 			known = append(known, o.Variable())
