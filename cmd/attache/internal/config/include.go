@@ -132,7 +132,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 
 // readOver reads fields into s. It puts rules in front of the rules that s has; all other values
 // replace those of s. policy.dir and policy.url replace each other, and so do server.command and
-// server.url.
+// server.url, whose origin then is that of a default.
 func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	arguments, rewrite, rules, rates := s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates
 	dir, url := s.Policy.Dir, s.Policy.URL
@@ -147,11 +147,21 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	if len(s.Server.Command) > 0 && s.Server.Remote.URL != "" {
 		r.Problems.Add(s.Origin("server.url"), "%sserver.url: there is a server.command too: keep one of the two", r.Prefix)
 	}
-	if s.Policy.Dir == "" && s.Policy.URL == "" {
+	switch {
+	case s.Policy.Dir == "" && s.Policy.URL == "":
 		s.Policy.Dir, s.Policy.URL = dir, url
+	case s.Policy.Dir == "":
+		delete(s.origins, "policy.dir")
+	case s.Policy.URL == "":
+		delete(s.origins, "policy.url")
 	}
-	if s.Server.Command == nil && s.Server.Remote.URL == "" {
+	switch {
+	case s.Server.Command == nil && s.Server.Remote.URL == "":
 		s.Server.Command, s.Server.Remote.URL = command, address
+	case s.Server.Command == nil:
+		delete(s.origins, "server.command")
+	case s.Server.Remote.URL == "":
+		delete(s.origins, "server.url")
 	}
 	s.Arguments = join(s.Arguments, arguments)
 	s.Rewrite, s.Access.Rules, s.Access.Rates = join(s.Rewrite, rewrite), join(s.Access.Rules, rules), join(s.Access.Rates, rates)

@@ -123,7 +123,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 		s.Servers = append(s.Servers, d.servers...)
 	}
 	s.setTarget(command)
-	named, target := len(command) > 0, s.Server.Remote.URL
+	named, target, at := len(command) > 0, s.Server.Remote.URL, s.Origin("server.url")
 	command = s.CommandOr(command)
 	known := true
 	switch {
@@ -137,6 +137,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	if named { // the address in the entry is for attache serve without a command
 		entry := s.placed()
 		s.Server.Remote.URL = target
+		s.origins["server.url"] = at
 		if target != "" { // the credentials beside the entry's address are for that one
 			s.dropCredentials(entry)
 		}
@@ -377,13 +378,9 @@ func (l *loader) set(s *Settings, o setting.Option, text string, from setting.Or
 		l.problems.Add(from, "%v", err)
 		return
 	}
-	key := o.Key
-	switch {
-	case key != "":
-	case s.Policy.URL != "": // --policy, the only flag without a key
-		key = "policy.url"
-	default:
-		key = "policy.dir"
+	if o.Key == "" { // --policy, the only flag without a key, sets one and clears the other
+		s.origins["policy.dir"], s.origins["policy.url"] = from, from
+		return
 	}
-	s.origins[key] = from
+	s.origins[o.Key] = from
 }

@@ -128,7 +128,7 @@ stdout_noise: drop
 		{"record", "record", []string{"ATTACHE_RECORD=/e"}, []string{"--record", "/f"}, "/f", "--record"},
 		{"policy directory", "policy.dir", []string{"ATTACHE_POLICY=/e"}, nil, "/e", "ATTACHE_POLICY"},
 		{"policy address", "policy.url", []string{"ATTACHE_POLICY=/e"}, []string{"--policy", "https://h/"}, "https://h/", "--policy"},
-		{"policy address ends the directory", "policy.dir", nil, []string{"--policy", "https://h/"}, "", ""},
+		{"policy address ends the directory", "policy.dir", nil, []string{"--policy", "https://h/"}, "", "--policy"},
 		{"key file", "identity.api_key_file", []string{"ATTACHE_API_KEY_FILE=/k"}, nil, "/k", "ATTACHE_API_KEY_FILE"},
 	}
 	for _, test := range tests {

@@ -53,7 +53,7 @@ func (s *Settings) checkRemote(outside setting.Origin) setting.Problems {
 	all := s.checkPair("server.tls", r.Cert, r.Key)
 	at := s.Origin("server.oauth.grant")
 	// The grant may stand once for all servers, some of which are commands or ask for no login.
-	own := at != outside || len(s.Applied) == 0 && !s.Origin("server.url").Default()
+	own := at != outside || len(s.Applied) == 0 && r.URL != "" && s.Origin("server.url").File != ""
 	if own && r.OAuth.Grant == GrantMachine && r.OAuth.ClientID == "" {
 		all.Add(at, "server.oauth.grant: %s needs server.oauth.client_id, and the client's client_secret", GrantMachine)
 	}
@@ -125,10 +125,10 @@ func (s *Settings) setTarget(command []string) {
 	outside := s.placed()
 	s.outside = append(s.outside, outside.variables()...)
 	switch {
-	case IsURL(command):
-		s.Server.Remote.URL = command[0]
-	case len(command) > 0:
-		s.Server.Remote.URL = ""
+	case IsURL(command) && s.Server.Remote.URL != command[0]:
+		s.Server.Remote.URL, s.origins["server.url"] = command[0], setting.Origin{Name: "--"}
+	case len(command) > 0 && !IsURL(command) && s.Server.Remote.URL != "":
+		s.Server.Remote.URL, s.origins["server.url"] = "", setting.Origin{Name: "--"}
 	}
 	s.dropCredentials(outside)
 }
@@ -164,14 +164,18 @@ func (s *Settings) dropCredentials(before placedRemote) {
 	if before.Headers != nil && has("server.headers") {
 		warn("server.headers")
 		r.Headers = nil
+		delete(s.origins, "server.headers")
 	}
 	if before.BearerEnv != "" && has("server.bearer_env") {
 		warn("server.bearer_env")
 		r.BearerEnv = ""
+		delete(s.origins, "server.bearer_env")
 	}
 	if before.Cert != "" && has("server.tls.cert") {
 		warn("server.tls.cert")
 		r.Cert, r.Key = "", ""
+		delete(s.origins, "server.tls.cert")
+		delete(s.origins, "server.tls.key")
 	}
 	id, secret := has("server.oauth.client_id"), has("server.oauth.client_secret")
 	if o := &r.OAuth; o.hasLogin() && !slices.ContainsFunc(loginKeys(), func(key string) bool { return !has(key) }) {
@@ -187,6 +191,7 @@ func (s *Settings) dropCredentials(before placedRemote) {
 		if !has("server.oauth.store") {
 			o.Store = all.Store
 		}
+		maps.DeleteFunc(s.origins, func(key string, _ setting.Origin) bool { return Below(key, "server.oauth") && has(key) })
 	}
 	if o := &r.OAuth; secret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
 		warn("server.oauth.client_secret")

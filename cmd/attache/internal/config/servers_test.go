@@ -186,6 +186,9 @@ func TestInclude(t *testing.T) {
 	if from := s.Origin("log.format"); filepath.Base(from.File) != "team.yaml" || from.Line != 1 {
 		t.Errorf("log.format from %v", from)
 	}
+	if from := s.Origin("policy.dir"); !from.Default() {
+		t.Errorf("no policy.dir from %v: policy.url of the user's file replaces it", from)
+	}
 	if len(s.Included) != 2 {
 		t.Errorf("included %v", s.Included)
 	}
@@ -228,6 +231,11 @@ func TestIncludedServer(t *testing.T) {
 			if got := strings.Join(s.Server.Command, " "); got != c.command || r.URL != c.url || r.Headers["Authorization"].Env != c.header {
 				t.Errorf("command %q, url %q, headers %v", got, r.URL, r.Headers)
 			}
+			for key, value := range Values(s) {
+				if from := s.Origin(key); strings.HasPrefix(key, "server.") && strings.Trim(value, "[]{}") == "" && !from.Default() {
+					t.Errorf("%s has no value, and this from %v", key, from)
+				}
+			}
 			if names := s.RemoteVariables(); strings.Contains(c.own+c.team, "TEAM_TOKEN") && strings.Count(strings.Join(names, " "), "TEAM_TOKEN") != 1 {
 				t.Errorf("only %q are withheld, want TEAM_TOKEN once", names)
 			}
@@ -245,6 +253,9 @@ func TestEntryKeepsTarget(t *testing.T) {
 		}
 		if got := s.Server.Remote.URL; got != want || len(s.Applied) != 1 || s.Server.Remote.Headers["X-Team"].Text == "" {
 			t.Errorf("%s: url %q, headers %v", command, got, s.Server.Remote.Headers)
+		}
+		if from := s.Origin("server.url"); want == "" && !from.Default() || want != "" && from.String() != "--" {
+			t.Errorf("%s: server.url %q from %v", command, want, from)
 		}
 	}
 }
