@@ -36,7 +36,7 @@ func endpoint(t *testing.T) string {
 }
 
 func TestPolicyEndpoint(t *testing.T) {
-	flags := []string{"--policy", endpoint(t), "--scope", "acme", "--workspace-id", "ws-1"}
+	flags := []string{"--policy", endpoint(t) + "?token=in-the-address", "--scope", "acme", "--workspace-id", "ws-1"}
 	key := []string{"ATTACHE_API_KEY=the-token"}
 	wrong := []string{"ATTACHE_API_KEY=another-token"}
 	tests := []struct {
@@ -60,8 +60,8 @@ func TestPolicyEndpoint(t *testing.T) {
 			if test.stderr == "" && stderr != "" {
 				t.Errorf("stderr: %s", stderr)
 			}
-			if strings.Contains(stdout+stderr, "another-token") {
-				t.Error("the key was shown")
+			if strings.Contains(stdout+stderr, "another-token") || strings.Contains(stdout+stderr, "in-the-address") {
+				t.Error("the key, or the token in the address, was shown")
 			}
 		})
 	}

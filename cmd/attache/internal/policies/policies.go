@@ -55,7 +55,7 @@ func (c Command) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.Stdout, "ok: %s has %s for scope %q\n", c.Settings.Policy.URL, assembly.PolicyCounts(e), q.Scope)
+		_, err = fmt.Fprintf(c.Stdout, "ok: %s has %s for scope %q\n", config.ShownAddress(c.Settings.Policy.URL), assembly.PolicyCounts(e), q.Scope)
 		return err
 	}
 	if err := c.checkFiles(dir); err != nil {
