@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (c Command) Check(ctx context.Context) error {
 		_, err = fmt.Fprintf(c.Stdout, "ok: %s has %s for scope %q\n", config.ShownAddress(c.Settings.Policy.URL), assembly.PolicyCounts(e), q.Scope)
 		return err
 	}
-	if err := c.checkFiles(dir); err != nil {
+	if err := checkFiles(c.Stdout, dir); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(c.Stdout, "ok:", dir)
@@ -100,7 +101,7 @@ func (c Command) explain(q policy.Query, err error) error {
 	case errors.Is(err, policy.ErrUnknownScope):
 		return c.unknownScope(q, err)
 	case errors.Is(err, policy.ErrInvalid) && s.Policy.Dir != "":
-		if checked := c.checkFiles(s.Policy.Dir); checked != nil {
+		if checked := checkFiles(c.Stderr, s.Policy.Dir); checked != nil {
 			return checked
 		}
 	case s.Policy.Dir != "":
@@ -130,12 +131,12 @@ func (c Command) unknownScope(q policy.Query, err error) error {
 	return cli.Usagef("there is no scope %q in %s: give one of %s with --scope, or in policy.scope", q.Scope, s.Policy.Dir, cli.Quoted(names))
 }
 
-// checkFiles prints the problems in the policy files in dir. If any is not a warning, it returns an
-// error without a message.
-func (c Command) checkFiles(dir string) error {
+// checkFiles writes the problems in the policy files in dir to out. If any is not a warning, it returns
+// an error without a message.
+func checkFiles(out io.Writer, dir string) error {
 	var err error
 	for _, p := range filesource.Check(dir) {
-		fmt.Fprintln(c.Stdout, p)
+		fmt.Fprintln(out, p)
 		if !p.Warning {
 			err = cli.ExitError(cli.ExitUsage)
 		}
