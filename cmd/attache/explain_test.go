@@ -1,8 +1,12 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/tools/txtar"
 )
@@ -26,5 +30,18 @@ func TestExplainDocs(t *testing.T) {
 	}
 	if shown != 2 {
 		t.Errorf("%d files of the script are to be shown, not 2", shown)
+	}
+}
+
+// The output of --json is JSON, and facts are a list, also for a frame that is not UTF-8.
+func TestExplainNotUTF8(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "frame.json")
+	if err := os.WriteFile(file, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":"`+"\xff"+`"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, status := attache(t, nil, "explain", "--json", "--frame", file)
+	var got struct{ Calls []struct{ Facts []any } }
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || status != 0 || len(got.Calls) != 1 || got.Calls[0].Facts == nil || !utf8.ValidString(stdout) {
+		t.Errorf("status %d, %v\n%s%s", status, err, stdout, stderr)
 	}
 }

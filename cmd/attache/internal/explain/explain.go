@@ -243,7 +243,7 @@ func (e *Explainer) originalName(shown string) string {
 // ambiguous explains a frame that parsers may read differently, which therefore passes no layer.
 func (e *Explainer) ambiguous(m *wire.Message, layers []middleware.Layer) callReport {
 	scrub := e.scrubber()
-	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: scrub.json(m.Frame()), Ambiguity: m.Why()}
+	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: scrub.json(m.Frame()), Facts: []factReport{}, Ambiguity: m.Why()}
 	for _, l := range layers {
 		x.Layers = append(x.Layers, layerReport{Name: l.Name})
 	}

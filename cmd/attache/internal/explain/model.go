@@ -101,13 +101,13 @@ type noteReport struct {
 	Inputs []factReport `json:"inputs,omitempty"`
 }
 
-// rawJSON returns b if it is valid JSON, and otherwise b as a JSON string.
+// rawJSON returns b if it is JSON, with U+FFFD for what is not UTF-8, and otherwise b as a JSON string.
 func rawJSON(b []byte) json.RawMessage {
 	switch {
 	case b == nil:
 		return nil
 	case json.Valid(b):
-		return json.RawMessage(b)
+		return json.RawMessage(bytes.ToValidUTF8(b, []byte("\ufffd")))
 	}
 	quoted, _ := json.Marshal(string(b)) // cannot fail
 	return quoted
@@ -115,7 +115,7 @@ func rawJSON(b []byte) json.RawMessage {
 
 // knownFacts returns the known facts, and the principal's roles and permissions.
 func knownFacts(view *sessionstate.Context) []factReport {
-	var all []factReport
+	all := []factReport{}
 	for _, path := range sessionstate.KnownPaths() {
 		f, _ := view.Lookup(path)
 		if !f.Empty() {
