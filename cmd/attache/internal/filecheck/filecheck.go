@@ -50,7 +50,7 @@ func All(p cli.Process, s *config.Settings) error {
 }
 
 // Config is like [All]. Without a command no entry of servers applies to s, so it also checks the
-// files that each entry names.
+// files that each entry names, and adds the warnings about its rules to s.
 func Config(p cli.Process, flags setting.Flags, command []string, s *config.Settings) error {
 	all, _ := errors.AsType[setting.Problems](All(p, s))
 	if len(command) > 0 {
@@ -65,6 +65,11 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 			}
 			all = append(all, problems...)
 			continue
+		}
+		for _, w := range own.Warnings {
+			if strings.HasPrefix(w.Text, "servers."+e.Name+".") && !slices.Contains(s.Warnings, w) {
+				s.Warnings = append(s.Warnings, w)
+			}
 		}
 		for _, problem := range remote(p, own) {
 			if !slices.Contains(all, problem) {
