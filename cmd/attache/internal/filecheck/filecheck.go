@@ -56,6 +56,13 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 	if len(command) > 0 {
 		return all.Err()
 	}
+	add := func(problems setting.Problems) { // those of entries with one name come once for each
+		for _, problem := range problems {
+			if !slices.Contains(all, problem) {
+				all = append(all, problem)
+			}
+		}
+	}
 	for _, e := range s.Servers {
 		own, err := config.LoadServed(p, flags, e.Name)
 		if err != nil {
@@ -63,7 +70,7 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 			if !ok {
 				return err
 			}
-			all = append(all, problems...)
+			add(problems)
 			continue
 		}
 		for _, w := range own.Warnings {
@@ -71,11 +78,7 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 				s.Warnings = append(s.Warnings, w)
 			}
 		}
-		for _, problem := range remote(p, own) {
-			if !slices.Contains(all, problem) {
-				all = append(all, problem)
-			}
-		}
+		add(remote(p, own))
 	}
 	return all.Err()
 }
