@@ -16,7 +16,9 @@ func Schema() map[string]any {
 func serverSchema() map[string]any {
 	entry := setting.Section("settings for one server", DefaultSettings("").serverOptions()...)
 	removeDefaults(entry)
-	entry["properties"].(map[string]any)["match"] = setting.Section("how the server is recognised; without it, by its name", new(Match).options()...)
+	match := setting.Section("how the server is recognised; without it, by its name", new(Match).options()...)
+	entry["properties"].(map[string]any)["match"] = match
+	entry["type"], match["type"] = "object", "object" // unlike a section of the file, they must not be empty
 	return map[string]any{
 		"description":          "settings for single servers; the rest of the file is for all servers",
 		"type":                 []string{"object", "null"},
@@ -39,7 +41,7 @@ func includeSchema() map[string]any {
 	word := map[string]any{"type": "string", "minLength": 1}
 	return map[string]any{
 		"description": "more configuration files: their rules come after those of this file, and their other keys apply where this file has none; a path, or an https address with the digest of its content or the public key (minisign) that signs it",
-		"type":        "array",
+		"type":        []string{"array", "null"},
 		"items": map[string]any{"anyOf": []any{word, map[string]any{
 			"type":                 "object",
 			"properties":           map[string]any{"url": word, "digest": word, "key": word},

@@ -47,6 +47,7 @@ func TestSchemaAgreesWithReader(t *testing.T) {
 		"server: {env: {A-B: x}}", "server: {env: {A: []}}", "policy: {url: 'ftp://x'}", "session: {roots: 'yes'}", "arguments:", "- a",
 		"briefing: {channels: [smoke]}", "access: {default: maybe}", "access: {rules: [{}]}", "access: {rules: [{tools: [a], when: 'true'}]}",
 		"access: {rates: [{tools: [a], per: user, limit: 1/s}]}", "access: {rates: [{tools: [a], per: user, limit: x}]}", "access: {rates: [{tools: [a], limit: 1/s}]}",
+		"include:", "servers:", "servers: {git: }", "servers: {git: {}}", "servers: {git: {match: }}", "servers: {git: {server: }}",
 	} {
 		_, problems := read(text)
 		var value any
