@@ -42,7 +42,7 @@ configuration.`,
 		case o.Machine:
 			return cli.Usagef("server.oauth.grant is %s: attache logs in to this server by itself", config.GrantMachine)
 		case o.Header.Get("Authorization") != "":
-			return cli.Usagef("the configuration has an Authorization header for this server, so a login would not be used: remove it from server.headers, or the variable ATTACHE_HEADER_AUTHORIZATION")
+			return cli.Usagef("a credential for this server is configured, so a login would not be used: remove server.bearer_env or Authorization of server.headers, or the variable ATTACHE_BEARER_ENV or ATTACHE_HEADER_Authorization")
 		}
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 		defer stop()
