@@ -94,7 +94,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 	if setting.IsText(n) {
 		path, err := setting.Absolute(setting.TextOf(n), r.Base)
 		if strings.Contains(setting.TextOf(n), "://") {
-			err = fmt.Errorf("an address needs something that vouches for it: write {url: %s, digest: sha256:...}, or key", setting.TextOf(n))
+			err = fmt.Errorf("an address needs something that vouches for it: write {url: %s, digest: sha256:...}, or key", ShownAddress(setting.TextOf(n)))
 		}
 		if path == "" && err == nil {
 			err = setting.NotEmpty(path)
@@ -127,7 +127,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 	if note != "" {
 		s.Warnings.Add(r.Place(n), "%s: %s", key, note)
 	}
-	return source.URL, r.Base, data, err == nil
+	return source.Shown(), r.Base, data, err == nil
 }
 
 // readOver reads fields into s. It puts rules in front of the rules that s has; all other values

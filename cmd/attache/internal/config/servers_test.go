@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -191,6 +192,28 @@ func TestInclude(t *testing.T) {
 	}
 	if len(s.Included) != 2 {
 		t.Errorf("included %v", s.Included)
+	}
+}
+
+// Places in a file from an address have no query, which may contain a token.
+func TestIncludedAddress(t *testing.T) {
+	const address, text = "https://rules.example/team.yaml?token=s3cret", "log: {level: warn}\n"
+	content, name := sha256.Sum256([]byte(text)), sha256.Sum256([]byte(address))
+	p, _ := configured(t, fmt.Sprintf("include: [{url: %q, digest: sha256:%x}]", address, content))
+	p.StateDir = t.TempDir()
+	copied := p.StatePath("includes", fmt.Sprintf("%x.yaml", name[:16]))
+	if err := os.MkdirAll(filepath.Dir(copied), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(p, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := s.Origin("log.level").String(); from != "https://rules.example/team.yaml?[hidden]:1" {
+		t.Errorf("log.level from %s", from)
 	}
 }
 

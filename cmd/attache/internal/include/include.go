@@ -42,12 +42,21 @@ type Source struct {
 	Key    string // a public key of minisign, "RW..."
 }
 
+// Shown returns the address without its query, which may contain a token.
+func (s Source) Shown() string {
+	address, _, found := strings.Cut(s.URL, "?")
+	if found {
+		address += "?[hidden]"
+	}
+	return address
+}
+
 // Check returns an error if s is not valid.
 func (s Source) Check() error {
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil || u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%q is not an https address: write it as https://host/team.yaml", s.URL)
+		return fmt.Errorf("%q is not an https address: write it as https://host/team.yaml", s.Shown())
 	case u.User != nil:
 		return errors.New("the address has a user name in it: take it out")
 	case (s.Digest == "") == (s.Key == ""):
@@ -94,14 +103,14 @@ func (f *Fetcher) Read(ctx context.Context, s Source) (content []byte, note stri
 	fresh, err := f.fetch(ctx, s)
 	switch {
 	case err != nil && stored.content == nil:
-		return nil, "", fmt.Errorf("%s: %w", s.URL, err)
+		return nil, "", fmt.Errorf("%s: %w", s.Shown(), err)
 	case err != nil:
-		return stored.content, fmt.Sprintf("%s: %v; the copy of %s is used", s.URL, err, f.now().Add(-age).UTC().Format(time.RFC3339)), nil
+		return stored.content, fmt.Sprintf("%s: %v; the copy of %s is used", s.Shown(), err, f.now().Add(-age).UTC().Format(time.RFC3339)), nil
 	case fresh.older(stored):
-		return stored.content, fmt.Sprintf("%s: the signature is older than that of the copy kept here; the copy is used", s.URL), nil
+		return stored.content, fmt.Sprintf("%s: the signature is older than that of the copy kept here; the copy is used", s.Shown()), nil
 	}
 	if err := f.store(s, fresh); err != nil {
-		note = fmt.Sprintf("%s: no copy can be kept: %v", s.URL, err)
+		note = fmt.Sprintf("%s: no copy can be kept: %v", s.Shown(), err)
 	}
 	return fresh.content, note, nil
 }
@@ -162,7 +171,7 @@ func (f *Fetcher) fetch(ctx context.Context, s Source) (got file, err error) {
 	}
 	if s.Key != "" {
 		if got.signature, err = f.get(ctx, s.URL+".minisig"); err != nil {
-			return file{}, fmt.Errorf("its signature (%s.minisig): %w", s.URL, err)
+			return file{}, fmt.Errorf("its signature (.minisig): %w", err)
 		}
 	}
 	return got, got.verify(s)

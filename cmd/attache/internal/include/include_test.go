@@ -149,6 +149,38 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// The query of an address may contain a token, which no message has.
+func TestQueryIsHidden(t *testing.T) {
+	web := newSite(t)
+	public, private, err := minisign.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web.files["/team.yaml"] = "log: {}\n"
+	key := strings.Split(public.String(), "\n")
+	for _, s := range []Source{
+		{URL: web.URL + "/team.yaml?token=s3cret", Digest: digest("other")},
+		{URL: web.URL + "/team.yaml?token=s3cret", Key: key[len(key)-1]},
+		{URL: web.URL + "/none.yaml?token=s3cret", Digest: digest("other")},
+		{URL: "http://host/team.yaml?token=s3cret", Digest: digest("other")},
+	} {
+		if _, _, failure := read(t, &Fetcher{Client: web.Client()}, s); !strings.Contains(failure, ".yaml?[hidden]") || strings.Contains(failure, "s3cret") {
+			t.Error(failure)
+		}
+	}
+	now := time.Now()
+	f := &Fetcher{Dir: t.TempDir(), Client: web.Client(), Now: func() time.Time { return now }}
+	s := Source{URL: web.URL + "/team.yaml?token=s3cret", Key: key[len(key)-1]}
+	signed := file{[]byte("log: {}\n"), minisign.Sign(private, []byte("log: {}\n"))}
+	if err := f.store(s, signed); err != nil {
+		t.Fatal(err)
+	}
+	now, web.down = now.Add(2*maxAge), true
+	if content, note, _ := read(t, f, s); content == "" || !strings.Contains(note, ".yaml?[hidden]") || strings.Contains(note, "s3cret") {
+		t.Errorf("%q, %s", content, note)
+	}
+}
+
 // Content that is too large, and a redirect to another protocol, is refused.
 func TestFetchRefuses(t *testing.T) {
 	web := newSite(t)
