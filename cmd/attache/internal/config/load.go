@@ -111,6 +111,9 @@ func (l *loader) load(command []string) (*Settings, error) {
 	if at := s.Origin("policy.scope"); !at.Default() && s.Policy.Dir == "" && s.Policy.URL == "" {
 		s.Warnings.Add(at, "policy.scope has no effect: say where policies come from with --policy, or policy.dir")
 	}
+	if !l.command.Default() {
+		s.Warnings.Add(l.command, `server.command has no effect outside of servers: for attache serve write it into an entry, as in servers: {git: {server: {command: [git-server]}}}`)
+	}
 	return s, l.problems.Err()
 }
 
@@ -118,7 +121,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 // command starts. If the server is not known, it checks the rules of each entry with the others.
 func (l *loader) read(documents []*document, s *Settings, command []string) {
 	l.problems = append(l.problems, readCommon(documents, s)...)
-	l.grant = s.Origin("server.oauth.grant")
+	l.grant, l.command = s.Origin("server.oauth.grant"), s.Origin("server.command")
 	for _, d := range documents {
 		s.Servers = append(s.Servers, d.servers...)
 	}
@@ -232,6 +235,7 @@ type loader struct {
 	cli.Process
 	flags    setting.Flags
 	grant    setting.Origin // where server.oauth.grant is set outside of servers
+	command  setting.Origin // where server.command is
 	entry    string         // the entry of servers that applies; "" for the one that matches the command
 	offline  bool           // ignore files that are included from an address
 	problems setting.Problems

@@ -42,7 +42,7 @@ func (s *Settings) serveOptions() []setting.Option {
 	o, l := &s.Serve, &s.Serve.Limits
 	const most = 1_000_000
 	return []setting.Option{
-		{Key: "server.command", Help: "the command that starts the server, as a list, if attache serve has no command after \"--\"", Value: setting.Words{To: &s.Server.Command, Check: setting.NotEmpty, Empty: "name the program"}},
+		{Key: "server.command", Help: "in an entry of servers, the command that starts the server, as a list, if attache serve has no command after \"--\"", Value: setting.Words{To: &s.Server.Command, Check: setting.NotEmpty, Empty: "name the program"}},
 		{Key: "serve.listen", Flag: "listen", Command: ServeCommand, Hint: "ADDRESS", Help: "where attache serve listens: host and port; other than loopback only with keys or tokens", Value: setting.Text(&o.Listen, listenAddress)},
 		{Key: "serve.public_url", Help: "the URL that clients use if attache is behind a reverse proxy; with several servers, the beginning of their URLs", Value: setting.Text(&o.PublicURL, publicURL)},
 		{Key: "serve.path", Help: "the path of the endpoint; with several servers, the path of each is its name", Value: setting.Text(&o.Path, urlPath)},
