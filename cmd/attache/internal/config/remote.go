@@ -24,6 +24,8 @@ type RemoteSettings struct {
 	URL       string // empty: the server is a command
 	Headers   map[string]setting.Secret
 	BearerEnv string // the name of a variable
+	// bearerFirst is true if a flag or a variable set BearerEnv. A file does not override a header of the environment.
+	bearerFirst bool
 	// CA, Cert and Key are absolute paths of PEM files; empty for none.
 	CA, Cert, Key string
 	// Connect and FirstByte are time limits for connecting and for the first byte of a
@@ -216,7 +218,7 @@ func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.BearerEnv != "" {
+	if r.BearerEnv != "" && (r.bearerFirst || all["Authorization"] == nil) {
 		token, err := setting.Secret{Env: r.BearerEnv}.Value(p)
 		if err != nil {
 			return nil, fmt.Errorf("server.bearer_env: %w", err)

@@ -195,6 +195,30 @@ func TestInclude(t *testing.T) {
 	}
 }
 
+// A flag for the bearer token comes before a header of the environment, and that before the file.
+func TestBearerPrecedence(t *testing.T) {
+	const header, ours, others = "ATTACHE_HEADER_Authorization=Bearer header", "OURS=ours", "OTHERS=others"
+	for _, c := range []struct {
+		env, args []string
+		want      string
+	}{
+		{[]string{ours}, nil, "ours"},
+		{[]string{ours, header}, nil, "header"},
+		{[]string{header}, nil, "header"},
+		{[]string{ours, header, others, "ATTACHE_BEARER_ENV=OTHERS"}, nil, "others"},
+		{[]string{ours, header, others}, []string{"--bearer-env", "OTHERS"}, "others"},
+	} {
+		p, _ := configured(t, "server: {url: \"https://mcp.example/mcp\", bearer_env: OURS}", c.env...)
+		s, err := load(t, p, c.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, err := s.Server.Remote.Header(p); err != nil || h.Get("Authorization") != "Bearer "+c.want {
+			t.Errorf("%q %q: %v, %v; want %s", c.env, c.args, h, err, c.want)
+		}
+	}
+}
+
 // Places in a file from an address have no query, which may contain a token.
 func TestIncludedAddress(t *testing.T) {
 	const address, text = "https://rules.example/team.yaml?token=s3cret", "log: {level: warn}\n"
