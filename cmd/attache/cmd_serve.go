@@ -84,7 +84,7 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 	if len(all) == 0 {
 		return nil, cli.Usagef("no server to serve: give its command after \"--\", as in \"attache serve -- npx -y @cyanheads/git-mcp-server\", or name one in the configuration: servers: {git: {server: {command: [npx, -y, \"@cyanheads/git-mcp-server\"]}}}")
 	}
-	return all, config.CheckBearer(settings).Err()
+	return all, config.CheckBearer(c.Process, settings).Err()
 }
 
 // inheritedListeners returns the sockets that systemd has opened for attache (systemd.socket,

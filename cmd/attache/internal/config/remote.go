@@ -122,6 +122,18 @@ func environmentHeaders(p cli.Process) (http.Header, error) {
 	return all, nil
 }
 
+// authorizationVariable returns the variable with the Authorization header for the remote server, if there is one.
+func authorizationVariable(p cli.Process) setting.Origin {
+	for _, entry := range p.Env {
+		variable, value, _ := strings.Cut(entry, "=")
+		name := strings.TrimPrefix(strings.TrimPrefix(variable, clientconfig.HeaderPrefix), clientconfig.EnvHeaderPrefix)
+		if name != variable && value != "" && strings.EqualFold(clientconfig.HeaderOf(name), "Authorization") {
+			return setting.Origin{Name: variable}
+		}
+	}
+	return setting.Origin{}
+}
+
 // setTarget sets which remote server the settings are for. command is the command after "--".
 func (s *Settings) setTarget(command []string) {
 	outside := s.placed()

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/internal/loopback"
 )
@@ -156,18 +158,18 @@ func CheckServe(s *Settings) setting.Problems {
 	return s.checkPair("serve.tls", s.Serve.Cert, s.Serve.Key)
 }
 
-// CheckBearer returns a problem if a flag or a variable names one bearer token for servers with different origins: a
-// token is for one server.
-func CheckBearer(servers []*Settings) (all setting.Problems) {
-	var first *Settings
+// CheckBearer returns a problem if a flag or a variable has one token for servers with different origins: a token is
+// for one server.
+func CheckBearer(p cli.Process, servers []*Settings) (all setting.Problems) {
+	header, first := authorizationVariable(p), (*Settings)(nil)
 	for _, s := range servers {
-		at := s.Origin("server.bearer_env")
+		at := cmp.Or(setting.Origin{Name: s.Origin("server.bearer_env").Name}, header)
 		switch {
-		case at.Name == "" || s.Server.Remote.URL == "": // the entry names its own, or the server is a command
+		case at.Default() || s.Server.Remote.URL == "": // the entry names its own, or the server is a command
 		case first == nil:
 			first = s
 		case !sameOrigin(first.Server.Remote.URL, s.Server.Remote.URL):
-			all.Add(at, "%s and %s would get the same token: write server.bearer_env into the entry of the server that it is for", first.Server.Name, s.Server.Name)
+			all.Add(at, "%s and %s would get the same token: write server.bearer_env or server.headers into the entry of the server that it is for", first.Server.Name, s.Server.Name)
 			return all
 		}
 	}
