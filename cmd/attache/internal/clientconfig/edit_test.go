@@ -146,7 +146,11 @@ func TestAddTeamsOnce(t *testing.T) {
 func TestWrapAddresses(t *testing.T) {
 	for address, secret := range map[string]bool{
 		"https://x/mcp?team=shop": false, "https://x/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9": false, "https://x/v1/MyServer2": false, "http://x": false,
-		"https://x/mcp?exaApiKey=s": true, "https://x/s/aB3dEf6hIj9lMn2pQr5t/mcp": true,
+		"https://${HOST}:${PORT}/${env:TEAM}/mcp?team=$TEAM": false, "https://x/a-long-name-of-a-server-in-2026/mcp?region=eu-central-1": false,
+		"https://x/api/2.0/mcp/genie/01ef0123456789abcdef0123456789ab": false, "https://x/mcp/0123456789abcdefghijklmnopqrstuv": true,
+		"https://x/mcp?exaApiKey=s": true, "https://x/s/aB3dEf6hIj9lMn2pQr5t/mcp": true, "https://x/fc-0123456789abcdef0123456789abcdef/v2/mcp": true,
+		"https://x/${FIRECRAWL_API_KEY}/v2/mcp": true, "https://x/${input:apiKey}/mcp": true, "https://x/{env:TOKEN}/mcp": true, "https://x/$API_KEY/mcp": true, "https://x/${API_KEY:-none}/mcp": true,
+		"https://${HOST}/mcp?api_key=s": true, "https://x/mcp?sig=aB3dEf6hIj9lMn2pQr5t": true,
 	} {
 		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"url": "`+address+`"}}}`))
 		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done == secret || secret && !strings.Contains(step.Text, "has a secret in it") {
@@ -262,6 +266,7 @@ func TestWrapSkips(t *testing.T) {
 		`{"url": "https://x", "bearerTokenEnv": "A"}`:         "it is remote, and the client logs in to it", // mcporter
 		`{"url": "https://x/mcp?a=b&exaApiKey=c"}`:            "it is remote, and its address has a secret in it",
 		`{"url": "https://x/s/NTk1MWQ0YjMtZmFiYy00/mcp"}`:     "it is remote, and its address has a secret in it",
+		`{"url": "https://a:b%zz@x"}`:                         "it is remote, and its address is not valid",
 		`{"url": "https://a:b@x"}`:                            "it is remote, and its address has a user name or a password in it",
 		`{"url": "https://x", "headers": {"A.B": ""}}`:        "it is remote, and the name of a header cannot become that of a variable",
 		`{"url": "https://x", "headers": {"A-_B": ""}}`:       "it is remote, and the name of a header cannot become that of a variable",

@@ -149,10 +149,7 @@ func (f *remoteForm) otherAddress() string {
 
 // problem returns the reason why the remote server cannot be wrapped, or "".
 func (f *remoteForm) problem(client *mcpclient.Client) string {
-	u, err := url.Parse(f.address.value.value)
-	if err != nil {
-		u = &url.URL{}
-	}
+	u, secret, err := parseAddress(f.address.value.value)
 	switch {
 	case f.repeated:
 		return "a part of it appears twice, and clients differ in which they take: remove one"
@@ -169,9 +166,11 @@ func (f *remoteForm) problem(client *mcpclient.Client) string {
 		return "it is remote and has no address: write one"
 	case !isHTTP(f.address.value.value):
 		return "it is remote, and its address does not begin with https:// or http://"
+	case err != nil:
+		return "it is remote, and its address is not valid: correct it"
 	case u.User != nil:
 		return "it is remote, and its address has a user name or a password in it: write them as an Authorization header"
-	case hasSecret(u):
+	case secret:
 		return "it is remote, and its address has a secret in it, which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
 	case f.login:
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
@@ -219,24 +218,6 @@ func (f *remoteForm) isSSE(u *url.URL) bool {
 		return strings.EqualFold(kind, "sse")
 	}
 	return strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse")
-}
-
-func isHTTP(address string) bool {
-	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
-}
-
-// hasSecret reports whether an address has a query parameter whose name is that of a secret, such as
-// exaApiKey or access_token, or a long path segment of letters of both cases and digits, such as the token in addresses of Zapier.
-func hasSecret(u *url.URL) bool {
-	for name := range u.Query() {
-		if slices.ContainsFunc(secretFlags, func(w string) bool { return strings.HasSuffix(strings.ToLower(name), w) }) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(s string) bool {
-		mixed := s != strings.ToLower(s) && s != strings.ToUpper(s)
-		return len(s) >= 20 && mixed && strings.ContainsAny(s, "0123456789")
-	})
 }
 
 // wrapRemoteJSON returns the edits that put attache in front of the remote server e. Values stay in place

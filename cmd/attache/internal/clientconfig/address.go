@@ -1,0 +1,56 @@
+package clientconfig
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+func isHTTP(address string) bool {
+	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
+}
+
+// variables matches what clients replace in an address: ${NAME}, ${env:NAME}, {env:NAME} and $NAME.
+var variables = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$?\{[^{}]*\}|\$\w+`) })
+
+// parseAddress parses an address in which every variable is replaced by a word. secret reports whether it has a
+// secret: a variable or a query parameter whose name is that of one, such as exaApiKey or access_token, or a
+// parameter's value or a part of the path that looks like one. If the address cannot be parsed, u is empty.
+func parseAddress(address string) (u *url.URL, secret bool, err error) {
+	plain := variables().ReplaceAllStringFunc(address, func(variable string) string {
+		name, _, _ := strings.Cut(strings.Trim(variable, "${}"), ":-") // ${NAME:-default} of Claude Code
+		secret = secret || namesSecret(name)
+		return "0"
+	})
+	if u, err = url.Parse(plain); err != nil {
+		return &url.URL{}, secret, err
+	}
+	for name, values := range u.Query() {
+		secret = secret || namesSecret(name) || slices.ContainsFunc(values, looksRandom)
+	}
+	return u, secret || slices.ContainsFunc(strings.Split(u.Path, "/"), looksRandom), nil
+}
+
+// namesSecret reports whether name, such as exaApiKey, ends in the word for a secret.
+func namesSecret(name string) bool {
+	return slices.ContainsFunc(secretFlags, func(w string) bool { return strings.HasSuffix(strings.ToLower(name), w) })
+}
+
+// looksRandom reports whether a part of an address is a token, and not a word or an identifier: it is long and has
+// letters of both cases and digits, as in addresses of Zapier, or it has many letters and digits in a row, as the
+// key in those of Firecrawl (fc- and 32 hexadecimal digits). Only hexadecimal digits are an identifier, as in
+// addresses of Databricks.
+func looksRandom(part string) bool {
+	mixed := part != strings.ToLower(part) && part != strings.ToUpper(part)
+	if len(part) >= 20 && mixed && strings.ContainsAny(part, "0123456789") {
+		return true
+	}
+	words := strings.FieldsFunc(part, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+	return slices.ContainsFunc(words, func(w string) bool {
+		identifier := w == part && len(w) <= 40 && strings.Trim(w, "0123456789abcdefABCDEF") == ""
+		return len(w) >= 32 && strings.ContainsAny(w, "0123456789") && strings.ContainsFunc(w, unicode.IsLetter) && !identifier
+	})
+}
