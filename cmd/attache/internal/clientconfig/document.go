@@ -173,7 +173,7 @@ func (e *Entry) classify(kind, address string) {
 	case address != "" || remoteKind(kind):
 		e.Remote = true
 	case e.command.to == 0:
-		e.Odd = "it has no command: an extension of the client may start it"
+		e.Odd = "it has no command, so an extension of the client may start it"
 	case e.command.value == "":
 		e.Odd = "its command is empty: write one"
 	}

@@ -199,8 +199,8 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 		{"remote, as Codex prints it", "command = \"attache\"\nargs = [\"--\", \"https://x\"]\nenv = {ATTACHE_ENV_HEADER_A = \"V\"}\nenv_vars = [\"V\"]", "url = \"https://x\"\nenv_http_headers = {A = \"V\"}\n", ""},
 		{"remote, with a comment", "command = \"attache\" # b\nargs = [\"--\", \"https://x\"]\n", "", "it was edited since attache wrote it: correct it by hand"},
 		{"flags", "command = \"attache\"\nargs = [\"--trust\", \"direct\", \"--\", \"npx\"]", "command = \"npx\"\nargs = []", "attache's own 2 arguments are taken out with it"},
-		{"number behind", "command = \"attache\"\nargs = [\"--\", 1]", "", "its args are not all texts"},
-		{"not a list", "command = \"attache\"\nargs = \"--\"", "", "its args are not a list"},
+		{"number behind", "command = \"attache\"\nargs = [\"--\", 1]", "", "its args are not all texts: write each as one"},
+		{"not a list", "command = \"attache\"\nargs = \"--\"", "", "its args are not a list: write one"},
 		{"not a text", "command = [\"attache\"]", "", "attache is not in front of it"},
 	}, func(d *Document) *Plan { return d.Unwrap(Launch{}, all) })
 }

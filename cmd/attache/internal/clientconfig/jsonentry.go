@@ -91,7 +91,7 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 	e := &Entry{Name: nameOf(*m), Project: project, offset: m.Name.StartOffset, end: m.Value.EndOffset}
 	object, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
-		e.Odd = "it is not an object"
+		e.Odd = "it is not an object: correct it"
 		return e
 	}
 	outer := object
@@ -163,7 +163,7 @@ func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 	}
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != '"' {
-		e.Odd = "its command is not a text"
+		e.Odd = "its command is not a text: write one"
 		return
 	}
 	e.command = literal{span{v.StartOffset, v.EndOffset}, l.String()}
@@ -177,7 +177,7 @@ func (e *Entry) jsonArgs(v hujson.Value) {
 		e.Odd = "its args are null: write a list, or remove them"
 		return
 	case !ok:
-		e.Odd = "its args are not a list"
+		e.Odd = "its args are not a list: write one"
 		return
 	}
 	e.args = &list{span: span{v.StartOffset, v.EndOffset}}

@@ -90,7 +90,7 @@ func TestWrapTOMLWithTableForArgs(t *testing.T) {
 	for _, args := range []string{"args = {}", "args.a = 1", "args.a.b = 1", "[mcp_servers.s.args]", "[[mcp_servers.s.args]]"} {
 		content := "[mcp_servers.s]\ncommand = \"x\"\n" + args + "\n"
 		plan := mustRead(t, mcpclient.File{Path: "x.toml"}, []byte(content)).Wrap(Launch{Command: "attache"}, all)
-		if string(plan.Content) != content || plan.Steps[0].Text != "its args are not a list" {
+		if string(plan.Content) != content || plan.Steps[0].Text != "its args are not a list: write one" {
 			t.Errorf("%s: %+v\n%s", args, plan.Steps[0], plan.Content)
 		}
 	}

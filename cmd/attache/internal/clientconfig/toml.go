@@ -125,10 +125,10 @@ func (r *tomlReader) entry(path keyPath, offset int) (*Entry, keyPath) {
 // inTable marks e, an entry or nil, as odd if the table below it is its command or its arguments.
 func (r *tomlReader) inTable(e *Entry, below keyPath) {
 	if len(below) > 1 && below[1].value == "args" {
-		e.Odd = "its args are not a list"
+		e.Odd = "its args are not a list: write one"
 	}
 	if len(below) > 1 && below[1].value == "command" {
-		e.Odd = "its command is not a text"
+		e.Odd = "its command is not a text: write one"
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 	}
 	switch len(below) {
 	case 1:
-		e.Odd = "it is not a table"
+		e.Odd = "it is not a table: correct it"
 	case 2:
 		r.field(e, n, names[len(names)-1], at, inline)
 	case 3:
@@ -171,7 +171,7 @@ func (r *tomlReader) field(e *Entry, n *unstable.Node, last literal, at span, in
 	v, f := n.Value(), r.tomlField(n, last, at, inline)
 	switch name := last.value; {
 	case name == "command" && v.Kind != unstable.String:
-		e.Odd = "its command is not a text"
+		e.Odd = "its command is not a text: write one"
 		return
 	case name == "command" && inline:
 		e.command, e.newArgs = f.value, newArgs{before: ", args = ", at: f.value.to}
@@ -206,13 +206,13 @@ func (r *tomlReader) lineBreak(at span, to int) string {
 // args reads v, the arguments of a server, which are at the place at.
 func (r *tomlReader) args(e *Entry, v *unstable.Node, at span) {
 	if v.Kind != unstable.Array {
-		e.Odd = "its args are not a list"
+		e.Odd = "its args are not a list: write one"
 		return
 	}
 	e.args = &list{span: at}
 	for it := v.Children(); it.Next(); {
 		if it.Node().Kind != unstable.String {
-			e.Odd = "its args are not all texts"
+			e.Odd = "its args are not all texts: write each as one"
 			return
 		}
 		e.args.items = append(e.args.items, r.literal(it.Node()))

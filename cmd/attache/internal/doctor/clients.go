@@ -67,10 +67,11 @@ func (d *Doctor) clientFile(f mcpclient.File) bool {
 			with = append(with, e.Name)
 			d.attacheOf(f, e)
 			d.settingsOf(f, e, l)
-		case e.Odd == "" && !steps[e].Done:
-			skipped++
-			d.skipped(f, steps[e])
-		case e.Odd == "":
+		case !steps[e].Done:
+			if d.skipped(f, steps[e]) {
+				skipped++
+			}
+		default:
 			without = append(without, e.Name)
 		}
 	}
@@ -89,11 +90,13 @@ func (d *Doctor) clientFile(f mcpclient.File) bool {
 	return true
 }
 
-// skipped reports why wrap skips a server and what to do, unless nothing can be done.
-func (d *Doctor) skipped(f mcpclient.File, step clientconfig.Step) {
-	if at := strings.LastIndex(step.Text, ": "); at >= 0 {
+// skipped reports why wrap skips a server and what to do. It returns false if nothing can be done.
+func (d *Doctor) skipped(f mcpclient.File, step clientconfig.Step) bool {
+	at := strings.LastIndex(step.Text, ": ")
+	if at >= 0 {
 		d.note(step.Text[at+2:], "%s: %s, line %d: attache is not in front of %q: %s", f.Client.Title, f.Path, step.Entry.Line, step.Entry.Name, step.Text[:at])
 	}
+	return at >= 0
 }
 
 // settingsOf reports problems with the settings of the attache in an entry, which come from its arguments and
