@@ -124,7 +124,7 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 		Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
 		Server: settings.Server.Name, Audit: settings.Audit,
 		Argv: setting.Fill(command, map[string]string{config.SessionPlaceholder: s.AgentSession, config.WorkspacePlaceholder: view.Workspace.Value}), Env: l.environment(agent, s, secrets, view),
-		Dir: view.Workspace.Value, Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
+		Dir: directory(view), Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
 	}
 	var err error
 	if o.StoreURL, err = settings.Store.Address(l.Process); err == nil {
@@ -135,6 +135,16 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 		return errors.Join(err, ended)
 	}
 	return nil
+}
+
+// directory returns the directory in which an agent runs: the workspace, or, if only its id is known, that of this
+// process, which clients start in a directory of the user.
+func directory(view *sessionstate.Context) string {
+	if view.Workspace.Value != "" {
+		return view.Workspace.Value
+	}
+	dir, _ := os.Getwd() // an error leaves the root, in which the supervisor runs
+	return dir
 }
 
 // launch starts a supervisor and waits until it reports that the agent has started, or why not.

@@ -95,6 +95,19 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	}
 }
 
+// An agent runs in the workspace. If only the id of the workspace is known, it runs in attache's own directory, and
+// not in that of its supervisor, which is the root.
+func TestDirectory(t *testing.T) {
+	here := t.TempDir()
+	t.Chdir(here)
+	for path, want := range map[string]string{"": here, "/src/shop": "/src/shop"} {
+		view := &sessionstate.Context{Workspace: sessionstate.Fact{Value: path}, WorkspaceID: sessionstate.Fact{Value: "shop"}}
+		if got := directory(view); got != want {
+			t.Errorf("with the workspace %q the agent runs in %q, want %q", path, got, want)
+		}
+	}
+}
+
 // An agent that inherits the API key gets no other secret of attache, whatever its variable is called.
 func TestInheritedKey(t *testing.T) {
 	settings := config.DefaultSettings("")
