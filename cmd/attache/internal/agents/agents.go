@@ -189,7 +189,7 @@ func notStarted(err error) teams.Ending {
 func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
 	sendSpooled(ctx, db, Directory(l.Process), l.Log)
 	waiting, err := db.Resumable(ctx, me.Tenant, me.Workspace)
-	if err != nil || assembly.WorkspaceID(view) != me.Workspace {
+	if err != nil {
 		return
 	}
 	for _, s := range waiting {
@@ -197,12 +197,13 @@ func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Sessio
 	}
 }
 
-// ResumeOne restarts the agent of a session, if [Launcher.CanResume] allows it and the agent has run
-// here. Other users and machines that share the registry do not have the files of its program, and
-// would give it another environment. An agent that gets an API key gets only that of its own user.
+// ResumeOne restarts the agent of a session, if [Launcher.CanResume] allows it, the agent has run here, and
+// view, the context of this process's session, has the agent's workspace. Other users and machines that share the
+// registry do not have the files of its program, and would give it another environment. An agent that gets an API
+// key gets only that of its own user.
 func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
 	user, _ := view.Lookup("principal.user")
-	if !l.CanResume(s) || !l.hasRun(s) || l.Settings().Agents[s.Agent].Key == "inherit" && s.Owner != user.Value {
+	if !l.CanResume(s) || !l.hasRun(s) || assembly.WorkspaceID(view) != s.Workspace || l.Settings().Agents[s.Agent].Key == "inherit" && s.Owner != user.Value {
 		return
 	}
 	secrets := NewSecrets(s.Tenant)

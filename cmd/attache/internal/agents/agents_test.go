@@ -56,8 +56,8 @@ func TestCanResume(t *testing.T) {
 	}
 }
 
-// Of the machines that share a registry, only the one on which an agent has run resumes it. An agent
-// with an API key is resumed only by its own user.
+// Of the machines that share a registry, only the one on which an agent has run resumes it, and in its workspace. An
+// agent with an API key is resumed only by its own user.
 func TestResumedWhereItHasRun(t *testing.T) {
 	dir := t.TempDir()
 	db := openRegistry(t, dir, 0)
@@ -68,29 +68,32 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	settings := config.DefaultSettings("")
 	settings.Agents = map[string]config.Agent{"a": {Resume: []string{"agent", "{session}"}, Key: "inherit"}}
 	l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
-	runs := func(p *sessionstate.Principal) int {
+	runs := func(p *sessionstate.Principal, workspace string) int {
 		t.Helper()
 		s, err := db.Session(t.Context(), child.Ref)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.AgentSession = "id"
-		l.ResumeOne(t.Context(), db, s, &sessionstate.Context{Principal: p})
+		l.ResumeOne(t.Context(), db, s, &sessionstate.Context{Principal: p, WorkspaceID: sessionstate.Fact{Value: workspace}})
 		if s, err = db.Session(t.Context(), child.Ref); err != nil {
 			t.Fatal(err)
 		}
 		return s.Run
 	}
-	if n := runs(nil); n != 1 {
+	if n := runs(nil, "w"); n != 1 {
 		t.Errorf("another machine has begun run %d", n)
 	}
 	if err := os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if n := runs(&sessionstate.Principal{User: "bob"}); n != 1 {
+	if n := runs(nil, "other"); n != 1 {
+		t.Errorf("a session that is in another workspace by now has begun run %d", n)
+	}
+	if n := runs(&sessionstate.Principal{User: "bob"}, "w"); n != 1 {
 		t.Errorf("another user has begun run %d, with another key", n)
 	}
-	if n := runs(nil); n != 2 {
+	if n := runs(nil, "w"); n != 2 {
 		t.Errorf("the machine of the agent has begun run %d", n)
 	}
 }
