@@ -20,7 +20,7 @@ import (
 
 // Dir returns the directory for the reports of the user's processes, or "" if there is none.
 func Dir(p cli.Process) string {
-	if dir := p.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && !isOfOther(dir) {
+	if dir := p.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && isOwn(dir) {
 		return filepath.Join(dir, "attache")
 	}
 	return p.StatePath("run")

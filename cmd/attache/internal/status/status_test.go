@@ -246,11 +246,11 @@ func TestNames(t *testing.T) {
 }
 
 // The specification of XDG_RUNTIME_DIR demands an absolute path and a directory of this user. "su" without "-" and
-// "sudo -E" keep that of another user.
+// "sudo -E" keep that of another user, and WSL can name a directory that does not exist.
 func TestDir(t *testing.T) {
 	state, own := t.TempDir(), t.TempDir()
 	inState := filepath.Join(state, "attache", "run")
-	want := map[string]string{"": inState, "run": inState, own: filepath.Join(own, "attache")}
+	want := map[string]string{"": inState, "run": inState, own: filepath.Join(own, "attache"), filepath.Join(own, "missing"): inState}
 	if other := t.TempDir(); os.Chown(other, 12345, 12345) == nil { // as root
 		want[other] = inState
 	}
