@@ -425,10 +425,41 @@ func TestRepair(t *testing.T) {
 		{"by npx, with a dash before the package", `{"command": "npx", "args": ["-y", "--", "attache-mcp", "--", "srv"]}`, `{"command": "/opt/attache", "args": ["--", "srv"]}`, ""},
 		{"by cmd", `{"command": "cmd", "args": ["/c", "attache", "--", "srv"]}`, `{"command": "/opt/attache", "args": ["--", "srv"]}`, ""},
 		{"a comment", `{"command": "npx", "args": ["-y", /* ours */ "attache-mcp", "--", "srv"]}`, `{"command": "/opt/attache", "args": [ /* ours */ "--", "srv"]}`, ""},
+		{"attache's own server", `{"command": "/old/attache", "args": ["teams", "--config", "x"]}`, `{"command": "/opt/attache", "args": ["teams", "--config", "x"]}`, ""},
+		{"attache's own server by npx", `{"command": "npx", "args": ["-y", "attache-mcp", "teams"]}`, `{"command": "/opt/attache", "args": ["teams"]}`, ""},
 		{"nothing to do", `{"command": "/opt/attache", "args": ["--", "srv"]}`, "", "it starts this attache already"},
 		{"not attache", `{"command": "npx", "args": ["srv"]}`, "", "attache is not in front of it"},
 		{"no server", `{"command": "/old/attache", "args": ["--trust", "direct"]}`, "", noServer},
 	}, func(d *Document) *Plan { return d.Repair(Launch{Command: "/opt/attache"}, all) })
+}
+
+// Unwrap takes out attache's own server as Repair has left it. A second attache stays.
+func TestRepairTeams(t *testing.T) {
+	repair := func(f mcpclient.File, content []byte) string {
+		t.Helper()
+		plan := mustRead(t, f, content).Repair(Launch{Command: "/opt/attache"}, all)
+		return string(plan.Content)
+	}
+	second := `{"mcpServers": {"attache-teams": {"command": "/opt/attache-next", "args": ["teams"]}}}`
+	if got := repair(mcpclient.File{Path: "x.json"}, []byte(second)); got != second {
+		t.Errorf("a second attache became %s", got)
+	}
+	for path, from := range map[string]string{"x.json": `{"mcpServers": {"s": {"command": "srv"}}}`, "x.toml": "[mcp_servers.s]\ncommand = \"srv\"\n"} {
+		f := mcpclient.File{Path: path}
+		d := mustRead(t, f, []byte(from))
+		old := Launch{Command: "npx", Args: []string{"-y", Package}}
+		plan := d.Wrap(old, all)
+		d.AddTeams(plan, f, old)
+		repaired := repair(f, plan.Content)
+		if strings.Contains(repaired, "npx") || strings.Count(repaired, "/opt/attache") != 2 {
+			t.Errorf("repaired to %s", repaired)
+		}
+		d = mustRead(t, f, []byte(repaired))
+		plan = d.Unwrap(Launch{}, all)
+		if d.RemoveTeams(plan, f); string(plan.Content) != from {
+			t.Errorf("unwrapped to %s", plan.Content)
+		}
+	}
 }
 
 // Repair can replace a binary by npx.

@@ -33,6 +33,13 @@ func (e *Entry) IsTeams() bool {
 	return at < len(own) && own[at] == teamsCommand
 }
 
+// isOwnTeams reports whether e, attache's own server, starts this attache in a usual way or as in l, and not a second
+// attache.
+func (e *Entry) isOwnTeams(l Launch) bool {
+	program, own := e.withoutCmd(e.Args[:slices.Index(e.Args, teamsCommand)])
+	return baseName(program) == "attache" || l.starts(program, own) || starter(own) > 0
+}
+
 // AddTeams extends p to add attache's own server before the first server of each list that lacks it.
 // RemoveTeams undoes this. If the new file could not be read, such as a TOML file with all servers
 // in one value, the server is not added, and a step of the plan says so.

@@ -37,7 +37,7 @@ func (p *Plan) Changed() bool { return len(p.splices) > 0 }
 
 // Wrap plans to put attache in front of the chosen servers. l is how clients will start it.
 func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
-	return d.plan(chosen, func(e *Entry) ([]splice, string) {
+	return d.plan(servers(chosen), func(e *Entry) ([]splice, string) {
 		if why := d.wrapProblem(e, l); why != "" {
 			return nil, why
 		}
@@ -54,7 +54,7 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 // Unwrap plans to remove attache from the entries of the chosen servers. l is the launch that Wrap
 // used; it is needed if attache has another name.
 func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
-	return d.planWrapped(l, chosen, func(e *Entry, dashes int) (edits []splice, why string) {
+	return d.planWrapped(l, servers(chosen), func(e *Entry, dashes int) (edits []splice, why string) {
 		own := e.Own(l)
 		switch {
 		case !isHTTP(e.Args[dashes+1]):
@@ -73,10 +73,11 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 }
 
 // Repair plans to change the chosen entries that already start attache so that they start it as in
-// l. The flags of attache, the "--" and the server stay the same.
+// l, and attache's own server too. The flags of attache, the "--" and the server stay the same.
 func (d *Document) Repair(l Launch, chosen func(name string) bool) *Plan {
-	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
-		launcher := e.launcher(l, dashes)
+	repaired := func(e *Entry) bool { return chosen(e.Name) && (!e.IsTeams() || e.isOwnTeams(l)) }
+	return d.planWrapped(l, repaired, func(e *Entry, end int) ([]splice, string) {
+		launcher := e.launcher(l, end)
 		if e.Command == l.Command && slices.Equal(e.Args[:launcher], l.Args) {
 			return nil, "it starts this attache already"
 		}
@@ -84,11 +85,19 @@ func (d *Document) Repair(l Launch, chosen func(name string) bool) *Plan {
 	})
 }
 
-// planWrapped plans edit for the chosen entries that start attache. dashes is the index of the
-// argument "--".
-func (d *Document) planWrapped(l Launch, chosen func(string) bool, edit func(e *Entry, dashes int) ([]splice, string)) *Plan {
+// servers returns a function that reports whether an entry is chosen and is not attache's own server.
+func servers(chosen func(name string) bool) func(*Entry) bool {
+	return func(e *Entry) bool { return chosen(e.Name) && !e.IsTeams() }
+}
+
+// planWrapped plans edit for the chosen entries that start attache. end is the index of the argument "--", or, of
+// attache's own server, of its command.
+func (d *Document) planWrapped(l Launch, chosen func(*Entry) bool, edit func(e *Entry, end int) ([]splice, string)) *Plan {
 	return d.plan(chosen, func(e *Entry) ([]splice, string) {
-		dashes, wrapped := e.Wrapped(l)
+		end, wrapped := e.Wrapped(l)
+		if e.IsTeams() {
+			end = slices.Index(e.Args, teamsCommand)
+		}
 		switch {
 		case !wrapped:
 			return nil, "attache is not in front of it"
@@ -97,7 +106,7 @@ func (d *Document) planWrapped(l Launch, chosen func(string) bool, edit func(e *
 		case e.Broken(l):
 			return nil, noServer
 		}
-		return edit(e, dashes)
+		return edit(e, end)
 	})
 }
 
@@ -121,12 +130,11 @@ func Bare(file mcpclient.File, data []byte, l Launch) []byte {
 	return plan.Content
 }
 
-// plan plans edit for the chosen entries, except attache's own server. edit returns the splices and
-// the text of a step.
-func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
+// plan plans edit for the chosen entries. edit returns the splices and the text of a step.
+func (d *Document) plan(chosen func(*Entry) bool, edit func(*Entry) ([]splice, string)) *Plan {
 	p := &Plan{Content: d.data, old: d.data, secrets: slices.Clone(d.secrets)}
 	for _, e := range d.Entries {
-		if !chosen(e.Name) || e.IsTeams() {
+		if !chosen(e) {
 			continue
 		}
 		splices, text := edit(e)

@@ -54,14 +54,14 @@ func (j *Job) reportFile(f mcpclient.File, plan *clientconfig.Plan, warnings []s
 func (j *Job) stepText(s clientconfig.Step) string {
 	done, planned := "skipped", ""
 	switch {
+	case s.Done && j.Repair:
+		done, planned = "repaired", "would repair"
 	case s.Done && s.Entry.Name == clientconfig.TeamsServer && j.Unwrap:
 		done, planned = "removed", "would remove"
 	case s.Done && s.Entry.Name == clientconfig.TeamsServer:
 		done, planned = "added", "would add"
 	case s.Done && j.Unwrap:
 		done, planned = "unwrapped", "would unwrap"
-	case s.Done && j.Repair:
-		done, planned = "repaired", "would repair"
 	case s.Done:
 		done, planned = "wrapped", "would wrap"
 	case s.Broken:
