@@ -27,7 +27,7 @@ const ErrCursor = Refusal("cursor is not one that list_workspace_sessions return
 
 // List returns the sessions in the workspace of me that me may see, the newest first, and a
 // cursor for the rest, "" if there is none. A sandboxed session sees no direct session except
-// its own parent, whose title it does not see.
+// its own parent, whose title it does not see, and no other direct session as the parent of one.
 func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session, cursor string, err error) {
 	if f.Limit <= 0 || f.Limit > MaxListed {
 		f.Limit = MaxListed
@@ -46,14 +46,18 @@ func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session
 // list returns the sessions that come after the one created at before with the id beforeID.
 func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*Session, cursor string) {
 	read := func(row database.Rows) (*Session, error) {
-		var veiled bool
-		found, err := scan(row, t.now, &veiled)
+		var veiled, orphaned bool
+		found, err := scan(row, t.now, &veiled, &orphaned)
 		if err == nil && veiled {
-			found.Title, found.Parent, found.CreatedBy = "", "", ""
+			found.Title = ""
+		}
+		if err == nil && (veiled || orphaned) {
+			found.Parent, found.CreatedBy = "", ""
 		}
 		return found, err
 	}
-	sessions = rows(t, read, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
+	sessions = rows(t, read, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct',
+			me.trust = 'sandboxed' AND s.parent <> me.parent AND EXISTS (SELECT 1 FROM sessions p WHERE p.tenant = s.tenant AND p.id = s.parent AND p.trust = 'direct')
 		FROM sessions me JOIN sessions s ON s.tenant = me.tenant AND s.workspace = me.workspace AND s.ended IS NULL
 		WHERE me.tenant = ?2 AND me.id = ?3 AND (me.trust = 'direct' OR s.trust = 'sandboxed' OR s.id = me.parent)
 			AND (NOT ?4 OR s.run_state IN ('starting', 'running') AND s.run_until > ?1

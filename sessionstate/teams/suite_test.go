@@ -259,6 +259,9 @@ func list(b *bench) {
 				if s.ID == direct.ID && me != direct && (s.Title != "" || s.CreatedBy != "") {
 					b.Errorf("a sandboxed session sees of its parent %+v", s)
 				}
+				if s.ID == sandboxed.ID && (me == grandchild) != (s.Parent == "" && s.CreatedBy == "") {
+					b.Errorf("%s sees the parent %q (%s) of a sandboxed session, which is direct", me.ID, s.Parent, s.CreatedBy)
+				}
 			}
 			if f.Cursor = cursor; cursor == "" {
 				return ids
