@@ -59,6 +59,9 @@ func TestRegisterAtHandshake(t *testing.T) {
 		{"claude-code", named, true},
 		{"gemini-cli-mcp-client", none, true},
 		{"unknown", none, true},
+		{"cursor-vscode", none, false}, // its process holds many conversations
+		{"windsurf-client", none, false},
+		{"windsurf-client", named, true},
 	} {
 		shared := Compile(Options{
 			Open:          func() (*store.Store, error) { return nil, store.ErrUnavailable },

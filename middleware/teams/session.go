@@ -94,7 +94,7 @@ func (s *Shared) keyOf(view *sessionstate.Context, client string) string {
 // manyConversations returns the names of clients that hold many conversations in one process,
 // so that the process does not identify a session.
 func manyConversations() []string {
-	return []string{"claude-ai", "Visual Studio Code", "Visual Studio Code - Insiders", "cursor-vscode", "Zed"}
+	return []string{"claude-ai", "Visual Studio Code", "Visual Studio Code - Insiders", "cursor-vscode", "windsurf-client", "Zed"}
 }
 
 // session returns the session of a call, or nil. A new session is registered in the background.

@@ -118,7 +118,7 @@ func (c *call) refusal(err error) string {
 			c.toolCall.Note(middleware.Refused, refusal.Error())
 		}
 		if refusal == store.ErrNoContext {
-			c.Log.Warn("a tool of attache teams was refused, because the session or its workspace is not known: set --workspace, or use a client that offers roots")
+			c.Log.Warn("a tool of attache teams was refused, because the session or its workspace is not known: set --workspace, or use a client that offers roots; a client that holds many conversations needs --session, too")
 		}
 		return refusal.Error()
 	}
