@@ -22,6 +22,7 @@ func TestUnwrapOfEditedEntry(t *testing.T) {
 		{"comment and comma behind the last", `{"command": "attache", "args": ["--", "npx" /* , */ , ]}`, `{"command": "npx", "args": [ /* , */  ]}`, ""},
 		{"comments between", "{\"command\": \"attache\", \"args\": [\"--\", // a, b\n\"npx\", /* c */ \"-y\"]}", "{\"command\": \"npx\", \"args\": [ // a, b\n /* c */ \"-y\"]}", ""},
 		{"args before command", `{"args": ["--", "npx"], "command": "attache"}`, `{"args": [], "command": "npx"}`, ""},
+		{"run", `{"command": "attache", "args": ["run", "--", "npx", "-y"]}`, `{"command": "npx", "args": ["-y"]}`, "attache's own argument is taken out with it"},
 		{"flags of attache", `{"command": "attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, `{"command": "npx", "args": ["-y"]}`, "attache's own 2 arguments are taken out with it"},
 		{"npx", `{"command": "npx", "args": ["-y", "attache-mcp@1.0.0", "--", "uvx", "server"]}`, `{"command": "uvx", "args": ["server"]}`, ""},
 		{"npx on Windows", `{"command": "cmd", "args": ["/c", "npx", "-y", "attache-mcp", "--", "cmd", "/c", "npx", "x"]}`, `{"command": "cmd", "args": ["/c", "npx", "x"]}`, ""},

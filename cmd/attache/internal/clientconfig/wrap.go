@@ -65,7 +65,11 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 		default:
 			edits, why = e.unwrapRemoteJSON(d, dashes)
 		}
-		if why == "" && len(own) > 0 {
+		switch {
+		case why != "" || len(own) == 0:
+		case len(own) == 1:
+			why = "attache's own argument is taken out with it"
+		default:
 			why = fmt.Sprintf("attache's own %d arguments are taken out with it", len(own))
 		}
 		return edits, why
