@@ -57,11 +57,12 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 		return true
 	}
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	// These configure the program for the user, for example its credential, and its certificate for a gateway.
+	// These configure the program for the user, for example its credential, its certificate for a gateway, and the
+	// settings with which a company restricts it.
 	userVariables := []string{
 		"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_GIT_BASH_PATH",
 		"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_MAX_",
-		"CODEX_HOME", "CODEX_API_KEY", "GEMINI_CLI_HOME", "GEMINI_CLI_TRUST_WORKSPACE",
+		"CODEX_HOME", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "GEMINI_CLI_HOME", "GEMINI_CLI_SYSTEM_", "GEMINI_CLI_TRUST",
 	}
 	return !slices.ContainsFunc(userVariables, begins) && slices.ContainsFunc([]string{"CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI"}, begins)
 }
