@@ -29,6 +29,9 @@ type serverRequest struct {
 // request with the same id from a server that has ended, Asked gives this one the id that
 // newID returns: a new server starts counting again.
 func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
+	if m.ID() == nil { // some servers write notifications with the id null; no cancellation can name them
+		return nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID == nil {
