@@ -135,8 +135,8 @@ func (s *session) take(m *wire.Message) error {
 		s.holdForRoom(m)
 	}
 	// A reply overtakes the frame that is held back, because its layer, or a call in flight, may
-	// wait for this very reply.
-	if !d.held || array.RepliesOnly(m) {
+	// wait for this very reply. A cancellation of a call in flight makes room.
+	if !d.held || array.RepliesOnly(m) || d.crowded && s.cancelsInFlight(m) {
 		return s.handle(m)
 	}
 	d.waiting = append(d.waiting, m.Clone())
@@ -175,6 +175,15 @@ func (s *session) holdForRoom(m *wire.Message) {
 		d.held, d.crowded = false, false
 		s.resumeWaiting(nil)
 	}()
+}
+
+// cancelsInFlight reports whether m cancels a call in flight, and not one that waits for room.
+func (s *session) cancelsInFlight(m *wire.Message) bool {
+	if !m.Plain() || !m.MethodIs("notifications/cancelled") {
+		return false
+	}
+	id := m.Get("params", "requestId")
+	return id.Exists() && s.calls.Has(id.Raw)
 }
 
 // awaitTurn returns when no frame is held back. The caller holds c.mu, which is released

@@ -77,8 +77,8 @@ type Options struct {
 	Hold int
 
 	// InFlight is how many calls may be in flight before the client has to wait; 0 means
-	// 100,000. Its replies to the server's requests still pass, past a bounded number of calls
-	// that wait.
+	// 100,000. Its replies to the server's requests, and its cancellations of calls in flight, still
+	// pass, past a bounded number of calls that wait.
 	InFlight int
 
 	// ForwardNoise sends lines of the upstream that are no messages to the client. Without it

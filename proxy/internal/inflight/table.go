@@ -118,6 +118,14 @@ func (t *Table) Awaits(raw []byte) bool {
 	return t.oldest.Get(&k, long).any((*Call).AwaitsReply)
 }
 
+// Has reports whether a call with the raw id has no reply, whether the upstream or attache answers it.
+func (t *Table) Has(raw []byte) bool {
+	k, long := callid.Of(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.oldest.Get(&k, long).any(func(c *Call) bool { return !c.replied })
+}
+
 // HoldsReply reports whether a call with the raw id waits for a reply that must be held. With a
 // nil id it reports whether any call does.
 func (t *Table) HoldsReply(raw []byte) bool {
