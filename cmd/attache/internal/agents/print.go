@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Use opens the registry of the settings and calls f with it. It returns an error if there is none.
+// Use opens the registry of the settings and calls f with it, or with nil if no session has made one yet.
 func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
 	server, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -28,7 +28,7 @@ func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
 	if server != nil {
 		defer server.Close()
 	} else if _, err := os.Stat(assembly.TeamsFile(p)); errors.Is(err, fs.ErrNotExist) {
-		return errors.New("no session has started an agent yet; see \"attache teams --help\"")
+		return f(nil)
 	}
 	db, err := assembly.OpenTeams(p, server)
 	if err != nil {
@@ -37,11 +37,15 @@ func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
 	return errors.Join(f(db), db.Close())
 }
 
-// Print prints a table of the agents that sessions have started.
+// Print prints a table of the agents in db, which may be nil. Without agents it says so on stderr.
 func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
-	all, err := db.Agents(ctx, "")
+	all, err := agentsOf(ctx, db, "")
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(p.Stderr, "attache: no session has started an agent yet; see \"attache teams --help\"")
+		return nil
 	}
 	rows := [][]string{{"SESSION", "AGENT", "STATE", "CREATED", "RUNS", "EXIT", "USD", "PARENT", "TITLE"}}
 	for _, s := range all {
@@ -54,9 +58,17 @@ func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
 	return term.Table(p.Stdout, rows)
 }
 
+// agentsOf returns the agents in db, which may be nil, or only the one with the id.
+func agentsOf(ctx context.Context, db *teams.Store, id string) ([]*teams.Session, error) {
+	if db == nil {
+		return nil, nil
+	}
+	return db.Agents(ctx, id)
+}
+
 // find returns the session of the agent with the given id.
 func find(ctx context.Context, db *teams.Store, id string) (*teams.Session, error) {
-	found, err := db.Agents(ctx, id)
+	found, err := agentsOf(ctx, db, id)
 	if err != nil {
 		return nil, err
 	}
