@@ -1,14 +1,18 @@
 package remote_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/remote"
 )
@@ -51,6 +55,64 @@ func TestU29StreamReset(t *testing.T) {
 			}
 		})
 	}
+}
+
+// If a connection is closed between the choice of it for a call and the first byte, the call is sent on another one.
+func TestConnectionClosedBeforeCall(t *testing.T) {
+	var sent atomic.Int64
+	server, transport := newFrameServer(t, func() uint32 { sent.Add(1); return 0 })
+	var last *brittleConn
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		last = &brittleConn{Conn: c}
+		last.closed, last.close = context.WithCancel(context.Background())
+		return last, nil
+	}
+	c := connectTo(t, server, transport, func(o *remote.Options) { o.Transport = breaker{transport, func() { last.breakOff() }} })
+	for range 2 {
+		c.send(call)
+		c.expect(result)
+	}
+	c.close()
+	if n := sent.Load(); n != 2 {
+		t.Errorf("two calls were sent %d times", n)
+	}
+}
+
+// A breaker calls broken when it has chosen a used connection for a request.
+type breaker struct {
+	http.RoundTripper
+	broken func()
+}
+
+func (b breaker) RoundTrip(r *http.Request) (*http.Response, error) {
+	return b.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if info.Reused {
+			b.broken()
+		}
+	}})))
+}
+
+// A brittleConn is a connection whose reads fail from breakOff on.
+type brittleConn struct {
+	net.Conn
+	closed context.Context
+	close  func()
+}
+
+// breakOff returns when the transport has closed the connection.
+func (c *brittleConn) breakOff() {
+	_ = c.SetReadDeadline(time.Unix(1, 0))
+	<-c.closed.Done()
+}
+
+func (c *brittleConn) Close() error {
+	defer c.close()
+	return c.Conn.Close()
 }
 
 // newFrameServer starts a server of HTTP/2 and returns it with a transport. next returns the code with which the next

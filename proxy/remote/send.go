@@ -103,6 +103,10 @@ func resetReason(err error) (why string, unprocessed bool) {
 	if err == nil {
 		return "", false
 	}
+	// Nothing was written: http.Transport has closed the body only, and without GetBody cannot open it again.
+	if strings.HasSuffix(err.Error(), "cannot rewind body after connection loss") {
+		return "the server closed the connection", true
+	}
 	_, after, _ := strings.Cut(err.Error(), "cannot retry err [")
 	why, _, _ = strings.Cut(after, "] after Request.Body was written")
 	return why, strings.Contains(why, "REFUSED_STREAM") || strings.Contains(why, "GOAWAY")
