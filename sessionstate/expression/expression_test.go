@@ -461,6 +461,10 @@ func TestUnknownFact(t *testing.T) {
 		`has(session.workspace) ? session.workspace.path : "none"`:  `"none"`,
 		`principal.roles.size() == 0 ? "none" : principal.roles[0]`: `"none"`,
 		`principal.user + "/" + server.name`:                        `"ada/"`,
+		// A text that was made of a fact says nothing about the fact.
+		`["/" + principal.tenant].filter(p, p != "/secret")[0]`:                  "",
+		`[principal.tenant].map(t, "/" + t).exists(p, p == "/x") ? "a" : "b"`:    "",
+		`["/x"].exists(p, p == "/" + principal.tenant) ? "/" : principal.tenant`: "",
 	} {
 		p := compile(t, src, Any)
 		got, err := p.Eval(&Inputs{Context: &sessionstate.Context{Principal: &sessionstate.Principal{User: "ada"}}})

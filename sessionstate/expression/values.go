@@ -129,6 +129,15 @@ func (v values) call(e ast.Expr) {
 	}
 }
 
+// isPath reports whether e is an input or a field of one. The variable of a loop is none: it may stand for a text
+// that was made of an input.
+func isPath(e ast.Expr) bool {
+	for e.Kind() == ast.SelectKind {
+		e = e.AsSelect().Operand()
+	}
+	return e.Kind() == ast.IdentKind && loopOver(e.(ast.NavigableExpr)) == 0
+}
+
 // combines reports whether e is a call that returns one of its arguments, or a list of their elements.
 func combines(e ast.Expr) bool {
 	name := e.AsCall().FunctionName()
@@ -167,7 +176,7 @@ func (p *Program) analyse(checked *ast.AST) (loops bool) {
 			switch e.AsCall().FunctionName() {
 			case operators.Equals, operators.NotEquals, operators.In:
 				for _, side := range e.AsCall().Args() {
-					tests[side.ID()] = !combines(side)
+					tests[side.ID()] = isPath(side)
 				}
 			}
 		}
