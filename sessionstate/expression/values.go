@@ -40,14 +40,14 @@ const (
 // A value is what an expression may stand for: the input at a path, such as arguments.path.
 type value struct {
 	path     []string
-	elements bool // a list whose elements are at the path
+	elements int // more than 0: a list or an object whose elements have the path; they may be lists again
 }
 
 // ofElements returns what the variable of a loop over v stands for.
 func (v value) ofElements() value {
 	switch {
-	case v.elements:
-		return value{path: v.path}
+	case v.elements > 0:
+		return value{v.path, v.elements - 1}
 	case len(v.path) == 1:
 		return v.below(member) // a loop over an input, not over a part of it, is over the names of its members
 	}
@@ -56,8 +56,8 @@ func (v value) ofElements() value {
 
 // below returns what the member name of v stands for.
 func (v value) below(name string) value {
-	if v.elements {
-		return value{path: v.path}
+	if v.elements > 0 {
+		return value{v.path, v.elements - 1}
 	}
 	return value{path: slices.Concat(v.path, []string{name})}
 }
@@ -85,6 +85,13 @@ func (v values) field(e, operand ast.Expr, name string) {
 	}
 }
 
+// element records that one is an element of the list or object e.
+func (v values) element(e, one ast.Expr) {
+	for _, of := range v[one.ID()] {
+		v.add(e, value{of.path, of.elements + 1})
+	}
+}
+
 // expr records what e may stand for. What it consists of is recorded before.
 func (v values) expr(e ast.Expr) {
 	switch e.Kind() {
@@ -100,9 +107,11 @@ func (v values) expr(e ast.Expr) {
 		v.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
 	case ast.ListKind:
 		for _, one := range e.AsList().Elements() {
-			for _, of := range v[one.ID()] {
-				v.add(e, value{of.path, true})
-			}
+			v.element(e, one)
+		}
+	case ast.MapKind:
+		for _, one := range e.AsMap().Entries() {
+			v.element(e, one.AsMapEntry().Value())
 		}
 	case ast.ComprehensionKind:
 		v.add(e, v[e.AsComprehension().LoopStep().ID()]...)
