@@ -57,6 +57,15 @@ func TestU29StreamReset(t *testing.T) {
 	}
 }
 
+// A message over the hold limit can be sent once. The error says whether the server may have executed it.
+func TestLongMessageGoAway(t *testing.T) {
+	server, transport := newFrameServer(t, func() uint32 { return goAway })
+	c := connectTo(t, server, transport, func(o *remote.Options) { o.Hold = len(call) / 2 })
+	c.send(call)
+	c.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at …`)
+	c.close()
+}
+
 // If a connection is closed between the choice of it for a call and the first byte, the call is sent on another one.
 func TestConnectionClosedBeforeCall(t *testing.T) {
 	var sent atomic.Int64

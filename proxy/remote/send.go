@@ -84,11 +84,10 @@ func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 	}
 	resp, err := s.o.Transport.RoundTrip(r)
 	if _, unprocessed := resetReason(err); unprocessed && b != nil {
-		again := *r
-		if again.Body, err = b.open(); err != nil {
-			return nil, err
+		again, failed := *r, error(nil)
+		if again.Body, failed = b.open(); failed == nil {
+			resp, err = s.o.Transport.RoundTrip(&again)
 		}
-		resp, err = s.o.Transport.RoundTrip(&again)
 	}
 	if err == nil {
 		s.http1.Store(resp.ProtoMajor == 1)
