@@ -35,6 +35,7 @@ func TestU29StreamReset(t *testing.T) {
 		{"it may be executed", []uint32{protocolError}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the connection to …`, 1},
 		{"the server refuses it", []uint32{refusedStream}, result, 2},
 		{"the server goes away", []uint32{goAway}, result, 2},
+		{"the server goes away several times", []uint32{goAway, goAway, goAway, goAway, goAway}, result, 6},
 		{"it may be executed later", []uint32{refusedStream, protocolError}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the connection to …`, 2},
 		{"the server refuses it again and again", []uint32{refusedStream, refusedStream}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at …`, 2},
 	} {

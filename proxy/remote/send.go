@@ -76,6 +76,10 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 	}
 }
 
+// goneConnections is how often a request is sent again at once because the server closes its connection. A proxy
+// such as nginx closes each after a number of requests, and parallel requests may meet several in a row.
+const goneConnections = 5
+
 // roundTrip sends a request with the body b, and waits for the header of the answer. Only this is timed:
 // a credential may take longer than the server.
 func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
@@ -83,11 +87,16 @@ func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		defer b.timer().Stop()
 	}
 	resp, err := s.o.Transport.RoundTrip(r)
-	if _, unprocessed := resetReason(err); unprocessed && b != nil {
-		again, failed := *r, error(nil)
-		if again.Body, failed = b.open(); failed == nil {
-			resp, err = s.o.Transport.RoundTrip(&again)
+	for n := 0; b != nil && n < goneConnections; n++ {
+		why, unprocessed := resetReason(err)
+		if !unprocessed || n > 0 && strings.Contains(why, "REFUSED_STREAM") { // the server has too much to do
+			break
 		}
+		again, failed := *r, error(nil)
+		if again.Body, failed = b.open(); failed != nil {
+			break
+		}
+		resp, err = s.o.Transport.RoundTrip(&again)
 	}
 	if err == nil {
 		s.http1.Store(resp.ProtoMajor == 1)
