@@ -102,16 +102,8 @@ func checkHeaderName(name string) error {
 func environmentHeaders(p cli.Process) (http.Header, error) {
 	all := http.Header{}
 	for _, entry := range p.Env {
-		variable, value, _ := strings.Cut(entry, "=")
-		name, ok := strings.CutPrefix(variable, clientconfig.HeaderPrefix)
-		if !ok {
-			name, ok = strings.CutPrefix(variable, clientconfig.EnvHeaderPrefix)
-			value = strings.TrimSpace(p.Getenv(value)) // clients omit variables that are not set
-		}
-		if !ok || value == "" {
-			continue
-		}
-		if name = http.CanonicalHeaderKey(clientconfig.HeaderOf(name)); clientconfig.IsRepeatedHeader(name) {
+		variable, name, value := environmentHeader(p, entry)
+		if value == "" || clientconfig.IsRepeatedHeader(name) {
 			continue
 		}
 		if err := cmp.Or(checkHeaderName(name), setting.CheckSecret(value)); err != nil {
@@ -122,12 +114,24 @@ func environmentHeaders(p cli.Process) (http.Header, error) {
 	return all, nil
 }
 
+// environmentHeader returns the header that entry, a variable and its value, holds or names. The value is empty if
+// there is none.
+func environmentHeader(p cli.Process, entry string) (variable, name, value string) {
+	variable, value, _ = strings.Cut(entry, "=")
+	name, ok := strings.CutPrefix(variable, clientconfig.HeaderPrefix)
+	if !ok {
+		if name, ok = strings.CutPrefix(variable, clientconfig.EnvHeaderPrefix); !ok {
+			return variable, "", ""
+		}
+		value = strings.TrimSpace(p.Getenv(value)) // clients omit variables that are not set
+	}
+	return variable, http.CanonicalHeaderKey(clientconfig.HeaderOf(name)), value
+}
+
 // authorizationVariable returns the variable with the Authorization header for the remote server, if there is one.
 func authorizationVariable(p cli.Process) setting.Origin {
 	for _, entry := range p.Env {
-		variable, value, _ := strings.Cut(entry, "=")
-		name := strings.TrimPrefix(strings.TrimPrefix(variable, clientconfig.HeaderPrefix), clientconfig.EnvHeaderPrefix)
-		if name != variable && value != "" && strings.EqualFold(clientconfig.HeaderOf(name), "Authorization") {
+		if variable, name, value := environmentHeader(p, entry); name == "Authorization" && value != "" {
 			return setting.Origin{Name: variable}
 		}
 	}
