@@ -165,11 +165,11 @@ func CheckBearer(p cli.Process, servers []*Settings) (all setting.Problems) {
 	for _, s := range servers {
 		at := cmp.Or(setting.Origin{Name: s.Origin("server.bearer_env").Name}, header)
 		switch {
-		case at.Default() || s.Server.Remote.URL == "": // the entry names its own, or the server is a command
+		case at.Default() || s.Server.Remote.URL == "": // there is none, or the server is a command
 		case first == nil:
 			first = s
 		case !sameOrigin(first.Server.Remote.URL, s.Server.Remote.URL):
-			all.Add(at, "%s and %s would get the same token: write server.bearer_env or server.headers into the entry of the server that it is for", first.Server.Name, s.Server.Name)
+			all.Add(at, "%s and %s would get the same token, also if their entries name others: remove it, and name a token in the entry of each server that needs one (server.bearer_env or server.headers)", first.Server.Name, s.Server.Name)
 			return all
 		}
 	}
