@@ -214,8 +214,10 @@ func (s *Settings) dropCredentials(before placedRemote) {
 	if o := &r.OAuth; secret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
 		warn("server.oauth.client_secret")
 		o.ClientSecret = setting.Secret{}
+		delete(s.origins, "server.oauth.client_secret")
 		if id {
 			o.ClientID = ""
+			delete(s.origins, "server.oauth.client_id")
 		}
 	}
 }

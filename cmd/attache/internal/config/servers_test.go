@@ -257,6 +257,7 @@ func TestIncludedServer(t *testing.T) {
 		{"other address", "server: {url: \"https://own.example/mcp\"}", remote, "", "", "https://own.example/mcp", ""},
 		{"own header", "server: {url: \"https://own.example/mcp\", headers: {Authorization: {env: OWN}}}", remote, "", "", "https://own.example/mcp", "OWN"},
 		{"header for any address", "server: {url: \"https://own.example/mcp\"}", "server: {headers: {Authorization: {env: TEAM_TOKEN}}}", "", "", "https://own.example/mcp", "TEAM_TOKEN"},
+		{"scopes of an entry", "servers: {git: {server: {url: \"https://own.example/mcp\", oauth: {scopes: [a]}}}}", "server: {oauth: {client_id: a, client_secret: {env: TEAM_TOKEN}}}", "git", "", "https://own.example/mcp", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
