@@ -101,7 +101,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 			l.fromFlag(s, o)
 		}
 	}
-	s.Server.Remote.bearerFirst = s.Origin("server.bearer_env").Name != ""
+	s.Server.Remote.bearerFirst = l.entry != "" || s.Origin("server.bearer_env").Name != ""
 	l.operatorVariables(s)
 	l.sessionFile(s)
 	l.checkTokens(s)

@@ -24,7 +24,8 @@ type RemoteSettings struct {
 	URL       string // empty: the server is a command
 	Headers   map[string]setting.Secret
 	BearerEnv string // the name of a variable
-	// bearerFirst is true if a flag or a variable set BearerEnv. A file does not override a header of the environment.
+	// bearerFirst is true if BearerEnv overrides a header of the environment. That of a file does so only under
+	// attache serve, where such a header is not for one server.
 	bearerFirst bool
 	// CA, Cert and Key are absolute paths of PEM files; empty for none.
 	CA, Cert, Key string

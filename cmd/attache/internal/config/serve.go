@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -163,9 +162,12 @@ func CheckServe(s *Settings) setting.Problems {
 func CheckBearer(p cli.Process, servers []*Settings) (all setting.Problems) {
 	header, first := authorizationVariable(p), (*Settings)(nil)
 	for _, s := range servers {
-		at := cmp.Or(setting.Origin{Name: s.Origin("server.bearer_env").Name}, header)
+		at := header
+		if s.Server.Remote.BearerEnv != "" {
+			at = setting.Origin{Name: s.Origin("server.bearer_env").Name}
+		}
 		switch {
-		case at.Default() || s.Server.Remote.URL == "": // there is none, or the server is a command
+		case at.Default() || s.Server.Remote.URL == "": // the entry names its own, or the server is a command
 		case first == nil:
 			first = s
 		case !sameOrigin(first.Server.Remote.URL, s.Server.Remote.URL):

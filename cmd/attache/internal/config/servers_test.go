@@ -219,6 +219,21 @@ func TestBearerPrecedence(t *testing.T) {
 	}
 }
 
+// A header of the environment does not replace the tokens that the entries of attache serve name.
+func TestServedBearerPrecedence(t *testing.T) {
+	const text = "servers:\n  a: {server: {url: \"https://gateway.example/a\", bearer_env: A}}\n  b: {server: {url: \"https://gateway.example/b\"}}"
+	p, _ := configured(t, text, "A=ours", "ATTACHE_HEADER_Authorization=Bearer header")
+	for name, want := range map[string]string{"a": "Bearer ours", "b": "Bearer header"} {
+		s, err := LoadEndpoint(p, nil, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, err := s.Server.Remote.Header(p); err != nil || h.Get("Authorization") != want {
+			t.Errorf("%s: %v, %v; want %s", name, h, err, want)
+		}
+	}
+}
+
 // Places in a file from an address have no query, which may contain a token.
 func TestIncludedAddress(t *testing.T) {
 	const address, text = "https://rules.example/team.yaml?token=s3cret", "log: {level: warn}\n"
