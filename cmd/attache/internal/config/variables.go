@@ -24,6 +24,11 @@ func UnknownVariables(p cli.Process, s *Settings) []string {
 			known = append(known, setting.Prefix+"_"+o.Injected)
 		}
 	}
+	for _, entry := range p.Env {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, clientconfig.EnvHeaderPrefix) {
+			known = append(known, value)
+		}
+	}
 	var texts []string
 	for _, entry := range p.Env {
 		name, _, _ := strings.Cut(entry, "=")
