@@ -67,7 +67,7 @@ func readServers(r *setting.Reader, f setting.Field) []Server {
 // readServer reads the settings of an entry into s, see readOver.
 func readServer(e *Server, s *Settings) setting.Problems {
 	options := s.serverOptions()
-	for _, o := range new(Match).options() { // only for suggestions: readServers has read match
+	for _, o := range e.Match.options() { // readServers has read match, but not keys such as match.package
 		options = append(options, setting.Option{Key: "match." + o.Key, Value: o.Value})
 	}
 	r := &setting.Reader{

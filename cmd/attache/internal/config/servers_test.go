@@ -306,6 +306,16 @@ func TestIncludedServer(t *testing.T) {
 	}
 }
 
+// A key with dots is the key in its section, also in match.
+func TestEntryMatchWithDots(t *testing.T) {
+	for _, text := range []string{"match.command: \"git-*\"", "match.command: \"git-*\", match.package: other"} {
+		s, err := loadFor(t, "servers: {a: {"+text+", session: {workspace: /src}}}", "git-mcp")
+		if err != nil || len(s.Applied) != 1 {
+			t.Errorf("%s: %d entries apply, %v", text, len(s.Applied), err)
+		}
+	}
+}
+
 // What is given after "--" is started, even if the entry that matches it has an address.
 func TestEntryKeepsTarget(t *testing.T) {
 	const text = "servers: {git: {match: {url: \"https://git.example/*\", command: git-mcp}, server: {url: \"https://git.example/mcp\", headers: {X-Team: shop}}}}"
