@@ -140,7 +140,9 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates = nil, nil, nil, nil
 	s.Policy.Dir, s.Policy.URL = "", ""
 	s.Server.Command, s.Server.Remote.URL = nil, ""
+	before := s.placed()
 	r.ReadSection("", fields)
+	s.replaceBearer(before)
 	if s.Policy.Dir != "" && s.Policy.URL != "" {
 		r.Problems.Add(s.Origin("policy.url"), "policy.url: there is a policy.dir too: keep one of the two")
 	}

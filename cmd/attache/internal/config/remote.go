@@ -152,6 +152,16 @@ func (s *Settings) setTarget(command []string) {
 	s.dropCredentials(outside)
 }
 
+// replaceBearer removes the bearer token of before if an Authorization header was read since, which replaces it.
+func (s *Settings) replaceBearer(before placedRemote) {
+	same := func(key string) bool { return s.Origin(key) == before.at[key] }
+	if r := &s.Server.Remote; r.BearerEnv != "" && same("server.bearer_env") && !same("server.headers") && r.Headers["Authorization"] != (setting.Secret{}) {
+		s.outside = append(s.outside, r.BearerEnv) // it is still withheld from servers
+		r.BearerEnv = ""
+		delete(s.origins, "server.bearer_env")
+	}
+}
+
 // A placedRemote has remote settings and, for each key, the place where it was set.
 type placedRemote struct {
 	RemoteSettings

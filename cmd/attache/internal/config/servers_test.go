@@ -234,6 +234,28 @@ func TestServedBearerPrecedence(t *testing.T) {
 	}
 }
 
+// Authorization of an entry replaces a bearer token for all servers of the same origin.
+func TestEntryReplacesBearer(t *testing.T) {
+	const common = "server: {url: \"https://gateway.example/mcp\", bearer_env: COMMON}\n"
+	for own, want := range map[string]string{
+		"headers: {Authorization: own}":                  "own",
+		"headers: {Authorization: own}, bearer_env: OWN": "Bearer token",
+		"headers: {X-Team: shop}":                        "Bearer common",
+	} {
+		p, _ := configured(t, common+"servers: {a: {server: {url: \"https://gateway.example/a\", "+own+"}}}", "COMMON=common", "OWN=token")
+		s, err := LoadEndpoint(p, nil, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, err := s.Server.Remote.Header(p); err != nil || h.Get("Authorization") != want {
+			t.Errorf("%s: %v, %v; want %s", own, h, err, want)
+		}
+		if !slices.Contains(s.RemoteVariables(), "COMMON") {
+			t.Errorf("%s: COMMON is not withheld", own)
+		}
+	}
+}
+
 // Places in a file from an address have no query, which may contain a token.
 func TestIncludedAddress(t *testing.T) {
 	const address, text = "https://rules.example/team.yaml?token=s3cret", "log: {level: warn}\n"
