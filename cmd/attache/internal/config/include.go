@@ -132,7 +132,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 
 // readOver reads fields into s. It puts rules in front of the rules that s has; all other values
 // replace those of s. policy.dir and policy.url replace each other, and so do server.command and
-// server.url, whose origin then is that of a default.
+// server.url; the key that is replaced has the origin of a default.
 func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	arguments, rewrite, rules, rates := s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates
 	dir, url := s.Policy.Dir, s.Policy.URL

@@ -236,7 +236,7 @@ type loader struct {
 	cli.Process
 	flags    setting.Flags
 	grant    setting.Origin // where server.oauth.grant is set outside of servers
-	command  setting.Origin // where server.command is
+	command  setting.Origin // where server.command is set outside of servers
 	entry    string         // the entry of servers that applies; "" for the one that matches the command
 	offline  bool           // ignore files that are included from an address
 	problems setting.Problems
