@@ -179,7 +179,7 @@ func (s *session) holdForRoom(m *wire.Message) {
 
 // cancelsInFlight reports whether m cancels a call in flight, and not one that waits for room.
 func (s *session) cancelsInFlight(m *wire.Message) bool {
-	if !m.Plain() || !m.MethodIs("notifications/cancelled") {
+	if m.Kind() != wire.Notification || !m.Plain() || !m.MethodIs("notifications/cancelled") {
 		return false
 	}
 	id := m.Get("params", "requestId")
