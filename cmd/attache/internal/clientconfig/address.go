@@ -28,8 +28,13 @@ func parseAddress(address string) (u *url.URL, secret bool, err error) {
 	if u, err = url.Parse(plain); err != nil {
 		return &url.URL{}, secret, err
 	}
-	for name, values := range u.Query() {
-		secret = secret || namesSecret(name) || slices.ContainsFunc(values, looksRandom)
+	// url.Values leaves out a parameter with a stray % or a semicolon, which servers get all the same.
+	for _, parameter := range strings.FieldsFunc(u.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
+		if plain, err := url.QueryUnescape(parameter); err == nil {
+			parameter = plain
+		}
+		name, value, _ := strings.Cut(parameter, "=")
+		secret = secret || namesSecret(name) || looksRandom(value)
 	}
 	return u, secret || slices.ContainsFunc(strings.Split(u.Path, "/"), looksRandom), nil
 }
