@@ -16,6 +16,10 @@ func isHTTP(address string) bool {
 // variables matches what clients replace in an address: ${NAME}, ${env:NAME}, {env:NAME} and $NAME.
 var variables = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$?\{[^{}]*\}|\$\w+`) })
 
+// plainWords matches the words in the value of a parameter that are no part of a token, as in a profile of Smithery,
+// working-penguin-AbC123.
+var plainWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Z]?[a-z]{3,}\b`) })
+
 // parseAddress parses an address in which every variable is replaced by a word. secret reports whether it has a
 // secret: a variable or a query parameter whose name is that of one, such as exaApiKey or access_token, or a
 // parameter's value or a part of the path that looks like one. If the address cannot be parsed, u is empty.
@@ -34,7 +38,7 @@ func parseAddress(address string) (u *url.URL, secret bool, err error) {
 			parameter = plain
 		}
 		name, value, _ := strings.Cut(parameter, "=")
-		secret = secret || namesSecret(name) || looksRandom(value)
+		secret = secret || namesSecret(name) || slices.ContainsFunc(strings.Split(plainWords().ReplaceAllString(value, ""), ","), looksRandom)
 	}
 	return u, secret || slices.ContainsFunc(strings.Split(u.Path, "/"), looksRandom), nil
 }

@@ -152,6 +152,8 @@ func TestWrapAddresses(t *testing.T) {
 		"https://x/mcp?exaApiKey=s": true, "https://x/s/aB3dEf6hIj9lMn2pQr5t/mcp": true, "https://x/fc-0123456789abcdef0123456789abcdef/v2/mcp": true,
 		"https://x/${FIRECRAWL_API_KEY}/v2/mcp": true, "https://x/${input:apiKey}/mcp": true, "https://x/{env:TOKEN}/mcp": true, "https://x/$API_KEY/mcp": true, "https://x/${API_KEY:-none}/mcp": true,
 		"https://${HOST}/mcp?api_key=s": true, "https://x/mcp?sig=aB3dEf6hIj9lMn2pQr5t": true,
+		"https://server.smithery.ai/@smithery-ai/github/mcp?profile=working-penguin-AbC123": false, "https://huggingface.co/mcp?gradio=evalstate/FLUX1_schnell,ResembleAI/Chatterbox": false,
+		"https://x/mcp?list=one,aB3dEf6hIj9lMn2pQr5t": true, "https://x/mcp?id=aB3dEf6hIj-9lMn2pQr5t_": true, "https://x/mcp?id=key-0123456789abcdef0123456789abcdef": true,
 		"https://x/mcp?api_key=a%c": true, "https://x/mcp?team=shop;api_key=s": true,
 	} {
 		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"url": "`+address+`"}}}`))
