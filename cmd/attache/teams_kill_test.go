@@ -114,13 +114,13 @@ func TestRunsEnd(t *testing.T) {
 		{"exit status", "agent", "do exit 3", []string{"failed after ", "exit status 3"}},
 		{"time limit", "short", "do await never", []string{"killed after 1s, after "}},
 		{"much output", "agent", "do print " + strings.Repeat("x", 9000), []string{"finished after ", strings.Repeat("x", 9000)}},
-		{"secrets stay", "agent", "do env CLAUDE_CODE_SESSION_ID\ndo env CLAUDECODE\ndo env ATTACHE_API_KEY\ndo env CODEX_HOME\ndo env CLAUDE_CODE_CLIENT_CERT\ndo env GEMINI_CLI_SYSTEM_SETTINGS_PATH\ndo env CODEX_CA_CERTIFICATE", []string{
-			"CLAUDE_CODE_SESSION_ID=\n", "CLAUDECODE=\n", "ATTACHE_API_KEY=\n", "CODEX_HOME=/kept", "CLAUDE_CODE_CLIENT_CERT=/kept", "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/kept", "CODEX_CA_CERTIFICATE=/kept",
+		{"secrets stay", "agent", "do env CLAUDE_CODE_SESSION_ID\ndo env CLAUDECODE\ndo env ATTACHE_API_KEY\ndo env CODEX_HOME\ndo env CLAUDE_CODE_CLIENT_CERT\ndo env GEMINI_CLI_SYSTEM_SETTINGS_PATH\ndo env CODEX_CA_CERTIFICATE\ndo env CODEX_ACCESS_TOKEN\ndo env CODEX_SQLITE_HOME\ndo env CLAUDE_CODE_CERT_STORE\ndo env CLAUDE_CODE_PROXY_RESOLVES_HOSTS", []string{
+			"CLAUDE_CODE_SESSION_ID=\n", "CLAUDECODE=\n", "ATTACHE_API_KEY=\n", "CODEX_HOME=/kept", "CLAUDE_CODE_CLIENT_CERT=/kept", "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/kept", "CODEX_CA_CERTIFICATE=/kept", "CODEX_ACCESS_TOKEN=kept", "CODEX_SQLITE_HOME=/kept", "CLAUDE_CODE_CERT_STORE=kept", "CLAUDE_CODE_PROXY_RESOLVES_HOSTS=kept",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tm := newTeam(t, "0s")
-			env := tm.env("CLAUDE_CODE_SESSION_ID=of-the-parent", "CLAUDECODE=1", "ATTACHE_API_KEY=atk_secret", "CODEX_HOME=/kept", "CLAUDE_CODE_CLIENT_CERT=/kept", "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/kept", "CODEX_CA_CERTIFICATE=/kept")
+			env := tm.env("CLAUDE_CODE_SESSION_ID=of-the-parent", "CLAUDECODE=1", "ATTACHE_API_KEY=atk_secret", "CODEX_HOME=/kept", "CLAUDE_CODE_CLIENT_CERT=/kept", "GEMINI_CLI_SYSTEM_SETTINGS_PATH=/kept", "CODEX_CA_CERTIFICATE=/kept", "CODEX_ACCESS_TOKEN=kept", "CODEX_SQLITE_HOME=/kept", "CLAUDE_CODE_CERT_STORE=kept", "CLAUDE_CODE_PROXY_RESOLVES_HOSTS=kept")
 			m := startMember(tm, env, "teams", "--workspace", filepath.Join(tm.dir, "proj"))
 			m.create(test.agent, test.script)
 			got := m.messages(1)

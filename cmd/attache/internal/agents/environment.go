@@ -60,9 +60,10 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 	// These configure the program for the user, for example its credential, its certificate for a gateway, and the
 	// settings with which a company restricts it.
 	userVariables := []string{
-		"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_GIT_BASH_PATH",
+		"CLAUDE_CODE_CERT_STORE", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_GIT_BASH_PATH", "CLAUDE_CODE_PROXY_RESOLVES_HOSTS",
 		"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_MAX_",
-		"CODEX_HOME", "CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "GEMINI_CLI_HOME", "GEMINI_CLI_SYSTEM_", "GEMINI_CLI_TRUST",
+		"CODEX_HOME", "CODEX_SQLITE_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE",
+		"GEMINI_CLI_HOME", "GEMINI_CLI_SYSTEM_", "GEMINI_CLI_TRUST",
 	}
 	return !slices.ContainsFunc(userVariables, begins) && slices.ContainsFunc([]string{"CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI"}, begins)
 }
