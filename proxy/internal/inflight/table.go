@@ -141,7 +141,8 @@ func (t *Table) HoldsReply(raw []byte) bool {
 
 // AwaitsBatch reports whether a call that came in an array waits for a reply.
 func (t *Table) AwaitsBatch() bool {
-	return t.Any(func(c *Call) bool { return c.Batch != nil && c.AwaitsReply() })
+	// Batch may be read only after Sent: before that, the client's direction sets it without the lock.
+	return t.Any(func(c *Call) bool { return c.AwaitsReply() && c.Batch != nil })
 }
 
 // Any reports whether something holds for a call in the table. holds must not use the table.

@@ -199,3 +199,19 @@ func TestClaimSpelled(t *testing.T) {
 		}
 	}
 }
+
+// The client's direction sets the array of a call that is not yet sent, while the server's direction looks for calls that
+// came in arrays. The race detector fails this test if the latter reads the array of such a call.
+func TestAwaitsBatchWhileAdded(t *testing.T) {
+	table := newTable(10, 1<<10)
+	c := table.Add([]byte("1"))
+	looked := make(chan bool)
+	go func() { looked <- table.AwaitsBatch() }()
+	c.Batch = &Batch{}
+	if <-looked {
+		t.Error("a call that was not sent awaits a reply")
+	}
+	if table.SendInBatch(c); !table.AwaitsBatch() {
+		t.Error("a call that was sent awaits no reply")
+	}
+}
