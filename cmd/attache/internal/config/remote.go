@@ -24,8 +24,8 @@ type RemoteSettings struct {
 	URL       string // empty: the server is a command
 	Headers   map[string]setting.Secret
 	BearerEnv string // the name of a variable
-	// bearerFirst is true if BearerEnv overrides a header of the environment. That of a file does so only under
-	// attache serve, where such a header is not for one server.
+	// bearerFirst is true if BearerEnv overrides a header of the environment. A BearerEnv from a file does so only
+	// in an entry under attache serve, where a header of the environment is not meant for one server.
 	bearerFirst bool
 	// CA, Cert and Key are absolute paths of PEM files; empty for none.
 	CA, Cert, Key string
@@ -115,8 +115,8 @@ func environmentHeaders(p cli.Process) (http.Header, error) {
 	return all, nil
 }
 
-// environmentHeader returns the header that entry, a variable and its value, holds or names. The value is empty if
-// there is none.
+// environmentHeader returns the header that a variable of the environment holds or names. entry is the variable and
+// its value. If it has no header, value is empty.
 func environmentHeader(p cli.Process, entry string) (variable, name, value string) {
 	variable, value, _ = strings.Cut(entry, "=")
 	name, ok := strings.CutPrefix(variable, clientconfig.HeaderPrefix)
@@ -177,38 +177,38 @@ func (s *Settings) dropCredentials(before placedRemote) {
 	if sameOrigin(before.URL, r.URL) {
 		return
 	}
-	warn := func(key string) {
+	// drop warns of the first key, and removes the origins of all.
+	drop := func(keys ...string) {
 		if r.URL != "" {
-			at := s.Origin(key)
+			at := s.Origin(keys[0])
 			for _, login := range loginKeys() {
-				if strings.HasPrefix(login, key+".") {
+				if strings.HasPrefix(login, keys[0]+".") {
 					at = cmp.Or(at, s.Origin(login))
 				}
 			}
-			s.Warnings.Add(at, "%s is not for this server: write it beside the server.url that it is for, or under servers", key)
+			s.Warnings.Add(at, "%s is not for this server: write it beside the server.url that it is for, or under servers", keys[0])
+		}
+		for _, key := range keys {
+			delete(s.origins, key)
 		}
 	}
 	// An equal value that was written since, as beside the new address, is not removed.
 	has := func(key string) bool { return s.Origin(key) == before.at[key] }
 	if before.Headers != nil && has("server.headers") {
-		warn("server.headers")
+		drop("server.headers")
 		r.Headers = nil
-		delete(s.origins, "server.headers")
 	}
 	if before.BearerEnv != "" && has("server.bearer_env") {
-		warn("server.bearer_env")
+		drop("server.bearer_env")
 		r.BearerEnv = ""
-		delete(s.origins, "server.bearer_env")
 	}
 	if before.Cert != "" && has("server.tls.cert") {
-		warn("server.tls.cert")
+		drop("server.tls.cert", "server.tls.key")
 		r.Cert, r.Key = "", ""
-		delete(s.origins, "server.tls.cert")
-		delete(s.origins, "server.tls.key")
 	}
 	id, secret := has("server.oauth.client_id"), has("server.oauth.client_secret")
 	if o := &r.OAuth; o.hasLogin() && !slices.ContainsFunc(loginKeys(), func(key string) bool { return !has(key) }) {
-		warn("server.oauth")
+		drop("server.oauth")
 		all := *o
 		*o = defaultOAuth()
 		if !has("server.oauth.grant") {
@@ -223,9 +223,8 @@ func (s *Settings) dropCredentials(before placedRemote) {
 		maps.DeleteFunc(s.origins, func(key string, _ setting.Origin) bool { return Below(key, "server.oauth") && has(key) })
 	}
 	if o := &r.OAuth; secret && o.ClientSecret != (setting.Secret{}) { // only scopes, say, were replaced
-		warn("server.oauth.client_secret")
+		drop("server.oauth.client_secret")
 		o.ClientSecret = setting.Secret{}
-		delete(s.origins, "server.oauth.client_secret")
 		if id {
 			o.ClientID = ""
 			delete(s.origins, "server.oauth.client_id")

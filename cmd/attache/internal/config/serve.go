@@ -157,8 +157,8 @@ func CheckServe(s *Settings) setting.Problems {
 	return s.checkPair("serve.tls", s.Serve.Cert, s.Serve.Key)
 }
 
-// CheckBearer returns a problem if a flag or a variable has one token for servers with different origins: a token is
-// for one server.
+// CheckBearer returns a problem if a flag or a variable would send one token to servers with different origins. A
+// token is for one server.
 func CheckBearer(p cli.Process, servers []*Settings) (all setting.Problems) {
 	header, first := authorizationVariable(p), (*Settings)(nil)
 	for _, s := range servers {
@@ -171,7 +171,7 @@ func CheckBearer(p cli.Process, servers []*Settings) (all setting.Problems) {
 		case first == nil:
 			first = s
 		case !sameOrigin(first.Server.Remote.URL, s.Server.Remote.URL):
-			all.Add(at, "%s and %s would get the same token, also if their entries name others: remove it, and name a token in the entry of each server that needs one (server.bearer_env or server.headers)", first.Server.Name, s.Server.Name)
+			all.Add(at, "%s and %s would get the same token: remove it, and name a token in the entry of each server that needs one (server.bearer_env or server.headers)", first.Server.Name, s.Server.Name)
 			return all
 		}
 	}

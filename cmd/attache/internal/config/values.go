@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/include"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy/httpsource"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -65,10 +66,7 @@ func (v address) Schema() map[string]any {
 
 // ShownAddress returns an address without its query, which may contain a token.
 func ShownAddress(url string) string {
-	if head, _, ok := strings.Cut(url, "?"); ok {
-		return head + "?[hidden]"
-	}
-	return url
+	return include.Source{URL: url}.Shown()
 }
 
 // variables returns a value that is a map of environment variables.

@@ -42,13 +42,12 @@ type Source struct {
 	Key    string // a public key of minisign, "RW..."
 }
 
-// Shown returns the address without its query, which may contain a token.
+// Shown returns the address for messages. It hides the query, which may contain a token.
 func (s Source) Shown() string {
-	address, _, found := strings.Cut(s.URL, "?")
-	if found {
-		address += "?[hidden]"
+	if address, _, found := strings.Cut(s.URL, "?"); found {
+		return address + "?[hidden]"
 	}
-	return address
+	return s.URL
 }
 
 // Check returns an error if s is not valid.
