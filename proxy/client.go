@@ -177,7 +177,7 @@ func (s *session) holdForRoom(m *wire.Message) {
 	}()
 }
 
-// cancelsInFlight reports whether m cancels a call in flight, and not one that waits for room.
+// cancelsInFlight reports whether m cancels a call in flight. A call that waits for room is not in flight.
 func (s *session) cancelsInFlight(m *wire.Message) bool {
 	if m.Kind() != wire.Notification || !m.Plain() || !m.MethodIs("notifications/cancelled") {
 		return false

@@ -76,9 +76,10 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 	}
 }
 
-// goneConnections is how often a request is sent again at once because the server closes its connection. A proxy
-// such as nginx closes each after a number of requests, and parallel requests may meet several in a row.
-const goneConnections = 5
+// maxResends is how many times a request is sent again immediately because the server closed the connection before it
+// processed the request. A proxy such as nginx closes a connection after a number of requests, so a request may lose
+// several connections in a row while other requests use them too.
+const maxResends = 5
 
 // roundTrip sends a request with the body b, and waits for the header of the answer. Only this is timed:
 // a credential may take longer than the server.
@@ -87,7 +88,7 @@ func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		defer b.timer().Stop()
 	}
 	resp, err := s.o.Transport.RoundTrip(r)
-	for n := 0; b != nil && n < goneConnections; n++ {
+	for n := 0; b != nil && n < maxResends; n++ {
 		why, unprocessed := resetReason(err)
 		if !unprocessed || n > 0 && strings.Contains(why, "REFUSED_STREAM") { // the server has too much to do
 			break
@@ -104,14 +105,15 @@ func (s *Server) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 	return resp, err
 }
 
-// resetReason returns why a server has not answered a request over HTTP/2 that http.Transport would send again if it
-// had GetBody, "" for any other error: the error has no type. unprocessed is false for reasons such as PROTOCOL_ERROR,
-// which proxies also give when they cannot pass on an answer, so the request may have been executed.
+// resetReason returns why a request over HTTP/2 failed, if http.Transport would have sent it again with GetBody, and ""
+// for any other error. It reads the text of the error, because the error has no type of its own. unprocessed reports
+// whether the server has certainly not processed the request. It is false for PROTOCOL_ERROR, for example: a proxy
+// also gives that reason if it cannot pass on an answer.
 func resetReason(err error) (why string, unprocessed bool) {
 	if err == nil {
 		return "", false
 	}
-	// Nothing was written: http.Transport has closed the body only, and without GetBody cannot open it again.
+	// Nothing was written. http.Transport has closed the body, and cannot open it again without GetBody.
 	if strings.HasSuffix(err.Error(), "cannot rewind body after connection loss") {
 		return "the server closed the connection", true
 	}

@@ -44,7 +44,7 @@ type Timeouts struct {
 	Statement time.Duration // for one statement
 	Lock      time.Duration // to wait for a row that another transaction has locked
 	All       time.Duration // for one transaction, even if the server does not answer at all
-	Answer    time.Duration // to close a connection whose caller did not wait for the answer, or whose process stopped within a transaction; it bounds each transaction too
+	Answer    time.Duration // to close a connection whose caller did not wait for the answer, or whose process stopped within a transaction; it also bounds each transaction
 	Again     time.Duration // to repeat a transaction that lost a race with another one
 }
 

@@ -138,8 +138,8 @@ func (v values) call(e ast.Expr) {
 	}
 }
 
-// isPath reports whether e is an input or a field of one. The variable of a loop is none: it may stand for a text
-// that was made of an input.
+// isPath reports whether e is an input or a field of an input. The variable of a loop is not an input: it may stand
+// for a text that was made from one.
 func isPath(e ast.Expr) bool {
 	for e.Kind() == ast.SelectKind {
 		e = e.AsSelect().Operand()

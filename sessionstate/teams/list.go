@@ -27,7 +27,7 @@ const ErrCursor = Refusal("cursor is not one that list_workspace_sessions return
 
 // List returns the sessions in the workspace of me that me may see, the newest first, and a
 // cursor for the rest, "" if there is none. A sandboxed session sees no direct session except
-// its own parent, whose title it does not see, and no other direct session as the parent of one.
+// its own parent, without the title. If another direct session is the parent of a listed session, that parent is left out.
 func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session, cursor string, err error) {
 	if f.Limit <= 0 || f.Limit > MaxListed {
 		f.Limit = MaxListed

@@ -118,7 +118,7 @@ func (t *Table) Awaits(raw []byte) bool {
 	return t.oldest.Get(&k, long).any((*Call).AwaitsReply)
 }
 
-// Has reports whether a call with the raw id has no reply, whether the upstream or attache answers it.
+// Has reports whether a call with the raw id has no reply yet. The upstream or attache may be going to answer it.
 func (t *Table) Has(raw []byte) bool {
 	k, long := callid.Of(raw)
 	t.mu.Lock()

@@ -137,8 +137,8 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	return nil
 }
 
-// directory returns the directory in which an agent runs: the workspace, or, if only its id is known, that of this
-// process, which clients start in a directory of the user.
+// directory returns the directory in which an agent runs: the workspace. If only the id of the workspace is known, it
+// is the directory of this process, because clients start attache in a directory of the user.
 func directory(view *sessionstate.Context) string {
 	if view.Workspace.Value != "" {
 		return view.Workspace.Value
@@ -197,10 +197,10 @@ func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Sessio
 	}
 }
 
-// ResumeOne restarts the agent of a session, if [Launcher.CanResume] allows it, the agent has run here, and
-// view, the context of this process's session, has the agent's workspace. Other users and machines that share the
-// registry do not have the files of its program, and would give it another environment. An agent that gets an API
-// key gets only that of its own user.
+// ResumeOne restarts the agent of a session if [Launcher.CanResume] allows it, the agent has run on this machine for
+// this user, and this process's session, whose context is view, is in the agent's workspace. Other machines and users
+// that share the registry do not have the files of the agent's program, and their environment differs. If the agent
+// inherits an API key, only a session of the agent's owner restarts it.
 func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
 	user, _ := view.Lookup("principal.user")
 	if !l.CanResume(s) || !l.hasRun(s) || assembly.WorkspaceID(view) != s.Workspace || l.Settings().Agents[s.Agent].Key == "inherit" && s.Owner != user.Value {

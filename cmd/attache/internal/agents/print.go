@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Use opens the registry of the settings and calls f with it, or with nil if no session has made one yet.
+// Use opens the registry of the settings and calls f with it. If no session has created a registry yet, f gets nil.
 func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
 	server, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -58,7 +58,7 @@ func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
 	return term.Table(p.Stdout, rows)
 }
 
-// agentsOf returns the agents in db, which may be nil, or only the one with the id.
+// agentsOf returns the agents in db, which may be nil. If id is not empty, it returns only that agent.
 func agentsOf(ctx context.Context, db *teams.Store, id string) ([]*teams.Session, error) {
 	if db == nil {
 		return nil, nil

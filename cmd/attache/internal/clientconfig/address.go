@@ -16,13 +16,13 @@ func isHTTP(address string) bool {
 // variables matches what clients replace in an address: ${NAME}, ${env:NAME}, {env:NAME} and $NAME.
 var variables = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$?\{[^{}]*\}|\$\w+`) })
 
-// plainWords matches the words in the value of a parameter that are no part of a token, as in a profile of Smithery,
-// working-penguin-AbC123.
+// plainWords matches words that are not part of a token, such as the first two in working-penguin-AbC123, a profile of
+// Smithery.
 var plainWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Z]?[a-z]{3,}\b`) })
 
-// parseAddress parses an address in which every variable is replaced by a word. secret reports whether it has a
-// secret: a variable or a query parameter whose name is that of one, such as exaApiKey or access_token, or a
-// parameter's value or a part of the path that looks like one. If the address cannot be parsed, u is empty.
+// parseAddress replaces each variable in an address by a word, and parses the result. secret reports whether the
+// address has a secret: a variable or a query parameter with the name of one, such as exaApiKey or access_token, or a
+// parameter's value or a part of the path that looks like a token. If the address cannot be parsed, u is empty.
 func parseAddress(address string) (u *url.URL, secret bool, err error) {
 	plain := variables().ReplaceAllStringFunc(address, func(variable string) string {
 		name, _, _ := strings.Cut(strings.Trim(variable, "${}"), ":-") // ${NAME:-default} of Claude Code
@@ -48,10 +48,10 @@ func namesSecret(name string) bool {
 	return slices.ContainsFunc(secretFlags, func(w string) bool { return strings.HasSuffix(strings.ToLower(name), w) })
 }
 
-// looksRandom reports whether a part of an address is a token, and not a word or an identifier: it is long and has
-// letters of both cases and digits, as in addresses of Zapier, or it has many letters and digits in a row, as the
-// key in those of Firecrawl (fc- and 32 hexadecimal digits). Only hexadecimal digits are an identifier, as in
-// addresses of Databricks.
+// looksRandom reports whether a part of an address looks like a token. A token has 20 characters or more, with digits
+// and with letters of both cases, as in addresses of Zapier. Or it has 32 letters and digits or more in a row, such as
+// the key in addresses of Firecrawl (fc- and 32 hexadecimal digits). A part of up to 40 hexadecimal digits and nothing
+// else is an identifier, as in addresses of Databricks.
 func looksRandom(part string) bool {
 	mixed := part != strings.ToLower(part) && part != strings.ToUpper(part)
 	if len(part) >= 20 && mixed && strings.ContainsAny(part, "0123456789") {

@@ -33,8 +33,8 @@ func (e *Entry) IsTeams() bool {
 	return at < len(own) && own[at] == teamsCommand
 }
 
-// isOwnTeams reports whether e, attache's own server, starts this attache in a usual way or as in l, and not a second
-// attache.
+// isOwnTeams reports whether e, an entry for attache's own server, starts this attache: in a usual way, or as l says.
+// It returns false if the entry starts another attache.
 func (e *Entry) isOwnTeams(l Launch) bool {
 	program, own := e.withoutCmd(e.Args[:slices.Index(e.Args, teamsCommand)])
 	return baseName(program) == "attache" || l.starts(program, own) || starter(own) > 0

@@ -56,7 +56,7 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 	if len(command) > 0 {
 		return all.Err()
 	}
-	add := func(problems setting.Problems) { // those of entries with one name come once for each
+	add := func(problems setting.Problems) { // several entries may have the same problem, which is added once
 		for _, problem := range problems {
 			if !slices.Contains(all, problem) {
 				all = append(all, problem)

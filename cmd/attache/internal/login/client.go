@@ -179,7 +179,7 @@ func mediaType(resp *http.Response) string {
 	return kind
 }
 
-// errAnswered is returned for a document whose server answers with a status from 500 on.
+// errAnswered is in the error for a document whose server answers with a 5xx status. Its text is a part of that error.
 var errAnswered = errors.New("answered")
 
 // getJSON reads the document at address into v. It returns false if there is none. Many servers answer
@@ -208,7 +208,7 @@ func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, 
 }
 
 // tokenError returns an error for a token request that failed. It contains no other part of the
-// response, and not the code or refresh token that was sent: servers with Spring Security repeat it.
+// response. It hides sent, the code or refresh token of the request: servers with Spring Security repeat it.
 func tokenError(err error, sent string) error {
 	var refused *oauth2.RetrieveError
 	var network *url.Error

@@ -48,7 +48,7 @@ func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
 	}
 	g, err := o.authorize(ctx, c, a, ui)
 	if isScopeRefused(err) && slices.Contains(a.ScopesSupported, "offline_access") && !slices.Contains(a.scopes, "offline_access") {
-		// attache has added that scope, which not every client may have.
+		// attache has added that scope itself, and the server may not give it to this client.
 		ui.Say("the authorization server refuses a scope: attache asks again without offline_access")
 		a.ScopesSupported = nil
 		g, err = o.authorize(ctx, c, a, ui)

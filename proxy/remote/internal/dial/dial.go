@@ -40,7 +40,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	defer cancel()
 	addresses, err := d.lookup(ctx, "ip", host)
 	if err != nil {
-		// net.Dialer returns such an error, too. It tells package remote that nothing was sent.
+		// net.Dialer returns such an error, too. From it, package remote knows that nothing was sent.
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	if len(addresses) == 1 {
