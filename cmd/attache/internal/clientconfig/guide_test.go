@@ -88,7 +88,7 @@ func checkDifference(t *testing.T, client, difference string) {
 // clientTable returns a Markdown table of the clients' files.
 func clientTable() string {
 	var b strings.Builder
-	b.WriteString("| client | `--client` | Linux | macOS | Windows | in a project |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| client | `--client` | your file | in a project |\n|---|---|---|---|\n")
 	variable := func(names ...string) func(string) string {
 		return func(name string) string {
 			for _, n := range names {
@@ -108,17 +108,33 @@ func clientTable() string {
 	systems := []mcpclient.System{
 		{OS: "linux", Home: "~", Getenv: variable(), ReadDir: list},
 		{OS: "darwin", Home: "~", Getenv: variable(), ReadDir: list},
-		{OS: "windows", Home: "%USERPROFILE%", Getenv: variable("APPDATA", "LOCALAPPDATA"), ReadDir: list},
+		{OS: "windows", Home: "~", Getenv: variable("APPDATA", "LOCALAPPDATA"), ReadDir: list},
 	}
 	for _, c := range mcpclient.All() {
-		fmt.Fprintf(&b, "| %s | `%s` ", c.Title, c.Name)
+		var files []string
 		for _, s := range systems {
-			b.WriteString("| " + cells(s.UserFiles(&c)))
+			text := cells(s.UserFiles(&c))
+			if strings.Contains(text, `~\`) {
+				text = strings.ReplaceAll(text, `\`, "/")
+			}
+			files = append(files, text)
 		}
 		project := systems[0].ProjectFiles(&c, "")
-		b.WriteString("| " + strings.ReplaceAll(cells(project), "`/", "`") + "|\n")
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", c.Title, c.Name, joinSystems(files), strings.ReplaceAll(cells(project), "`/", "`"))
 	}
 	return b.String()
+}
+
+// joinSystems joins the files of Linux, macOS and Windows, and names a system only if its files differ from
+// those of Linux.
+func joinSystems(files []string) string {
+	text := files[0]
+	for i, name := range []string{"macOS", "Windows"} {
+		if other := files[i+1]; other != files[0] {
+			text += "; " + name + ": " + other
+		}
+	}
+	return text
 }
 
 // cells returns the paths of files for the table. For VS Code it returns only the first, because the
@@ -131,5 +147,5 @@ func cells(files []mcpclient.File) string {
 		}
 		all = append(all, "`"+f.Path+"`")
 	}
-	return strings.Join(all, ", ") + " "
+	return strings.Join(all, ", ")
 }
