@@ -223,15 +223,11 @@ func newFills(server, dir string, judged []judgedArgument) *fills {
 }
 
 // words describes the changes.
-func (f *fills) words() string {
-	var all []string
+func (f *fills) words() (all []string) {
 	for _, property := range slices.Sorted(maps.Keys(f.seen)) {
 		all = append(all, fmt.Sprintf("fills `%s` of %d tools", property, f.seen[property]))
 	}
-	if all == nil {
-		return "nothing differs"
-	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // reply reports whether two tools/list replies differ only in properties that are no longer
