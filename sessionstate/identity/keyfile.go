@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -252,14 +253,26 @@ func withEntries(old []byte, entries []Entry) ([]byte, error) {
 		if err != nil {
 			continue
 		}
-		if len(old) == 0 {
-			data = append([]byte(header), data...)
-		}
+		data = append(head(old), data...)
 		if back, err := parse(data); err == nil && reflect.DeepEqual(back, entries) {
 			return data, nil
 		}
 	}
 	return nil, errors.New("the changed file would not read back: correct the entries by hand")
+}
+
+// head returns what stands before the entries of a key file whose old content has no entries: the
+// header of a new file, or the comments if there is nothing else, which the YAML library loses.
+func head(old []byte) []byte {
+	if len(old) == 0 {
+		return []byte(header)
+	}
+	for line := range bytes.Lines(old) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return nil
+		}
+	}
+	return append(bytes.TrimSuffix(bytes.Clone(old), []byte("\n")), '\n')
 }
 
 func encode(w keysYAML, comments yaml.CommentMap) (data []byte, err error) {

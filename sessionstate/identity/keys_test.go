@@ -195,6 +195,17 @@ func TestCreateKeepsComments(t *testing.T) {
 	}
 }
 
+func TestCreateKeepsLoneComments(t *testing.T) {
+	for _, text := range []string{"# the platform team\n\n  # ask ada\n", "# the platform team", "# the platform team\r\n# ask ada\r\n"} {
+		file := filepath.Join(t.TempDir(), "keys.yaml")
+		put(t, file, text)
+		create(t, file, ada)
+		if got := read(t, file); !strings.HasPrefix(got, text) {
+			t.Errorf("%q became\n%s", text, got)
+		}
+	}
+}
+
 func TestCreateAtTheSameTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	const writers = 20
