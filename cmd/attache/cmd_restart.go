@@ -29,7 +29,7 @@ servers of one attache serve.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			may := func(r status.Report) bool {
-				return r.Restart && (name == "" && r.Server != teamserver.Name || r.Names(name))
+				return name == "" && r.Restart && r.Server != teamserver.Name || r.Restarts(name)
 			}
 			running, err := status.Await(status.Dirs(c.Process), may)
 			if err != nil {
@@ -63,7 +63,7 @@ func (c *program) restart(running []status.Report, name string) error {
 		if err := session.Restart(r.PID); err != nil {
 			return fmt.Errorf("process %d in front of %s cannot be told to restart it: %w", r.PID, r.Server, err)
 		}
-		fmt.Fprintf(c.Stdout, "%s: process %d was told to restart it\n", cli.Printable(r.Server), r.PID)
+		fmt.Fprintf(c.Stdout, "%s: process %d was told to restart it\n", cli.Printable(r.Restartable()), r.PID)
 	}
 	return nil
 }

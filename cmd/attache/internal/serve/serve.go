@@ -13,7 +13,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -248,9 +247,13 @@ func (s *service) names() string {
 func (s *service) describe(r *status.Report) {
 	sessions, _ := s.limits.Counts()
 	r.Front = &status.Front{URLs: s.urls, Sessions: sessions}
-	r.Restart = session.CanRestart() && slices.ContainsFunc(s.endpoints, func(e *endpoint) bool {
-		return e.process && e.Settings.Server.Restart.On != "never"
-	})
+	for _, e := range s.endpoints {
+		if e.process && e.Settings.Server.Restart.On != "never" {
+			r.Restart = session.CanRestart()
+		} else {
+			r.Front.Fixed = append(r.Front.Fixed, e.Settings.Server.Name)
+		}
+	}
 }
 
 // announce logs the URLs of the servers.

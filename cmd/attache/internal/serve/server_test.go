@@ -31,6 +31,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -575,6 +576,23 @@ func TestServerRestarts(t *testing.T) {
 }
 
 // Tokens that have expired or lack a scope are refused.
+// attache restart must not say that it restarts a server with on: never, or a remote one.
+func TestRestartsOfSeveralServers(t *testing.T) {
+	at := func(name, on string, process bool) *endpoint {
+		s := &config.Settings{}
+		s.Server.Name, s.Server.Restart.On = name, on
+		return &endpoint{Server: Server{Settings: s}, process: process}
+	}
+	s := &service{limits: front.DefaultLimits(), endpoints: []*endpoint{at("git", "crash", true), at("files", "never", true), at("sentry", "crash", false)}}
+	r := status.Report{Server: "git, files, sentry"}
+	s.describe(&r)
+	for name, want := range map[string]bool{"git": true, "files": false, "sentry": false, "git, files, sentry": true, "mail": false} {
+		if got := r.Restarts(name); got != (want && session.CanRestart()) {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 func TestF56Tokens(t *testing.T) {
 	dir := t.TempDir()
 	attachetest.WriteFile(t, filepath.Join(dir, "jwks.json"), string(attachetest.KeySet()))

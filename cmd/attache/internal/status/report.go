@@ -30,15 +30,27 @@ type Report struct {
 	Warnings  []Event   `json:"warnings,omitempty"`
 }
 
-// Names reports whether the report is about the server of that name. A front may have several.
-func (r Report) Names(name string) bool {
-	return r.Server == name || r.Front != nil && slices.Contains(strings.Split(r.Server, ", "), name)
+// Restarts reports whether attache restart can restart the server of that name. A front may have
+// several.
+func (r Report) Restarts(name string) bool {
+	return r.Restart && (r.Server == name || slices.Contains(r.restartable(), name))
+}
+
+// Restartable returns the names of the servers that attache restart restarts.
+func (r Report) Restartable() string { return strings.Join(r.restartable(), ", ") }
+
+func (r Report) restartable() []string {
+	if r.Front == nil {
+		return []string{r.Server}
+	}
+	return slices.DeleteFunc(strings.Split(r.Server, ", "), func(name string) bool { return slices.Contains(r.Front.Fixed, name) })
 }
 
 // A Front describes the clients of an attache that serves many clients. Their calls are not counted.
 type Front struct {
 	URLs     []string `json:"urls"`
 	Sessions int      `json:"sessions"`
+	Fixed    []string `json:"fixed,omitempty"` // the servers that attache restart cannot restart
 }
 
 // An Event is one edit, refusal or warning.

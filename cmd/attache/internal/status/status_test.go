@@ -238,10 +238,23 @@ func TestLockOnDisk(t *testing.T) {
 	p.stop()
 }
 
-func TestNames(t *testing.T) {
-	alone, front := Report{Server: "git, or so"}, Report{Server: "git, files", Front: &Front{}}
-	if !alone.Names("git, or so") || alone.Names("git") || !front.Names("git") || !front.Names("files") || !front.Names("git, files") || front.Names("fil") {
-		t.Error("a report is about other servers than those it names")
+func TestRestarts(t *testing.T) {
+	alone, front := Report{Server: "git, or so", Restart: true}, Report{Server: "git, files, mail", Restart: true, Front: &Front{Fixed: []string{"mail"}}}
+	for _, c := range []struct {
+		of   Report
+		name string
+		want bool
+	}{
+		{alone, "git, or so", true}, {alone, "git", false},
+		{front, "git", true}, {front, "files", true}, {front, "git, files, mail", true}, {front, "fil", false}, {front, "mail", false},
+		{Report{Server: "git"}, "git", false},
+	} {
+		if got := c.of.Restarts(c.name); got != c.want {
+			t.Errorf("attache restart --server %q of %q: got %t", c.name, c.of.Server, got)
+		}
+	}
+	if got := []string{alone.Restartable(), front.Restartable()}; !slices.Equal(got, []string{"git, or so", "git, files"}) {
+		t.Errorf("got %q", got)
 	}
 }
 
