@@ -4,9 +4,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/robustio"
 )
+
+// unfinished begins the names of files that Replace has not put in place yet.
+const unfinished = ".new-"
 
 // Replace atomically writes data to the file at path, with access for its owner alone: readers
 // see the old or the new content, even after the machine fails. The owner stays the same if root
@@ -18,7 +23,7 @@ func Replace(path string, data []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
+	f, err := os.CreateTemp(dir, unfinished+"*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -31,6 +36,18 @@ func Replace(path string, data []byte) error {
 	}
 	SyncDirectory(dir)
 	return nil
+}
+
+// RemoveUnfinished removes the files that Replace left in dir because its process was killed. Files
+// of the last hour stay, because another process may be writing them. Only for a directory of attache's own:
+// another program may use such names, too.
+func RemoveUnfinished(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), unfinished) && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // SyncDirectory makes the name of a new file in dir survive a crash, on file systems that need it. It

@@ -225,11 +225,15 @@ func (s Store) Save(g *Grant) error {
 	if len(data) >= maxGrant {
 		return errTooLarge
 	}
+	textfile.RemoveUnfinished(s.Dir)
 	return textfile.Replace(s.path(g.URL, ".json"), append(data, '\n'))
 }
 
 // Delete deletes the grant for a server. The caller holds the lock.
-func (s Store) Delete(url string) error { return os.Remove(s.path(url, ".json")) }
+func (s Store) Delete(url string) error {
+	textfile.RemoveUnfinished(s.Dir)
+	return os.Remove(s.path(url, ".json"))
+}
 
 // All returns the grants without their secrets. It does not use the key ring.
 func (s Store) All() (all []Grant) {

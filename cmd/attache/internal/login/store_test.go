@@ -1,9 +1,44 @@
 package login
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
+
+// A process that is killed while it saves a grant leaves a file with tokens, which must not outlive the login.
+func TestUnfinishedFiles(t *testing.T) {
+	for name, do := range map[string]func(Store) error{
+		"save":   func(s Store) error { return s.Save(&Grant{URL: "https://mcp.example.com/mcp"}) },
+		"delete": func(s Store) error { return s.Delete("https://mcp.example.com/mcp") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Store{Dir: t.TempDir()}
+			if err := s.Save(&Grant{URL: "https://mcp.example.com/mcp"}); err != nil {
+				t.Fatal(err)
+			}
+			left, other := filepath.Join(s.Dir, ".new-1"), filepath.Join(s.Dir, ".new-2") // the second may still be written
+			for _, file := range []string{left, other} {
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			yesterday := time.Now().Add(-24 * time.Hour)
+			if err := errors.Join(os.Chtimes(left, yesterday, yesterday), do(s)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the old file is still there: %v", err)
+			}
+			if _, err := os.Stat(other); err != nil {
+				t.Errorf("the new file is gone: %v", err)
+			}
+		})
+	}
+}
 
 // A person sees how long a login is valid, and what to do.
 func TestDescribe(t *testing.T) {
