@@ -27,7 +27,7 @@ Without any of these, the tool is assumed to have every argument that a rule nam
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
 or dropped (of a recording: if any call would), 2 for a mistake in flags, files or
-configuration, and 127 when the server cannot be started.`
+configuration, and 127 when the server cannot be started or does not list its tools.`
 
 const explainExamples = `  attache explain --workspace /src/app --tool git_status -- npx -y @cyanheads/git-mcp-server
   attache explain --tool write_file --arguments '{"path": "/etc/passwd"}'
