@@ -40,8 +40,20 @@ func parseAddress(address string) (u *url.URL, secret bool, err error) {
 		name, value, _ := strings.Cut(parameter, "=")
 		secret = secret || namesSecret(name) || slices.ContainsFunc(strings.Split(plainWords().ReplaceAllString(value, ""), ","), looksRandom)
 	}
-	return u, secret || slices.ContainsFunc(strings.Split(u.Path, "/"), looksRandom), nil
+	before := ""
+	for part := range strings.SplitSeq(u.Path, "/") {
+		secret = secret || looksRandom(part) || uuid().MatchString(part) && !plural(before)
+		before = part
+	}
+	return u, secret, nil
 }
+
+// uuid matches a UUID. In the path of an address it is a token of Make (/mcp/u/UUID/stateless) or the only secret of a
+// server of n8n (/mcp/UUID). After the plural of a word it is an identifier, as in addresses of Microsoft
+// (/mcp/environments/UUID/servers/NAME).
+var uuid = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`) })
+
+func plural(word string) bool { return len(word) > 1 && strings.HasSuffix(word, "s") }
 
 // namesSecret reports whether name, such as exaApiKey, ends in the word for a secret.
 func namesSecret(name string) bool {

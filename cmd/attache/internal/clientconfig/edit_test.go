@@ -146,9 +146,10 @@ func TestAddTeamsOnce(t *testing.T) {
 // A long path in an address is no secret if it is a word or an identifier, and neither is every parameter.
 func TestWrapAddresses(t *testing.T) {
 	for address, secret := range map[string]bool{
-		"https://x/mcp?team=shop": false, "https://x/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9": false, "https://x/v1/MyServer2": false, "http://x": false,
+		"https://x/mcp?team=shop": false, "https://x/environments/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/servers/sales": false, "https://x/v1/MyServer2": false, "http://x": false,
 		"https://${HOST}:${PORT}/${env:TEAM}/mcp?team=$TEAM": false, "https://x/a-long-name-of-a-server-in-2026/mcp?region=eu-central-1": false,
 		"https://x/api/2.0/mcp/genie/01ef0123456789abcdef0123456789ab": false, "https://x/mcp/0123456789abcdefghijklmnopqrstuv": true,
+		"https://eu2.make.com/mcp/u/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/stateless": true, "https://x/mcp/0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9": true,
 		"https://x/mcp?exaApiKey=s": true, "https://x/s/aB3dEf6hIj9lMn2pQr5t/mcp": true, "https://x/fc-0123456789abcdef0123456789abcdef/v2/mcp": true,
 		"https://x/${FIRECRAWL_API_KEY}/v2/mcp": true, "https://x/${input:apiKey}/mcp": true, "https://x/{env:TOKEN}/mcp": true, "https://x/$API_KEY/mcp": true, "https://x/${API_KEY:-none}/mcp": true,
 		"https://${HOST}/mcp?api_key=s": true, "https://x/mcp?sig=aB3dEf6hIj9lMn2pQr5t": true,
