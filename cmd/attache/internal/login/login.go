@@ -241,7 +241,11 @@ func (g *Grant) setToken(t *oauth2.Token, now time.Time) error {
 	g.Access, g.Expires, g.Obtained, g.Ended = t.AccessToken, t.Expiry, now.UTC().Truncate(time.Second), ""
 	g.Refresh = cmp.Or(t.RefreshToken, g.Refresh)
 	if scope, _ := t.Extra("scope").(string); scope != "" {
-		g.Scopes = strings.Fields(scope)
+		scopes := strings.Fields(scope)
+		if len(scopes) == 1 && !slices.Contains(g.Scopes, scope) {
+			scopes = strings.Split(scope, ",") // of GitHub and Slack
+		}
+		g.Scopes = scopes
 	}
 	return nil
 }

@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/oauth2"
 )
 
 // A process that is killed while it saves a grant leaves a file with tokens, which must not outlive the login.
@@ -37,6 +40,24 @@ func TestUnfinishedFiles(t *testing.T) {
 				t.Errorf("the new file is gone: %v", err)
 			}
 		})
+	}
+}
+
+// GitHub and Slack separate the scopes of a token by commas, which a scope may contain (RFC 6749, section 3.3).
+func TestScopesOfToken(t *testing.T) {
+	for scope, want := range map[string]string{
+		"":                  "read:user,all repo",
+		"gist repo":         "gist repo",
+		"gist,read:org":     "gist read:org",
+		"repo":              "repo",
+		"read:user,all":     "read:user,all",
+		"read:user,all one": "read:user,all one",
+	} {
+		g := Grant{Scopes: []string{"read:user,all", "repo"}}
+		token := (&oauth2.Token{AccessToken: "a"}).WithExtra(map[string]any{"scope": scope})
+		if err := g.setToken(token, time.Now()); err != nil || strings.Join(g.Scopes, " ") != want {
+			t.Errorf("%q: %q, %v", scope, g.Scopes, err)
+		}
 	}
 }
 
