@@ -137,6 +137,7 @@ type session struct {
 	replied      callid.Recent     // ids of calls that have their reply, in 2026-07-28
 	left         callid.Recent     // ids of calls whose clients closed the connection
 	number       uint64            // of the latest call
+	refused      uint64            // how many calls were a server/discover that the server refused
 	users        int               // HTTP requests in flight
 	lastUsed     time.Time         // when the last of them ended
 	timer        *time.Timer       // ends the session when it is idle; once closed, stops a stalled relay

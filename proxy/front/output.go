@@ -119,6 +119,10 @@ func (o *output) reply(m *wire.Message) {
 	if c.initialize {
 		s.version = m.Get("result", "protocolVersion").Text()
 	}
+	if c.discovers && s.key != "" && m.Kind() == wire.Error && !s.closed {
+		s.refused++
+		s.timer.Reset(0) // see expire
+	}
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
 	if s.key != "" {
