@@ -31,6 +31,9 @@ func Create(ctx context.Context, p cli.Process, place Place, a identity.Attribut
 	}
 	fmt.Fprintf(p.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file, and to a client of attache serve as its bearer token\n",
 		e.ID, validity(e), place, config.APIKeyVariable)
+	if all, err := place.List(ctx); err == nil && len(all) == 1 {
+		fmt.Fprintln(p.Stderr, "attache: this is the first key: an attache serve that runs without credentials asks for none until it is started again")
+	}
 	return nil
 }
 
