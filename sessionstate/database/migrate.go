@@ -14,7 +14,7 @@ import (
 )
 
 // migrationLock is the key of the advisory lock that a migration holds.
-const migrationLock = 0x61747461636865 // "attache"
+const migrationLock int64 = 0x61747461636865 // "attache"; without a type it does not compile for 32 bits
 
 const (
 	// migrationTime is the timeout of a migration.
