@@ -134,7 +134,7 @@ func Program(path string) string {
 type runner struct {
 	programs []string // its names
 	verbs    string   // the words after the program, such as "tool run"
-	from     []string // flags whose value is the package
+	from     []string // flags whose value is the package; the program in it that is run follows
 	values   []string // flags with another value
 	bare     []string // flags without a value
 	// others reports that all flags not listed here have a value; otherwise nothing
@@ -219,10 +219,15 @@ func (r *runner) packageIn(args []string) string {
 			return ""
 		case !strings.HasPrefix(flag, "-"):
 			return r.name(args[i])
-		case slices.Contains(r.from, flag) && joined:
-			return r.name(value)
-		case slices.Contains(r.from, flag) && i+1 < len(args):
-			return r.name(args[i+1])
+		case slices.Contains(r.from, flag) && (joined || i+1 < len(args)):
+			if !joined {
+				i++
+				value = args[i]
+			}
+			if name := r.name(value); name != "" || r.flagged {
+				return name
+			}
+			// An address or a path, such as git+https://host/repository: then the program in it has the name.
 		case joined, slices.Contains(r.bare, flag), r.others && hasItsValue(flag):
 		case r.others, slices.Contains(r.values, flag):
 			i++
