@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
@@ -105,7 +106,7 @@ func publicURL(s string) error {
 		strings.Contains(s, " ") || u.Port() != "" && !isPort(u.Port()) {
 		return fmt.Errorf("%q is not the URL of an endpoint: write it as clients do, such as https://mcp.example.com/mcp", s)
 	}
-	return nil
+	return hostName(u.Host)
 }
 
 func urlPath(s string) error {
@@ -133,6 +134,9 @@ func origin(s string) error {
 	if written := u.Scheme + "://" + host; s != written {
 		return fmt.Errorf("%q is not as browsers send it: write %s", s, written)
 	}
+	if !isASCII(host) {
+		return fmt.Errorf("%q is not as browsers send it: write its host in ASCII, such as xn--bcher-kva.example", s)
+	}
 	return nil
 }
 
@@ -141,7 +145,14 @@ func hostName(s string) error {
 	if s == "" || strings.ContainsAny(s, "/* \t") {
 		return fmt.Errorf("%q is not a host name: write the one in the clients' URLs, such as mcp.example.com", s)
 	}
+	if !isASCII(s) {
+		return fmt.Errorf("%q is not as clients send it: write it in ASCII, such as xn--bcher-kva.example", s)
+	}
 	return nil
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c > unicode.MaxASCII })
 }
 
 // scope returns an error unless s is a valid scope (RFC 6749, appendix A.4).
