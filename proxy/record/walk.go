@@ -226,7 +226,8 @@ func CredentialName(name string) bool {
 
 // credentialSuffixes end the names of credentials, without case and separators.
 var credentialSuffixes = []string{"apikey", "authorization", "password", "passwd", "passphrase", "secret", "accesstoken", "refreshtoken",
-	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "secretaccesskey", "cookie", "connectionstring", "dbpass", "otp"}
+	"authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "secretaccesskey", "cookie", "connectionstring", "otp",
+	"dbpass", "sqlpass", "redispass", "smtppass", "imappass", "mailpass"} // "pass" alone also ends counts, such as tests_pass
 
 // cursorWords precede "token" in names of cursors, which are not secret.
 var cursorWords = []string{"progress", "page", "next", "continuation", "sync", "cancel", "cancellation"}
