@@ -1,9 +1,11 @@
 package telemetry
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -26,4 +28,24 @@ func TestCloseWithUnreadConsole(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("Close waits for ever")
 	}
+}
+
+// The user learns that a collector does not answer, although the session ends before an attempt to send
+// has failed.
+func TestCloseWithSilentCollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported []error
+		silent := func(ctx context.Context) error { // as the SDK's batch processor
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		e := &Telemetry{
+			ending: make(chan struct{}), abort: func() {}, stop: []func(context.Context) error{silent},
+			failed: func(err error) { reported = append(reported, err) },
+		}
+		e.Close()
+		if len(reported) != 1 {
+			t.Errorf("reported: %v", reported)
+		}
+	})
 }

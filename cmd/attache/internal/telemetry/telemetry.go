@@ -3,6 +3,8 @@ package telemetry
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -30,6 +32,11 @@ import (
 // because the server has already ended.
 const flushTime = time.Second
 
+// stopTime is how long the SDK may then take to stop, and to report that the collector has not answered.
+const stopTime = 200 * time.Millisecond
+
+var errNoAnswer = fmt.Errorf("it did not answer within %v at the end of the session", flushTime)
+
 // Telemetry exports the spans and metrics of one run. Of the global state of OpenTelemetry it uses
 // only the log.
 type Telemetry struct {
@@ -39,6 +46,7 @@ type Telemetry struct {
 	stop   []func(context.Context) error // shut down the providers of the SDK
 	ending chan struct{}                 // closed when the session has ended
 	abort  context.CancelFunc            // cancels running requests; nil if nothing is exported
+	failed func(error)                   // logs why data could not be sent
 }
 
 // Start starts the export that the OTEL_ variables configure, which may be none.
@@ -55,8 +63,8 @@ func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug("the OpenTelemetry SDK reports an error", "err", err) }))
 	ctx, abort := context.WithCancel(context.Background())
-	t := &Telemetry{ending: make(chan struct{}), abort: abort}
-	e := exporterOptions{p: p, ctx: ctx, ending: t.ending, failed: warnHourly(log), version: version, resource: ownResource(ctx, version, log)}
+	t := &Telemetry{ending: make(chan struct{}), abort: abort, failed: warnHourly(log)}
+	e := exporterOptions{p: p, ctx: ctx, ending: t.ending, failed: t.failed, version: version, resource: ownResource(ctx, version, log)}
 	to := trace.TelemetryOptions{Server: server}
 	var err error
 	if !o.traces.off() {
@@ -86,13 +94,18 @@ func (t *Telemetry) Close() {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, stop := range t.stop {
-		wg.Go(func() { stop(ctx) }) // failed has logged the error
+		wg.Go(func() {
+			// The exporters have reported other errors. A request without an answer fails only after this.
+			if errors.Is(stop(ctx), context.DeadlineExceeded) {
+				t.failed(errNoAnswer)
+			}
+		})
 	}
 	sent := make(chan struct{})
 	go func() { wg.Wait(); close(sent) }()
 	select {
 	case <-sent:
-	case <-ctx.Done(): // the console exporter ignores it while nobody reads stderr
+	case <-time.After(flushTime + stopTime): // the console exporter ignores ctx while nobody reads stderr
 	}
 	t.abort()
 }
