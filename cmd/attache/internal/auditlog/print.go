@@ -182,7 +182,11 @@ func (r *record) result() string {
 	return r.Result
 }
 
+// sizes returns the sizes of the call and its reply, "" if they are not known.
 func (r *record) sizes() string {
+	if r.Request == 0 {
+		return ""
+	}
 	text := strconv.Itoa(r.Request) + " B in"
 	if r.Reply > 0 {
 		text += ", " + strconv.Itoa(r.Reply) + " B out"

@@ -119,6 +119,19 @@ func TestAuditTailIsPrintable(t *testing.T) {
 	}
 }
 
+func TestAuditTailRecords(t *testing.T) {
+	for _, test := range []struct{ line, want string }{
+		// The size of a frame over limits.hold is not known.
+		{`{"time":"2026-11-21T14:00:00Z","kind":"aside","server":"git","frame":"request","method":"tools/call","decision":"unjudged","why":"longer than the hold limit"}`,
+			"2026-11-21 14:00:00.000  nobody known  git: tools/call  unjudged  longer than the hold limit\n"},
+	} {
+		var out bytes.Buffer
+		if err := NewPrinter(&out, false, time.UTC).Record([]byte(test.line)); err != nil || out.String() != test.want {
+			t.Errorf("%s is printed as %q, %v", test.line, out.String(), err)
+		}
+	}
+}
+
 // A JSON line without a kind is not a record, and is not printed with a time of year 1.
 func TestAuditTailOtherLine(t *testing.T) {
 	for _, line := range []string{`{"level":"info","msg":"hello"}`, `{}`, `null`, `[]`, `3`, `no JSON`} {
