@@ -72,7 +72,7 @@ func (p *Printer) Record(line []byte) error {
 			r.Why = cli.Plural(r.Records, "record") + " missing: " + r.Why
 		}
 		text := p.moment(r.Time)
-		for _, part := range []string{r.Kind, r.Agent, r.Child, r.Exit, r.Why} {
+		for _, part := range []string{r.Kind, r.Method, r.Agent, r.Child, r.Exit, r.Why} {
 			if part != "" {
 				text += "  " + part
 			}

@@ -124,6 +124,8 @@ func TestAuditTailRecords(t *testing.T) {
 		// The size of a frame over limits.hold is not known.
 		{`{"time":"2026-11-21T14:00:00Z","kind":"aside","server":"git","frame":"request","method":"tools/call","decision":"unjudged","why":"longer than the hold limit"}`,
 			"2026-11-21 14:00:00.000  nobody known  git: tools/call  unjudged  longer than the hold limit\n"},
+		{`{"time":"2026-11-21T14:00:00Z","kind":"list_changed","server":"git","method":"tools/list","before":"sha256:1","after":"sha256:2"}`,
+			"2026-11-21 14:00:00.000  list_changed  tools/list\n"},
 	} {
 		var out bytes.Buffer
 		if err := NewPrinter(&out, false, time.UTC).Record([]byte(test.line)); err != nil || out.String() != test.want {
