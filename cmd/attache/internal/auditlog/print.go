@@ -71,8 +71,11 @@ func (p *Printer) Record(line []byte) error {
 		if r.Records > 0 {
 			r.Why = cli.Plural(r.Records, "record") + " missing: " + r.Why
 		}
+		if r.Agent != "" {
+			r.Server = "" // which the process wraps; the agent does not belong to it
+		}
 		text := p.moment(r.Time)
-		for _, part := range []string{r.Kind, r.Method, r.Agent, r.Child, r.Exit, r.Why} {
+		for _, part := range []string{r.Kind, r.Server, r.Method, r.Agent, r.Child, r.Exit, r.Why} {
 			if part != "" {
 				text += "  " + part
 			}

@@ -125,7 +125,11 @@ func TestAuditTailRecords(t *testing.T) {
 		{`{"time":"2026-11-21T14:00:00Z","kind":"aside","server":"git","frame":"request","method":"tools/call","decision":"unjudged","why":"longer than the hold limit"}`,
 			"2026-11-21 14:00:00.000  nobody known  git: tools/call  unjudged  longer than the hold limit\n"},
 		{`{"time":"2026-11-21T14:00:00Z","kind":"list_changed","server":"git","method":"tools/list","before":"sha256:1","after":"sha256:2"}`,
-			"2026-11-21 14:00:00.000  list_changed  tools/list\n"},
+			"2026-11-21 14:00:00.000  list_changed  git  tools/list\n"},
+		{`{"time":"2026-11-21T14:00:00Z","kind":"server_restarted","server":"git","exit":"exit status 3","calls_lost":1}`,
+			"2026-11-21 14:00:00.000  server_restarted  git  exit status 3\n"},
+		{`{"time":"2026-11-21T14:00:00Z","kind":"agent_started","server":"attache","agent":"reviewer","agent_session":"s2"}`,
+			"2026-11-21 14:00:00.000  agent_started  reviewer  s2\n"},
 	} {
 		var out bytes.Buffer
 		if err := NewPrinter(&out, false, time.UTC).Record([]byte(test.line)); err != nil || out.String() != test.want {
