@@ -30,7 +30,7 @@ type Tailer struct {
 
 // Last shows the last n lines of the file.
 func (t *Tailer) Last(n uint) error {
-	if err := t.open(); err != nil {
+	if err := t.open(t.Path); err != nil {
 		return err
 	}
 	var lines [][]byte
@@ -64,20 +64,41 @@ func (t *Tailer) Follow(ctx context.Context) error {
 
 // more shows the lines that were added since the last call.
 func (t *Tailer) more() error {
-	if err := t.rewind(); err != nil {
-		return err
+	for {
+		if err := t.rewind(); err != nil {
+			return err
+		}
+		renamed := t.renamed() // check before reading: nothing is written to a file after it was renamed
+		if err := t.read(t.Show); err != nil || !renamed {
+			return err
+		}
+		old := t.f
+		if err := t.open(t.next()); err != nil {
+			return err
+		}
+		_ = old.Close()
+		t.line = nil
 	}
-	renamed := t.renamed() // check before reading: nothing is written to a file after it was renamed
-	if err := t.read(t.Show); err != nil || !renamed {
-		return err
+}
+
+// next returns the name of the file that follows the open one, which was renamed. That may have been
+// renamed too, if Show has waited for the reader of the output.
+func (t *Tailer) next() string {
+	open, err := t.f.Stat()
+	if err != nil {
+		return t.Path
 	}
-	old := t.f
-	if err := t.open(); err != nil {
-		return err
+	s, err := chain.Open(t.Path)
+	if err != nil {
+		return t.Path
 	}
-	_ = old.Close()
-	t.line = nil
-	return t.read(t.Show)
+	defer s.Close()
+	for i, f := range s.Files[1:] {
+		if before, err := os.Stat(s.Files[i].Name); err == nil && os.SameFile(before, open) {
+			return f.Name
+		}
+	}
+	return t.Path
 }
 
 // rewind goes back to the beginning of a file that was cut, as tools that rotate logs may do.
@@ -105,16 +126,16 @@ func (t *Tailer) renamed() bool {
 	return err == nil && !os.SameFile(here, open)
 }
 
-func (t *Tailer) open() error {
-	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe would wait for a writer
-		return fmt.Errorf("%s is not a regular file: name the file of the log", t.Path)
+func (t *Tailer) open(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe would wait for a writer
+		return fmt.Errorf("%s is not a regular file: name the file of the log", path)
 	}
-	f, err := os.Open(t.Path)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errNoFile(t.Path)
+		return errNoFile(path)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.Path, cli.Unreadable(err))
+		return fmt.Errorf("%s: %w", path, cli.Unreadable(err))
 	}
 	t.f = f
 	return nil

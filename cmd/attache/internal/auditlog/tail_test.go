@@ -53,6 +53,11 @@ func TestAuditTailFollows(t *testing.T) {
 		t.Fatalf("files: %v", names)
 	}
 	shown(tail.more, "tool-4")
+	write(10) // several files, as while the reader of the output waits
+	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "audit-*.jsonl")); len(names) < 3 {
+		t.Fatalf("files: %v", names)
+	}
+	shown(tail.more, "tool-5", "tool-6", "tool-7", "tool-8", "tool-9", "tool-10", "tool-11", "tool-12", "tool-13", "tool-14")
 	if err := log.Close(time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +66,7 @@ func TestAuditTailFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, part := range []struct{ text, want string }{{`{"kind":"call","tool":"to`, ""}, {"ol-5\"}\n", "tool-5"}} {
+	for _, part := range []struct{ text, want string }{{`{"kind":"call","tool":"to`, ""}, {"ol-15\"}\n", "tool-15"}} {
 		if _, err := f.WriteString(part.text); err != nil {
 			t.Fatal(err)
 		}
