@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -123,9 +124,9 @@ func TestCatalogKeepsTools(t *testing.T) {
 func learn(t *testing.T, c *middleware.Catalog, tools ...string) {
 	t.Helper()
 	handler := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
-	call := new(middleware.Call)
+	call := new(relayed.Call)
 	call.Reset(nil, true)
-	ctx := &middleware.Context{Context: t.Context(), Call: call}
+	ctx := &relayed.Context{Context: t.Context(), Call: call}
 	if err := handler(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", nil)); err != nil {
 		t.Fatal(err)
 	}

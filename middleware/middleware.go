@@ -82,11 +82,9 @@
 // to ask a peer, [Call.Ask]. A layer that answers in place of the upstream, and needs time
 // for it, uses [Call.Defer].
 //
-// # What a layer does not need
+// # Tests
 //
-// [Relay], [Context] and the methods Reset, Hooked, Hooks, HoldsReply, Sent, Relay and
-// Shadow of [Call] are for code that runs layers: package proxy, package dryrun, and tests
-// of a layer without a relay.
+// Package proxytest tests a layer in a relay, with a client and a server that follow a script.
 package middleware
 
 import (

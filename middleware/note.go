@@ -54,8 +54,7 @@ type Note struct {
 // hooks make notes, so the function is called from both directions and needs a lock. For a frame
 // that is not a request, notes are made until its handlers have returned.
 func (c *Call) Listen(skipped bool, listener func(*Call, Note)) {
-	c.listeners = append(c.listeners, listener)
-	c.explained = c.explained || skipped
+	c.relayed().Listen(skipped, listener)
 }
 
 // Clip shortens a text from a message for use in a note, a log line or an error.
@@ -67,14 +66,14 @@ func Clip(text string) string {
 }
 
 // Noted reports whether the call has listeners. Check it before doing work for a note.
-func (c *Call) Noted() bool { return len(c.listeners) > 0 }
+func (c *Call) Noted() bool { return len(c.relayed().Listeners()) > 0 }
 
 // Explained reports whether a listener wants notes of rules that did not apply.
-func (c *Call) Explained() bool { return c.explained }
+func (c *Call) Explained() bool { return c.relayed().Explained() }
 
 // Note passes n to the listeners.
 func (c *Call) Note(n Note) {
-	for _, listener := range c.listeners {
-		listener(c, n)
+	for _, listener := range c.relayed().Listeners() {
+		listener.(func(*Call, Note))(c, n)
 	}
 }

@@ -1,6 +1,10 @@
 package middleware
 
-import "context"
+import (
+	"context"
+
+	"github.com/attache-mcp/attache/internal/relayed"
+)
 
 // A Trace identifies the span of a call, in lower-case hexadecimal as in W3C Trace
 // Context. The zero Trace means that the call has no known trace.
@@ -22,5 +26,5 @@ func (c *Call) Trace() Trace {
 // LogContext returns a context for log lines of code that has the call but not the ctx of its
 // handler or hook. A slog.Handler finds the trace in either.
 func (c *Call) LogContext() context.Context {
-	return &Context{Context: context.Background(), Call: c}
+	return &relayed.Context{Context: context.Background(), Call: c.relayed()}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -29,7 +30,7 @@ func (s *session) queue(m *wire.Message, sent func(error)) {
 	})
 }
 
-// Answer implements middleware.Relay. It runs in the client's direction.
+// Answer implements relayed.Relay. It runs in the client's direction.
 func (c *relayedCall) Answer(_ context.Context, reply *wire.Message) error {
 	if callid.IsOfReply(c.ID(), reply) { // otherwise ensureAnswered answers
 		c.s.answer(&c.call, reply)
@@ -51,7 +52,7 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	if !c.Sent.Load() {
 		s.unseen.Add(c.ID())
 	}
-	ctx := &middleware.Context{Context: s.ctx} // that of the direction is in use: a handler has called Answer
+	ctx := &relayed.Context{Context: s.ctx} // that of the direction is in use: a handler has called Answer
 	reply = s.hooks(ctx, c, reply, len(c.MW.Hooks())-1, c.Batch == nil)
 	switch b := c.Batch; {
 	case reply == nil: // held back, or the session is over
@@ -75,13 +76,13 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 // resumeReply then continues. hold is false for a reply that leaves in an array with others, and for
 // one that has passed. The caller runs in the direction of m, or answers in the client's
 // direction.
-func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int, hold bool) *wire.Message {
+func (s *session) hooks(ctx *relayed.Context, c *call, m *wire.Message, i int, hold bool) *wire.Message {
 	for ; i >= 0; i-- {
 		if s.over.Load() {
 			return nil
 		}
 		ctx.Call = &c.MW
-		m = s.hook(ctx, c, middleware.Handler(c.MW.Hooks()[i]), m)
+		m = s.hook(ctx, c, c.MW.Hooks()[i], m)
 		for range maxInline {
 			// A hook that wants to wait has called Suspend, which left the message here, and has
 			// returned.
@@ -101,7 +102,7 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 // hook runs a hook, or the function with which a suspended hook continues, on a reply, and
 // returns the reply as it leaves it. If it panics, the call is answered with an error, because
 // the reply may be half edited.
-func (s *session) hook(ctx *middleware.Context, c *call, h middleware.Handler, m *wire.Message) *wire.Message {
+func (s *session) hook(ctx *relayed.Context, c *call, h middleware.Handler, m *wire.Message) *wire.Message {
 	err := s.protect(ctx, h, m)
 	if errors.Is(err, errPanic) && !m.TooLarge() { // one that is too large is with the client already
 		c.Suspended = nil
@@ -146,7 +147,7 @@ func (s *session) ensureAnswered(c *call, err error) {
 		return
 	}
 	if err == nil {
-		s.log.WarnContext(c.MW.LogContext(), unansweredWarning, "id", callid.Clip(c.ID()))
+		s.log.WarnContext((*middleware.Call)(&c.MW).LogContext(), unansweredWarning, "id", callid.Clip(c.ID()))
 	}
 	s.answer(c, wire.ErrorReply(c.ID(), wire.CodeInternalError, failureText(err)))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Ask implements middleware.Relay. The request is queued, so neither direction
+// Ask implements relayed.Relay. The request is queued, so neither direction
 // ever blocks on it.
 func (c *relayedCall) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
 	s := c.s

@@ -6,7 +6,7 @@ import "github.com/attache-mcp/attache/proxy/internal/inflight"
 type call = inflight.Call
 
 // A relayedCall joins a call with the session that relays it, because layers reach both through
-// middleware.Relay, which it implements.
+// relayed.Relay, which it implements.
 type relayedCall struct {
 	call
 	s *session

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -22,7 +23,7 @@ type clientSide struct {
 	mu      sync.Mutex
 	scanner wire.Scanner
 	msg     wire.Message // of a client that pushes: the one being handled
-	ctx     middleware.Context
+	ctx     relayed.Context
 	// The next three are those of the current rules; see setRules.
 	chain  middleware.Handler
 	needs  middleware.Layer // the needs of all layers together
@@ -312,7 +313,7 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 
 // forward is the last handler of the chain. It sends the message to the upstream.
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
-	c := &middleware.CallFrom(ctx).Relay().(*relayedCall).call
+	c := &relayed.From(ctx).Relay().(*relayedCall).call
 	// Calls of tools are the most frequent frames, so Sent gets them only while it needs them. A member
 	// of a batch is never repeated.
 	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.MW, m) && c.Batch == nil {

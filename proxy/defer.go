@@ -3,13 +3,13 @@ package proxy
 import (
 	"context"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Defer implements middleware.Relay.
-func (c *relayedCall) Defer(m *wire.Message, work middleware.Work) {
+// Defer implements relayed.Relay.
+func (c *relayedCall) Defer(m *wire.Message, work relayed.Work) {
 	s := c.s
 	c.Holding = true // ensureAnswered must not answer when the handler returns
 	if s.isEnding() || !s.deferred.Begin() {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -21,7 +22,7 @@ type serverSide struct {
 	mu      sync.Mutex
 	scanner wire.Scanner
 	msg     *wire.Message // of a server that pushes: the one being handled; nil before the first
-	ctx     middleware.Context
+	ctx     relayed.Context
 	chain   middleware.Handler
 	plain   bool // there are no layers
 	hooked  bool // the last reply had hooks
@@ -227,7 +228,7 @@ func (s *session) answeredBefore(id []byte) bool {
 
 // answered runs c's hooks from index i down on its reply, and sends the reply on. The caller
 // holds v.mu.
-func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i int) error {
+func (s *session) answered(ctx *relayed.Context, c *call, m *wire.Message, i int) error {
 	if m = s.hooks(ctx, c, m, i, s.v.array == nil); m == nil {
 		return nil
 	}
@@ -339,7 +340,7 @@ const whyContested = "more than one request was made under this id before it was
 func (s *session) ambiguousReply(c *call, id []byte, why string) error {
 	ctx := context.Background()
 	if c != nil {
-		ctx = c.MW.LogContext()
+		ctx = (*middleware.Call)(&c.MW).LogContext()
 	}
 	s.log.WarnContext(ctx, "the server sent a reply that parsers read differently; the call was answered with an error", "id", callid.Clip(id), "why", why)
 	reply := wire.ErrorReply(id, wire.CodeInternalError, "the server's reply was ambiguous: "+why)

@@ -4,19 +4,20 @@ import (
 	"errors"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/internal/inflight"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Suspend implements middleware.Relay.
-func (c *relayedCall) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
+// Suspend implements relayed.Relay.
+func (c *relayedCall) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume relayed.Handler) {
 	s := c.s
 	sp := &inflight.Suspension{Message: m, Ready: ready, Limit: limit, Resume: resume}
 	switch {
 	// What is no call cannot wait for itself, and the members of a batch leave together.
 	case c == &s.c.none, c == &s.v.none, m.From == wire.Client && c.Batch != nil:
-		resume(&middleware.Context{Context: s.ctx, Call: &c.MW}, m)
+		resume(&relayed.Context{Context: s.ctx, Call: &c.MW}, m)
 	case m.From == wire.Server:
 		if !m.TooLarge() { // one that is too large has passed, and cannot wait: see longReply
 			sp.Message = m.Clone()
@@ -104,7 +105,7 @@ func (s *session) holdReply(sp *inflight.Suspension, c *call, i int) bool {
 // resumeReply waits until a reply may continue. A layer may ask to wait again, except at the end
 // of the session, so it cannot wait forever.
 func (s *session) resumeReply(sp *inflight.Suspension, c *call, i int) {
-	ctx := &middleware.Context{Context: s.ctx, Call: &c.MW}
+	ctx := &relayed.Context{Context: s.ctx, Call: &c.MW}
 	for left := maxInline; sp != nil; {
 		sp.Wait(s.ending)
 		if s.isEnding() {
@@ -115,7 +116,7 @@ func (s *session) resumeReply(sp *inflight.Suspension, c *call, i int) {
 }
 
 // resumeOnce returns what to wait for if the layer wants to wait again, and may.
-func (s *session) resumeOnce(ctx *middleware.Context, sp *inflight.Suspension, c *call, i int, again bool) *inflight.Suspension {
+func (s *session) resumeOnce(ctx *relayed.Context, sp *inflight.Suspension, c *call, i int, again bool) *inflight.Suspension {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
 	if s.over.Load() {
@@ -135,7 +136,7 @@ func (s *session) resumeOnce(ctx *middleware.Context, sp *inflight.Suspension, c
 
 // runHandler runs a handler on a message, and answers a request that the handler neither sent on
 // nor answered. The caller holds c.mu.
-func (s *session) runHandler(mw *middleware.Call, h middleware.Handler, m *wire.Message) error {
+func (s *session) runHandler(mw *relayed.Call, h middleware.Handler, m *wire.Message) error {
 	if s.over.Load() {
 		return errOver
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -21,12 +22,12 @@ import (
 type noRelay struct{}
 
 func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
-func (noRelay) Defer(*wire.Message, middleware.Work)        {}
+func (noRelay) Defer(*wire.Message, relayed.Work)           {}
 func (noRelay) Cancelled() bool                             { return false }
 func (noRelay) Ask(_ wire.Peer, _ string, _ []byte, _ time.Duration, done func(*wire.Message)) {
 	done(nil)
 }
-func (noRelay) Suspend(_ *wire.Message, ready <-chan struct{}, _ time.Duration, _ middleware.Handler) {
+func (noRelay) Suspend(_ *wire.Message, ready <-chan struct{}, _ time.Duration, _ relayed.Handler) {
 	<-ready
 }
 
@@ -58,8 +59,8 @@ func benchmarkChain(b *testing.B, text string) {
 	defer conn.Close()
 	layers := conn.Relay().Layers
 	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, layers...)
-	var call middleware.Call
-	ctx := &middleware.Context{Context: b.Context(), Call: &call}
+	var call relayed.Call
+	ctx := &relayed.Context{Context: b.Context(), Call: &call}
 	scanner := wire.Scanner{ArgumentNames: middleware.Needs(layers...).ArgumentNames}
 	var m wire.Message
 	roundTrip := func(frame, answer []byte) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -84,18 +85,18 @@ type process struct {
 }
 
 // A blockingRelay suspends a call by blocking the goroutine of the caller.
-type blockingRelay struct{ middleware.Relay }
+type blockingRelay struct{ relayed.Relay }
 
 func (blockingRelay) Answer(context.Context, *wire.Message) error { return nil }
 
-func (b blockingRelay) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
+func (b blockingRelay) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume relayed.Handler) {
 	select {
 	case <-ready:
 	case <-time.After(limit):
 	}
-	call := new(middleware.Call)
+	call := new(relayed.Call)
 	call.Reset(b, true)
-	_ = resume(&middleware.Context{Context: context.Background(), Call: call}, m)
+	_ = resume(&relayed.Context{Context: context.Background(), Call: call}, m)
 }
 
 func newProcess(t *testing.T, l *lender, rate access.Rate) *process {
@@ -120,11 +121,11 @@ func (p *process) try(t *testing.T) bool {
 
 func (p *process) tryTool(t *testing.T, tool string) bool {
 	t.Helper()
-	call := new(middleware.Call)
+	call := new(relayed.Call)
 	call.Reset(blockingRelay{}, true)
 	before := p.allowed
 	m := wire.NewMessage(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`))
-	if err := p.call(&middleware.Context{Context: t.Context(), Call: call}, m); err != nil {
+	if err := p.call(&relayed.Context{Context: t.Context(), Call: call}, m); err != nil {
 		t.Fatal(err)
 	}
 	return p.allowed > before

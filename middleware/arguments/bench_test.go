@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -14,7 +15,7 @@ import (
 type bench struct {
 	scanner wire.Scanner
 	handler middleware.Handler
-	ctx     middleware.Context
+	ctx     relayed.Context
 	view    *sessionstate.Context
 	m       wire.Message
 
@@ -23,7 +24,7 @@ type bench struct {
 }
 
 // relay does nothing: the layer alone is measured.
-type relay struct{ middleware.Relay }
+type relay struct{ relayed.Relay }
 
 func (relay) Answer(context.Context, *wire.Message) error { return nil }
 
@@ -48,7 +49,7 @@ func newBench(tb testing.TB, rules ...Rule) *bench {
 		}
 		return nil
 	}))
-	b.ctx = middleware.Context{Context: tb.Context(), Call: new(middleware.Call)}
+	b.ctx = relayed.Context{Context: tb.Context(), Call: new(relayed.Call)}
 	b.handle([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"))
 	b.reply(tb, benchList)
 	return b

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -34,7 +34,7 @@ func TestComputedValues(t *testing.T) {
 
 // answerRelay records the answers of a layer.
 type answerRelay struct {
-	middleware.Relay
+	relayed.Relay
 	answers []string
 }
 

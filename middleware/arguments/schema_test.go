@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -32,7 +33,7 @@ type toolTest struct {
 	*testing.T
 	conn    *Conn
 	handler middleware.Handler
-	ctx     *middleware.Context
+	ctx     *relayed.Context
 	sent    *wire.Message
 	session string // the session's id
 
@@ -43,7 +44,7 @@ func newToolTest(t *testing.T, r Rule) *toolTest {
 	t.Helper()
 	shared, err := Compile(Options{Rules: []Rule{r}})
 	check(t, err)
-	x := &toolTest{T: t, session: pinned, ctx: &middleware.Context{Context: t.Context(), Call: new(middleware.Call)}}
+	x := &toolTest{T: t, session: pinned, ctx: &relayed.Context{Context: t.Context(), Call: new(relayed.Call)}}
 	catalog := new(middleware.Catalog)
 	x.conn = shared.Connect(ConnOptions{Catalog: catalog})
 	x.handler = x.conn.Layer().Wrap(catalog.Layer().Wrap(

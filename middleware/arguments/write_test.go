@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -78,12 +78,12 @@ func sent(t *testing.T, c *Conn, frame string) (out string) {
 	if scanner.Look(&m); !m.Plain() {
 		return "" // no layer sees such a frame
 	}
-	call := new(middleware.Call)
+	call := new(relayed.Call)
 	call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{
 		Workspace: sessionstate.Fact{Value: "/src/\"shop\"", Source: sessionstate.Operator},
 		Principal: &sessionstate.Principal{Tenant: "acme"},
 	})
-	check(t, handler(&middleware.Context{Context: t.Context(), Call: call}, &m))
+	check(t, handler(&relayed.Context{Context: t.Context(), Call: call}, &m))
 	return out
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
@@ -403,9 +404,8 @@ func BenchmarkCall(b *testing.B) {
 	defer a.Close(time.Minute)
 	relay := noRelay{}
 	last := func(ctx context.Context, m *wire.Message) error {
-		call := middleware.CallFrom(ctx)
 		reply := wire.NewMessage(wire.Server, []byte(answer))
-		for _, h := range call.Hooks() {
+		for _, h := range relayed.From(ctx).Hooks() {
 			if err := h(ctx, reply); err != nil {
 				return err
 			}
@@ -413,8 +413,8 @@ func BenchmarkCall(b *testing.B) {
 		return nil
 	}
 	chain := middleware.Chain(last, a.Layer(), inside())
-	var call middleware.Call
-	ctx := &middleware.Context{Context: context.Background(), Call: &call}
+	var call relayed.Call
+	ctx := &relayed.Context{Context: context.Background(), Call: &call}
 	var scanner wire.Scanner
 	var m wire.Message
 	line := []byte(echo + "\n")
@@ -427,6 +427,6 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-type noRelay struct{ middleware.Relay }
+type noRelay struct{ relayed.Relay }
 
 func (noRelay) Answer(context.Context, *wire.Message) error { return nil }

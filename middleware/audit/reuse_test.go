@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
@@ -34,14 +35,14 @@ func handle(h middleware.Handler, line string, inside step) {
 	var m wire.Message
 	m.Reset(wire.Client, []byte(line+"\n"))
 	scanner.Look(&m)
-	var call middleware.Call
+	var call relayed.Call
 	call.Reset(noRelay{}, m.Kind() == wire.Request)
-	_ = h(&middleware.Context{Context: context.WithValue(context.Background(), insideKey{}, inside), Call: &call}, &m)
+	_ = h(&relayed.Context{Context: context.WithValue(context.Background(), insideKey{}, inside), Call: &call}, &m)
 }
 
 // reply gives a call its reply.
 func reply(ctx context.Context) {
-	for _, hook := range middleware.CallFrom(ctx).Hooks() {
+	for _, hook := range relayed.From(ctx).Hooks() {
 		_ = hook(ctx, wire.NewMessage(wire.Server, []byte(answer)))
 	}
 }
@@ -50,6 +51,8 @@ func reply(ctx context.Context) {
 // uses its entry.
 func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 	late := middleware.Note{Layer: "late", Act: middleware.Refused}
+	rehearsed := late
+	rehearsed.DryRun = true
 	note := func(ctx context.Context) { middleware.CallFrom(ctx).Note(late) }
 	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "late"}}
 	for _, test := range []struct {
@@ -58,7 +61,7 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 		late      step
 	}{
 		{"a note", false, note},
-		{"a note of a dry run", false, func(ctx context.Context) { middleware.CallFrom(ctx).Shadow(noRelay{}).Note(late) }},
+		{"a note of a dry run", false, func(ctx context.Context) { middleware.CallFrom(ctx).Note(rehearsed) }},
 		{"a note of a cancelled call", true, note},
 		{"the reply of a cancelled call", true, reply},
 		{"a second reply", false, reply},

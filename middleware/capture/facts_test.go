@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/proxy"
@@ -107,13 +108,13 @@ func TestCompileRefuses(t *testing.T) {
 }
 
 // A waitingRelay waits in Suspend and then resumes.
-type waitingRelay struct{ middleware.Relay }
+type waitingRelay struct{ relayed.Relay }
 
-func (w waitingRelay) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Duration, resume middleware.Handler) {
+func (w waitingRelay) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Duration, resume relayed.Handler) {
 	<-ready
-	call := middleware.Call{}
+	call := relayed.Call{}
 	call.Reset(w, true)
-	_ = resume(&middleware.Context{Context: context.Background(), Call: &call}, m)
+	_ = resume(&relayed.Context{Context: context.Background(), Call: &call}, m)
 }
 
 // The memory for conversations and credentials is bounded, however many a client sends and
@@ -131,7 +132,7 @@ func TestBounds(t *testing.T) {
 	c := shared.Connect(capture.ConnOptions{})
 	passed := 0
 	handler := c.Layer().Wrap(func(ctx context.Context, _ *wire.Message) error { passed++; return nil })
-	call := middleware.Call{}
+	call := relayed.Call{}
 	var scanner wire.Scanner
 	before := heap()
 	padding := strings.Repeat("x", 31<<10)
@@ -140,7 +141,7 @@ func TestBounds(t *testing.T) {
 		m := wire.Message{}
 		m.Reset(wire.Client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"threadId":"%d","io.github.attache-mcp/token":"%08d%s"}}}`+"\n", i, i, padding))
 		scanner.Look(&m)
-		if err := handler(&middleware.Context{Context: t.Context(), Call: &call}, &m); err != nil {
+		if err := handler(&relayed.Context{Context: t.Context(), Call: &call}, &m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,12 +255,12 @@ func TestOwnerFailsForAWhile(t *testing.T) {
 
 // ping sends a message through the layer of c and returns the user that it is from, "" if that is not known.
 func ping(t *testing.T, c *capture.Conn) string {
-	call := middleware.Call{}
+	call := relayed.Call{}
 	call.Reset(waitingRelay{}, true)
 	m, scanner := wire.Message{}, wire.Scanner{}
 	m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
 	scanner.Look(&m)
-	err := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })(&middleware.Context{Context: t.Context(), Call: &call}, &m)
+	err := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })(&relayed.Context{Context: t.Context(), Call: &call}, &m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -84,7 +86,7 @@ func (d *dryRun) wrap(next middleware.Handler) middleware.Handler {
 
 // setReached is the last handler of the inner chains. A copy that reaches it would have been sent.
 func setReached(ctx context.Context, _ *wire.Message) error {
-	middleware.CallFrom(ctx).Relay().(*run).reached = true
+	relayed.From(ctx).Relay().(*run).reached = true
 	return nil
 }
 
@@ -93,8 +95,9 @@ func (d *dryRun) begin(real *middleware.Call, m *wire.Message) *run {
 	if m.MethodIs("tools/call") {
 		r.tool = middleware.Clip(m.Name().Text())
 	}
-	r.call = real.Shadow(r)
-	r.call.Listen(false, r.note)
+	of := (*relayed.Call)(real)
+	r.call, r.listeners = of.Shadow(r), slices.Clone(of.Listeners())
+	(*middleware.Call)(r.call).Listen(real.Explained(), r.note)
 	return r
 }
 
@@ -143,7 +146,7 @@ func (r *run) hooks(ctx context.Context, reply, shadow *wire.Message, i int, fir
 	for ; i >= 0; i-- {
 		step := first
 		if first = nil; step == nil {
-			step = middleware.Handler(r.call.Hooks()[i])
+			step = r.call.Hooks()[i]
 		}
 		if err := try(r.context(ctx), step, shadow); err != nil {
 			r.logFailure(err)

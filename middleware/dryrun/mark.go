@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 )
 
 // Mark returns a logger that begins each message with "dry run: ". Without it, a layer would
@@ -17,7 +17,7 @@ type markHandler struct{ slog.Handler }
 // Handle implements slog.Handler.
 func (h markHandler) Handle(ctx context.Context, r slog.Record) error {
 	r.Message = "dry run: " + r.Message
-	if r.Level == slog.LevelInfo && isShadow(middleware.CallFrom(ctx)) {
+	if r.Level == slog.LevelInfo && isShadow(relayed.From(ctx)) {
 		if r.Level = slog.LevelDebug; !h.Enabled(ctx, r.Level) {
 			return nil
 		}
@@ -26,7 +26,7 @@ func (h markHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // isShadow reports whether a call is that of a copy.
-func isShadow(c *middleware.Call) bool {
+func isShadow(c *relayed.Call) bool {
 	if c == nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -17,7 +18,8 @@ import (
 type run struct {
 	*dryRun
 	real         *middleware.Call // the call of the frame itself
-	call         *middleware.Call // the call of the copy
+	call         *relayed.Call    // the call of the copy
+	listeners    []any            // of the real call
 	frame        *wire.Message    // the copy
 	method, tool string           // the frame's method, and the tool of a tools/call
 
@@ -39,7 +41,7 @@ type wait struct {
 
 // context returns ctx with the call of the copy.
 func (r *run) context(ctx context.Context) context.Context {
-	return &middleware.Context{Context: ctx, Call: r.call}
+	return &relayed.Context{Context: ctx, Call: r.call}
 }
 
 func (r *run) takeWait() *wait {
@@ -51,7 +53,7 @@ func (r *run) takeWait() *wait {
 // maxInline is the number of times that a hook may ask to wait for an answer, which cannot wait.
 const maxInline = 8
 
-// Answer implements middleware.Relay. It runs the answer through the hooks of the layers
+// Answer implements relayed.Relay. It runs the answer through the hooks of the layers
 // outside the one that answers, and does not send it.
 func (r *run) Answer(ctx context.Context, reply *wire.Message) error {
 	if r.answer != nil || r.reached {
@@ -75,25 +77,30 @@ func (r *run) Answer(ctx context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// Ask implements middleware.Relay. It sends the request, because decisions depend on the reply.
+// Ask implements relayed.Relay. It sends the request, because decisions depend on the reply.
 func (r *run) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
 	r.real.Ask(to, method, params, limit, done)
 }
 
-// Suspend implements middleware.Relay. The frame itself is suspended after the current
+// Suspend implements relayed.Relay. The frame itself is suspended after the current
 // handler or hook has returned.
-func (r *run) Suspend(_ *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
+func (r *run) Suspend(_ *wire.Message, ready <-chan struct{}, limit time.Duration, resume relayed.Handler) {
 	r.pending = &wait{ready, limit, resume}
 }
 
-// Defer implements middleware.Relay. It does not call the work, which may have an effect.
-func (r *run) Defer(*wire.Message, middleware.Work) { r.deferred = true }
+// Defer implements relayed.Relay. It does not call the work, which may have an effect.
+func (r *run) Defer(*wire.Message, relayed.Work) { r.deferred = true }
 
-// Cancelled implements middleware.Relay.
+// Cancelled implements relayed.Relay.
 func (r *run) Cancelled() bool { return r.real.Cancelled() }
 
-// note logs or remembers a note of a layer inside.
+// note passes a note of a layer inside to the listeners of the real call, marked as a note of a dry run,
+// and logs or remembers it.
 func (r *run) note(_ *middleware.Call, n middleware.Note) {
+	n.DryRun = true
+	for _, listener := range r.listeners {
+		listener.(func(*middleware.Call, middleware.Note))(r.real, n)
+	}
 	switch n.Act {
 	case middleware.Edited:
 		r.logged = true

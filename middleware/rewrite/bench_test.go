@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -26,8 +26,8 @@ func BenchmarkCall(b *testing.B) {
 			}...)
 			handle := c.wrap(func(context.Context, *wire.Message) error { return nil })
 			view := &sessionstate.Context{Principal: &sessionstate.Principal{Tenant: "acme"}, Trust: sessionstate.Fact{Value: "direct", Source: sessionstate.Operator}}
-			call := &middleware.Call{}
-			ctx := &middleware.Context{Context: context.Background(), Call: call}
+			call := &relayed.Call{}
+			ctx := &relayed.Context{Context: context.Background(), Call: call}
 			var m wire.Message
 			var s wire.Scanner
 			frame := []byte(line + "\n")

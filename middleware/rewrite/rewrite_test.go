@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -171,10 +172,10 @@ func connect(t testing.TB, rules ...Rule) *Conn {
 // show runs a page that the client asked for through the catalogue and the layer.
 func show(t *testing.T, c *Conn, view *sessionstate.Context, reply *wire.Message) {
 	t.Helper()
-	call := new(middleware.Call)
+	call := new(relayed.Call)
 	call.Reset(nil, true)
 	call.SetValue(sessionstate.ContextKey{}, view)
-	ctx := &middleware.Context{Context: t.Context(), Call: call}
+	ctx := &relayed.Context{Context: t.Context(), Call: call}
 	chain := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, c.Layer(), c.catalog.Layer())
 	check(t, chain(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", nil)))
 	for _, hook := range slices.Backward(call.Hooks()) {

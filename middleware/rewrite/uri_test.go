@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -45,7 +46,7 @@ func uriRows(t testing.TB) (rows []uriRow) {
 func read(t testing.TB, c *Conn, method, params string) string {
 	t.Helper()
 	verdict := "passes"
-	call := new(middleware.Call)
+	call := new(relayed.Call)
 	call.Reset(nil, false)
 	call.Listen(false, func(_ *middleware.Call, n middleware.Note) {
 		verdict = "hidden"
@@ -56,7 +57,7 @@ func read(t testing.TB, c *Conn, method, params string) string {
 	reached := false
 	handler := c.wrap(func(context.Context, *wire.Message) error { reached = true; return nil })
 	m := wire.NewNotification(wire.Client, method, []byte(params)) // needs no answer
-	check(t, handler(&middleware.Context{Context: t.Context(), Call: call}, m))
+	check(t, handler(&relayed.Context{Context: t.Context(), Call: call}, m))
 	if reached != (verdict == "passes") {
 		t.Errorf("%s %s reached the server: %v, but the note says %s", method, params, reached, verdict)
 	}
@@ -85,14 +86,14 @@ func TestListedURIs(t *testing.T) {
 	for _, row := range rows {
 		list = append(list, `{"uri":`+row.raw+`}`)
 	}
-	call := new(middleware.Call)
+	call := new(relayed.Call)
 	call.Reset(nil, true)
-	c.watchResources(call, nil, "resources", "uri")
+	c.watchResources((*middleware.Call)(call), nil, "resources", "uri")
 	var reply wire.Message
 	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"resources":[`+strings.Join(list, ",")+`]}}`))
 	reply.LookEnvelope()
 	for _, hook := range call.Hooks() {
-		check(t, hook(&middleware.Context{Context: t.Context(), Call: call}, &reply))
+		check(t, hook(&relayed.Context{Context: t.Context(), Call: call}, &reply))
 	}
 	for _, row := range rows {
 		shown := bytes.Contains(reply.Frame(), []byte(`{"uri":`+row.raw+`}`))

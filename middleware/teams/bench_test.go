@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -29,11 +29,11 @@ func BenchmarkWithoutMail(b *testing.B) {
 	results.LearnClient(&m)
 	handler := shared.Connect(teams.ConnOptions{Results: results}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
 	frame := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"size":200}}}` + "\n")
-	var call middleware.Call
+	var call relayed.Call
 	var scanner wire.Scanner
 	m.Reset(wire.Client, frame)
 	scanner.Look(&m)
-	ctx := &middleware.Context{Context: b.Context(), Call: &call}
+	ctx := &relayed.Context{Context: b.Context(), Call: &call}
 	b.ReportAllocs()
 	for b.Loop() {
 		call.Reset(nil, true)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -316,15 +317,15 @@ func TestReplyIsReadOnlyForMail(t *testing.T) {
 	mine := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.RequestMeta}}
 	others := &sessionstate.Context{Session: sessionstate.Fact{Value: "another", Source: sessionstate.RequestMeta}}
 	handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
-	request := func(view *sessionstate.Context) *middleware.Call {
-		call := new(middleware.Call)
+	request := func(view *sessionstate.Context) *relayed.Call {
+		call := new(relayed.Call)
 		call.Reset(nil, true)
 		call.SetValue(sessionstate.ContextKey{}, view)
 		var scanner wire.Scanner
 		var m wire.Message
 		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`+"\n"))
 		scanner.Look(&m)
-		check(t, handler(&middleware.Context{Context: t.Context(), Call: call}, &m))
+		check(t, handler(&relayed.Context{Context: t.Context(), Call: call}, &m))
 		return call
 	}
 	look := func(want bool) {
@@ -411,10 +412,10 @@ func TestWakeByConversation(t *testing.T) {
 			var m wire.Message
 			m.Reset(wire.Client, []byte(frame+"\n"))
 			new(wire.Scanner).Look(&m)
-			var c middleware.Call
+			var c relayed.Call
 			c.Reset(nil, true)
 			c.SetValue(sessionstate.ContextKey{}, &view)
-			check(t, handler(&middleware.Context{Context: t.Context(), Call: &c}, &m))
+			check(t, handler(&relayed.Context{Context: t.Context(), Call: &c}, &m))
 			_ = c.Hooks() // the call is over
 		}
 		handle(sessionstate.Context{}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -457,10 +458,10 @@ func TestRegisterAgain(t *testing.T) {
 		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"test"}}}}`+"\n"))
 		new(wire.Scanner).Look(&m)
 		call := func() {
-			var c middleware.Call
+			var c relayed.Call
 			c.Reset(nil, true)
 			c.SetValue(sessionstate.ContextKey{}, view)
-			check(t, handler(&middleware.Context{Context: t.Context(), Call: &c}, &m))
+			check(t, handler(&relayed.Context{Context: t.Context(), Call: &c}, &m))
 			_ = c.Hooks() // the call is over
 		}
 		registered := func() int {
@@ -555,10 +556,10 @@ func TestOpenAgain(t *testing.T) {
 		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`+"\n"))
 		new(wire.Scanner).Look(&m)
 		for range 100 {
-			var c middleware.Call
+			var c relayed.Call
 			c.Reset(nil, true)
 			c.SetValue(sessionstate.ContextKey{}, view)
-			check(t, handler(&middleware.Context{Context: t.Context(), Call: &c}, &m))
+			check(t, handler(&relayed.Context{Context: t.Context(), Call: &c}, &m))
 			_ = c.Hooks() // the call is over
 			time.Sleep(250 * time.Millisecond)
 		}

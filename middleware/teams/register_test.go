@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -76,10 +77,10 @@ func TestRegisterAtHandshake(t *testing.T) {
 			var m wire.Message
 			m.Reset(wire.Client, []byte(frame+"\n"))
 			new(wire.Scanner).Look(&m)
-			var call middleware.Call
+			var call relayed.Call
 			call.Reset(nil, true)
 			call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{Session: test.session})
-			conn.observe(&call, &m)
+			conn.observe((*middleware.Call)(&call), &m)
 		}
 		if got := len(shared.allSessions()) > 0; got != test.want {
 			t.Errorf("%s, %v: registered %t", test.client, test.session.Source, got)

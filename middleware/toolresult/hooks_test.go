@@ -3,6 +3,7 @@ package toolresult_test
 import (
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -12,8 +13,9 @@ import (
 // call has been sent. The race detector finds a hook that changes them.
 func TestHooksBesideHandlers(t *testing.T) {
 	var k toolresult.Memory
-	call := new(middleware.Call)
-	call.Reset(nil, true)
+	of := new(relayed.Call)
+	of.Reset(nil, true)
+	call := (*middleware.Call)(of)
 	handled := make(chan struct{})
 	go func() {
 		defer close(handled)
@@ -25,7 +27,7 @@ func TestHooksBesideHandlers(t *testing.T) {
 	}
 	<-handled
 	handled = make(chan struct{})
-	call.Reset(nil, true)
+	of.Reset(nil, true)
 	go func() {
 		defer close(handled)
 		call.Value("who")

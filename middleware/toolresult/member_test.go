@@ -3,6 +3,7 @@ package toolresult_test
 import (
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -14,9 +15,9 @@ func TestTwoTextsInOneMember(t *testing.T) {
 	var catalog middleware.Catalog
 	parse := func(line string) *wire.Message { return wire.Parse(wire.Server, []byte(line+"\n")) }
 	newCall := func() *middleware.Call {
-		c := new(middleware.Call)
+		c := new(relayed.Call)
 		c.Reset(nil, true)
-		return c
+		return (*middleware.Call)(c)
 	}
 	list, listed := newCall(), parse(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"f","outputSchema":{"type":"object"}}]}}`)
 	for range 2 {

@@ -14,6 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -33,14 +34,14 @@ func observed(t testing.TB) (*trace.Telemetry, *tracetest.InMemoryExporter, *sdk
 }
 
 // request handles a frame with the layer.
-func request(t testing.TB, h middleware.Handler, call *middleware.Call, frame string) *wire.Message {
+func request(t testing.TB, h middleware.Handler, call *relayed.Call, frame string) *wire.Message {
 	var m wire.Message
 	m.Reset(wire.Client, []byte(frame))
 	var s wire.Scanner
 	if s.Look(&m); !m.Plain() {
 		t.Fatalf("not plain: %s", frame)
 	}
-	if err := h(&middleware.Context{Context: context.Background(), Call: call}, &m); err != nil {
+	if err := h(&relayed.Context{Context: context.Background(), Call: call}, &m); err != nil {
 		t.Fatal(err)
 	}
 	return &m
@@ -55,7 +56,7 @@ func TestClose(t *testing.T) {
 	telemetry, spans, reader := observed(t)
 	var open trace.OpenSpans
 	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry, Open: &open}).Layer())
-	var calls [3]middleware.Call
+	var calls [3]relayed.Call
 	for i := range calls {
 		calls[i].Reset(nil, true)
 		request(t, h, &calls[i], fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
@@ -66,7 +67,7 @@ func TestClose(t *testing.T) {
 	open.Close()
 	open.Close()
 	for i := range calls { // late replies
-		ctx := &middleware.Context{Context: context.Background(), Call: &calls[i]}
+		ctx := &relayed.Context{Context: context.Background(), Call: &calls[i]}
 		if err := calls[i].Hooks()[0](ctx, wire.ResultReply([]byte("1"), []byte("{}"))); err != nil {
 			t.Error(err)
 		}
@@ -90,7 +91,7 @@ func TestCancelOfAnotherConnection(t *testing.T) {
 	telemetry, spans, _ := observed(t)
 	one := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
 	other := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
-	var call, none middleware.Call
+	var call, none relayed.Call
 	call.Reset(nil, true)
 	request(t, one, &call, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
@@ -111,19 +112,19 @@ func TestBothDirections(t *testing.T) {
 	var open trace.OpenSpans
 	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry, Propagate: true, Open: &open}).Layer())
 	const n = 200
-	calls := make([]middleware.Call, n)
+	calls := make([]relayed.Call, n)
 	sent := make(chan int, n)
 	var replies sync.WaitGroup
 	replies.Go(func() {
 		for i := range sent {
-			calls[i].Note(middleware.Note{Layer: "x", Act: middleware.Edited})
-			ctx := &middleware.Context{Context: context.Background(), Call: &calls[i]}
+			(*middleware.Call)(&calls[i]).Note(middleware.Note{Layer: "x", Act: middleware.Edited})
+			ctx := &relayed.Context{Context: context.Background(), Call: &calls[i]}
 			if err := calls[i].Hooks()[0](ctx, wire.ResultReply([]byte("1"), []byte("{}"))); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	var none middleware.Call
+	var none relayed.Call
 	for i := range calls {
 		calls[i].Reset(nil, true)
 		request(t, h, &calls[i], fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"a"}}`, i%3))
@@ -166,17 +167,17 @@ func sum(t *testing.T, reader *sdkmetric.ManualReader, name string) (n int64) {
 func TestTooLongToEdit(t *testing.T) {
 	h := middleware.Chain(last, trace.New(trace.Options{Propagate: true}).Layer())
 	head, tail := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":"`, `"}}}`
-	var call middleware.Call
+	var call relayed.Call
 	call.Reset(nil, true)
 	frame := head + strings.Repeat("x", wire.MaxEdited-len(head)-len(tail)) + tail
-	if m := request(t, h, &call, frame); m.Edited() || call.Trace() != (middleware.Trace{}) {
-		t.Errorf("edited %t, trace %+v", m.Edited(), call.Trace())
+	if m := request(t, h, &call, frame); m.Edited() || (*middleware.Call)(&call).Trace() != (middleware.Trace{}) {
+		t.Errorf("edited %t, trace %+v", m.Edited(), (*middleware.Call)(&call).Trace())
 	}
 	call.Reset(nil, true)
 	tail = `"},"_meta":{"tracestate":"a=1","traceparent":"no"}}}` // replacing it makes it longer
 	frame = head + strings.Repeat("x", wire.MaxEdited-len(head)-len(tail)) + tail
-	if m := request(t, h, &call, frame); m.Edited() || call.Trace() != (middleware.Trace{}) {
-		t.Errorf("edited %t, trace %+v", m.Edited(), call.Trace())
+	if m := request(t, h, &call, frame); m.Edited() || (*middleware.Call)(&call).Trace() != (middleware.Trace{}) {
+		t.Errorf("edited %t, trace %+v", m.Edited(), (*middleware.Call)(&call).Trace())
 	}
 }
 
@@ -188,8 +189,8 @@ func TestNoAllocations(t *testing.T) {
 		var s wire.Scanner
 		m.Reset(wire.Client, []byte(frame))
 		s.Look(&m)
-		var call middleware.Call
-		ctx := &middleware.Context{Context: context.Background(), Call: &call}
+		var call relayed.Call
+		ctx := &relayed.Context{Context: context.Background(), Call: &call}
 		if n := testing.AllocsPerRun(100, func() { call.Reset(nil, true); _ = h(ctx, &m) }); n != 0 {
 			t.Errorf("%v allocations for %s", n, frame)
 		}
@@ -231,8 +232,8 @@ func BenchmarkTrace(b *testing.B) {
 			if bench.name == "no layer" {
 				h = last
 			}
-			var call middleware.Call
-			ctx := &middleware.Context{Context: context.Background(), Call: &call}
+			var call relayed.Call
+			ctx := &relayed.Context{Context: context.Background(), Call: &call}
 			reply := wire.ResultReply([]byte("1"), []byte("{}"))
 			var m wire.Message
 			var s wire.Scanner
@@ -259,12 +260,12 @@ func BenchmarkManyOpen(b *testing.B) {
 	for _, n := range []int{0, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
-			var call middleware.Call
+			var call relayed.Call
 			for i := range n {
 				call.Reset(nil, true)
 				request(b, h, &call, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
 			}
-			ctx := &middleware.Context{Context: context.Background(), Call: &call}
+			ctx := &relayed.Context{Context: context.Background(), Call: &call}
 			reply := wire.ResultReply([]byte("-1"), []byte("{}"))
 			for b.Loop() {
 				call.Reset(nil, true)

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -22,7 +22,7 @@ import (
 // A Call is a request of the client in flight.
 type Call struct {
 	// MW is the call as layers see it.
-	MW middleware.Call
+	MW relayed.Call
 
 	seq       uint64 // of its arrival; tells this request from another for which the call is used again
 	key       callid.Key
@@ -80,7 +80,7 @@ func (c *Call) reset(k callid.Key, long string) {
 	c.MW.Reset(c.MW.Relay(), true)
 }
 
-// Cancelled implements middleware.Relay.
+// Cancelled implements relayed.Relay.
 func (c *Call) Cancelled() bool { return c.cancelled.Load() }
 
 // Stop ends the work that would answer a call that was deferred, and reports whether it was. The call
@@ -142,7 +142,7 @@ type Suspension struct {
 	Ready <-chan struct{}
 	Limit time.Duration
 	// Resume handles the message after that.
-	Resume middleware.Handler
+	Resume relayed.Handler
 }
 
 // Wait returns when the layer is ready, when the time is over, or when the session ends.

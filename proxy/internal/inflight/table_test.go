@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A relay is one in name only.
-type relay struct{ middleware.Relay }
+type relay struct{ relayed.Relay }
 
 func newTable(limit, maxIDs int) *Table {
 	return New(limit, maxIDs, func() *Call {

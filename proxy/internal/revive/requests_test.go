@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A subscription that was cancelled or answered is forgotten, so that the limit counts the open ones only.
 func TestEndedSubscriptionsAreForgotten(t *testing.T) {
 	v := New(nil, Policy{}, Options{})
-	send := func(line string) *middleware.Call {
-		c := new(middleware.Call)
+	send := func(line string) *relayed.Call {
+		c := new(relayed.Call)
 		c.Reset(nil, true)
 		v.Sent(c, wire.Parse(wire.Client, []byte(line+"\n")))
 		return c

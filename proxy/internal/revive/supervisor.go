@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/proxy/internal/asks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -280,7 +280,7 @@ func (v *Supervisor) Attentive() bool {
 
 // Sent records a message on its way to the server. It reports whether its line may also be
 // sent to the next server.
-func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool) {
+func (v *Supervisor) Sent(c *relayed.Call, m *wire.Message) (repeatable bool) {
 	if take := v.record.Sent(m); take != nil { // innermost, so it sees the reply as the server wrote it
 		onReply(c, take)
 	}
@@ -301,13 +301,13 @@ func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool)
 }
 
 // Resends prepares a call whose line is sent to another server than that of Sent.
-func (v *Supervisor) Resends(c *middleware.Call) {
+func (v *Supervisor) Resends(c *relayed.Call) {
 	if v.policy.Notice {
 		c.OnReply(v.putNotice)
 	}
 }
 
-func onReply(c *middleware.Call, take func(reply *wire.Message)) {
+func onReply(c *relayed.Call, take func(reply *wire.Message)) {
 	c.OnReply(func(_ context.Context, reply *wire.Message) error {
 		take(reply)
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -90,7 +91,7 @@ func TestLayerListens(t *testing.T) {
 			return nil
 		})
 		m := wire.NewRequest(wire.Client, []byte("1"), method, nil)
-		ctx := &middleware.Context{Context: t.Context(), Call: &middleware.Call{}}
+		ctx := &relayed.Context{Context: t.Context(), Call: &relayed.Call{}}
 		if err := handler(ctx, m); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/internal/relayed"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
@@ -50,10 +51,10 @@ func TestTelemetryEnds(t *testing.T) {
 	tel := Start(p, "", "", slog.New(slog.DiscardHandler))
 	var open trace.OpenSpans
 	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, trace.New(trace.Options{Telemetry: tel.Recorder, Open: &open}).Layer())
-	var call middleware.Call
+	var call relayed.Call
 	call.Reset(nil, true)
 	m := wire.NewRequest(wire.Client, []byte("1"), "ping", nil)
-	if err := h(&middleware.Context{Context: t.Context(), Call: &call}, m); err != nil {
+	if err := h(&relayed.Context{Context: t.Context(), Call: &call}, m); err != nil {
 		t.Fatal(err)
 	}
 	open.Close()
