@@ -88,9 +88,10 @@ func (l *Launcher) NeverResumes(s *teams.Session) bool {
 
 func isOver(s *teams.Session) bool { return s.State == teams.Finished || s.State == teams.Failed }
 
-// hasResume reports whether a template has a command to resume a session, for which everything is known.
+// hasResume reports whether a template has a command to resume a session, for which everything is known. The
+// session's id comes from the registry, where the agent's own program or another process may have put it.
 func hasResume(agent config.Agent, s *teams.Session) bool {
-	return len(agent.Resume) > 0 && (s.AgentSession != "" || !slices.Contains(agent.Resume, config.SessionPlaceholder))
+	return len(agent.Resume) > 0 && (setting.IsArgument(s.AgentSession) || !slices.Contains(agent.Resume, config.SessionPlaceholder))
 }
 
 // Secrets identify a run of a session: Key is its session key, and Token proves that the run owns it.

@@ -35,6 +35,8 @@ func TestCanResume(t *testing.T) {
 		{"finished", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id"}, true, false},
 		{"failed", teams.Session{Agent: "resumes", State: teams.Failed, AgentSession: "id"}, true, false},
 		{"its program told no id", teams.Session{Agent: "resumes", State: teams.Finished}, false, true},
+		{"its program's id is an option", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "--yolo"}, false, true},
+		{"its program's id is no text", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "a\nb"}, false, true},
 		{"its program needs no id", teams.Session{Agent: "anew", State: teams.Finished}, true, false},
 		{"starts", teams.Session{Agent: "resumes", State: teams.Starting, AgentSession: "id"}, false, false},
 		{"works", teams.Session{Agent: "resumes", State: teams.Working, AgentSession: "id"}, false, false},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Placeholders returns a check for the elements of a command that may have these placeholders,
@@ -28,6 +29,12 @@ func Placeholders(names ...string) func(string) error {
 		}
 		return nil
 	}
+}
+
+// IsArgument reports whether an id that a program chose may be an argument of a command. The command would read an
+// id that begins with a dash as an option.
+func IsArgument(id string) bool {
+	return id != "" && id[0] != '-' && !strings.ContainsFunc(id, unicode.IsControl)
 }
 
 // Fill returns a command with values in place of its placeholders.

@@ -9,9 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -53,7 +51,7 @@ func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) team
 		return inbox(p, h)
 	}
 	matches, err := glob.Match([]string{w.Client}, h.Client)
-	if err != nil || !matches || !isArgument(h.Session) && slices.Contains(w.Command, config.HostPlaceholder) {
+	if err != nil || !matches || !setting.IsArgument(h.Session) && slices.Contains(w.Command, config.HostPlaceholder) {
 		return nil
 	}
 	env := assembly.Without(p.Env, assembly.OwnVariables(s)...)
@@ -62,12 +60,6 @@ func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) team
 			config.NoticePlaceholder: notice, config.HostPlaceholder: h.Session, config.WorkspacePlaceholder: h.Workspace,
 		})})
 	}
-}
-
-// isArgument reports whether a client's id of a session, which is text from its messages, may be an
-// argument of a command: a program would read an id that begins with a dash as an option.
-func isArgument(id string) bool {
-	return id != "" && id[0] != '-' && !strings.ContainsFunc(id, unicode.IsControl)
 }
 
 // run runs a command to its end.
