@@ -3,6 +3,7 @@ package teams
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate"
@@ -76,6 +77,9 @@ func scan(row database.Rows, now int64, more ...any) (*Session, error) {
 		&s.Run, &runState, &runUntil, &s.AgentSession, &s.ExitStatus, &s.CostUSD, &created, &seen, &ended, &s.Queued, &s.ParentOver, &called, &wakes}
 	if err := row.Scan(append(to, more...)...); err != nil {
 		return nil, err
+	}
+	if !IsHandle(s.ID) { // it is part of the names of files, and other programs may write to the registry
+		return nil, fmt.Errorf("the registry has a session with the invalid id %q", s.ID)
 	}
 	s.Created, s.LastActive = time.Unix(0, created), time.Unix(0, max(created, called.Int64))
 	if !called.Valid {

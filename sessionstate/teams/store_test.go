@@ -1,6 +1,7 @@
 package teams_test
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,4 +77,32 @@ func open(t *testing.T, path string, now func() time.Time) *teams.Store {
 	check(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// The ids of sessions are parts of the names of files, so none that another program has put into the registry may
+// lead elsewhere.
+func TestInvalidID(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "teams.db")
+	s := open(t, path, time.Now)
+	claim := teams.Claim{Key: "k", Workspace: "w", Trust: "direct"}
+	me, err := s.Attach(t.Context(), claim, attachment)
+	check(t, err)
+	db, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	defer db.Close()
+	for _, id := range []string{"../../../etc", me.ID + "/..", ""} {
+		_, err = db.ExecContext(t.Context(), "UPDATE sessions SET id = ?1, run = 1, run_state = 'finished', queued = 1", id)
+		check(t, err)
+		for what, f := range map[string]func() error{
+			"Attach":    func() error { _, err := s.Attach(t.Context(), claim, attachment); return err },
+			"Session":   func() error { _, err := s.Session(t.Context(), teams.Ref{ID: id}); return err },
+			"Agents":    func() error { _, err := s.Agents(t.Context(), ""); return err },
+			"Resumable": func() error { _, err := s.Resumable(t.Context(), "", "w"); return err },
+		} {
+			if err := f(); err == nil || !strings.Contains(err.Error(), "invalid id") {
+				t.Errorf("%s with the id %q: %v", what, id, err)
+			}
+		}
+	}
 }
