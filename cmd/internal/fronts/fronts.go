@@ -181,7 +181,11 @@ func sweep(t *database.Tx, now int64, idle time.Duration) (fronts []peer, err er
 	return fronts, err
 }
 
-func (f *Front) lockPath(id string) string { return filepath.Join(f.o.Locks, id+".lock") }
+// lockPath returns the path of the lock of a front. Other programs may write to the database, so an id from there
+// must not lead to another directory.
+func (f *Front) lockPath(id string) string {
+	return filepath.Join(f.o.Locks, filepath.Base(id)+".lock")
+}
 
 func (f *Front) unlock() {
 	if f.lock != nil {

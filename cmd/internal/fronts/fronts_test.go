@@ -526,3 +526,29 @@ func TestNothingStays(t *testing.T) {
 		}
 	}
 }
+
+// The id of a front in the database does not lead to a lock file of another program.
+func TestLocksOfOthers(t *testing.T) {
+	w := newWorld(t, nil)
+	other := filepath.Join(t.TempDir(), "cargo.lock")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.play("start a")
+	a := w.fronts["a"]
+	id, err := filepath.Rel(w.dir, strings.TrimSuffix(other, ".lock"))
+	if err == nil {
+		_, err = a.db.Exec(t.Context(), database.Scope{Tenant: tenant},
+			`INSERT INTO fronts (tenant, id, host, address, service, until) VALUES (?1, ?2, ?3, '', '', 0)`, tenant, id, a.host)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.renewed = sweepEvery // so it sweeps
+	if _, err := a.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
