@@ -157,6 +157,9 @@ func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*
 	slices.SortFunc(repeated, inflight.ByArrival) // the function was called in the order of a map
 	for _, c := range repeated {
 		c.Again = true
+		if wire.Parse(wire.Client, c.Frame).MethodIs("tools/call") {
+			s.supervisor.Resends(&c.MW) // no reply can come now, so a hook may still be added
+		}
 		again = append(again, c.Frame...)
 	}
 	return again, running
