@@ -43,13 +43,9 @@ func TestChangedKeysNotShown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	load := func(text string, read func(p cli.Process) (*Settings, error)) *Settings {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 		s, err := read(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return s
 	}
 	served := func(p cli.Process) (*Settings, error) { return LoadServed(p, nil, "a") }

@@ -15,9 +15,7 @@ func TestReadKeyFileOfWindows(t *testing.T) {
 		"\ufeffatk_id_SECRET\r\n":       "",
 		"\xff\xfea\x00t\x00k\x00\n\x00": "is not UTF-8 text: save it as UTF-8",
 	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(content), 0o600))
 		key, err := readKeyFile(path)
 		if want == "" && (err != nil || key != "atk_id_SECRET") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %q, %v; want %s", content, key, err, want)

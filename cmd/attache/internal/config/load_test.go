@@ -18,9 +18,7 @@ func load(t *testing.T, p cli.Process, args ...string) (*Settings, error) {
 	t.Helper()
 	cmd := &cobra.Command{}
 	flags := AddFlags(cmd)
-	if err := cmd.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.ParseFlags(args))
 	return Load(p, flags, nil)
 }
 
@@ -30,12 +28,8 @@ func configured(t *testing.T, text string, env ...string) (cli.Process, string) 
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "attache", "config.yaml")
-	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(filepath.Dir(file), 0o700))
+	check(t, os.WriteFile(file, []byte(text), 0o600))
 	return cli.Process{Env: env, ConfigDir: dir}, file
 }
 
@@ -72,9 +66,7 @@ func TestBrokenLink(t *testing.T) {
 		}
 	}
 	p, file := configured(t, "")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(file))
 	linked := filepath.Join(t.TempDir(), "linked")
 	if err := os.Symlink(p.ConfigDir, linked); err != nil {
 		t.Skip(err)
@@ -135,9 +127,7 @@ stdout_noise: drop
 		t.Run(test.name, func(t *testing.T) {
 			p, path := configured(t, file, test.env...)
 			s, err := load(t, p, test.args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			for _, o := range Options(s) {
 				if o.Key == test.key && o.Value.String() != test.want {
 					t.Errorf("%s = %q, want %q", o.Key, o.Value, test.want)
@@ -182,13 +172,9 @@ func TestDefaultsAreAccepted(t *testing.T) {
 func TestRelativePaths(t *testing.T) {
 	p, file := configured(t, "policy: {dir: p}\nidentity: {keys_file: ../k.yaml}\nrecord: r\n")
 	s, err := load(t, p, "--record", "here", "--workspace", ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	dir := filepath.Dir(file)
 	for what, got := range map[string][2]string{
 		"policy.dir, of the file":         {s.Policy.Dir, filepath.Join(dir, "p")},
@@ -211,9 +197,7 @@ func TestConfigFile(t *testing.T) {
 	})
 	t.Run("the directory is a file", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "attache"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(dir, "attache"), nil, 0o600))
 		if _, err := load(t, cli.Process{ConfigDir: dir}); err != nil {
 			t.Error(err)
 		}
@@ -253,12 +237,8 @@ func TestAPIKey(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), mode))
+		check(t, os.Chmod(path, mode))
 		return path
 	}
 	good := write("good", "atk_1_file\n", 0o600)
@@ -284,9 +264,7 @@ func TestAPIKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := cli.Process{Env: test.env}
 			s, err := load(t, p, test.args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			key, _, err := APIKey(p, s)
 			if key.Reveal() != test.key {
 				t.Errorf("key %q, want %q", key.Reveal(), test.key)
@@ -298,5 +276,12 @@ func TestAPIKey(t *testing.T) {
 				t.Errorf("the key is in the error: %v", err)
 			}
 		})
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

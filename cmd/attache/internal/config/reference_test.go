@@ -22,9 +22,7 @@ var updateReference = goflag.Bool("update", false, "write the reference in docs/
 func TestReference(t *testing.T) {
 	const name, begin, end = "../../../../docs/configuration.md", "<!-- TestReference begins -->\n", "<!-- TestReference ends -->\n"
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	before, rest, begun := strings.Cut(string(data), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {
@@ -32,9 +30,7 @@ func TestReference(t *testing.T) {
 	}
 	want := before + begin + reference() + end + after
 	if *updateReference {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(name, []byte(want), 0o644))
 		return
 	}
 	if d := diff.Diff(want, string(data)); d != "" {

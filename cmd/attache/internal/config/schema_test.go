@@ -15,17 +15,11 @@ import (
 func compiled(t *testing.T) *jsonschema.Resolved {
 	t.Helper()
 	text, err := json.Marshal(Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var schema jsonschema.Schema
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(text, &schema))
 	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return resolved
 }
 
@@ -34,9 +28,7 @@ func compiled(t *testing.T) *jsonschema.Resolved {
 func TestSchemaAgreesWithReader(t *testing.T) {
 	schema := compiled(t)
 	full, err := os.ReadFile("testdata/full.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, text := range []string{
 		string(full), "session:", "policy: {url: https://policy.example/effective}", "arguments: []", "limits: {hold: 8388608}",
 		"sesion: {}", "session: {idd: x}", "session: {id: 1}", "log: {level: loud}", "limits: {in_flight: 0}", "limits: {in_flight: x}",
@@ -51,17 +43,11 @@ func TestSchemaAgreesWithReader(t *testing.T) {
 	} {
 		_, problems := read(text)
 		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-			t.Fatal(err)
-		}
+		check(t, yaml.Unmarshal([]byte(text), &value))
 		plain, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		value = nil
-		if err := json.Unmarshal(plain, &value); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(plain, &value))
 		if refused := schema.Validate(value); (refused == nil) != (len(problems) == 0) {
 			t.Errorf("%.60q: schema says %v, reader says %v", text, refused, problems)
 		}
@@ -104,13 +90,9 @@ func TestSchemaNamesDefaults(t *testing.T) {
 		"servers.*.server.timeouts.connect": nil,
 	} {
 		text, err := json.Marshal(Schema())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var at map[string]any
-		if err := json.Unmarshal(text, &at); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(text, &at))
 		for name := range strings.SplitSeq(strings.ReplaceAll(path, "[]", ".[]"), ".") {
 			switch name {
 			case "*":

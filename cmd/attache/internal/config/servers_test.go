@@ -37,9 +37,7 @@ servers:
 func loadFor(t *testing.T, text string, command ...string) (*Settings, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, []byte(text), 0o600))
 	return Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, command)
 }
 
@@ -60,9 +58,7 @@ func TestServers(t *testing.T) {
 	}
 	for _, test := range tests {
 		s, err := loadFor(t, twoServers, strings.Fields(test.command)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if s.Server.Name != test.name || s.Session.Workspace != test.workspace || len(s.Servers) != 3 {
 			t.Errorf("%s: name %q, workspace %q, %d entries", test.command, s.Server.Name, s.Session.Workspace, len(s.Servers))
 		}
@@ -85,9 +81,7 @@ func TestServers(t *testing.T) {
 // A variable takes precedence over an entry, as over the rest of the file.
 func TestServersBelowVariables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(twoServers), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, []byte(twoServers), 0o600))
 	s, err := Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path, "ATTACHE_WORKSPACE=/mine"}}, nil, []string{"npx", "@cyanheads/git-mcp-server"})
 	if err != nil || s.Session.Workspace != "/mine" {
 		t.Errorf("workspace %q, %v", s.Session.Workspace, err)
@@ -151,17 +145,11 @@ func TestInclude(t *testing.T) {
 		"more.yaml":      "log: {format: text}\nbriefing: {wait: 9s}\nrewrite: [{tools: [c], hide: true}]\n",
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	s, err := Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + filepath.Join(dir, "config.yaml")}}, nil, []string{"git"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var hidden, places []string
 	for _, r := range s.Rewrite {
 		hidden = append(hidden, r.Tools...)
@@ -210,9 +198,7 @@ func TestBearerPrecedence(t *testing.T) {
 	} {
 		p, _ := configured(t, "server: {url: \"https://mcp.example/mcp\", bearer_env: OURS}", c.env...)
 		s, err := load(t, p, c.args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if h, err := s.Server.Remote.Header(p); err != nil || h.Get("Authorization") != "Bearer "+c.want {
 			t.Errorf("%q %q: %v, %v; want %s", c.env, c.args, h, err, c.want)
 		}
@@ -225,9 +211,7 @@ func TestServedBearerPrecedence(t *testing.T) {
 	p, _ := configured(t, text, "A=ours", "ATTACHE_HEADER_Authorization=Bearer header")
 	for name, want := range map[string]string{"a": "Bearer ours", "b": "Bearer header"} {
 		s, err := LoadEndpoint(p, nil, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if h, err := s.Server.Remote.Header(p); err != nil || h.Get("Authorization") != want {
 			t.Errorf("%s: %v, %v; want %s", name, h, err, want)
 		}
@@ -244,9 +228,7 @@ func TestEntryReplacesBearer(t *testing.T) {
 	} {
 		p, _ := configured(t, common+"servers: {a: {server: {url: \"https://gateway.example/a\", "+own+"}}}", "COMMON=common", "OWN=token")
 		s, err := LoadEndpoint(p, nil, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if h, err := s.Server.Remote.Header(p); err != nil || h.Get("Authorization") != want {
 			t.Errorf("%s: %v, %v; want %s", own, h, err, want)
 		}
@@ -263,16 +245,10 @@ func TestIncludedAddress(t *testing.T) {
 	p, _ := configured(t, fmt.Sprintf("include: [{url: %q, digest: sha256:%x}]", address, content))
 	p.StateDir = t.TempDir()
 	copied := p.StatePath("includes", fmt.Sprintf("%x.yaml", name[:16]))
-	if err := os.MkdirAll(filepath.Dir(copied), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Dir(copied), 0o700))
+	check(t, os.WriteFile(copied, []byte(text), 0o600))
 	s, err := Load(p, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if from := s.Origin("log.level").String(); from != "https://rules.example/team.yaml?[hidden]:1" {
 		t.Errorf("log.level from %s", from)
 	}
@@ -299,9 +275,7 @@ func TestIncludedServer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range map[string]string{"config.yaml": "include: [team.yaml]\n" + c.own, "team.yaml": c.team} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check(t, os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600))
 			}
 			p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + filepath.Join(dir, "config.yaml")}}
 			load := func() (*Settings, error) { return Load(p, nil, nil) }
@@ -309,9 +283,7 @@ func TestIncludedServer(t *testing.T) {
 				load = func() (*Settings, error) { return LoadServed(p, nil, c.entry) }
 			}
 			s, err := load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			r := s.Server.Remote
 			if got := strings.Join(s.Server.Command, " "); got != c.command || r.URL != c.url || r.Headers["Authorization"].Env != c.header {
 				t.Errorf("command %q, url %q, headers %v", got, r.URL, r.Headers)
@@ -343,9 +315,7 @@ func TestEntryKeepsTarget(t *testing.T) {
 	const text = "servers: {git: {match: {url: \"https://git.example/*\", command: git-mcp}, server: {url: \"https://git.example/mcp\", headers: {X-Team: shop}}}}"
 	for command, want := range map[string]string{"https://git.example/mcp/shop": "https://git.example/mcp/shop", "git-mcp": ""} {
 		s, err := loadFor(t, text, command)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if got := s.Server.Remote.URL; got != want || len(s.Applied) != 1 || s.Server.Remote.Headers["X-Team"].Text == "" {
 			t.Errorf("%s: url %q, headers %v", command, got, s.Server.Remote.Headers)
 		}
@@ -372,9 +342,7 @@ func TestEntryKeepsCredentials(t *testing.T) {
 		{"servers: {git: {match: {url: \"https://*\"}, server: {" + secrets + "}}}", "https://other.example/mcp", true},
 	} {
 		s, err := loadFor(t, c.text, c.command)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		r := s.Server.Remote
 		if kept := []bool{r.Headers != nil, r.BearerEnv != "", r.OAuth.ClientID != ""}; r.URL != c.command || len(s.Applied) != 1 || slices.Contains(kept, !c.kept) {
 			t.Errorf("%s with %s: url %q, has credentials %v", c.command, c.text, r.URL, kept)
@@ -388,13 +356,9 @@ func TestEqualCredentials(t *testing.T) {
 	const outside = "server: {url: \"https://git.example/mcp\", " + secrets + "}\nservers: {other: {server: {url: \"https://other.example/mcp\""
 	for text, want := range map[string]bool{outside + ", " + secrets + "}}}": true, outside + "}}}": false} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 		s, err := LoadServed(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, "other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		r := s.Server.Remote
 		kept := []bool{r.Headers != nil, r.BearerEnv != "", r.Cert != "", r.Key != "", r.OAuth.ClientID != "", r.OAuth.ClientSecret.Text != ""}
 		if slices.Contains(kept, !want) || want != (s.Warnings == nil) || slices.ContainsFunc(s.Warnings, func(w setting.Problem) bool { return w.At.Default() }) {
@@ -417,9 +381,7 @@ func TestEntryKeepsLogin(t *testing.T) {
 	for _, test := range tests {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		text := "server: {url: \"https://git.example/mcp\", oauth: {" + test.outside + "}}\nservers: {other: {server: {url: \"https://other.example/mcp\", oauth: {" + test.entry + "}}}}"
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 		s, err := LoadServed(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, "other")
 		if machine := strings.Contains(test.entry, GrantMachine); machine != (err != nil) {
 			t.Errorf("%s: %v", text, err)
@@ -440,13 +402,9 @@ func TestPlaceOfLogin(t *testing.T) {
 	for _, outside := range []string{"client_id: a", "client_metadata: \"https://own.example/client\"", "issuer: \"https://login.example\"", "resource: \"-\"", "params: {access_type: offline}", "scopes: [use]"} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		text := "server: {url: \"https://git.example/mcp\", oauth: {" + outside + "}}\nservers: {other: {server: {url: \"https://other.example/mcp\"}}}"
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, []byte(text), 0o600))
 		s, err := LoadServed(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, "other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if len(s.Warnings) != 1 || s.Warnings[0].At.Default() {
 			t.Errorf("%s: warnings %v", outside, s.Warnings)
 		}
@@ -461,14 +419,10 @@ func TestSecretOfReplacedLogin(t *testing.T) {
 		"config.yaml": "include: [team.yaml]\nserver: {url: \"https://own.example/mcp\", oauth: {scopes: [use]}}\n",
 		"team.yaml":   "server: {url: \"https://team.example/mcp\", oauth: {client_id: team, client_secret: {env: TEAM_SECRET}}}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	s, err := Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + filepath.Join(dir, "config.yaml")}}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	o := s.Server.Remote.OAuth
 	if o.ClientID != "" || o.ClientSecret.Env != "" || !slices.Equal(o.Scopes, []string{"use"}) || !slices.Contains(s.RemoteVariables(), "TEAM_SECRET") {
 		t.Errorf("%+v, withheld %v", o, s.RemoteVariables())

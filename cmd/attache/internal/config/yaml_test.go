@@ -24,9 +24,7 @@ func read(text string) (*Settings, setting.Problems) {
 
 func TestReadFullExample(t *testing.T) {
 	data, err := os.ReadFile("testdata/full.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	got, problems := read(string(data))
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -132,9 +130,7 @@ func fullSettings() *Settings {
 // Every key is in full.yaml.
 func TestFullExampleIsFull(t *testing.T) {
 	data, err := os.ReadFile("testdata/full.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	s, problems := read(string(data))
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -307,9 +303,7 @@ func TestReadHostileFiles(t *testing.T) {
 
 func FuzzReadYAML(f *testing.F) {
 	full, err := os.ReadFile("testdata/full.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(f, err)
 	f.Add(string(full))
 	for _, seed := range []string{
 		"", "---", "# c", "log:", "log: {level: info}", "arguments: []", "arguments: [{}]", "arguments: [{tools: [a]}]",
