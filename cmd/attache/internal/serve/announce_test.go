@@ -16,9 +16,7 @@ func TestAnnounceAddress(t *testing.T) {
 		var out bytes.Buffer
 		r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), config)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		defer l.Close()
 		r.announce([]net.Listener{l})
 		if got := out.String(); strings.Contains(got, "address="+l.Addr().String()) != named || !strings.Contains(got, "msg=serving") {

@@ -39,9 +39,7 @@ func TestArrivals(t *testing.T) {
 			watched <- r.Context().Value(connectionKey{}).(*connection).watch.handling.Load()
 		}))
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		go s.serveOn(server, l)
 		defer server.Close()
 		await := func(want int64) {
@@ -53,9 +51,7 @@ func TestArrivals(t *testing.T) {
 			}
 		}
 		unused, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		defer unused.Close()
 		await(1)
 		protocols := new(http.Protocols)
@@ -65,9 +61,7 @@ func TestArrivals(t *testing.T) {
 		transport := &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 		defer transport.CloseIdleConnections()
 		resp, err := (&http.Client{Transport: transport}).Post(c.scheme+"://"+l.Addr().String(), "", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		if got := <-watched; got != c.watched || resp.ProtoMajor != c.version {

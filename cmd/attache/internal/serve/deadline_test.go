@@ -38,18 +38,14 @@ func TestDeadlines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ours, theirs := net.Pipe()
 				conn, err := (&listener{Listener: oneListener{end: ours}}).Accept()
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				defer conn.Close()
 				for _, after := range c.move {
 					at := time.Time{}
 					if after != never {
 						at = time.Now().Add(after)
 					}
-					if err := conn.SetReadDeadline(at); err != nil {
-						t.Fatal(err)
-					}
+					check(t, conn.SetReadDeadline(at))
 				}
 				began := time.Now()
 				if c.want == never {

@@ -102,9 +102,7 @@ func newCrowd(t *testing.T, members int) (crowd []member, handler http.Handler, 
 	dir := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		attachetest.WriteFile(t, path, text)
 	}
 	write("jwks.json", string(attachetest.KeySet()))
@@ -135,9 +133,7 @@ func newCrowd(t *testing.T, members int) (crowd []member, handler http.Handler, 
 func newTestService(t *testing.T, p cli.Process, path ...string) *service {
 	t.Helper()
 	s, err := tryTestService(p, path...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(s.close)
 	return s
 }

@@ -29,14 +29,10 @@ func TestLimits(t *testing.T) {
 			}
 			// A session that has ended makes room for another one.
 			q, err := http.NewRequest(http.MethodDelete, r.url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			q.Header.Set("Mcp-Session-Id", first.Header.Get("Mcp-Session-Id"))
 			resp, err := http.DefaultClient.Do(q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			resp.Body.Close()
 			for end := time.Now().Add(time.Minute); ; {
 				resp, body := r.post(t, http.DefaultClient, initialize)

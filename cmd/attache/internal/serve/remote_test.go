@@ -77,16 +77,12 @@ func startProcess(t *testing.T, p cli.Process, address string) *runningService {
 	t.Helper()
 	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{address}) }
 	settings, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	s, err := newService(t.Context(), Options{
 		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
 		Servers: []Server{{Path: "/mcp", Command: []string{address}, Settings: settings, Load: load}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	web := httptest.NewServer(s.handler())
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
@@ -240,14 +236,10 @@ func TestF15DeleteNotAccepted(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{})
 	session := r.open(t)
 	q, err := http.NewRequest(http.MethodDelete, r.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	q.Header.Set("Mcp-Session-Id", session)
 	resp, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
 		t.Error(resp.Status)
@@ -269,9 +261,7 @@ func TestF28ClientDisconnects(t *testing.T) {
 	}})
 	ctx, disconnect := context.WithCancel(t.Context())
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, strings.NewReader(modernCall))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	q.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"x"}}
 	go func() {
 		<-arrived
@@ -409,9 +399,7 @@ func TestOwnLoginOfFront(t *testing.T) {
 			defer upstream.Close()
 			p := attachetest.WriteConfig(t, map[bool]string{true: "identity: {keys_file: keys.yaml}\n", false: "{}\n"}[keys])
 			p.StateDir = t.TempDir()
-			if err := remoteserver.Logins(p).Save(&login.Grant{URL: upstream.URL, Obtained: time.Now(), Secrets: login.Secrets{Access: "own"}}); err != nil {
-				t.Fatal(err)
-			}
+			check(t, remoteserver.Logins(p).Save(&login.Grant{URL: upstream.URL, Obtained: time.Now(), Secrets: login.Secrets{Access: "own"}}))
 			want, headers := "Bearer own", []string{}
 			if keys {
 				key, _ := attachetest.CreateKey(t, filepath.Join(p.ConfigDir, "attache", "keys.yaml"), identity.Attributes{User: "ada"})

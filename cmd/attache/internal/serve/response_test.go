@@ -82,15 +82,11 @@ func (c *counts) of(method string, status int) uint64 {
 func (r *runningService) request(t *testing.T, c *http.Client, method, session string) *http.Response {
 	t.Helper()
 	q, err := http.NewRequest(method, r.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	q.Header.Set("Accept", "text/event-stream")
 	q.Header.Set("Mcp-Session-Id", session)
 	resp, err := c.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return resp
 }
 
@@ -102,9 +98,7 @@ func TestRefusalOfLargeBody(t *testing.T) {
 	host, path, _ := strings.Cut(at, "/")
 	for range 5 {
 		c, err := net.Dial("tcp", host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		const size = 5 << 20

@@ -82,16 +82,12 @@ func startLogging(t *testing.T, log *slog.Logger, config string, path ...string)
 	file := filepath.Join(dir, "config.yaml")
 	attachetest.WriteFile(t, file, strings.ReplaceAll(config, "DIR", dir))
 	s, err := tryLoggingService(log, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}, path...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(s.close)
 	s.settings.Listen = "127.0.0.1:0"
 	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
 	listeners, err := s.listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	server := s.httpServer()
 	go s.serveOn(server, listeners[0])
 	t.Cleanup(func() { server.Close() })
@@ -109,23 +105,17 @@ const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"pro
 func (r *runningService) post(t *testing.T, c *http.Client, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	q, err := http.NewRequest(http.MethodPost, r.url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("Accept", "application/json, text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		q.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := c.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return resp, string(b)
 }
 
@@ -159,9 +149,7 @@ serve: {public_url: "https://mcp.example.com/mcp"}
 		{"/readyz", 200, "ok\n"},
 	} {
 		resp, err := http.Get(host + test.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		b, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != test.status || string(b) != test.body {
@@ -263,9 +251,7 @@ func TestKeys(t *testing.T) {
 	if got := call("atk_no"); got != 401 {
 		t.Error("an unknown key:", got)
 	}
-	if err := identity.Revoke(file, last.ID, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, identity.Revoke(file, last.ID, time.Now()))
 	r.endpoints[0].reloader.Reload()
 	if got := call(keys[1]); got != 401 {
 		t.Error("a revoked key:", got)
@@ -411,9 +397,7 @@ func TestClientDisconnectsWhileKeyIsChecked(t *testing.T) {
 func TestLogNamesClients(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer log.Close()
 	r := startLogging(t, slog.New(slog.NewTextHandler(log, nil)), "identity: {keys_file: "+file+"}\naccess: {rules: [{tools: [whoami], deny: true}]}\n")
 	for _, user := range []string{"bob", "ada"} {
@@ -423,9 +407,7 @@ func TestLogNamesClients(t *testing.T) {
 		r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami"}}`, "Authorization", "Bearer "+key, "Mcp-Session-Id", session)
 		want := regexp.MustCompile(`a call was refused.* client=` + session[:8] + ` user=` + user + ` tool=whoami`)
 		got, err := os.ReadFile(log.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if !want.Match(got) || bytes.Contains(got, []byte(session)) {
 			t.Errorf("the log lacks %v or has a complete session id:\n%s", want, got)
 		}
@@ -538,15 +520,11 @@ func startServers(t *testing.T, out io.Writer, file string, names ...string) *se
 	for _, name := range names {
 		load := func() (*config.Settings, error) { return config.LoadServed(p, nil, name) }
 		own, err := load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		o.Servers = append(o.Servers, Server{Path: "/" + name, Command: own.Server.Command, Settings: own, Load: load})
 	}
 	s, err := newService(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return s
 }
 
@@ -619,9 +597,7 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
 		}
 	}
 	resp, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + metadataPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer resp.Body.Close()
 	if b, _ := io.ReadAll(resp.Body); !strings.Contains(string(b), `"scopes_supported":["mcp:use"]`) {
 		t.Errorf("%s", b)
@@ -646,9 +622,7 @@ serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"], login_sc
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	metadata, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + metadataPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer metadata.Body.Close()
 	if b, _ := io.ReadAll(metadata.Body); !strings.Contains(string(b), `"scopes_supported":["mcp:use","openid"]`) {
 		t.Errorf("%s", b)
@@ -789,9 +763,7 @@ func TestReloadBesideDeafServer(t *testing.T) {
 		if deny {
 			config = "access: {rules: [{tools: [whoami], deny: true}]}\n"
 		}
-		if err := os.WriteFile(r.endpoints[0].Settings.File, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(r.endpoints[0].Settings.File, []byte(config), 0o600))
 		select {
 		case r.signals.Reload <- syscall.SIGHUP:
 		case <-time.After(10 * time.Second):
@@ -870,9 +842,7 @@ func TestUnservedPath(t *testing.T) {
 		initialize: "0", `{"jsonrpc":"2.0","id":"a","method":"ping"}`: `"a"`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`: "null", "{": "null", "": "null",
 	} {
 		resp, err := http.Post(strings.TrimSuffix(r.url, "/mcp")+"/elsewhere", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		b, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		want := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"no MCP server has this path: correct the path`
@@ -918,9 +888,7 @@ func TestF55LargeHeaders(t *testing.T) {
 	r := start(t, "{}\n")
 	address := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), "/mcp")
 	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer c.Close()
 	_, _ = fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 2*maxHeader))
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -977,14 +945,10 @@ func TestTLS(t *testing.T) {
 	}
 	attachetest.WriteCertificate(t, dir, 2)
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(cert, later, later); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chtimes(cert, later, later))
 	c.checked = time.Time{}
 	next, err := c.get(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	leaf, err := x509.ParseCertificate(next.Certificate[0])
 	if err != nil || leaf.SerialNumber.Int64() != 2 {
 		t.Error(leaf.SerialNumber, err)
@@ -1067,9 +1031,7 @@ func TestProfiles(t *testing.T) {
 			}
 		}
 	}
-	if err := pprof.StartCPUProfile(io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	check(t, pprof.StartCPUProfile(io.Discard))
 	defer pprof.StopCPUProfile()
 	if w := get("profile"); w.Code != 409 {
 		t.Errorf("during another profile: %d", w.Code)
@@ -1134,9 +1096,7 @@ func TestResources(t *testing.T) {
 // If a profile cannot be written, no error is sent, which net/http would log as a superfluous header.
 func TestProfileToClosedConnection(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/goroutine", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r.SetPathValue("profile", "goroutine")
 	var w brokenWriter
 	profile(&w, r)
@@ -1163,4 +1123,11 @@ func (w *brokenWriter) WriteHeader(int) { w.statuses++ }
 func (w *brokenWriter) Write([]byte) (int, error) {
 	w.writes++
 	return 0, io.ErrClosedPipe
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -48,9 +48,7 @@ func TestSpans(t *testing.T) {
 	var out bytes.Buffer
 	p := cli.Process{Env: []string{"OTEL_TRACES_EXPORTER=console"}, Stderr: logging.NewStderr(&out)}
 	s, err := tryTestService(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	s.endpoints[0].start = func(front.Opening, func() []string) (proxy.Upstream, error) { return echoServer(1, nil), nil }
 	web := httptest.NewServer(s.handler())
 	r := &runningService{s, web.URL + "/mcp"}
@@ -121,18 +119,14 @@ func TestEndpointsCloseTogether(t *testing.T) {
 	}
 	p := cli.Process{Env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Stderr: io.Discard}
 	settings, err := config.Load(p, nil, []string{"echo"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	o := Options{Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler)}
 	paths := []string{"/a", "/b", "/c", "/d"}
 	for _, path := range paths {
 		o.Servers = append(o.Servers, Server{Path: path, Command: []string{"echo"}, Settings: settings, Load: func() (*config.Settings, error) { return settings, nil }})
 	}
 	s, err := newService(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, e := range s.endpoints {
 		e.start = func(front.Opening, func() []string) (proxy.Upstream, error) { return echoServer(1, nil), nil }
 	}

@@ -111,9 +111,7 @@ func TestRequestsDuringWatch(t *testing.T) {
 			in := bufio.NewReader(client)
 			for i := range all {
 				resp, err := http.ReadResponse(in, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				if got, err := io.ReadAll(resp.Body); string(got) != fmt.Sprintf("%d {} <nil> <nil>", i+1) || err != nil {
 					t.Errorf("answer %d, each after %v: %s (%v)", i+1, takes, got, err)
 				}
@@ -169,9 +167,7 @@ func expectAnswers(t *testing.T, client net.Conn, want string, n int) {
 	in := bufio.NewReader(client)
 	for i := range n {
 		resp, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if got, err := io.ReadAll(resp.Body); string(got) != want || err != nil {
 			t.Errorf("answer %d: %d %s (%v)", i+1, resp.StatusCode, got, err)
 		}
