@@ -73,9 +73,7 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	runs := func(p *sessionstate.Principal, workspace string) int {
 		t.Helper()
 		s, err := db.Session(t.Context(), child.Ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		s.AgentSession = "id"
 		l.ResumeOne(t.Context(), db, s, &sessionstate.Context{Principal: p, WorkspaceID: sessionstate.Fact{Value: workspace}})
 		if s, err = db.Session(t.Context(), child.Ref); err != nil {
@@ -86,9 +84,7 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	if n := runs(nil, "w"); n != 1 {
 		t.Errorf("another machine has begun run %d", n)
 	}
-	if err := os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700))
 	if n := runs(nil, "other"); n != 1 {
 		t.Errorf("a session that is in another workspace by now has begun run %d", n)
 	}
@@ -133,9 +129,7 @@ func TestInheritedKey(t *testing.T) {
 func openRegistry(t *testing.T, dir string, slow time.Duration) *teams.Store {
 	t.Helper()
 	db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(dir, "teams.db"), Now: func() time.Time { return time.Now().Add(-slow) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -144,13 +138,9 @@ func openRegistry(t *testing.T, dir string, slow time.Duration) *teams.Store {
 func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.Session) {
 	t.Helper()
 	parent, err := parents.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	agent, _, err = db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return parent, agent
 }
 
@@ -176,5 +166,12 @@ func TestLogsOfAnotherMachine(t *testing.T) {
 	err := PrintLogs(t.Context(), cli.Process{StateDir: dir}, db, child.ID)
 	if err == nil || !strings.Contains(err.Error(), "was on another machine") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

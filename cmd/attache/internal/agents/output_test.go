@@ -41,9 +41,7 @@ func TestResult(t *testing.T) {
 		if err == nil {
 			_, err = o.Write([]byte(test.text))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if got := o.result(test.form); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
@@ -73,15 +71,11 @@ func TestRemoveOld(t *testing.T) {
 	old := time.Now().Add(-48 * time.Hour)
 	for _, name := range []string{"s_new", "s_old", spoolName} {
 		dir := filepath.Join(outputs, name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(dir, 0o700))
 		if name == "s_new" {
 			continue
 		}
-		if err := os.Chtimes(dir, old, old); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chtimes(dir, old, old))
 	}
 	removeOld(outputs, 24*time.Hour)
 	entries, err := os.ReadDir(outputs)
@@ -94,9 +88,7 @@ func TestRemoveOld(t *testing.T) {
 func TestOutputIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	o, err := newOutput(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer o.file.Close()
 	for range 3 {
 		if n, err := o.Write(make([]byte, maxOutput/2+1)); n != maxOutput/2+1 || err != nil {
@@ -116,15 +108,9 @@ func TestOutputIsLost(t *testing.T) {
 	dir := t.TempDir()
 	db := openRegistry(t, dir, 0)
 	parent, child := createAgent(t, db, db)
-	if err := os.MkdirAll(filepath.Join(dir, child.ID), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/full", filepath.Join(dir, child.ID, "run-1.out")); err != nil {
-		t.Fatal(err)
-	}
-	if err := supervise(t, dir, child, Order{Argv: []string{"echo", "the answer"}}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(filepath.Join(dir, child.ID), 0o700))
+	check(t, os.Symlink("/dev/full", filepath.Join(dir, child.ID, "run-1.out")))
+	check(t, supervise(t, dir, child, Order{Argv: []string{"echo", "the answer"}}))
 	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output is incomplete: no space left on device)") {
 		t.Errorf("the parent was told %.200q", got)
 	}
@@ -136,9 +122,7 @@ func TestOutputIsCut(t *testing.T) {
 	db := openRegistry(t, dir, 0)
 	parent, child := createAgent(t, db, db)
 	const script = `echo '{"type":"item.completed","item":{"type":"agent_message","text":"I begin"}}'; head -c 10485760 /dev/zero; echo`
-	if err := supervise(t, dir, child, Order{Argv: []string{"sh", "-c", script}, Result: codexJSONL}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, supervise(t, dir, child, Order{Argv: []string{"sh", "-c", script}, Result: codexJSONL}))
 	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output is incomplete: only its first 10 MiB are kept)") {
 		t.Errorf("the parent was told %.200q", got)
 	}

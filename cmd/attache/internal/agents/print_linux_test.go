@@ -22,14 +22,10 @@ func TestLogsOnTerminal(t *testing.T) {
 	_, child := createAgent(t, db, db)
 	name := filepath.Join(Directory(p), child.ID, fmt.Sprintf("run-%d", child.Run))
 	err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name+".out", []byte("\x1b[2Jout\n"), 0o600), os.WriteFile(name+".err", []byte("\x1b[2Jerr\n"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	screen, program := openTerminal(t)
 	p.Stdout, p.Stderr = &term.Output{To: program}, program
-	if err := PrintLogs(t.Context(), p, db, child.ID); err != nil {
-		t.Fatal(err)
-	}
+	check(t, PrintLogs(t.Context(), p, db, child.ID))
 	want := "\ufffd[2Jout\r\n\ufffd[2Jerr\r\n"
 	shown := make([]byte, len(want))
 	if _, err := io.ReadFull(screen, shown); err != nil || string(shown) != want {
@@ -46,13 +42,9 @@ func openTerminal(t *testing.T) (screen, program *os.File) {
 	t.Cleanup(func() { screen.Close() })
 	fd := int(screen.Fd())
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err := errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)))
 	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { program.Close() })
 	return screen, program
 }

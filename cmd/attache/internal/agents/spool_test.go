@@ -51,9 +51,7 @@ func TestSpool(t *testing.T) {
 	if got := onlyMessage(t, db, parent); got != end.Report {
 		t.Errorf("the parent was told %q", got)
 	}
-	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte("{"), 0o600))
 	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler)) // ignores an invalid file
 
 	refused, err := json.Marshal(spooledEnd{db.Address(), teams.RunRef{Ref: teams.Ref{ID: "a\x00"}, Run: 1}, end})
@@ -64,9 +62,7 @@ func TestSpool(t *testing.T) {
 	if err == nil {
 		err = forgotten.write(s.o.Outputs)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler))
 	if _, err := os.Stat(forgotten.path(s.o.Outputs)); err == nil {
 		t.Error("an end that the registry refused has held up the next one")
@@ -76,9 +72,7 @@ func TestSpool(t *testing.T) {
 		t.Errorf("an end that was refused once: %v", err)
 	}
 	old := time.Now().Add(-teams.Retention - time.Minute)
-	if err := os.Chtimes(name, old, old); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chtimes(name, old, old))
 	var log strings.Builder
 	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.NewTextHandler(&log, nil)))
 	if _, err := os.Stat(name); err == nil || !strings.Contains(log.String(), "refused it for seven days") {
@@ -104,9 +98,7 @@ func openShared(t *testing.T, url string) *teams.Store {
 		t.Fatal(err)
 	}
 	db, err := teams.Open(t.Context(), teams.Options{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return db
 }
 
@@ -118,13 +110,9 @@ func TestSettledLater(t *testing.T) {
 	db := openShared(t, cluster.Database())
 	parent, me := createAgent(t, db, db)
 	taking, err := db.Take(t.Context(), me.Ref, teams.TakeOption{Limit: teams.ReadLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	agent, err := child.Start(t.Context(), child.Options{Argv: []string{"cat"}, Env: os.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: me.Ref, Run: 1}}, db: db, me: me, agent: agent, settled: make(chan struct{}), reportEvery: 10 * time.Millisecond}
 	cluster.Kill()
 	go s.prompt(taking)
@@ -148,9 +136,7 @@ func TestSpoolOfRegistries(t *testing.T) {
 	mine, other := openRegistry(t, t.TempDir(), 0), openRegistry(t, t.TempDir(), 0)
 	outputs := t.TempDir()
 	end := &spooledEnd{mine.Address(), teams.RunRef{Ref: teams.Ref{ID: "s_1"}, Run: 1}, teams.Ending{Report: "done"}}
-	if err := end.write(outputs); err != nil {
-		t.Fatal(err)
-	}
+	check(t, end.write(outputs))
 	for _, test := range []struct {
 		db   *teams.Store
 		kept bool

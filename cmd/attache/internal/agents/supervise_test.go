@@ -39,9 +39,7 @@ func TestOnParentEnd(t *testing.T) {
 				}()
 			}
 			order := Order{Argv: []string{"sh", "-c", "until test -e end; do sleep 0.01; done"}, OnParentEnd: test.onParentEnd}
-			if err := supervise(t, dir, child, order); err != nil {
-				t.Fatal(err)
-			}
+			check(t, supervise(t, dir, child, order))
 			if got := onlyMessage(t, now, parent); !strings.HasPrefix(got, test.want) {
 				t.Errorf("the parent was told %q, want %q…", got, test.want)
 			}
@@ -67,9 +65,7 @@ func TestEnding(t *testing.T) {
 			dir := t.TempDir()
 			db := openRegistry(t, dir, 0)
 			parent, child := createAgent(t, db, db)
-			if err := supervise(t, dir, child, Order{Argv: []string{"sh", "-c", "cat >/dev/null; " + test.script}, Result: test.result}); err != nil {
-				t.Fatal(err)
-			}
+			check(t, supervise(t, dir, child, Order{Argv: []string{"sh", "-c", "cat >/dev/null; " + test.script}, Result: test.result}))
 			s, err := db.Session(t.Context(), child.Ref)
 			if err != nil || s.State != test.state || s.ExitStatus != test.status || s.CostUSD != test.cost {
 				t.Errorf("the registry has %+v, %v", s, err)
@@ -147,16 +143,12 @@ func TestUnread(t *testing.T) {
 	db := openRegistry(t, dir, 0)
 	_, child := createAgent(t, db, db)
 	peer, err := db.Attach(t.Context(), teams.Claim{Key: "peer", Workspace: "w", Trust: "direct"}, teams.Attachment{Instance: "two"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	long := strings.Repeat("€", teams.MaxMessage) // more than a pipe holds
 	if _, err := db.Send(t.Context(), peer.Ref, teams.Draft{To: child.ID, Body: long}); err != nil {
 		t.Fatal(err)
 	}
-	if err := supervise(t, dir, child, Order{Argv: []string{"true"}}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, supervise(t, dir, child, Order{Argv: []string{"true"}}))
 	if got := onlyMessage(t, db, peer); !strings.HasSuffix(got, " did not arrive: its agent ended before it had read all of its messages") {
 		t.Errorf("the sender was told %q", got)
 	}
@@ -207,9 +199,7 @@ func supervise(t *testing.T, dir string, agent *teams.Session, o Order) error {
 	o.Store, o.Outputs, o.Dir = filepath.Join(dir, "teams.db"), dir, dir
 	o.Run, o.Env, o.TimeLimit = teams.RunRef{Ref: agent.Ref, Run: 1}, os.Environ(), time.Hour
 	order, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return Supervise(t.Context(), bytes.NewReader(order), nopCloser{io.Discard})
 }
 
