@@ -11,9 +11,7 @@ import (
 // A hang-up is reported before the remaining data is read.
 func TestHungUp(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer r.Close()
 	gone := hungUp(r)
 	if _, err := w.WriteString("unread"); err != nil {
@@ -34,9 +32,7 @@ func TestHungUp(t *testing.T) {
 // A file has no other end.
 func TestHungUpOfAFile(t *testing.T) {
 	f, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer f.Close()
 	if hungUp(f) != nil {
 		t.Error("a device can hang up")
@@ -47,19 +43,13 @@ func TestHungUpOfAFile(t *testing.T) {
 // whether the other end reads. One that has only shut down its write side may still read.
 func TestReads(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
 	defer ours.Close()
-	if err := unix.Shutdown(pair[1], unix.SHUT_WR); err != nil {
-		t.Fatal(err)
-	}
+	check(t, unix.Shutdown(pair[1], unix.SHUT_WR))
 	for _, c := range []struct{ ours, theirs *os.File }{{w, r}, {ours, theirs}} {
 		reads := reads(c.ours)
 		if !reads() {
@@ -75,9 +65,7 @@ func TestReads(t *testing.T) {
 // For a file and for a network connection it is not known whether the other end reads.
 func TestReadsUnknown(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer f.Close()
 	if reads(f) != nil {
 		t.Error("a file can hang up")

@@ -15,15 +15,11 @@ import (
 func TestRecordingIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	r, err := startRecording(cli.Process{}, &config.Settings{Record: path}, proxy.RandomIDPrefix(), nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r.watch(proxy.ClientIn, []byte("x\n"))
 	r.end()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("mode %v", mode)
 	}
@@ -36,9 +32,7 @@ func TestRecordingToAFullDisk(t *testing.T) {
 	}
 	var log strings.Builder
 	r, err := startRecording(cli.Process{}, &config.Settings{Record: "/dev/full"}, proxy.RandomIDPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for range 10 {
 		r.watch(proxy.ClientIn, []byte("x\n"))
 	}

@@ -64,15 +64,11 @@ func newReloading(t *testing.T, text string, env ...string) *reloadTest {
 	p := cli.Process{Env: append(env, "ATTACHE_CONFIG="+filepath.Join(r.dir, "config.yaml")), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	load := func() (*config.Settings, error) { return config.Load(p, nil, nil) }
 	s, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	log := slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var control proxy.Control
 	shared, err := assembly.Compile(assembly.Options{Process: p, Log: log}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	conn := shared.Connect(assembly.ConnOptions{Control: &control})
 	o := conn.Relay()
 	o.Restart = conn.Restart()
@@ -290,15 +286,11 @@ func TestReloadNothing(t *testing.T) {
 	attachetest.WriteFile(t, file, "access: {rules: []}\n")
 	r.reload(seen, false)
 	r.refused(denied)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(file))
 	r.Reload()
 	r.expectLog("cannot be read")
 	r.refused(denied)
-	if err := os.Mkdir(file, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(file, 0o700))
 	r.Reload()
 	r.expectLog("is no longer a file")
 	r.refused(denied)
@@ -369,18 +361,14 @@ func TestReloadKeys(t *testing.T) {
 	r.allowed()
 
 	good, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	attachetest.WriteFile(t, file, "keys: {")
 	r.Reload()
 	r.expectLog("the keys read before hold")
 	r.allowed()
 
 	attachetest.WriteFile(t, file, string(good))
-	if err := identity.Revoke(file, entry.ID, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, identity.Revoke(file, entry.ID, time.Now()))
 	r.Reload()
 	r.Client.Expect(toolsChanged)
 	r.refused("Permission denied: the access rules could not be applied to this call")

@@ -70,14 +70,10 @@ func TestStatusAfterAHangUp(t *testing.T) {
 		t.Skip("Windows has no EIO")
 	}
 	device, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer device.Close()
 	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer file.Close()
 	for _, c := range []struct {
 		in   *os.File
@@ -94,9 +90,7 @@ func TestStatusAfterAHangUp(t *testing.T) {
 // A signal ends a session with a remote server as it ends most programs.
 func TestSignalEndsRemoteSession(t *testing.T) {
 	r, err := remote.Start(remote.Options{URL: "http://127.0.0.1:1/mcp"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	cancelled := make(chan struct{})
 	w := &relay{log: slog.New(slog.DiscardHandler), server: remoteServer(r), cancel: func() { close(cancelled) }}
 	w.signal(syscall.SIGTERM)
@@ -110,9 +104,7 @@ func TestSignalEndsRemoteSession(t *testing.T) {
 func closedPipe(t *testing.T) error {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer w.Close()
 	r.Close()
 	_, err = w.WriteString("x")
@@ -125,9 +117,7 @@ func TestDroppedStderr(t *testing.T) {
 		t.Skip("there is no sh")
 	}
 	p, err := child.Start(t.Context(), child.Options{Argv: []string{"sh", "-c", "echo text >&2; exit 3"}, Env: os.Environ(), Stderr: closedWriter{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	p.CloseStdin()
 	var log bytes.Buffer
 	w := &relay{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -140,3 +130,10 @@ func TestDroppedStderr(t *testing.T) {
 type closedWriter struct{}
 
 func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

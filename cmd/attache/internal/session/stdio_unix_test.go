@@ -16,13 +16,9 @@ var open []*os.File
 // A pipe is non-blocking only during the session: other programs may use it afterwards. A regular file is left alone.
 func TestPollable(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	regular, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer regular.Close()
 	for f, want := range map[*os.File]bool{r: true, w: true, regular: false} {
 		f.Fd() // makes it blocking, as inherited files are
@@ -41,9 +37,7 @@ func TestPollable(t *testing.T) {
 func nonblocking(t *testing.T, f *os.File) bool {
 	t.Helper()
 	c, err := f.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	flags := 0
 	if errControl := c.Control(func(fd uintptr) { flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0) }); err != nil || errControl != nil {
 		t.Fatal(err, errControl)

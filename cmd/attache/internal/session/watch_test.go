@@ -24,9 +24,7 @@ func TestWatch(t *testing.T) {
 	}
 	do := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 	}
 	do(os.MkdirAll(at("policies/deep"), 0o700))
 	do(os.MkdirAll(at("v1"), 0o700))
@@ -86,13 +84,9 @@ func TestWatch(t *testing.T) {
 func TestWatchNoOtherDirectory(t *testing.T) {
 	dir := t.TempDir()
 	link, target := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "store", "config.yaml")
-	if err := os.Mkdir(filepath.Dir(target), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(filepath.Dir(target), 0o700))
 	attachetest.WriteFile(t, target, "a")
-	if err := os.Symlink(target, link); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Symlink(target, link))
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		t.Skipf("nothing can be watched here: %v", err)
