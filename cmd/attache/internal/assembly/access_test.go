@@ -24,9 +24,7 @@ func TestAccessEnforces(t *testing.T) {
 		s := attachetest.Load(t, attachetest.WriteConfig(t, text))
 		log := slog.New(slog.DiscardHandler)
 		conn, err := Single(Options{Log: log}, s, ConnOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		got := strings.Join(conn.Names(), " ")
 		enforces := middleware.Needs(conn.Relay().Layers...).Enforces
 		if got != want || enforces != strings.Contains(want, "access") {

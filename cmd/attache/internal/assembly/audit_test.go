@@ -22,9 +22,7 @@ func TestRecordWithoutReplyNamesCaller(t *testing.T) {
 	for result, cancel := range map[string]bool{"cancelled": true, "none": false} {
 		p := attachetest.WriteConfig(t, "audit: {file: "+path+"}\nidentity: {keys_file: "+filepath.Join(dir, "keys.yaml")+"}\n", "ATTACHE_API_KEY="+key)
 		shared, err := Compile(Options{Process: p, Audit: true, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		conn := shared.Connect(ConnOptions{})
 		s := proxytest.Setup{Options: conn.Relay()}.Start(t)
 		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + result + `"}}`)
@@ -39,9 +37,7 @@ func TestRecordWithoutReplyNamesCaller(t *testing.T) {
 		<-s.Over()
 		shared.Close()
 		records, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		found := false
 		for line := range bytes.Lines(records) {
 			if v := (wire.Value{Raw: line}); v.Get("tool").Equals(result) {

@@ -20,9 +20,7 @@ import (
 func TestCloseWithoutPolicies(t *testing.T) {
 	p := attachetest.WriteConfig(t, "{}")
 	shared, err := Compile(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer shared.Close()
 	synctest.Test(t, func(t *testing.T) {
 		conn := shared.Connect(ConnOptions{}) // its layers are those after the reload

@@ -49,23 +49,17 @@ func recordAside(t *testing.T, client *Client) wire.Value {
 	p := attachetest.WriteConfig(t, "audit: {file: "+path+"}\narguments: [{tools: [\"*\"], argument: user, value: principal.user, mode: pin}]\n")
 	settings := attachetest.Load(t, p)
 	shared, err := Compile(Options{Process: p, Audit: true, Log: slog.New(slog.DiscardHandler)}, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	conn := shared.Connect(ConnOptions{Client: client})
 	s := proxytest.Setup{Options: conn.Relay()}.Start(t)
 	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`)
 	s.Client.Next()
 	s.Client.Close()
-	if err := s.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.Wait())
 	conn.Close()
 	shared.Close()
 	records, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for line := range bytes.Lines(records) {
 		if v := (wire.Value{Raw: line}); v.Get("kind").Text() == "aside" {
 			return v

@@ -19,16 +19,12 @@ func TestFixedEnvironment(t *testing.T) {
 		return s
 	}
 	before, err := Compile(Options{Log: slog.New(slog.DiscardHandler)}, settings("before"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	conn := before.Connect(ConnOptions{Client: &Client{}})
 	env := conn.FixedEnvironment(nil)
 	old := weak.Make(before)
 	after, err := before.Reload(settings("after"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	runtime.GC()
 	if old.Value() != nil {
 		t.Error("the session keeps the configuration before")

@@ -16,9 +16,7 @@ func TestGitRootBehindLink(t *testing.T) {
 	err = errors.Join(err, os.MkdirAll(at("shop/.git"), 0o755), os.MkdirAll(at("lib/.git"), 0o755), os.MkdirAll(at("lib/src"), 0o755),
 		os.MkdirAll(at("none"), 0o755), os.MkdirAll(at("shop/app"), 0o755),
 		os.Symlink(at("lib/src"), at("shop/vendor")), os.Symlink(at("none"), at("shop/out")), os.Symlink(at("shop"), at("short")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for in, want := range map[string]string{
 		"shop/app": at("shop"), "shop/vendor": at("lib"), "shop/out": "", "short/app": at("short"), "lib/src": at("lib"),
 	} {

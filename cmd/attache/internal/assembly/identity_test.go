@@ -45,9 +45,7 @@ func testAuthenticator(t *testing.T, settings string, files map[string]string, e
 	}
 	s := attachetest.Load(t, p)
 	c, err := NewAuthenticator(p, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return c
 }
 
@@ -89,9 +87,7 @@ func TestPrincipalSources(t *testing.T) {
 				"known.yaml": keys, "session.yaml": session, "trust.yaml": "trust: odd\n", "token": attachetest.Token(nil) + "\n",
 			}, test.env...)
 			p, err := c.Identify(context.Background(), test.meta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			dir := filepath.Dir(strings.TrimPrefix(c.operator.Origin().Name, "session file "))
 			if got := strings.ReplaceAll(describePrincipal(p), dir, "$DIR"); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
@@ -275,9 +271,7 @@ func TestIssuerUnreachable(t *testing.T) {
 	}
 	down = false
 	later := testAuthenticator(t, text, nil, "ATTACHE_TOKEN="+attachetest.Token(nil))
-	if err := identify(later); err != nil {
-		t.Fatal(err)
-	}
+	check(t, identify(later))
 	down = true
 	if err := identify(later); err != nil {
 		t.Errorf("later: %v; want the key set of before to be used", err)
@@ -290,9 +284,7 @@ func TestTokenFileRotated(t *testing.T) {
 	file := filepath.Join(dir, "token")
 	write := func(token string) {
 		attachetest.WriteFile(t, file+".new", token)
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Rename(file+".new", file))
 	}
 	write(attachetest.Token(nil))
 	c := testAuthenticator(t, jwtConfig, nil, "ATTACHE_TOKEN_FILE="+file)
@@ -303,9 +295,7 @@ func TestTokenFileRotated(t *testing.T) {
 			t.Errorf("%v, %v; want %s", p, err, user)
 		}
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(file))
 	if p, err := c.Identify(context.Background(), capture.Credential{}); p != nil || !errors.Is(err, identity.ErrTokenFile) {
 		t.Errorf("%v, %v; want no principal without the file", p, err)
 	}
@@ -333,9 +323,7 @@ func TestServersGetNoCredentials(t *testing.T) {
 			"OTEL_EXPORTER_OTLP_LOGS_HEADERS=a=b", "OTEL_SERVICE_NAME=x", messaging[0]+"=/run/s", messaging[1]+"=t")
 		s := attachetest.Load(t, p)
 		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, s, ConnOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if secrets := conn.Shared().Secrets(); len(secrets) != 1 || secrets[0] != token {
 			t.Errorf("%s: %d secrets; want the token", name, len(secrets))
 		}
@@ -359,9 +347,7 @@ func TestServersGetNoCredentials(t *testing.T) {
 // An API key is sent to the policy endpoint, a token is not.
 func TestPolicyKey(t *testing.T) {
 	shared, err := capture.Compile(capture.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	sessions := shared.Connect(capture.ConnOptions{})
 	for credential, want := range map[string]string{"atk_abc_def": "atk_abc_def", attachetest.Token(nil): ""} {
 		c := &Authenticator{Own: constant(credential, setting.Origin{})}
@@ -374,4 +360,11 @@ func TestPolicyKey(t *testing.T) {
 // otherKey returns a key that the issuer does not have.
 func otherKey() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

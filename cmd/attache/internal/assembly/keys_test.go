@@ -18,9 +18,7 @@ import (
 func unreachableKeys(t *testing.T) *sharedKeys {
 	t.Helper()
 	server, err := database.Connect(database.ServerOptions{URL: "postgres://attache@127.0.0.1:1/none"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return newSharedKeys(openKeys(server), config.DefaultSettings(""))
 }

@@ -16,9 +16,7 @@ func TestFailedReloadKeepsSecrets(t *testing.T) {
 	var out bytes.Buffer
 	log := logging.New(p, settings, &out)
 	s, err := Compile(Options{Process: p, Log: log}, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer s.Close()
 	next := *settings
 	next.Policy.TokenEnv = "SECOND"

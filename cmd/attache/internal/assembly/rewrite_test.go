@@ -25,9 +25,7 @@ func TestRewriteEnforces(t *testing.T) {
 		p := attachetest.WriteConfig(t, "arguments: [{tools: [a], argument: path, value: session.id}]\nrewrite: ["+test.rule+"]")
 		s := attachetest.Load(t, p)
 		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, s, ConnOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		o := conn.Relay()
 		needs := middleware.Needs(o.Layers...)
 		slices.Sort(needs.ArgumentNames[0])

@@ -42,9 +42,7 @@ func TestThousandSessions(t *testing.T) {
 	p := attachetest.WriteConfig(t, fmt.Sprintf(sessionsConfig, jwks))
 	settings := attachetest.Load(t, p)
 	shared, err := Compile(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	before := heap()
 	all := make([]*playedSession, sessionCount)
 	for i := range all {
