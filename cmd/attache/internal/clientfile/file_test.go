@@ -23,9 +23,7 @@ func write(t *testing.T, content string) string {
 		name = "the client's file ü.json" // Windows allows no quotes, line breaks or asterisks in names
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, []byte(content), 0o640))
 	return path
 }
 
@@ -33,9 +31,7 @@ func write(t *testing.T, content string) string {
 func holds(t *testing.T, path, want string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if string(got) != want {
 		t.Errorf("%s holds %.80q, want %.80q", filepath.Base(path), got, want)
 	}
@@ -45,9 +41,7 @@ func holds(t *testing.T, path, want string) {
 func names(t *testing.T, path string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -62,9 +56,7 @@ func become(content string) func([]byte) ([]byte, error) {
 func TestUpdate(t *testing.T) {
 	path := write(t, "before")
 	done, err := Update(path, filepath.Dir(path), noon, become("after"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	holds(t, path, "after")
 	holds(t, done.Backup, "before")
 	if want := filepath.Join(filepath.Dir(path), backupName(path)+"20261121T120000Z.bak"); done.Backup != want {
@@ -78,9 +70,7 @@ func TestUpdate(t *testing.T) {
 
 	// A second update in the same second does not overwrite the first backup.
 	again, err := Update(path, filepath.Dir(path), noon, become("later"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	holds(t, done.Backup, "before")
 	holds(t, again.Backup, "after")
 	if n := len(names(t, path)); n != 3 {
@@ -99,15 +89,11 @@ func TestUpdateOfChangingFile(t *testing.T) {
 	calls := 0
 	done, err := Update(path, filepath.Dir(path), noon, func(content []byte) ([]byte, error) {
 		if calls++; calls < 3 {
-			if err := os.WriteFile(path, append(content, '+'), 0o640); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(path, append(content, '+'), 0o640))
 		}
 		return append(bytes.Clone(content), '!'), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	holds(t, path, "0++!")
 	holds(t, done.Backup, "0++")
 	if len(names(t, path)) != 2 {
@@ -119,9 +105,7 @@ func TestUpdateOfChangingFile(t *testing.T) {
 func TestExchangeOfChangedFile(t *testing.T) {
 	path := write(t, "theirs")
 	ours := path + ".ours"
-	if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(ours, []byte("ours"), 0o600))
 	if err := exchangeFor(ours, path, []byte("old"), []byte("ours"), exchange); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("this system cannot exchange two files in one step")
 	} else if !errors.Is(err, errChanged) {
@@ -163,9 +147,7 @@ func TestInstallWithoutExchange(t *testing.T) {
 			calls = 0
 			path := write(t, test.there)
 			ours := path + ".ours"
-			if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(ours, []byte("ours"), 0o600))
 			err := install(ours, path, []byte("old"), []byte("ours"), test.swap)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("error %v, want %s", err, test.want)
@@ -180,9 +162,7 @@ func TestInstallWithoutExchange(t *testing.T) {
 	}
 	path := write(t, "old")
 	ours := filepath.Join(filepath.Dir(path), "ours")
-	if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(ours, []byte("ours"), 0o600))
 	if err := install(ours, filepath.Join(path, "no directory"), []byte("old"), []byte("ours"), never); err == nil || len(names(t, path)) != 1 {
 		t.Errorf("error %v, left %q", err, names(t, path))
 	}
@@ -214,13 +194,9 @@ func TestExchangeLosesNothing(t *testing.T) {
 	through, noticed := 0, 0
 	for range 500 {
 		old, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		content := append(bytes.Clone(old), '!')
-		if err := os.WriteFile(ours, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(ours, content, 0o600))
 		switch err := exchangeFor(ours, path, old, content, exchange); {
 		case err == nil:
 			through++
@@ -243,9 +219,7 @@ func TestExchangeLosesNothing(t *testing.T) {
 func TestUpdateGivesUp(t *testing.T) {
 	path := write(t, "0")
 	_, err := Update(path, filepath.Dir(path), noon, func(content []byte) ([]byte, error) {
-		if err := os.WriteFile(path, append(content, '+'), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, append(content, '+'), 0o640))
 		return []byte("never"), nil
 	})
 	if !errors.Is(err, errChanged) {
@@ -283,9 +257,7 @@ func TestUpdateRefuses(t *testing.T) {
 func TestPreview(t *testing.T) {
 	broken := errors.New("broken")
 	path, readOnly := write(t, "before"), write(t, "before")
-	if err := os.Chmod(readOnly, 0o400); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(readOnly, 0o400))
 	for _, c := range []struct {
 		name, path string
 		edit       func([]byte) ([]byte, error)
@@ -320,9 +292,7 @@ func TestUpdateInReadOnlyDirectory(t *testing.T) {
 		t.Skip("this user can write to a read-only directory")
 	}
 	path := write(t, "before")
-	if err := os.Chmod(filepath.Dir(path), 0o500); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(filepath.Dir(path), 0o500))
 	defer os.Chmod(filepath.Dir(path), 0o700)
 	if _, err := Update(path, filepath.Dir(path), noon, become("after")); err == nil || !strings.Contains(err.Error(), "no backup can be written to ") {
 		t.Errorf("error %v", err)
@@ -371,13 +341,9 @@ func TestDropBackups(t *testing.T) {
 		}
 	}
 	stranger := path + ".attache-mine"
-	if err := os.WriteFile(stranger, []byte("edited"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(stranger, []byte("edited"), 0o600))
 	other := filepath.Join(filepath.Dir(path), backupName(path)+"note.txt")
-	if err := os.WriteFile(other, []byte("edited"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(other, []byte("edited"), 0o600))
 
 	// A backup that differs from the file in more than attache is kept.
 	left, err := DropBackups(filepath.Dir(path), path, bare)
@@ -410,4 +376,11 @@ func TestDropBackups(t *testing.T) {
 		t.Errorf("left %q, %v", left, err)
 	}
 	holds(t, other, "edited")
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

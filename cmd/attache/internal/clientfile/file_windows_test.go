@@ -11,16 +11,12 @@ import (
 func TestUpdateOfOpenFile(t *testing.T) {
 	path := write(t, "before")
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	_, err = Update(path, filepath.Dir(path), noon, become("after"))
 	if err == nil || !strings.Contains(err.Error(), "close the program that has it open") {
 		t.Errorf("error %v", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, f.Close())
 	holds(t, path, "before")
 	if n := len(names(t, path)); n != 1 {
 		t.Errorf("%d files are there", n)

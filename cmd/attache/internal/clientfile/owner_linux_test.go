@@ -29,9 +29,7 @@ func TestUpdateOfFileOfOtherGroup(t *testing.T) {
 		path := write(t, "a")
 		dir := filepath.Dir(path)
 		err := errors.Join(os.Chown(path, c.owner, other), os.Chmod(path, c.mode), os.Chown(dir, user, user), os.Chmod(filepath.Dir(dir), 0o755))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		backups := filepath.Join(dir, "backups")
 		asUser(user, func() {
 			_, err = Update(path, backups, noon, func(old []byte) ([]byte, error) { return bytes.ToUpper(old), nil })
