@@ -22,9 +22,7 @@ var updateGuide = flag.Bool("update-clients", false, "write the table of docs/cl
 func TestClientsGuide(t *testing.T) {
 	const file = "../../../../docs/clients.md"
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	guide := string(data)
 	table := regexp.MustCompile(`(?s)(<!-- TestClientsGuide[^\n]*\n)(.*?)(\nIn place of these)`)
 	want := table.ReplaceAllStringFunc(guide, func(s string) string {
@@ -32,9 +30,7 @@ func TestClientsGuide(t *testing.T) {
 		return m[1] + clientTable() + m[3]
 	})
 	if *updateGuide {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, []byte(want), 0o644))
 	} else if want != guide {
 		t.Errorf("the table of files: %s", cmp.Diff(want, guide))
 	}
@@ -52,9 +48,7 @@ func TestWrapDifferences(t *testing.T) {
 	for _, c := range mcpclient.All() {
 		t.Run(c.Name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", "wrapped", c.Name+".diff"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			checkDifference(t, c.Name, string(data))
 		})
 	}

@@ -83,9 +83,7 @@ func TestInject(t *testing.T) {
 			kept := strings.Clone(test.from)
 			data := []byte(test.from)
 			done, err := Inject(data, test.in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if diff := cmp.Diff(test.to, string(done.Content)); diff != "" {
 				t.Error(diff)
 			}
@@ -134,9 +132,7 @@ func TestInjectIsolatesSessions(t *testing.T) {
 			t.Parallel()
 			id := fmt.Sprintf("session-%d", i)
 			done, err := Inject(data, parachute(id, "", "direct"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if n := strings.Count(string(done.Content), "session-"); n != 1 || !strings.Contains(string(done.Content), `"`+id+`"`) {
 				t.Errorf("%s", done.Content)
 			}

@@ -24,9 +24,7 @@ func TestLargeFile(t *testing.T) {
 	}
 	b.WriteString("}}")
 	path := filepath.Join(t.TempDir(), "mcp.json")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, b.Bytes(), 0o600))
 	file := mcpclient.File{Path: path}
 	wrap := func(content []byte) ([]byte, error) {
 		d, err := Read(file, content)
@@ -39,9 +37,7 @@ func TestLargeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	content, _, err := clientfile.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	d := mustRead(t, file, content)
 	if n := bytes.Count(content, []byte(`"--"`)); n != 2000 {
 		t.Errorf("%d servers are wrapped", n)

@@ -31,9 +31,7 @@ func TestUnwrapOfReorderedFile(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2)) // the same each time
 		for range 50 {
 			v, err := parseJSON(plan.Content)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			v.Standardize()
 			reorder(&v, random)
 			if v.Minimize(); random.IntN(2) == 0 {
@@ -61,14 +59,10 @@ func TestUnwrapOfReformattedTOML(t *testing.T) {
 		launch := Launch{Command: "attache"}
 		var content any
 		plan := mustRead(t, file, data).Wrap(launch, all)
-		if err := toml.Unmarshal(bytes.TrimPrefix(plan.Content, []byte(mark)), &content); err != nil {
-			t.Fatal(err)
-		}
+		check(t, toml.Unmarshal(bytes.TrimPrefix(plan.Content, []byte(mark)), &content))
 		for _, multiline := range []bool{false, true} {
 			var printed strings.Builder
-			if err := toml.NewEncoder(&printed).SetArraysMultiline(multiline).SetIndentTables(multiline).Encode(content); err != nil {
-				t.Fatal(err)
-			}
+			check(t, toml.NewEncoder(&printed).SetArraysMultiline(multiline).SetIndentTables(multiline).Encode(content))
 			again := mustRead(t, file, []byte(printed.String()))
 			back := mustRead(t, file, again.Unwrap(launch, all).Content)
 			was, is := map[string]string{}, map[string]string{}
@@ -121,14 +115,10 @@ func reorder(v *hujson.Value, random *rand.Rand) {
 func meaning(t *testing.T, data []byte) any {
 	t.Helper()
 	v, err := parseJSON(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	v.Standardize()
 	var all any
-	if err := json.Unmarshal(v.Pack(), &all); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(v.Pack(), &all))
 	return withoutNothing(all)
 }
 

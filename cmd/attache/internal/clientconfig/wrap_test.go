@@ -23,9 +23,7 @@ func all(string) bool { return true }
 func mustRead(t *testing.T, file mcpclient.File, content []byte) *Document {
 	t.Helper()
 	d, err := Read(file, content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return d
 }
 
@@ -53,9 +51,7 @@ func corpus(t testing.TB) map[mcpclient.File][]byte {
 		}
 		for _, path := range paths {
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			files[mcpclient.File{Client: &c, Path: path}] = data
 		}
 	}
@@ -363,9 +359,7 @@ func TestUnwrapOfReformattedFile(t *testing.T) {
 		for _, launch := range launches() {
 			before := mustRead(t, file, data)
 			printed, err := hujson.Format(append(bytes.TrimPrefix(before.Wrap(launch, all).Content, []byte(mark)), '\n'))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			wrapped := mustRead(t, file, printed)
 			after := mustRead(t, file, wrapped.Unwrap(launch, all).Content)
 			if len(after.Entries) != len(before.Entries) {
@@ -408,4 +402,11 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 		}
 		checkRoundTrip(t, file, data, launches()[len(data)%len(launches())])
 	})
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
