@@ -144,9 +144,7 @@ func TestRefusalRepeatsToken(t *testing.T) {
 		}})
 		g := logIn(t, o)
 		g.Refresh = token
-		if err := o.Store.Save(g); err != nil {
-			t.Fatal(err)
-		}
+		check(t, o.Store.Save(g))
 		_, err := call(t, s, credentials(o), "")
 		requireError(t, err, "invalid_grant: Invalid refresh token: [hidden].: run")
 		if all := o.Store.All(); len(all) != 1 || !strings.HasSuffix(all[0].Ended, ": [hidden].") {
@@ -478,9 +476,7 @@ func TestTooLargeGrant(t *testing.T) {
 	_, o := start(t, logintest.Config{})
 	logIn(t, o)
 	g, err := o.Store.Load(o.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	before := g.Access
 	g.Access = strings.Repeat("x", 300<<10)
 	if err := o.Store.Save(g); err == nil {
@@ -508,9 +504,7 @@ func TestOldTokenWhileNotRenewed(t *testing.T) {
 	s, o := start(t, logintest.Config{Lifetime: time.Hour})
 	g := logIn(t, o)
 	g.Token, g.Expires = s.URL+"/missing", time.Now().Add(9*time.Second) // it is renewed 10 s before
-	if err := o.Store.Save(g); err != nil {
-		t.Fatal(err)
-	}
+	check(t, o.Store.Save(g))
 	c := credentials(o)
 	if status, err := call(t, s, c, ""); (status != 200 || err != nil) && time.Now().Before(g.Expires) {
 		t.Errorf("status %d, error %v", status, err)

@@ -74,9 +74,7 @@ func options(t *testing.T, s *logintest.Server) login.Options {
 func logIn(t *testing.T, o login.Options) *login.Grant {
 	t.Helper()
 	g, err := login.Login(t.Context(), o, browser(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return g
 }
 
@@ -105,16 +103,12 @@ func call(t *testing.T, s *logintest.Server, c *login.Credentials, query string)
 	t.Helper()
 	for tries := 0; ; tries++ {
 		r, err := http.NewRequest(http.MethodPost, s.MCP()+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if err := c.Set(t.Context(), r.Header); err != nil {
 			return 0, err
 		}
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var said struct{ Error struct{ Message string } }
 		_ = json.NewDecoder(resp.Body).Decode(&said)
 		resp.Body.Close()
@@ -249,9 +243,7 @@ func TestU22Login(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			requireServed(t, s, credentials(o), "")
 			if test.events != "" && s.Count(test.events) != 1 {
 				t.Errorf("%s: %d times", test.events, s.Count(test.events))
@@ -532,13 +524,9 @@ func TestRenewalHangs(t *testing.T) {
 			return nil, errors.New("no answer")
 		}}
 		unlock, err := o.Store.Lock(t.Context(), o.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		g := &login.Grant{URL: o.URL, Token: o.URL + "/token", Style: oauth2.AuthStyleInParams, Expires: time.Now(), Secrets: login.Secrets{Access: "a", Refresh: "r"}}
-		if err := o.Store.Save(g); err != nil {
-			t.Fatal(err)
-		}
+		check(t, o.Store.Save(g))
 		unlock()
 		c := credentials(o)
 		for want := range 2 {
@@ -680,9 +668,7 @@ func TestPortInUse(t *testing.T) {
 func TestRedirectWithoutPath(t *testing.T) {
 	_, o := start(t, logintest.Config{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	l.Close()
 	o.Redirect = "http://" + l.Addr().String()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -1038,11 +1024,16 @@ func TestSecretIsNotRedirected(t *testing.T) {
 	defer s.Close()
 	o := options(t, &logintest.Server{Server: s})
 	resp, err := o.Client().Post(s.URL+"/token", "text/plain", strings.NewReader("secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	resp.Body.Close()
 	if reached {
 		t.Error("the request was sent elsewhere")
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
