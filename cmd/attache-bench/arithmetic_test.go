@@ -147,9 +147,7 @@ func TestPlan(t *testing.T) {
 func TestSelectParts(t *testing.T) {
 	all := parts()
 	got, err := selectParts(all, "result-*, cpu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var names []string
 	for _, p := range got {
 		for _, r := range p.rows {

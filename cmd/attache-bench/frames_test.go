@@ -26,9 +26,7 @@ func TestRequests(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(b, &m); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(b, &m))
 		if a := m.Params.Arguments; m.ID != 17 || max(a.Size, len(a.Data)) != f.Size || bytes.Count(b, []byte{'\n'}) != 1 {
 			t.Errorf("%v: %.120q", f, b)
 		}
@@ -47,9 +45,7 @@ func TestServerAnswersItsClient(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"tally","arguments":{}}}`,
 	}, "\n") + "\n"
 	var out bytes.Buffer
-	if err := serve(strings.NewReader(script), &out, []string{`"workspace":"/w"`}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, serve(strings.NewReader(script), &out, []string{`"workspace":"/w"`}))
 	lines := bytes.SplitAfter(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
 	if len(lines) != 6 {
 		t.Fatalf("%d answers, want 6: %.300q", len(lines), out.Bytes())
@@ -83,9 +79,7 @@ func TestServerKeepsTheEdgesOfALongLine(t *testing.T) {
 	}()
 	var long []byte
 	b, n, err := readLine(bufio.NewReaderSize(r, 64*kib), &long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if n != f.requestLen(8) || len(b) > maxLine {
 		t.Errorf("a line of %d bytes read as %d, of which %d kept", f.requestLen(8), n, len(b))
 	}
@@ -97,9 +91,7 @@ func TestServerKeepsTheEdgesOfALongLine(t *testing.T) {
 func TestCheckTextFindsEveryFault(t *testing.T) {
 	const size = 100
 	good := answerHead(7) + string(payload()[:size]) + textAfter
-	if err := checkText([]byte(good), 7, size); err != nil {
-		t.Fatal(err)
-	}
+	check(t, checkText([]byte(good), 7, size))
 	for name, bad := range map[string]string{
 		"another id":   strings.Replace(good, `"id":7`, `"id":8`, 1),
 		"shorter":      answerHead(7) + string(payload()[:size-1]) + textAfter,

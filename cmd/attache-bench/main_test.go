@@ -26,9 +26,7 @@ func testSubjects(t *testing.T) []subject {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process stays a second longer
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	all := subjects(self, "attache", t.TempDir(), os.Environ())
 	standIn := all[1]
 	standIn.Name = plain
@@ -52,13 +50,9 @@ func needLinux(t *testing.T) {
 func TestSmoke(t *testing.T) {
 	needLinux(t)
 	selected, err := selectParts(parts(), "start,*-200B,*-256KiB,pipelined,cpu,one-cpu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	b := newBench(tinyPlan(), testSubjects(t), selected, io.Discard)
-	if err := b.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.run(t.Context()))
 	for _, f := range b.results.failures {
 		t.Errorf("%s, %s: %s", f.subject, f.parts, f.text)
 	}
@@ -83,14 +77,10 @@ func TestFloorsOverHTTP(t *testing.T) {
 	needLinux(t)
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process stays a second longer
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	all := subjects(self, self, t.TempDir(), os.Environ())
 	floors, err := selectSubjects(all, floor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	few := tinyPlan()
 	few.Window = 4
 	for _, part := range httpParts() {
@@ -114,9 +104,7 @@ func TestMemory(t *testing.T) {
 	needLinux(t)
 	rows := []row{{name: "m", frame: frame{Size: 9 * mib}}}
 	v, err := memory(t.Context(), tinyPlan(), testSubjects(t)[1], rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if v["m"] < 9 {
 		t.Errorf("a relay that holds lines peaked at %v MiB with lines of 9", v["m"])
 	}
@@ -133,9 +121,7 @@ func TestWrongSubjectFails(t *testing.T) {
 		t.Errorf("without a briefing: %v", err)
 	}
 	c, err := open(t.Context(), testSubjects(t)[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	c.subject.Fills = true
 	if err := c.finish(); err == nil || !strings.Contains(err.Error(), "should have seen calls=1 filled=1") {
 		t.Errorf("without filling: %v", err)
@@ -233,9 +219,7 @@ func TestHelpAndList(t *testing.T) {
 			t.Errorf("help lacks %s:\n%s", want, stderr.String())
 		}
 	}
-	if err := run(t.Context(), []string{"-list", "-only", "memory-*"}, &stdout, &stderr); err != nil {
-		t.Fatal(err)
-	}
+	check(t, run(t.Context(), []string{"-list", "-only", "memory-*"}, &stdout, &stderr))
 	for _, want := range []string{"memory-32MiB", "memory-1GiB", withFill} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("list lacks %s:\n%s", want, stdout.String())
@@ -251,5 +235,12 @@ func TestRunModeLeavesFlagsAlone(t *testing.T) {
 		if _, ok := runMode(args); ok {
 			t.Errorf("%q was taken for a mode", args)
 		}
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
