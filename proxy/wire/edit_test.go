@@ -19,9 +19,7 @@ type editCase struct {
 
 func editCases(t *testing.T) (cases []editCase) {
 	data, err := os.ReadFile("testdata/edits.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, block := range strings.Split(string(data), "\n== ")[1:] {
 		lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
 		c := editCase{name: lines[0]}
@@ -267,12 +265,8 @@ func TestValuesOutliveEdits(t *testing.T) {
 	for i := range 50 {
 		v := m.Name()
 		held, was = append(held, v), append(was, string(v.Raw))
-		if err := m.Set(Quote(strings.Repeat("n", i)), "params", "name"); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Set(held[i/2].Raw, "params", "arguments", "old"); err != nil {
-			t.Fatal(err)
-		}
+		check(t, m.Set(Quote(strings.Repeat("n", i)), "params", "name"))
+		check(t, m.Set(held[i/2].Raw, "params", "arguments", "old"))
 		if got := m.Get("params", "arguments", "old"); string(got.Raw) != was[i/2] {
 			t.Fatalf("Set %s, but the value is %s", was[i/2], got.Raw)
 		}
@@ -301,9 +295,7 @@ func TestAppendToParts(t *testing.T) {
 		if string(m.Line()) != line || !strings.HasSuffix(string(buffer), `{"next":"line"}`) {
 			t.Errorf("the line became %s", m.Line())
 		}
-		if err := m.Set([]byte("2"), "params", "arguments", "a"); err != nil {
-			t.Fatal(err)
-		}
+		check(t, m.Set([]byte("2"), "params", "arguments", "a"))
 	}
 }
 
@@ -332,9 +324,7 @@ func TestMessagesAreReused(t *testing.T) {
 	first := []byte(callFrame + "\n")
 	m.Reset(Client, first)
 	s.Look(&m)
-	if err := m.Set([]byte(`"edited"`), "params", "name"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, m.Set([]byte(`"edited"`), "params", "name"))
 	edited := string(m.Line())
 	clone := m.Clone()
 	second := []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"second","arguments":{}}}` + "\n")
@@ -345,9 +335,7 @@ func TestMessagesAreReused(t *testing.T) {
 		t.Errorf("the second frame: %s", m.Name().Raw)
 	}
 	for range 3 {
-		if err := m.Set([]byte(`"second too"`), "params", "name"); err != nil {
-			t.Fatal(err)
-		}
+		check(t, m.Set([]byte(`"second too"`), "params", "name"))
 	}
 	if string(clone.Line()) != edited || !clone.Name().Equals("edited") || !clone.Edited() || string(clone.ID()) != "1" {
 		t.Errorf("the clone became %s", clone.Line())
@@ -364,9 +352,7 @@ func TestMessagesAreReused(t *testing.T) {
 // The memory for edits of a large frame is freed with the next frame.
 func TestLargeRoomIsFreed(t *testing.T) {
 	m := look([]byte(strings.Replace(callFrame, "1}}}", `"`+strings.Repeat("x", 2*keepRoom)+`"}}}`, 1)))
-	if err := m.Set([]byte(`"y"`), "params", "name"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, m.Set([]byte(`"y"`), "params", "name"))
 	m.Reset(Client, []byte(callFrame))
 	if cap(m.room) > keepRoom {
 		t.Errorf("%d bytes are kept", cap(m.room))
@@ -384,9 +370,7 @@ func TestEditsReuseRoom(t *testing.T) {
 			m.Reset(Client, line)
 			s.Look(&m)
 			for range 5 {
-				if err := m.Set(value, "params", "name"); err != nil {
-					t.Fatal(err)
-				}
+				check(t, m.Set(value, "params", "name"))
 			}
 		}
 		for range 5 {

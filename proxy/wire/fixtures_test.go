@@ -13,9 +13,7 @@ import (
 func table(t testing.TB, name string, columns int) [][]string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var rows [][]string
 	for i, line := range strings.Split(string(data), "\n") {
 		if line == "" || line[0] == '#' {

@@ -49,9 +49,7 @@ func TestKeepLargeEdit(t *testing.T) {
 	edit := func(m *Message, name string) {
 		m.Reset(Client, frame)
 		s.Look(m)
-		if err := m.Set(Quote(name), "params", "name"); err != nil {
-			t.Fatal(err)
-		}
+		check(t, m.Set(Quote(name), "params", "name"))
 	}
 	edit(&m, "first")
 	line, lease := m.KeepLine()
@@ -94,9 +92,7 @@ func TestBeside(t *testing.T) {
 	new(Scanner).Look(&m)
 	for _, edit := range []bool{false, true} {
 		if edit {
-			if err := m.Set([]byte("1"), "result", "a"); err != nil {
-				t.Fatal(err)
-			}
+			check(t, m.Set([]byte("1"), "result", "a"))
 		}
 		if other.ResetTo(&m); m.Beside != "x" || other.Beside != "x" || m.Clone().Beside != "x" {
 			t.Errorf("edited %t: %v, %v, %v", edit, m.Beside, other.Beside, m.Clone().Beside)

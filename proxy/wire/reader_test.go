@@ -235,9 +235,7 @@ func TestReaderStreamsInBoundedMemory(t *testing.T) {
 	got, chunks := 0, 0
 	for more := true; more; {
 		line, m, err := r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		more = m
 		got += len(line)
 		chunks++
@@ -273,9 +271,7 @@ func TestReaderFreesBuffers(t *testing.T) {
 			got := 0
 			for more := true; more; {
 				chunk, m, err := r.Next()
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				got, more = got+len(chunk), m
 			}
 			if got != want {

@@ -49,9 +49,7 @@ func write(t *testing.T, w *Writer, lines ...string) {
 	for _, l := range lines {
 		var m Message
 		m.Reset(Client, []byte(l))
-		if err := w.Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(&m))
 	}
 }
 
@@ -368,9 +366,7 @@ func TestTryFlush(t *testing.T) {
 	line := func(s string) {
 		var m Message
 		m.Reset(Client, []byte(s))
-		if err := w.Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(&m))
 	}
 	if !w.Ready() {
 		t.Error("an idle Writer is not ready")
@@ -427,9 +423,7 @@ func TestWriterOffersMessages(t *testing.T) {
 	line := func(s string) {
 		var m Message
 		m.Reset(Client, []byte(s))
-		if err := w.Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.Write(&m))
 	}
 	line("a\n")
 	line("b\n")
@@ -452,5 +446,12 @@ func TestWriterOffersMessages(t *testing.T) {
 	line("a\n")
 	if got := strings.Join(p.got, "|"); got != want || w.Flush() != os.ErrClosed {
 		t.Errorf("a closed Writer still writes: %q", got)
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
