@@ -24,9 +24,7 @@ func newTransport(proxy func(*http.Request) (*url.URL, error)) *Transport {
 func get(t *testing.T, ctx context.Context, transport *Transport, address string) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r.Header.Set("X-Test", "sent")
 	return transport.RoundTrip(r)
 }
@@ -63,9 +61,7 @@ func TestResponses(t *testing.T) {
 			transport, wrote := newTransport(nil), 0
 			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { wrote++ }})
 			resp, err := get(t, ctx, transport, server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			b, err := io.ReadAll(resp.Body)
 			if resp.StatusCode != test.status || string(b) != test.body || err != nil || wrote != 1 {
 				t.Errorf("%d with %d bytes (%v), sent %d times", resp.StatusCode, len(b), err, wrote)
@@ -92,9 +88,7 @@ func TestCancel(t *testing.T) {
 	transport := newTransport(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	resp, err := get(t, ctx, transport, server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	in := bufio.NewReader(resp.Body)
 	if line, err := in.ReadString('\n'); line != "begun\n" || err != nil {
 		t.Fatalf("got %q (%v)", line, err)
@@ -136,11 +130,16 @@ func TestTakes(t *testing.T) {
 		{"http://höst/mcp", nil, false},
 	} {
 		r, err := http.NewRequest(http.MethodGet, test.address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if got := newTransport(test.proxy).takes(r); got != test.want {
 			t.Errorf("%s: %v", test.address, got)
 		}
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -133,9 +133,7 @@ func TestUnreadAnswer(t *testing.T) {
 	p := newPoster(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 10_000)) })
 	for range 2 {
 		resp, err := p.do(t.Context(), "a message")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil || resp.Body.Close() != nil || resp.Body.Close() != nil {
 			t.Errorf("the answer: %v", err)
 		}
@@ -153,9 +151,7 @@ func TestStaleConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			defer l.Close()
 			const n = 2
 			go func() {
@@ -264,9 +260,7 @@ func TestPostCancel(t *testing.T) {
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	resp, err := p.do(ctx, "begin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if _, err := io.ReadFull(resp.Body, make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
@@ -304,9 +298,7 @@ func TestTakesPost(t *testing.T) {
 		{"Connection: close", func(r *http.Request) { r.Header = http.Header{"Connection": {"close"}} }, false},
 	} {
 		r, err := http.NewRequest(http.MethodPost, "http://host/mcp", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		test.change(r)
 		if got := newTransport(nil).takesPost(r); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
@@ -366,9 +358,7 @@ func TestPostHeaderNames(t *testing.T) {
 	p := newPoster(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	for _, name := range []string{"X\rText", "X\x10Text", "X Text", ""} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		r.Header = http.Header{name: {"secret"}}
 		if _, err := p.transport.RoundTrip(r); err == nil || !strings.Contains(err.Error(), "invalid header field name") {
 			t.Errorf("%q: %v", name, err)
@@ -380,9 +370,7 @@ func TestPostHeaderNames(t *testing.T) {
 func TestPostCloses(t *testing.T) {
 	p := newPoster(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 10_000)) })
 	resp, err := p.do(t.Context(), "a message")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	resp.Body.Close()
 	if b, err := io.ReadAll(resp.Body); err != http.ErrBodyReadAfterClose {
 		t.Errorf("%d bytes, %v", len(b), err)
@@ -390,9 +378,7 @@ func TestPostCloses(t *testing.T) {
 	p.transport.CloseIdleConnections()
 	p.transport.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	closed := false
 	r.Body = closer{r.Body, &closed}
 	if _, err := p.transport.RoundTrip(r); err == nil || !closed {
