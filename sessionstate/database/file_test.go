@@ -41,9 +41,7 @@ func TestOpenAtOnce(t *testing.T) {
 // The error for a damaged file says what to do.
 func TestDamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	if err := os.WriteFile(path, []byte(strings.Repeat("damaged ", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, []byte(strings.Repeat("damaged ", 1000)), 0o600))
 	_, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)})
 	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v", err)
@@ -57,19 +55,13 @@ func TestDamagedPage(t *testing.T) {
 	if err == nil {
 		err = db.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	f, err := os.OpenFile(o.Path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if _, err := f.WriteAt([]byte(strings.Repeat("damaged ", 500)), 4096); err != nil { // the page of the table
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, f.Close())
 	if db, err = OpenFile(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +98,17 @@ func TestMappedFileTruncated(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "x.db")
 	db, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = db.Close() }()
-	if err := os.Truncate(path+"-shm", 0); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Truncate(path+"-shm", 0))
 	if _, err := db.sql.Exec(`INSERT INTO a VALUES ('c')`); err == nil {
 		t.Error("a statement succeeded")
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

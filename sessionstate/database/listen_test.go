@@ -115,8 +115,6 @@ func TestNotifyOnFile(t *testing.T) {
 	if err == nil {
 		err = db.In(t.Context(), Scope{}, func(tx *Tx) error { return tx.Notify("keys") })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	_ = db.Close()
 }

@@ -42,9 +42,7 @@ func connect(t *testing.T, o ServerOptions) *Server {
 		o.Timeouts = slow
 	}
 	s, err := Connect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -65,9 +63,7 @@ func insert(ctx context.Context, db *DB, tenant, id string) error {
 
 func count(t *testing.T, db *DB, s Scope) (n int) {
 	t.Helper()
-	if err := db.View(t.Context(), s, func(tx *Tx) error { return tx.Row(`SELECT count(*) FROM notes`).Scan(&n) }); err != nil {
-		t.Fatal(err)
-	}
+	check(t, db.View(t.Context(), s, func(tx *Tx) error { return tx.Row(`SELECT count(*) FROM notes`).Scan(&n) }))
 	return n
 }
 
@@ -107,9 +103,7 @@ func testVersions(t *testing.T, cluster *pgtest.Cluster) {
 		})
 	}
 	wait.Wait()
-	if err := insert(t.Context(), s.Open(notes(1)), "a", "1"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, insert(t.Context(), s.Open(notes(1)), "a", "1"))
 	if err := use(2); !errors.Is(err, ErrVersion) {
 		t.Errorf("older tables: %v", err)
 	}
@@ -163,9 +157,7 @@ func testTenantsAreApart(t *testing.T, cluster *pgtest.Cluster) {
 	migrate(t, s, notes(1))
 	db := s.Open(notes(1))
 	for _, tenant := range []string{"", "a", "b"} {
-		if err := insert(t.Context(), db, tenant, "1"); err != nil {
-			t.Fatal(err)
-		}
+		check(t, insert(t.Context(), db, tenant, "1"))
 	}
 	for scope, want := range map[Scope]int{{}: 1, {Tenant: "a"}: 1, {Tenant: "c"}: 0, {AllTenants: true}: 3} {
 		if n := count(t, db, scope); n != want {
@@ -197,9 +189,7 @@ func testRacesAreRunAgain(t *testing.T, cluster *pgtest.Cluster) {
 	migrate(t, s, notes(1))
 	db := s.Open(notes(1))
 	for _, id := range []string{"1", "2"} {
-		if err := insert(t.Context(), db, "", id); err != nil {
-			t.Fatal(err)
-		}
+		check(t, insert(t.Context(), db, "", id))
 	}
 	var wait sync.WaitGroup
 	both := make(chan struct{}) // closed when each has locked its first row
@@ -251,9 +241,7 @@ type link struct {
 func newLink(t *testing.T, c *pgtest.Cluster, url string) (*link, string) {
 	t.Helper()
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	l := &link{t: t, listen: listen, to: c.Socket(), accepted: make(chan struct{}, 100)}
 	go l.serve()
 	t.Cleanup(func() { _ = listen.Close(); l.pass(); l.cut() })
@@ -408,9 +396,7 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
 	direct, l, db := openOverLink(t, cluster)
 	s := db.server
-	if err := insert(t.Context(), db, "", "1"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, insert(t.Context(), db, "", "1"))
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	err := db.In(ctx, Scope{}, func(tx *Tx) error {
@@ -467,9 +453,7 @@ func testStoppedProcess(t *testing.T, cluster *pgtest.Cluster) {
 	others := connect(t, ServerOptions{URL: url})
 	migrate(t, others, notes(1))
 	db := others.Open(notes(1))
-	if err := insert(t.Context(), db, "", "1"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, insert(t.Context(), db, "", "1"))
 	const lock = `UPDATE notes SET n = n + 1`
 	o := slow
 	o.Answer = 100 * time.Millisecond
@@ -522,9 +506,7 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 			return tx.Row(`SELECT 1`).Scan(new(int))
 		})
 	}
-	if err := try(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, try())
 	// The server accepts connections but does not answer: the timeout of the transaction applies.
 	s.o.Timeouts.All = 100 * time.Millisecond
 	l.hold()

@@ -61,9 +61,7 @@ func testSingleStatements(t *testing.T, cluster *pgtest.Cluster) {
 	ctx := t.Context()
 	const add, sum = `UPDATE notes SET n = n + ?1`, `SELECT sum(n)::bigint FROM notes`
 	for _, id := range []string{"1", "2"} {
-		if err := insert(ctx, db, "", id); err != nil {
-			t.Fatal(err)
-		}
+		check(t, insert(ctx, db, "", id))
 	}
 	if n, err := db.Exec(ctx, Scope{}, add, 1); n != 2 || err != nil {
 		t.Errorf("Exec = %d, %v", n, err)
