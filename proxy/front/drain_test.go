@@ -59,9 +59,7 @@ func TestDrainRetriesCall(t *testing.T) {
 	}))
 	transport := remote.NewTransport(remote.TransportOptions{})
 	client, err := remote.Start(remote.Options{URL: balancer.URL, Transport: transport, Wait: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() {
 		client.Stop()
 		transport.CloseIdleConnections()
@@ -72,9 +70,7 @@ func TestDrainRetriesCall(t *testing.T) {
 	request := func(line string) string {
 		io.WriteString(client.Stdin(), line+"\n")
 		answer, err := answers.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return answer
 	}
 	request(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
@@ -122,9 +118,7 @@ func TestDrainBreaksGet(t *testing.T) {
 	session := ""
 	send := func(method, body string) (*http.Response, error) {
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		r.Header.Set("Content-Type", "application/json")
 		if session != "" {
@@ -137,9 +131,7 @@ func TestDrainBreaksGet(t *testing.T) {
 		return response, err
 	}
 	response, err := send(http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	session = response.Header.Get("Mcp-Session-Id")
 	f.Drain(t.Context())
 	if response, err := send(http.MethodGet, ""); err == nil {

@@ -173,9 +173,7 @@ func testStreamEnds(t *testing.T, refusal error, left int) {
 		})
 		defer f.Drain(t.Context())
 		s, err := f.create("", Principal{ID: "ada"}, "key")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		get := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/mcp", http.NoBody)
@@ -247,9 +245,7 @@ func TestAuthenticateRequest(t *testing.T) {
 		})
 		defer f.Drain(t.Context())
 		s, err := f.create("", Principal{ID: "ada"}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		client, leave := context.WithCancel(t.Context())
 		get := func(user string) *httptest.ResponseRecorder {
 			ctx := context.WithValue(client, userKey{}, user)
@@ -290,4 +286,11 @@ func TestAuthenticateRequest(t *testing.T) {
 			t.Errorf("the stream: status %d, want 200", code)
 		}
 	})
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

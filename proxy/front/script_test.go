@@ -40,9 +40,7 @@ func TestScripts(t *testing.T) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, section := range txtar.Parse(data).Files {
 			t.Run(section.Name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { newWorld(t).run(string(section.Data)) })

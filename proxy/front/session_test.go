@@ -22,9 +22,7 @@ func TestEndedSessionHasNoTimer(t *testing.T) {
 		}}}, nil
 	}})
 	s, err := f.create("", Principal{}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	s.end("the test ends it")
 	f.relays.Wait()
 	s.mu.Lock()

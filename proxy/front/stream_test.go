@@ -58,13 +58,9 @@ func TestWriterBuffer(t *testing.T) {
 	got := httptest.NewRecorder()
 	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: asEvents}
 	for range 2 {
-		if err := w.item(outbox.Item{Data: []byte(strings.Repeat("\r", 1<<20))}); err != nil {
-			t.Fatal(err)
-		}
+		check(t, w.item(outbox.Item{Data: []byte(strings.Repeat("\r", 1<<20))}))
 	}
-	if err := w.writeEvents(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.writeEvents())
 	if cap(w.events) > 2*maxEvents {
 		t.Errorf("the buffer has %d bytes, want %d at most", cap(w.events), 2*maxEvents)
 	}
@@ -212,9 +208,7 @@ func TestLastPartOfALongReply(t *testing.T) {
 	} {
 		s := &session{log: slog.New(slog.DiscardHandler), calls: map[string]*call{}, tokens: map[string]*call{}}
 		c := &call{id: "1", raw: []byte("1"), stream: newStream(true)}
-		if err := s.add([]*call{c}); err != nil {
-			t.Fatal(err)
-		}
+		check(t, s.add([]*call{c}))
 		o := output{s: s}
 		for _, part := range []string{test.begins, test.ends + "\n"} {
 			_, _ = io.WriteString(&o, part)
