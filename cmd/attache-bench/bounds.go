@@ -7,59 +7,36 @@ import (
 
 // A bound is a limit that a figure of attache should keep.
 type bound struct {
-	row     string
-	figure  string
-	atLeast bool   // the figure should be at least the limit, not at most
-	unit    string // of the limits, empty for a ratio
+	atLeast bool // the figure should be at least the limit, not at most
 	// limits has a limit for each of boundSubjects, in their order. The last ones
 	// may be missing.
 	limits []float64
 }
 
-// bounds returns the bounds that the project's issues on speed and memory set.
-func bounds() []bound {
-	const byLine, byCopy = " / line", " / copy"
-	return []bound{
-		{row: "result-200B", figure: "p50 of a small call" + byLine, limits: []float64{1.0, 1.1, 1.3, 1.3}},
-		{row: "pipelined", figure: "messages a second, 64 in flight" + byLine, atLeast: true, limits: []float64{1.05, 0.9, 0.6, 0.6}},
-		{row: "cpu", figure: "CPU per 100,000 messages" + byLine, limits: []float64{1.0, 1.6, 4, 4}},
-		{row: "result-4MiB", figure: "results of 4 MiB" + byCopy, limits: []float64{1.25, 1.25}},
-		{row: "args-4MiB", figure: "arguments of 4 MiB" + byCopy, limits: []float64{1.25, 1.25}},
-		{row: "result-32MiB", figure: "results of 32 MiB" + byCopy, limits: []float64{1.25, 1.25}},
-		{row: "args-32MiB", figure: "arguments of 32 MiB" + byCopy, limits: []float64{1.25, 1.25}},
-		{row: "memory-32MiB", figure: "peak resident after 32 MiB frames", unit: "MiB", limits: []float64{40, 40}},
-		{row: "memory-1GiB", figure: "peak resident after 1 GiB frames", unit: "MiB", limits: []float64{40, 40}},
-		{row: "start", figure: "start to the first answer, more than line", unit: "ms", limits: []float64{6, 8, 8, 12}},
-		{row: "one-cpu", figure: "p50 with all on one CPU" + byLine, limits: []float64{0.15, 0.2}},
-		{row: "h2s-p50", figure: "HTTP to stdio: p50 of a small call / bridge", limits: []float64{1.2, 1.35}},
-		{row: "h2s-calls", figure: "HTTP to stdio: calls a second, 64 sessions / bridge", atLeast: true, limits: []float64{0.95, 0.8}},
-		{row: "h2s-cpu", figure: "HTTP to stdio: CPU a call / bridge", limits: []float64{1.2, 1.7}},
-		{row: "h2s-result-4MiB", figure: "HTTP to stdio: results of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
-		{row: "h2s-args-4MiB", figure: "HTTP to stdio: arguments of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
-		{row: "h2s-progress", figure: "HTTP to stdio: progress notifications a second / bridge", atLeast: true, limits: []float64{0.9, 0.9}},
-		{row: "h2s-first", figure: "HTTP to stdio: delay of the first event", unit: "ms", limits: []float64{5, 5}},
-		{row: "h2s-sessions", figure: "HTTP to stdio: sessions opened and ended a second / bridge", atLeast: true, limits: []float64{0.9, 0.9}},
-		{row: "s2h-p50", figure: "stdio to HTTP: p50 of a small call / bridge", limits: []float64{1.2, 1.4}},
-		{row: "s2h-calls", figure: "stdio to HTTP: calls a second, 64 in flight / bridge", atLeast: true, limits: []float64{0.95, 0.8}},
-		{row: "s2h-cpu", figure: "stdio to HTTP: CPU a call / bridge", limits: []float64{1.1, 1.5}},
-		{row: "s2h-result-4MiB", figure: "stdio to HTTP: results of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
-		{row: "s2h-args-4MiB", figure: "stdio to HTTP: arguments of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
-		{row: "s2h-progress", figure: "stdio to HTTP: progress notifications a second / bridge", atLeast: true, limits: []float64{0.9, 0.9}},
-		{row: "s2h-first", figure: "stdio to HTTP: delay of the first event", unit: "ms", limits: []float64{5, 5}},
-		{row: "h2h-p50", figure: "HTTP to HTTP: p50 of a small call / reverse proxy", limits: []float64{1.05, 1.25}},
-		{row: "h2h-calls", figure: "HTTP to HTTP: calls a second, 64 sessions / reverse proxy", atLeast: true, limits: []float64{1.4, 1}},
-		{row: "h2h-cpu", figure: "HTTP to HTTP: CPU a call / reverse proxy", limits: []float64{0.65, 1}},
-		{row: "h2h-result-4MiB", figure: "HTTP to HTTP: results of 4 MiB / reverse proxy", limits: []float64{1.4, 1.5}},
-		{row: "h2h-args-4MiB", figure: "HTTP to HTTP: arguments of 4 MiB / reverse proxy", limits: []float64{1.4, 1.5}},
-		{row: "h2h-progress", figure: "HTTP to HTTP: progress notifications a second / reverse proxy", atLeast: true, limits: []float64{0.8, 0.8}},
-		{row: "h2h-first", figure: "HTTP to HTTP: delay of the first event", unit: "ms", limits: []float64{5, 5}},
-		{row: "h2h-sessions", figure: "HTTP to HTTP: sessions opened and ended a second / reverse proxy", atLeast: true, limits: []float64{0.9, 0.9}},
-		{row: "h2s-memory-1GiB", figure: "HTTP to stdio: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
-		{row: "s2h-memory-1GiB", figure: "stdio to HTTP: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
-		{row: "h2h-memory-1GiB", figure: "HTTP to HTTP: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
-		{row: "h2h-idle", figure: "HTTP to HTTP: resident with 2,000 idle sessions", unit: "MiB", limits: []float64{200, 200}},
-		{row: "h2h-idle-session", figure: "HTTP to HTTP: resident for an idle session", unit: "KiB", limits: []float64{64, 64}},
-		{row: "h2s-idle-session", figure: "HTTP to stdio: resident for an idle session", unit: "KiB", limits: []float64{64, 64}},
+// bounds returns the bounds that the project's issues on speed and memory set, by the name of the row.
+func bounds() map[string]bound {
+	most := func(limits ...float64) bound { return bound{limits: limits} }
+	least := func(limits ...float64) bound { return bound{atLeast: true, limits: limits} }
+	return map[string]bound{
+		"start":        most(6, 8, 8, 12),
+		"result-200B":  most(1, 1.1, 1.3, 1.3),
+		"pipelined":    least(1.05, 0.9, 0.6, 0.6),
+		"cpu":          most(1, 1.6, 4, 4),
+		"one-cpu":      most(0.15, 0.2),
+		"memory-32MiB": most(40, 40), "memory-1GiB": most(40, 40),
+		"result-4MiB": most(1.25, 1.25), "args-4MiB": most(1.25, 1.25),
+		"result-32MiB": most(1.25, 1.25), "args-32MiB": most(1.25, 1.25),
+
+		"h2s-p50": most(1.2, 1.35), "s2h-p50": most(1.2, 1.4), "h2h-p50": most(1.05, 1.25),
+		"h2s-calls": least(0.95, 0.8), "s2h-calls": least(0.95, 0.8), "h2h-calls": least(1.4, 1),
+		"h2s-cpu": most(1.2, 1.7), "s2h-cpu": most(1.1, 1.5), "h2h-cpu": most(0.65, 1),
+		"h2s-result-4MiB": most(1.1, 1.2), "s2h-result-4MiB": most(1.1, 1.2), "h2h-result-4MiB": most(1.4, 1.5),
+		"h2s-args-4MiB": most(1.1, 1.2), "s2h-args-4MiB": most(1.1, 1.2), "h2h-args-4MiB": most(1.4, 1.5),
+		"h2s-progress": least(0.9, 0.9), "s2h-progress": least(0.9, 0.9), "h2h-progress": least(0.8, 0.8),
+		"h2s-first": most(5, 5), "s2h-first": most(5, 5), "h2h-first": most(5, 5),
+		"h2s-sessions": least(0.9, 0.9), "h2h-sessions": least(0.9, 0.9),
+		"h2s-memory-1GiB": most(40, 40), "s2h-memory-1GiB": most(40, 40), "h2h-memory-1GiB": most(40, 40),
+		"h2s-idle-session": most(64, 64), "h2h-idle-session": most(64, 64), "h2h-idle": most(200, 200),
 	}
 }
 

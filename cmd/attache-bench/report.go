@@ -68,10 +68,14 @@ func (b *bench) cellText(of row, subject string) string {
 // reportBounds writes the figures that have bounds, and whether attache keeps them.
 func (b *bench) reportBounds(w *strings.Builder) {
 	var lines []string
-	for _, bd := range bounds() {
-		i := slices.IndexFunc(b.rows(), func(r row) bool { return r.name == bd.row })
-		if i < 0 {
-			continue
+	all := bounds()
+	for _, r := range b.rows() {
+		bd, figure, unit := all[r.name], r.name, r.unit
+		if r.ref != "" {
+			figure += " " + r.against()
+		}
+		if r.ref != "" && !r.difference {
+			unit = "" // of a ratio
 		}
 		var figures, verdicts []string
 		for _, name := range boundSubjects() {
@@ -80,16 +84,16 @@ func (b *bench) reportBounds(w *strings.Builder) {
 				figures = append(figures, "")
 				continue
 			}
-			s := b.results.compared(b.rows()[i], name)
-			figure := "-"
+			s := b.results.compared(r, name)
+			text := "-"
 			if !s.none() {
-				figure = fmt.Sprintf("%s (%s to %s)", short(s.Median), short(s.Min), short(s.Max))
+				text = fmt.Sprintf("%s (%s to %s)", short(s.Median), short(s.Min), short(s.Max))
 			}
-			figures = append(figures, figure)
+			figures = append(figures, text)
 			verdicts = append(verdicts, bd.verdict(name, s))
 		}
 		if verdicts != nil {
-			lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", bd.figure, bd.text(), strings.Join(figures, " | "), joinVerdicts(verdicts)))
+			lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", figure, bd.text(unit), strings.Join(figures, " | "), joinVerdicts(verdicts)))
 		}
 	}
 	if lines != nil {
@@ -98,7 +102,7 @@ func (b *bench) reportBounds(w *strings.Builder) {
 	}
 }
 
-func (b bound) text() string {
+func (b bound) text(unit string) string {
 	word := "at most"
 	if b.atLeast {
 		word = "at least"
@@ -107,7 +111,7 @@ func (b bound) text() string {
 	for _, l := range b.limits {
 		limits = append(limits, strconv.FormatFloat(l, 'f', -1, 64))
 	}
-	return strings.TrimSpace(word + " " + strings.Join(limits, " / ") + " " + b.unit)
+	return strings.TrimSpace(word + " " + strings.Join(limits, " / ") + " " + unit)
 }
 
 // joinVerdicts returns the verdicts in one cell, a single word if all are the same.
