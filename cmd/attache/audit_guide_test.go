@@ -23,18 +23,14 @@ func TestAuditGuide(t *testing.T) {
 	tailed, file, verified := blocks[0][2], blocks[1][2], blocks[2][2]
 
 	var v chain.Verifier
-	if err := v.File("audit.jsonl", strings.NewReader(file)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, v.File("audit.jsonl", strings.NewReader(file)))
 	if !strings.Contains(verified, v.Digest.String()) {
 		t.Errorf("verify does not print the last digest, %s", v.Digest)
 	}
 	var out bytes.Buffer
 	p := auditlog.NewPrinter(&out, false, time.UTC)
 	for line := range strings.Lines(file) {
-		if err := p.Record([]byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, p.Record([]byte(line)))
 	}
 	if out.String() != tailed {
 		t.Errorf("tail prints\n%s\nand docs/audit.md has\n%s", out.String(), tailed)
@@ -53,9 +49,7 @@ func TestAuditMembers(t *testing.T) {
 	found := 0
 	own := regexp.MustCompile(`json:"([a-z_]+)`) // of the chain
 	files, err := filepath.Glob("../../middleware/audit/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	files = append(files, "../../middleware/audit/chain/line.go")
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

@@ -19,12 +19,8 @@ func TestLinkerDropsMethods(t *testing.T) {
 	}
 	cmd := exec.Command("go", "build", "-ldflags=-s -dumpdep", "-o", filepath.Join(t.TempDir(), "attache"), module+"/cmd/attache")
 	out, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, cmd.Start())
 	var by, said []string
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)

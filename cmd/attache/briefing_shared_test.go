@@ -44,9 +44,7 @@ func crowd(t *testing.T, policies, session string, kill bool) []*stepProcess {
 	var survivors []*stepProcess
 	for i := range 5 {
 		c, err := startStepped([]string{"attache", "--session", session, "--policy", policies, "--scope", "acme", "--", "echoserver"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		victim := kill && i == 0
 		if !victim {
 			survivors = append(survivors, c)

@@ -26,9 +26,7 @@ type judgedArgument struct {
 func judgedArguments(t *testing.T) []judgedArgument {
 	t.Helper()
 	data, err := os.ReadFile("../../testdata/workspace-arguments.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	section := regexp.MustCompile(`^(\S+) (\d\S*)$`)
 	row := regexp.MustCompile(`^  (path|miss|no  ) ([\w.]+)(\*?) (\{.*\}) ([\w -]+)$`)
 	var all []judgedArgument
@@ -97,5 +95,12 @@ func TestJudgedArguments(t *testing.T) {
 	}
 	if len(servers) < 25 {
 		t.Errorf("the corpus has %d servers, want 25", len(servers))
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -28,9 +28,7 @@ import (
 func page(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return string(data)
 }
 
@@ -40,9 +38,7 @@ func pages(t *testing.T) []string {
 	var all []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "testdata/*.md"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, file := range found {
 			all = append(all, strings.TrimPrefix(filepath.ToSlash(file), "../../"))
 		}
@@ -294,8 +290,6 @@ func sources(t *testing.T, wanted func(file string) bool) string {
 		all.Write(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return all.String()
 }

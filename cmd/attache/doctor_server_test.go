@@ -35,10 +35,14 @@ func doctorServer() {
 		fmt.Println("listening \x1b[31mnow")
 	}
 	if is("stay") {
-		check(os.WriteFile("pid", fmt.Append(nil, os.Getpid()), 0o600))
+		if err := os.WriteFile("pid", fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+			panic(err)
+		}
 	}
 	said, err := os.OpenFile("said", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	check(err)
+	if err != nil {
+		panic(err)
+	}
 	tools := strings.NewReplacer("\n", "", "\t", "").Replace(scriptTools)
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -67,12 +71,5 @@ func doctorServer() {
 	}
 	if is("stay") {
 		select {}
-	}
-}
-
-func check(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
 	}
 }

@@ -117,9 +117,7 @@ func saidInSessions(t *testing.T) []transcript {
 	var all []transcript
 	for _, file := range filesLike(t, "../../testdata/sessions/*.jsonl") {
 		recorded, err := record.Read(strings.NewReader(page(t, "cmd/attache/"+file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		s := transcript{name: filepath.Base(file)}
 		if config := strings.TrimSuffix(file, ".jsonl") + ".yaml"; exists(config) {
 			s.env = append(s.env, "ATTACHE_CONFIG="+config)

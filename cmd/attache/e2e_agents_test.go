@@ -228,9 +228,7 @@ func (a *agent) claudeServers(t *testing.T, names ...string) {
 		servers[name] = object{"command": a.servers[name][0], "args": a.servers[name][1:]}
 	}
 	config, err := json.Marshal(object{"mcpServers": servers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	writeFiles(t, a.dir, map[string]string{"mcp.json": string(config)})
 }
 
@@ -241,16 +239,10 @@ func (a *agent) turns(t *testing.T, flags []string, turns ...string) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, cmd.Start())
 	in := bufio.NewScanner(stdout)
 	in.Buffer(nil, 16<<20)
 	for _, turn := range turns {
@@ -312,9 +304,7 @@ supports_websockets = false
 	for _, name := range names {
 		command := a.servers[name]
 		args, err := json.Marshal(command[1:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		fmt.Fprintf(&config, "[mcp_servers.%s]\ncommand = %q\nargs = %s\nrequired = true\nstartup_timeout_sec = 180\n%s", name, command[0], args, more)
 	}
 	writeFiles(t, filepath.Join(a.dir, "../home/.codex"), map[string]string{"config.toml": config.String()})
@@ -329,9 +319,7 @@ func (a *agent) codexTrusts(t *testing.T) {
 		_, err = fmt.Fprintf(file, "[projects.%q]\ntrust_level = \"trusted\"\n", a.dir)
 		err = errors.Join(err, file.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 }
 
 func (l *lab) copilot(t *testing.T, program string) {
@@ -343,9 +331,7 @@ func (l *lab) copilot(t *testing.T, program string) {
 		servers[name] = object{"command": command[0], "args": command[1:], "timeout": 180000}
 	}
 	config, err := json.Marshal(object{"mcpServers": servers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	writeFiles(t, filepath.Join(a.dir, "../home/.copilot"), map[string]string{"mcp-config.json": string(config)})
 	a.env = append(a.env, "COPILOT_OFFLINE=true", "COPILOT_PROVIDER_TYPE=anthropic", "COPILOT_PROVIDER_BASE_URL="+a.model.url,
 		"COPILOT_PROVIDER_API_KEY=dummy", "COPILOT_MODEL=claude-sonnet-4")
@@ -375,9 +361,7 @@ func (a *agent) geminiConfig(t *testing.T, m *model, names ...string) {
 		"mcpServers": servers, "security": object{"auth": object{"selectedType": "gemini-api-key"}},
 		"privacy": object{"usageStatisticsEnabled": false}, "telemetry": object{"enabled": false},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	writeFiles(t, filepath.Join(a.dir, "../home/.gemini"), map[string]string{"settings.json": string(config)})
 	a.env = append(a.env, "GEMINI_API_KEY=dummy", "GOOGLE_GEMINI_BASE_URL="+m.url, "GEMINI_CLI_TRUST_WORKSPACE=true")
 }
@@ -391,9 +375,7 @@ func (l *lab) qwen(t *testing.T, program string) {
 		servers[name] = object{"command": command[0], "args": command[1:], "trust": true, "timeout": 180000, "discoveryTimeoutMs": 180000, "alwaysLoadTools": true}
 	}
 	config, err := json.Marshal(object{"mcpServers": servers, "security": object{"auth": object{"selectedType": "anthropic"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	writeFiles(t, filepath.Join(a.dir, "../home/.qwen"), map[string]string{"settings.json": string(config)})
 	a.env = append(a.env, "ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=dummy", "ANTHROPIC_MODEL=claude-sonnet-4")
 	a.run(t, "--yolo", "-p", "RUN:main")

@@ -179,9 +179,7 @@ type killer struct {
 // before returns the URL of a proxy for another URL. The proxy kills the servers behind that URL.
 func (k *killer) before(t *testing.T, to string) string {
 	target, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var own string // the proxy's port, with the colon
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
@@ -299,9 +297,7 @@ trace: {propagate: true}
 	return []string{"--config", filepath.Join(dir, "attache.yaml")}, func(t *testing.T, rules ...string) {
 		t.Helper()
 		audit, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, rule := range rules {
 			if !regexp.MustCompile(`"edits":\[.*"rule":"` + regexp.QuoteMeta(rule) + `"`).Match(audit) {
 				t.Errorf("the rule %s has edited nothing", rule)

@@ -105,9 +105,7 @@ func requireNotRequired(t *testing.T, listed []byte) {
 	var pages []page // the v1 driver returns the pages separately
 	if err := json.Unmarshal(listed, &pages); err != nil {
 		var one page
-		if err := json.Unmarshal(listed, &one); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(listed, &one))
 		pages = []page{one}
 	}
 	with := 0
@@ -238,13 +236,9 @@ func (l *lab) testEnvironment(t *testing.T) {
 	s := l.everything()
 	variables := func(transcript string) map[string]string {
 		var result struct{ Content []struct{ Text string } }
-		if err := json.Unmarshal(findStep(t, transcript, "call get-env").Result, &result); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(findStep(t, transcript, "call get-env").Result, &result))
 		var env map[string]string
-		if err := json.Unmarshal([]byte(result.Content[len(result.Content)-1].Text), &env); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal([]byte(result.Content[len(result.Content)-1].Text), &env))
 		delete(env, "E2E_MARK")
 		return env
 	}

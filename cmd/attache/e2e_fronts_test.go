@@ -90,9 +90,7 @@ func testFrontsComeBack(t *testing.T) {
 	f := &farm{T: t}
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		l.Close()
 		f.addresses = append(f.addresses, l.Addr().String())
 	}
@@ -105,9 +103,7 @@ func testFrontsComeBack(t *testing.T) {
 	arrived.Add(requests)
 	for _, address := range f.addresses {
 		l, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		front := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			arrived.Done()
 			arrived.Wait()
@@ -145,9 +141,7 @@ func testRemoteBadGateway(t *testing.T) {
 	f := &farm{T: t, addresses: []string{front.Listener.Addr().String()}}
 	f.startNginx()
 	r, err := f.client.Post("https://mcp.example.com/mcp", "application/json", strings.NewReader(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer r.Body.Close()
 	b, _ := io.ReadAll(r.Body)
 	if r.StatusCode != http.StatusBadGateway || r.Header.Get("Retry-After") != "7" || requests.Load() != 1 || !json.Valid(b) {
@@ -204,9 +198,7 @@ func newFarm(t *testing.T, sockets bool) *farm {
 	attachetest.WriteFile(t, f.config, "serve: {hosts: [mcp.example.com]}\n")
 	for i := range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		f.addresses = append(f.addresses, l.Addr().String())
 		if sockets {
 			f.listeners = append(f.listeners, l)
@@ -233,9 +225,7 @@ func (f *farm) start(i int) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(f, err)
 	log, ended := &frontLog{serving: make(chan struct{})}, make(chan struct{})
 	go func() {
 		_, _ = io.Copy(log, stderr)
@@ -285,18 +275,14 @@ func (l *frontLog) text() string {
 func (f *farm) startNginx() {
 	f.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(f, err)
 	at := free.Addr().String()
 	free.Close()
 	command := attachetest.Nginx(f.T, at, f.addresses...)
 	cmd := exec.Command(command[0], command[1:]...)
 	var log frontLog
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		f.Fatal(err)
-	}
+	check(f, cmd.Start())
 	f.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -417,9 +403,7 @@ func (f *farm) load(change func(clients []*frontClient, awaitCalls func())) (cli
 	var running sync.WaitGroup
 	for i := range frontSessions {
 		c := &frontClient{f: f, name: fmt.Sprintf("s%d", i)}
-		if err := c.open(); err != nil {
-			f.Fatal(err)
-		}
+		check(f, c.open())
 		clients = append(clients, c)
 	}
 	for _, c := range clients {
@@ -444,9 +428,7 @@ func (f *farm) load(change func(clients []*frontClient, awaitCalls func())) (cli
 func (f *farm) executed() map[string]int {
 	f.Helper()
 	b, err := os.ReadFile(f.calls)
-	if err != nil {
-		f.Fatal(err)
-	}
+	check(f, err)
 	all := map[string]int{}
 	for name := range strings.SplitSeq(strings.TrimSpace(string(b)), "\n") {
 		if !strings.HasPrefix(name, "hang-") {

@@ -79,9 +79,7 @@ func (e era) addMeta(frame string) string {
 // sendFrames sends all frames in one session through attache, and checks that the rules hold.
 func (l *lab) sendFrames(t *testing.T, s server, e era, frames []proxytest.Frame) {
 	rules, err := filepath.Abs("../../testdata/hostile/rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	c := l.connect(t, e, l.through(s.command, "--config", rules))
 	for _, f := range frames {
 		if err := c.try(f, maxWait); err != nil {
@@ -141,15 +139,11 @@ func (l *lab) connect(t *testing.T, e era, command []string) *rawClient {
 	c.cmd.Dir = l.scripts
 	c.cmd.Env = l.env(t, "E2E_RAN="+c.ran)
 	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.cmd.Start())
 	t.Cleanup(c.kill)
 	go c.read(out)
 	for _, line := range e.hello {

@@ -126,9 +126,7 @@ func (l *lab) testProcesses(t *testing.T) {
 				}
 				began := time.Now()
 				if end.signal == 0 {
-					if err := s.stdin.Close(); err != nil {
-						t.Fatal(err)
-					}
+					check(t, s.stdin.Close())
 				} else if err := s.cmd.Process.Signal(end.signal); err != nil {
 					t.Fatal(err)
 				}
@@ -154,25 +152,17 @@ func (l *lab) start(t *testing.T, command []string, more ...string) *startedComm
 	t.Helper()
 	s := &startedCommand{mark: newMark(), stderr: filepath.Join(t.TempDir(), "stderr")}
 	stderr, err := os.Create(s.stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer stderr.Close()
 	s.cmd = exec.Command(command[0], command[1:]...)
 	s.cmd.Dir = l.scripts // where npx finds the local packages
 	s.cmd.Env = l.env(t, append(more, s.mark.variable())...)
 	s.cmd.Stderr = stderr
 	stdin, err := s.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, s.cmd.Start())
 	s.stdin, s.stdout = stdin, bufio.NewReader(stdout)
 	waited := make(chan struct{})
 	t.Cleanup(func() {

@@ -145,18 +145,14 @@ func newProxyClient(t *testing.T, protocol, address string) *proxyClient {
 func (p *proxyClient) post(body string, headers ...string) *http.Response {
 	p.Helper()
 	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, proxiedURL, strings.NewReader(body))
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := p.client.Do(r)
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	p.Cleanup(func() { resp.Body.Close() })
 	if resp.Proto != p.protocol {
 		p.Errorf("%s, want %s", resp.Proto, p.protocol)
@@ -207,15 +203,11 @@ func (p *proxyClient) cancel(session string) {
 func (p *proxyClient) legacy() {
 	session := p.open()
 	r, err := http.NewRequestWithContext(p.Context(), http.MethodGet, proxiedURL, nil)
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	r.Header.Set("Mcp-Session-Id", session)
 	r.Header.Set("Accept", "text/event-stream")
 	get, err := p.client.Do(r)
-	if err != nil {
-		p.Fatal(err)
-	}
+	check(p, err)
 	defer get.Body.Close()
 	until(p.T, bufio.NewReader(get.Body), ":")
 

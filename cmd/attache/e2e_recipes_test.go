@@ -18,9 +18,7 @@ import (
 func (l *lab) recipe(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("internal/recipes/recipes", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	rules := regexp.MustCompile(`(?m)^match:.*\n`).ReplaceAllString(string(data), "")
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{"attache.yaml": rules})

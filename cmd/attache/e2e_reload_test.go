@@ -33,9 +33,7 @@ func (l *lab) testReload(t *testing.T) {
 			}
 			write("access: {rules: [{tools: [echo], deny: true}]}\n")
 			if c.signal {
-				if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-					t.Fatal(err)
-				}
+				check(t, s.cmd.Process.Signal(syscall.SIGHUP))
 			}
 			s.awaitLine(t, `"notifications/tools/list_changed"`)
 			s.send(t, echo)

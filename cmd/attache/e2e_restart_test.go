@@ -121,13 +121,9 @@ func (a *agent) openTerminal(t *testing.T, args ...string) *terminal {
 	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	term.cmd.Stdout, term.cmd.Stderr = &term.screen, &term.screen
 	stdin, err := term.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	term.stdin = stdin
-	if err := term.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, term.cmd.Start())
 	go func() { term.ended <- term.cmd.Wait() }()
 	return term
 }

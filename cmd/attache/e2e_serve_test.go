@@ -144,12 +144,8 @@ func (l *lab) startFront(t *testing.T, server []string, flags ...string) *runnin
 	f.cmd.Dir = l.scripts
 	f.cmd.Env = l.env(t, f.mark.variable())
 	stderr, err := f.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, f.cmd.Start())
 	t.Cleanup(func() { _ = f.cmd.Process.Kill() })
 	lines := bufio.NewScanner(stderr)
 	for f.url == "" && lines.Scan() {
@@ -200,18 +196,14 @@ func (l *lab) testServeDrain(t *testing.T) {
 	post := func(session, body string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequest(http.MethodPost, f.url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		if session != "" {
 			r.Header.Set("Mcp-Session-Id", session)
 		}
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return resp
 	}
 	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
@@ -231,9 +223,7 @@ func (l *lab) testServeDrain(t *testing.T) {
 		}
 		all += line
 	}
-	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, f.cmd.Process.Signal(syscall.SIGTERM))
 	rest, err := io.ReadAll(events)
 	if err != nil || !strings.Contains(string(rest), `"id":1`) || !strings.Contains(string(rest), `"result"`) {
 		t.Errorf("the call was not answered: %v\n%s", err, rest)

@@ -91,9 +91,7 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 			toolCall{"attache-teams", "send_message", `{"session_id":"{child}","message":"RUN:again"}`, ""}, waitFor("| done again"))
 	}
 	text, err := json.Marshal(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	writeFiles(t, filepath.Dir(config), map[string]string{"attache.yaml": "teams: {enabled: true}\nagents:\n  reviewer: " + string(text) + "\n"})
 	a.claudeEnv()
 	a.claudeServers(t, "all", "attache-teams")

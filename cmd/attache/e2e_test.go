@@ -86,9 +86,7 @@ const repoBranch = "the-e2e-branch"
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	scripts, err := filepath.Abs("../../testdata/e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if _, err := os.Stat(filepath.Join(scripts, "node_modules")); err != nil {
 		t.Fatalf("the npm packages are missing; run: npm --prefix testdata/e2e install --no-package-lock (%v)", err)
 	}
@@ -116,9 +114,7 @@ func isFile(path string) bool {
 func (l *lab) build(t *testing.T, pkg string) string {
 	t.Helper()
 	dir, err := filepath.Abs(pkg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	out := filepath.Join(l.dir, filepath.Base(dir))
 	if msg, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, msg)
@@ -153,12 +149,8 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 }
 
@@ -167,9 +159,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 func (l *lab) env(t *testing.T, more ...string) []string {
 	t.Helper()
 	home := filepath.Join(l.dir, "home")
-	if err := os.MkdirAll(home, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(home, 0o755))
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"),
 		"HOME=" + home,
@@ -231,9 +221,7 @@ func (l *lab) memory() server {
 		name: "memory", book: "memory", command: []string{"node", l.npm("@modelcontextprotocol/server-memory/dist/index.js")},
 		fresh: func(t *testing.T, dir string) []string {
 			graph := filepath.Join(dir, "graph.jsonl")
-			if err := os.RemoveAll(graph); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.RemoveAll(graph))
 			return []string{"MEMORY_FILE_PATH=" + graph}
 		},
 	}
@@ -246,9 +234,7 @@ func (l *lab) filesystem(dir string) server {
 		name: "filesystem", book: "filesystem",
 		command: []string{"node", l.npm("@modelcontextprotocol/server-filesystem/dist/index.js"), files},
 		fresh: func(t *testing.T, _ string) []string {
-			if err := os.RemoveAll(files); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.RemoveAll(files))
 			writeFiles(t, files, map[string]string{
 				"notes/ünïcode.txt": "zeile\r\nline two\n",
 				"notes/empty.txt":   "",
@@ -523,15 +509,11 @@ var ownFrame = regexp.MustCompile(`(?m)^.*"id": ?"?[3-8]\d{13}"?[,}].*\n`)
 func recordings(t *testing.T, dir, name, direction string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, name+"-*."+direction))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var all []string
 	for _, path := range paths {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		all = append(all, string(b))
 	}
 	slices.Sort(all)

@@ -89,9 +89,7 @@ func (l *lab) program(t *testing.T, name, program string) (version, file string)
 		Version string
 		Bin     json.RawMessage
 	}
-	if err := json.Unmarshal(data, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	check(t, json.Unmarshal(data, &manifest))
 	if program != "" || json.Unmarshal(manifest.Bin, &program) == nil {
 		return manifest.Version, filepath.Join(dir, program)
 	}
@@ -149,9 +147,7 @@ func requireTable(t *testing.T, rows []string) {
 	t.Helper()
 	const name = "../../docs/compatibility.md"
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	const begin, end = "|---|---|---|\n", "\n\n"
 	before, rest, ok := strings.Cut(string(data), begin)
 	old, after, ok2 := strings.Cut(rest, end)
@@ -166,9 +162,7 @@ func requireTable(t *testing.T, rows []string) {
 		t.Errorf("the table of docs/compatibility.md is out of date; E2E_UPDATE=1 updates it:\n%s", table)
 		return
 	}
-	if err := os.WriteFile(name, []byte(before+begin+table+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(name, []byte(before+begin+table+end+after), 0o644))
 }
 
 // wild tests one server and returns its line of the table.
@@ -254,15 +248,11 @@ func (l *lab) startWild(t *testing.T, command []string, dir string, more []strin
 	w.cmd.Stderr = &w.stderr
 	w.cmd.WaitDelay = maxWait
 	stdout, err := w.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, w.cmd.Start())
 	t.Cleanup(func() { w.mark.gone(0) })
 	go w.read(stdout)
 	return w

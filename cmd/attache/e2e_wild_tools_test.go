@@ -172,14 +172,10 @@ func requireJudged(t *testing.T, server, version string, tools []wildTool, judge
 func requireListed(t *testing.T, server, version string, tools []wildTool) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/recipes/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		head, rest, _ := strings.Cut(string(data), "\n")
 		if !strings.HasPrefix(head, "# "+server+" "+version+":") {
 			continue

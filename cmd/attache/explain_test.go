@@ -15,9 +15,7 @@ import (
 func TestExplainDocs(t *testing.T) {
 	page := page(t, "docs/explain.md")
 	script, err := txtar.ParseFile("testdata/script/explain_docs.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	shown := 0
 	for _, f := range script.Files {
 		if !strings.HasPrefix(f.Name, "doc-") && f.Name != "config.yaml" {
@@ -36,9 +34,7 @@ func TestExplainDocs(t *testing.T) {
 // The output of --json is JSON, and facts are a list, also for a frame that is not UTF-8.
 func TestExplainNotUTF8(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "frame.json")
-	if err := os.WriteFile(file, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":"`+"\xff"+`"}}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":"`+"\xff"+`"}}}`), 0o600))
 	stdout, stderr, status := attache(t, nil, "explain", "--json", "--frame", file)
 	var got struct{ Calls []struct{ Facts []any } }
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || status != 0 || len(got.Calls) != 1 || got.Calls[0].Facts == nil || !utf8.ValidString(stdout) {

@@ -32,9 +32,7 @@ func fileNeeds(t *testing.T, dir string, files []string) map[string]map[string]b
 	parsed := map[string]*ast.File{}
 	for _, name := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		parsed[name] = f
 		for declared := range f.Scope.Objects {
 			home[declared] = name

@@ -127,24 +127,16 @@ func startReader(t testing.TB, program, script string) frameReader {
 	c := exec.Command(program, script)
 	c.Stderr = os.Stderr
 	stdin, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	stdout, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, c.Start())
 	t.Cleanup(func() { stdin.Close(); io.Copy(io.Discard, stdout); c.Wait() })
 	answers := bufio.NewReader(stdout)
 	read := func(t testing.TB, frames []string) (found []string) {
 		t.Helper()
 		line, err := json.Marshal(frames)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if _, err := stdin.Write(append(line, '\n')); err != nil {
 			t.Fatal(err)
 		}

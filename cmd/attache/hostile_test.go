@@ -122,9 +122,7 @@ func loadHostileRules(t testing.TB) *config.Settings { return loadHostile(t, hos
 func loadHostile(t testing.TB, file string) *config.Settings {
 	t.Helper()
 	path, err := filepath.Abs(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return attachetest.Load(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}})
 }
 
@@ -139,9 +137,7 @@ func relayLines(t testing.TB, s *config.Settings, client string) (reached, answe
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &out
 	o.IDPrefix = "own-"
 	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
-	if err := proxy.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	check(t, proxy.Run(t.Context(), o))
 	conn.Close()
 	conn.Shared().Close()
 	return server.input.String(), out.String()

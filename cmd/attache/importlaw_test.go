@@ -288,9 +288,7 @@ func uses(t *testing.T, path, pkg string, names []string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var found []string
 	ast.Inspect(f, func(n ast.Node) bool {
 		if fn, ok := n.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
@@ -317,9 +315,7 @@ func TestVariablesAreConstant(t *testing.T) {
 		fset := token.NewFileSet()
 		for _, name := range p.GoFiles {
 			f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			files = append(files, f)
 			for name, object := range f.Scope.Objects {
 				variables[name] = variables[name] || object.Kind == ast.Var

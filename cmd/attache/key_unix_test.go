@@ -15,15 +15,11 @@ import (
 func TestKeyForClosedPipe(t *testing.T) {
 	t.Parallel()
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer out.Close()
 	in.Close()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte("log: {level: info}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file, []byte("log: {level: info}\n"), 0o600))
 	var said bytes.Buffer
 	create := exec.Command("attache", "key", "create", "--config", file, "--user", "ada")
 	create.Stdout, create.Stderr = out, &said

@@ -160,17 +160,13 @@ func TestIssuerBeforeKeysAreKnown(t *testing.T) {
 func endNoSession(t *testing.T, front, authorization string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, front, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	request.Header.Set("Mcp-Session-Id", "none")
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	_ = response.Body.Close()
 	return response.StatusCode
 }

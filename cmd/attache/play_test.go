@@ -59,9 +59,7 @@ func assemble(t testing.TB, s *config.Settings, o assembly.Options, c assembly.C
 	t.Helper()
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	conn, err := assembly.Single(o, s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return conn
 }
 
@@ -69,18 +67,14 @@ func assemble(t testing.TB, s *config.Settings, o assembly.Options, c assembly.C
 func private(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.CopyFS(to, os.DirFS(dir)))
 	err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		return os.Chmod(path, 0o600)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return to
 }
 

@@ -87,25 +87,19 @@ func TestRatesOfTwoProcesses(t *testing.T) {
 func startRated(t *testing.T, dir, config string) *stepProcess {
 	t.Helper()
 	c, err := startStepped([]string{"attache", "--config", filepath.Join(dir, config+".yaml"), "--", "echoserver"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() {
 		_ = c.stdin.Close()
 		_ = c.cmd.Wait()
 	})
-	if err := c.step(">", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.step(">", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`))
 	return c
 }
 
 // callRated makes a call, and returns which of the three answers it got.
 func callRated(t *testing.T, c *stepProcess) string {
 	t.Helper()
-	if err := c.step(">", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{"workspace":"w"}}}`); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.step(">", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{"workspace":"w"}}}`))
 	for _, text := range []string{limited, uncertain} {
 		if bytes.Contains(c.reply, []byte(text)) {
 			return text

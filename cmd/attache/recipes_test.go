@@ -65,13 +65,9 @@ func loadRecipe(t *testing.T, r recipes.Recipe, server string) (cli.Process, *co
 		return !slices.ContainsFunc(r.Parameters, func(p recipes.Parameter) bool { return p.Name == name })
 	})
 	body, err := r.Body(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	content, err := recipes.Add(nil, r.Name, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	attachetest.WriteFile(t, file, string(content))
 	p := cli.Process{
@@ -79,9 +75,7 @@ func loadRecipe(t *testing.T, r recipes.Recipe, server string) (cli.Process, *co
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
 	}
 	settings, err := config.Load(p, nil, []string{"npx", "-y", server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return p, settings
 }
 
@@ -94,9 +88,7 @@ func checkListed(t *testing.T, server, listed string, patterns []string, argumen
 		for line := range strings.Lines(listed) {
 			words := strings.Fields(line)
 			match, err := path.Match(pattern, words[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if words[0] != "#" && match && (argument == "" || slices.Contains(words[1:], argument)) {
 				found = true
 			}

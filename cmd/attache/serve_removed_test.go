@@ -22,13 +22,9 @@ func TestRemovedServerKeepsItsRules(t *testing.T) {
 	c := &program{Process: cli.Process{Env: []string{"HOME=" + t.TempDir()}}}
 	cmd := &cobra.Command{}
 	flags := config.AddFlags(cmd)
-	if err := cmd.ParseFlags([]string{"--config", file}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.ParseFlags([]string{"--config", file}))
 	s, err := config.Load(c.Process, flags, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	servers, err := c.servedServers(s, flags)
 	if err != nil || len(servers) != 2 {
 		t.Fatal(servers, err)

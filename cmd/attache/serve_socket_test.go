@@ -25,9 +25,7 @@ import (
 func listen(t *testing.T, network, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -36,9 +34,7 @@ func listen(t *testing.T, network, address string) net.Listener {
 func inheritSocket(t *testing.T, l net.Listener, serve string) *exec.Cmd {
 	t.Helper()
 	file, err := l.(interface{ File() (*os.File, error) }).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { file.Close() })
 	cmd := exec.Command("sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec attache serve --log-format json "+serve)
 	cmd.ExtraFiles = []*os.File{file} // descriptor 3
@@ -52,22 +48,16 @@ func postTo(t *testing.T, l net.Listener, session, body string) (resp *http.Resp
 		return new(net.Dialer).DialContext(ctx, l.Addr().Network(), l.Addr().String())
 	}}}
 	r, err := http.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	if session != "" {
 		r.Header.Set("Mcp-Session-Id", session)
 	}
 	resp, err = client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return resp, string(b)
 }
 
@@ -99,16 +89,12 @@ func TestServeNotifiesSystemd(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("NOTIFY_SOCKET", socket)
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer c.Close()
 	l := listen(t, "tcp", "127.0.0.1:0")
 	startServe(t, inheritSocket(t, l, `-- sh -c '[ -z "$NOTIFY_SOCKET" ] && exec echoserver'`))
 	message := make([]byte, 100)
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	if n, err := c.Read(message); err != nil || string(message[:n]) != "READY=1" {
 		t.Errorf("notified: %q, %v", message[:n], err)
 	}
@@ -120,14 +106,10 @@ func TestServeNotifiesSystemd(t *testing.T) {
 // attache serve refuses an inherited datagram socket.
 func TestServeRefusesDatagrams(t *testing.T) {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer c.Close()
 	file, err := c.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer file.Close()
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec attache serve -- echoserver`)
 	cmd.ExtraFiles = []*os.File{file}
@@ -191,9 +173,7 @@ func TestServeDrainsAtOnce(t *testing.T) {
 	cmd := inheritSocket(t, l, "--config "+config+" -- echoserver")
 	var log bytes.Buffer
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	postTo(t, l, "", openSession)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "ending:") || strings.Contains(log.String(), "other fronts do not learn") {
@@ -211,9 +191,7 @@ func TestServeStatus(t *testing.T) {
 	postTo(t, l, "", openSession)
 	status := func(args ...string) string {
 		out, err := exec.Command("attache", append([]string{"status"}, args...)...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return string(out)
 	}
 	var report struct {
@@ -227,9 +205,7 @@ func TestServeStatus(t *testing.T) {
 	}
 	// The report is written a second after the session is opened.
 	for end := time.Now().Add(5 * time.Minute); (len(report.Running) == 0 || report.Running[0].Front.Sessions == 0) && time.Now().Before(end); {
-		if err := json.Unmarshal([]byte(status("--json")), &report); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal([]byte(status("--json")), &report))
 	}
 	if r := report.Running; len(r) != 1 || r[0].Server != "echoserver" || !slices.Equal(r[0].Front.URLs, []string{url}) || r[0].Front.Sessions != 1 {
 		t.Errorf("%+v", r)

@@ -24,9 +24,7 @@ const (
 func TestSizes(t *testing.T) {
 	for _, p := range packages(t) {
 		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go")) // those of other systems too
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		name, total := strings.TrimPrefix(p.ImportPath, module+"/"), 0
 		for _, file := range files {
 			if !strings.HasSuffix(file, "_test.go") {
@@ -47,18 +45,14 @@ func TestSizes(t *testing.T) {
 func checkFileSize(t *testing.T, path string) int {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	lines := bytes.Count(text, []byte("\n"))
 	if lines > mostLinesOfFile {
 		t.Errorf("%s has %d lines, more than %d: split it", path, lines, mostLinesOfFile)
 	}
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok {

@@ -55,9 +55,7 @@ func TestTeamsAudit(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(config, append(text, "audit: {file: audit.jsonl}\n"...), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	m, peer := tm.join("parent", "proj", "direct"), tm.join("peer", "proj", "direct")
 	me, to := m.me(), peer.me()
 

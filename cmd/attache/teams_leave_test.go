@@ -15,9 +15,7 @@ func TestForgottenSession(t *testing.T) {
 	m := newTeam(t, "0s").join("forgotten", "proj", "direct")
 	m.me()
 	db, err := sql.Open("sqlite", filepath.Join(m.dir, "state", "attache", "teams.db")+"?_pragma=busy_timeout(60000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer db.Close()
 	for _, change := range []string{`UPDATE sessions SET ended = 1`, `DELETE FROM sessions`} {
 		if _, err := db.Exec(`DELETE FROM attachments; ` + change); err != nil {
@@ -61,9 +59,7 @@ func TestReadWithoutReceipts(t *testing.T) {
 	me.do("send_message", object{"session_id": peer.me(), "message": "to the peer"})
 	peer.messages(1)
 	db, err := sql.Open("sqlite", filepath.Join(tm.dir, "state", "attache", "teams.db")+"?_pragma=busy_timeout(60000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer db.Close()
 	if _, err := db.Exec(`CREATE TRIGGER broken BEFORE UPDATE OF reported ON messages BEGIN SELECT RAISE(ABORT, 'broken'); END;
 		UPDATE messages SET state = 'seen', seen = 1 WHERE reported = 'queued'`); err != nil {

@@ -89,9 +89,7 @@ var memoryLine = regexp.MustCompile(`(?m)^(\w+): +(\d+) kB$`)
 // memory returns figures of the kernel about a process's memory, in KiB.
 func memory(b *testing.B, pid int) map[string]float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check(b, err)
 	all := map[string]float64{}
 	for _, line := range memoryLine.FindAllStringSubmatch(string(text), -1) {
 		all[line[1]], _ = strconv.ParseFloat(line[2], 64)

@@ -99,9 +99,7 @@ func newScene(t *testing.T) *scene {
 	s.m = s.join("parent", "proj", "direct")
 	s.m.me() // the registry is there
 	db, err := sql.Open("sqlite", s.registry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	s.db = db
 	t.Cleanup(func() { _ = db.Close() })
 	return s
@@ -141,9 +139,7 @@ func (s *scene) number(query string) (n int) {
 }
 
 func (s *scene) child() (id string) {
-	if err := s.db.QueryRow("SELECT id FROM sessions WHERE run > 0").Scan(&id); err != nil {
-		s.Fatal(err)
-	}
+	check(s, s.db.QueryRow("SELECT id FROM sessions WHERE run > 0").Scan(&id))
 	return id
 }
 
@@ -178,13 +174,9 @@ func (s *scene) settle() {
 		s.Fatal(err)
 	}
 	db, err := teams.Open(context.Background(), teams.Options{Path: s.registry()})
-	if err != nil {
-		s.Fatal(err)
-	}
+	check(s, err)
 	defer db.Close()
-	if err := db.Sweep(context.Background(), 24*time.Hour); err != nil {
-		s.Fatal(err)
-	}
+	check(s, db.Sweep(context.Background(), 24*time.Hour))
 }
 
 // check checks that each run has one result and no slot is taken, and the output of agents that survive.

@@ -17,9 +17,7 @@ func newTenants(t *testing.T) (tm *team, ada, bob string) {
 		_, err = config.WriteString("identity: {keys_file: '" + filepath.Join(tm.dir, "keys.yaml") + "', meta_api_key: true}\n")
 		_ = config.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	key := func(user, tenant string) string {
 		return strings.TrimSpace(tm.attache("key", "create", "--user", user, "--tenant", tenant, "--trust", "direct"))
 	}

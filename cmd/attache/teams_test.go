@@ -48,9 +48,7 @@ func writeTeam(t *testing.T, dir, every string) *team {
 	t.Helper()
 	attachetest.WriteFile(t, filepath.Join(dir, "config", "attache", "config.yaml"), fmt.Sprintf(teamsConfig, every))
 	for _, name := range []string{"proj", "proj2"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	return &team{t, dir}
 }
@@ -195,9 +193,7 @@ func (m *member) call(tool string, arguments any) (text, ahead string, isError b
 func (m *member) callOnce(tool string, arguments any) (text, ahead string, isError bool) {
 	m.Helper()
 	in, err := json.Marshal(map[string]any{"name": tool, "arguments": arguments})
-	if err != nil {
-		m.Fatal(err)
-	}
+	check(m, err)
 	var reply struct {
 		Result struct {
 			Content []struct{ Text string }

@@ -11,9 +11,7 @@ import (
 // The configuration that docs/threat-model.md recommends is valid.
 func TestThreatModelConfiguration(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/threat-model.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	configurations := blocks(string(guide), "yaml")
 	if len(configurations) == 0 {
 		t.Fatal("the page has no configuration")
