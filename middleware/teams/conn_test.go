@@ -317,17 +317,7 @@ func TestReplyIsReadOnlyForMail(t *testing.T) {
 	mine := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.RequestMeta}}
 	others := &sessionstate.Context{Session: sessionstate.Fact{Value: "another", Source: sessionstate.RequestMeta}}
 	handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
-	request := func(view *sessionstate.Context) *relayed.Call {
-		call := new(relayed.Call)
-		call.Reset(nil, true)
-		call.SetValue(sessionstate.ContextKey{}, view)
-		var scanner wire.Scanner
-		var m wire.Message
-		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`+"\n"))
-		scanner.Look(&m)
-		check(t, handler(&relayed.Context{Context: t.Context(), Call: call}, &m))
-		return call
-	}
+	request := func(view *sessionstate.Context) *relayed.Call { return handle(t, handler, view, toolCall) }
 	look := func(want bool) {
 		for mail := !want; mail != want; {
 			var err error
@@ -407,24 +397,15 @@ func TestWakeByConversation(t *testing.T) {
 		})
 		defer shared.Close()
 		handler := shared.Connect(teams.ConnOptions{ToolCalls: new(teams.ToolCalls)}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
-		handle := func(view sessionstate.Context, frame string) {
-			view.Session = sessionstate.Fact{Value: "attache's", Source: sessionstate.Operator}
-			var m wire.Message
-			m.Reset(wire.Client, []byte(frame+"\n"))
-			new(wire.Scanner).Look(&m)
-			var c relayed.Call
-			c.Reset(nil, true)
-			c.SetValue(sessionstate.ContextKey{}, &view)
-			check(t, handler(&relayed.Context{Context: t.Context(), Call: &c}, &m))
-			_ = c.Hooks() // the call is over
-		}
-		handle(sessionstate.Context{}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		session := sessionstate.Fact{Value: "attache's", Source: sessionstate.Operator}
+		handle(t, handler, &sessionstate.Context{Session: session}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		time.Sleep(time.Second)
 		me := otherThan(t, db, peer)
 		for _, test := range []struct {
 			conversation, want string
 		}{{"", "attache's"}, {"the thread", "the thread"}} {
-			handle(sessionstate.Context{Conversation: sessionstate.Fact{Value: test.conversation, Source: sessionstate.RequestMeta}}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`)
+			conversation := sessionstate.Fact{Value: test.conversation, Source: sessionstate.RequestMeta}
+			_ = handle(t, handler, &sessionstate.Context{Session: session, Conversation: conversation}, toolCall).Hooks() // the call is over
 			send(t, db, peer, me, "for "+test.want)
 			if h := <-woken; h.Session != test.want {
 				t.Errorf("woken as %q, want %q", h.Session, test.want)
@@ -454,14 +435,8 @@ func TestRegisterAgain(t *testing.T) {
 		defer shared.Close()
 		handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
 		view := &sessionstate.Context{Session: sessionstate.Fact{Value: "connection"}}
-		var m wire.Message
-		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"test"}}}}`+"\n"))
-		new(wire.Scanner).Look(&m)
 		call := func() {
-			var c relayed.Call
-			c.Reset(nil, true)
-			c.SetValue(sessionstate.ContextKey{}, view)
-			check(t, handler(&relayed.Context{Context: t.Context(), Call: &c}, &m))
+			c := handle(t, handler, view, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"test"}}}}`)
 			_ = c.Hooks() // the call is over
 		}
 		registered := func() int {
@@ -552,15 +527,8 @@ func TestOpenAgain(t *testing.T) {
 		defer shared.Close()
 		handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
 		view := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.Operator}}
-		var m wire.Message
-		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`+"\n"))
-		new(wire.Scanner).Look(&m)
 		for range 100 {
-			var c relayed.Call
-			c.Reset(nil, true)
-			c.SetValue(sessionstate.ContextKey{}, view)
-			check(t, handler(&relayed.Context{Context: t.Context(), Call: &c}, &m))
-			_ = c.Hooks() // the call is over
+			_ = handle(t, handler, view, toolCall).Hooks() // the call is over
 			time.Sleep(250 * time.Millisecond)
 		}
 		synctest.Wait()
@@ -569,6 +537,21 @@ func TestOpenAgain(t *testing.T) {
 		}
 		otherThan(t, db, peer)
 	})
+}
+
+const toolCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`
+
+// handle handles a frame of a client about whose session view is known, and returns its call.
+func handle(t *testing.T, handler middleware.Handler, view *sessionstate.Context, frame string) *relayed.Call {
+	t.Helper()
+	var m wire.Message
+	m.Reset(wire.Client, []byte(frame+"\n"))
+	new(wire.Scanner).Look(&m)
+	call := new(relayed.Call)
+	call.Reset(nil, true)
+	call.SetValue(sessionstate.ContextKey{}, view)
+	check(t, handler(&relayed.Context{Context: t.Context(), Call: call}, &m))
+	return call
 }
 
 // otherThan returns the first session that peer sees besides itself.
