@@ -301,6 +301,23 @@ func TestWrapSkips(t *testing.T) {
 		`{"command": "attache", "args": ["--"]}`:              noServer,
 		`{"command": "attache", "args": ["--", "x"]}`:         "attache is in front of it already",
 		`null`: "it is not an object",
+
+		// The command is a list, as in opencode.
+		`{"type": "local", "command": ["a"], "args": []}`:                 "its command is a list and it has args too",
+		`{"args": ["b"], "type": "local", "command": ["a"]}`:              "its command is a list and it has args too",
+		`{"type": "local", "command": []}`:                                "its command is not a text",
+		`{"type": "local", "command": [""]}`:                              "its command is empty",
+		`{"type": "remote"}`:                                              "it is remote and has no address",
+		`{"type": "remote", "url": "https://x", "oauth": {"scope": "a"}}`: "it is remote, and the client logs in to it",
+
+		// There is an object "transport", as in Cline CLI 3, whose members may say that the client logs in.
+		`{"transport": {"type": "sse", "url": "https://x"}}`:                              "it uses the older transport HTTP+SSE",
+		`{"transport": {"type": "streamableHttp", "url": "https://x"}, "oauth": {}}`:      "it is remote, and the client logs in to it",
+		`{"transport": {"type": "stdio"}}`:                                                "it has no command",
+		`{"transport": {"type": "stdio", "command": "a"}, "transport": {"command": "b"}}`: `"transport" appears twice`,
+		`{"transport": {"command": "a"}, "command": "b"}`:                                 "it has a transport and a command",
+		`{"transport": {"command": "a"}, "url": "https://x"}`:                             "it has a transport and a url",
+		`{"transport": {"type": "streamableHttp", "url": "https://x", "oauth": {}}}`:      "it is remote, and the client logs in to it",
 	} {
 		config := `{"mcpServers": {"s": ` + from + `}}`
 		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(config))
@@ -311,38 +328,29 @@ func TestWrapSkips(t *testing.T) {
 	}
 }
 
-// Gemini CLI uses Streamable HTTP with a url if the type says so, and otherwise either transport.
-func TestWrapGeminiURL(t *testing.T) {
-	clients := mcpclient.All()
-	gemini := &clients[slices.IndexFunc(clients, func(c mcpclient.Client) bool { return c.Name == "gemini" })]
-	for entry, want := range map[string]string{
-		`{"url": "https://x"}`:                 "it is remote, and Gemini CLI uses either transport with it",
-		`{"url": "https://x/sse"}`:             "it uses the older transport HTTP+SSE",
-		`{"url": "https://x", "type": "http"}`: "it has no Authorization header",
-		`{"url": "https://x", "type": "sse"}`:  "it uses the older transport HTTP+SSE",
-		`{"httpUrl": "https://x"}`:             "it has no Authorization header",
+// Gemini CLI uses Streamable HTTP with a url if the type says so, and otherwise either transport. Qwen Code uses HTTP+SSE
+// with a url, whatever its type.
+func TestWrapURLOfClients(t *testing.T) {
+	for _, test := range []struct{ client, entry, want string }{
+		{"gemini", `{"url": "https://x"}`, "it is remote, and Gemini CLI uses either transport with it"},
+		{"gemini", `{"url": "https://x/sse"}`, "it uses the older transport HTTP+SSE"},
+		{"gemini", `{"url": "https://x", "type": "http"}`, "it has no Authorization header"},
+		{"gemini", `{"url": "https://x", "type": "sse"}`, "it uses the older transport HTTP+SSE"},
+		{"gemini", `{"httpUrl": "https://x"}`, "it has no Authorization header"},
+		{"qwen", `{"url": "https://x"}`, `it is remote, and Qwen Code uses HTTP+SSE with a "url"`},
+		{"qwen", `{"url": "https://x", "type": "http"}`, `it is remote, and Qwen Code uses HTTP+SSE with a "url"`},
+		{"qwen", `{"httpUrl": "https://x"}`, "it has no Authorization header"},
 	} {
-		d := mustRead(t, mcpclient.File{Client: gemini, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
-		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, want) {
-			t.Errorf("%s: %+v", entry, step)
+		d := mustRead(t, mcpclient.File{Client: clientNamed(test.client), Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+test.entry+`}}`))
+		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, test.want) {
+			t.Errorf("%s: %s: %+v", test.client, test.entry, step)
 		}
 	}
 }
 
-// Qwen Code uses HTTP+SSE with a url, whatever its type.
-func TestWrapQwenURL(t *testing.T) {
+func clientNamed(name string) *mcpclient.Client {
 	clients := mcpclient.All()
-	qwen := &clients[slices.IndexFunc(clients, func(c mcpclient.Client) bool { return c.Name == "qwen" })]
-	for entry, want := range map[string]string{
-		`{"url": "https://x"}`:                 `it is remote, and Qwen Code uses HTTP+SSE with a "url"`,
-		`{"url": "https://x", "type": "http"}`: `it is remote, and Qwen Code uses HTTP+SSE with a "url"`,
-		`{"httpUrl": "https://x"}`:             "it has no Authorization header",
-	} {
-		d := mustRead(t, mcpclient.File{Client: qwen, Path: "settings.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
-		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !strings.HasPrefix(step.Text, want) {
-			t.Errorf("%s: %+v", entry, step)
-		}
-	}
+	return &clients[slices.IndexFunc(clients, func(c mcpclient.Client) bool { return c.Name == name })]
 }
 
 // Some clients replace variables in headers, but not in the env that wrap makes of them: mcporter, if
@@ -499,8 +507,7 @@ func diffOf(t *testing.T, path, content string) string {
 // Wrap changes only the chosen servers, and Read finds only those in the client's sections.
 func TestWrapChoosesServersAndSections(t *testing.T) {
 	const config = `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}, "servers": {"c": {"command": "x"}}}`
-	cursor := mcpclient.All()[slices.IndexFunc(mcpclient.All(), func(c mcpclient.Client) bool { return c.Name == "cursor" })]
-	d := mustRead(t, mcpclient.File{Client: &cursor, Path: "mcp.json"}, []byte(config))
+	d := mustRead(t, mcpclient.File{Client: clientNamed("cursor"), Path: "mcp.json"}, []byte(config))
 	plan := d.Wrap(Launch{Command: "attache"}, func(name string) bool { return name == "b" })
 	if want := strings.Replace(config, `"b": {"command": "x"}`, `"b": {"command": "attache", "args": ["--","x"]}`, 1); len(d.Entries) != 2 || string(plan.Content) != want {
 		t.Errorf("%s", plan.Content)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -70,9 +69,7 @@ func checkDifference(t *testing.T, client, difference string) {
 	if client == "codex" {
 		name = "x.toml"
 	}
-	clients := mcpclient.All()
-	i := slices.IndexFunc(clients, func(c mcpclient.Client) bool { return c.Name == client })
-	d := mustRead(t, mcpclient.File{Client: &clients[i], Path: name}, []byte(before))
+	d := mustRead(t, mcpclient.File{Client: clientNamed(client), Path: name}, []byte(before))
 	plan := d.Wrap(Launch{Command: "/usr/local/bin/attache"}, all)
 	if diff := cmp.Diff(after, string(plan.Content)); diff != "" {
 		t.Errorf("wrap makes another: %s", diff)

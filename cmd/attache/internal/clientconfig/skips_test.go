@@ -35,15 +35,6 @@ func TestWrapSkipsTOML(t *testing.T) {
 	}
 }
 
-// A client may log in to a server with an object "transport", whose members say so.
-func TestWrapSkipsLoginInTransport(t *testing.T) {
-	config := `{"mcpServers": {"s": {"transport": {"type": "streamableHttp", "url": "https://x", "oauth": {}}}}}`
-	d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(config))
-	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; step.Done || !strings.Contains(step.Text, "the client logs in to it") {
-		t.Errorf("%+v", step)
-	}
-}
-
 // Unwrap changes no TOML entry of a remote server that was edited in a way which it cannot take back.
 func TestUnwrapSkipsTOML(t *testing.T) {
 	for entry, want := range map[string]string{
