@@ -21,20 +21,8 @@ var hostile = []struct {
 	{"empty strings", 0, func(n int) string { return `[` + strings.Repeat(`"",`, n/3) + `""]` }},
 	{"empty objects", 0, func(n int) string { return `[` + strings.Repeat(`{},`, n/3) + `{}]` }},
 	{"empty arrays", 0, func(n int) string { return `[` + strings.Repeat(`[],`, n/3) + `[]]` }},
-	{"many names", 0, func(n int) string {
-		var b strings.Builder
-		for i := 0; b.Len() < n; i++ {
-			fmt.Fprintf(&b, `"%x":0,`, i)
-		}
-		return `{` + b.String() + `"":0}`
-	}},
-	{"many long names", 0, func(n int) string {
-		var b strings.Builder
-		for i := 0; b.Len() < n; i++ {
-			fmt.Fprintf(&b, `"longer than a word %x":0,`, i)
-		}
-		return `{` + b.String() + `"":0}`
-	}},
+	{"many names", 0, func(n int) string { return numbered(`"%x":0,`, n) }},
+	{"many long names", 0, func(n int) string { return numbered(`"longer than a word %x":0,`, n) }},
 	{"equal names", EqualKeys, func(n int) string { return `{` + strings.Repeat(`"":0,`, n/5) + `"":0}` }},
 	{"equal long names", EqualKeys, func(n int) string { return `{` + strings.Repeat(`"aaaaaaaaaaaaaaaa":0,`, n/21) + `"":0}` }},
 	{"escaped names", EqualKeys, func(n int) string { return `{` + strings.Repeat(`"\u0061":0,`, n/11) + `"":0}` }},
@@ -57,6 +45,15 @@ var hostile = []struct {
 	{"a long number", 0, func(n int) string { return strings.Repeat("1", n) }},
 	{"white space", 0, func(n int) string { return strings.Repeat(" ", n) + "1" }},
 	{"broken UTF-8", NotUTF8, func(n int) string { return `"` + strings.Repeat("\xff", n) + `"` }},
+}
+
+// numbered returns an object of about n bytes with members of this format.
+func numbered(format string, n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, format, i)
+	}
+	return `{` + b.String() + `"":0}`
 }
 
 func hostileFrame(value string) []byte {

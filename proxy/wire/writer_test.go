@@ -363,23 +363,18 @@ func (p *tryPipe) TryWrite(b []byte) (bool, error) {
 func TestTryFlush(t *testing.T) {
 	p := &tryPipe{room: 4}
 	w := NewWriter(p)
-	line := func(s string) {
-		var m Message
-		m.Reset(Client, []byte(s))
-		check(t, w.Write(&m))
-	}
 	if !w.Ready() {
 		t.Error("an idle Writer is not ready")
 	}
-	line("a\n")
+	write(t, w, "a\n")
 	if w.Ready() || !w.TryFlush() || !w.TryFlush() || !w.Ready() {
 		t.Error("the first line was not flushed")
 	}
-	line("bcd\n")
+	write(t, w, "bcd\n")
 	if w.TryFlush() || w.Ready() {
 		t.Error("the second line was flushed without room")
 	}
-	line("e\n")
+	write(t, w, "e\n")
 	if err := w.Flush(); err != nil || !w.Ready() {
 		t.Error(err)
 	}
@@ -387,7 +382,7 @@ func TestTryFlush(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	p.err = io.ErrClosedPipe
-	line("f\n")
+	write(t, w, "f\n")
 	if !w.TryFlush() || w.Flush() != io.ErrClosedPipe {
 		t.Error("the Writer does not return the error of the peer")
 	}
@@ -420,30 +415,22 @@ func (p *selectivePeer) Take(m *Message) bool {
 func TestWriterOffersMessages(t *testing.T) {
 	p := &selectivePeer{takes: "acf"}
 	w := NewWriter(p)
-	line := func(s string) {
-		var m Message
-		m.Reset(Client, []byte(s))
-		check(t, w.Write(&m))
-	}
-	line("a\n")
-	line("b\n")
-	line("c\n") // after b
+	write(t, w, "a\n", "b\n", "c\n") // c after b
 	w.Flush()
-	line("c\n")
-	line("") // not a message
+	write(t, w, "c\n", "") // the second is not a message
 	w.Chunk([]byte("d"), true)
 	w.Chunk([]byte("e"), false)
-	line("f\n") // after the line end that the last line lacks
+	write(t, w, "f\n") // after the line end that the last line lacks
 	w.Flush()
-	line("f\n")
+	write(t, w, "f\n")
 	w.Queue([]byte("q\n"), nil)
-	line("f\n") // after the queued line
+	write(t, w, "f\n") // after the queued line
 	want := "taken a\n|written b\nc\n|taken c\n|written d|written e|written \nf\n|taken f\n|written q\n|taken f\n"
 	if got := strings.Join(p.got, "|"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.Close()
-	line("a\n")
+	write(t, w, "a\n")
 	if got := strings.Join(p.got, "|"); got != want || w.Flush() != os.ErrClosed {
 		t.Errorf("a closed Writer still writes: %q", got)
 	}
