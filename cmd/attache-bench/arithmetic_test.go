@@ -125,16 +125,7 @@ func TestRowsBoundsAndSubjectsMatch(t *testing.T) {
 	}
 }
 
-func TestPlan(t *testing.T) {
-	if p := (options{}).plan(); p.Rounds != 5 || p.Quiet == 0 {
-		t.Errorf("default: %+v", p)
-	}
-	if p := (options{quick: true}).plan(); p.Rounds != 1 || p.Quiet != 0 {
-		t.Errorf("quick: %+v", p)
-	}
-	if p := (options{quick: true, rounds: 7}).plan(); p.Rounds != 7 {
-		t.Errorf("quick with rounds: %+v", p)
-	}
+func TestSamples(t *testing.T) {
 	p := options{}.plan()
 	sizes := []int{200, 4 * kib, 256 * kib, 4 * mib, 32 * mib}
 	for i := 1; i < len(sizes); i++ {

@@ -1,7 +1,7 @@
 // Command attache-bench measures what attache costs a session, in one run with
 // the relays it is compared with:
 //
-//	go run ./cmd/attache-bench [-quick] [-only ROWS] [-rounds N] [-attache PATH]
+//	go run ./cmd/attache-bench [-only ROWS] [-rounds N] [-attache PATH]
 //
 // It starts a server of its own, alone and behind each relay, acts as its client,
 // and prints two tables: the figures of each subject, and the figures of attache

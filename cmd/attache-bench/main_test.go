@@ -190,6 +190,7 @@ func TestRunRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"-nope"}, "not defined: -nope"},
+		{[]string{"-rounds", "0"}, "give -rounds at least 1"},
 		{[]string{"-rounds", "-1"}, "give -rounds at least 1"},
 		{[]string{"result-200B"}, "is no flag"},
 		{[]string{"-only", "result-200B,speed"}, `"speed" names nothing`},
@@ -214,7 +215,7 @@ func TestHelpAndList(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, &stdout, &stderr); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h: %v", err)
 	}
-	for _, want := range []string{"-only ROWS", "-attache PATH", "-quick", "-rounds"} {
+	for _, want := range []string{"-only ROWS", "-attache PATH", "-rounds"} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("help lacks %s:\n%s", want, stderr.String())
 		}
@@ -231,7 +232,7 @@ func TestHelpAndList(t *testing.T) {
 }
 
 func TestRunModeLeavesFlagsAlone(t *testing.T) {
-	for _, args := range [][]string{nil, {"-quick"}, {"server"}} {
+	for _, args := range [][]string{nil, {"-list"}, {"server"}} {
 		if _, ok := runMode(args); ok {
 			t.Errorf("%q was taken for a mode", args)
 		}

@@ -20,7 +20,6 @@ var errUsage = errors.New("run with -h for the flags")
 
 type options struct {
 	rounds  int
-	quick   bool
 	only    string
 	who     string
 	attache string
@@ -33,8 +32,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("attache-bench", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.IntVar(&o.rounds, "rounds", 0, "interleaved rounds; ratios are medians over them (default 5, with -quick 1)")
-	f.BoolVar(&o.quick, "quick", false, "take few samples and do not wait for a quiet machine: shows that it works, not how fast")
+	f.IntVar(&o.rounds, "rounds", 5, "interleaved rounds; ratios are medians over them")
 	f.StringVar(&o.only, "only", "", "measure only these `ROWS`: names as -list prints them, or patterns, separated by commas")
 	f.StringVar(&o.who, "subjects", "", "measure only these `SUBJECTS`: names as -list prints them, or patterns, separated by commas")
 	f.StringVar(&o.attache, "attache", "", "measure the attache at `PATH` (default: build ./cmd/attache)")
@@ -53,25 +51,17 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("%w; %w", err, errUsage)
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%q is no flag, and there are no arguments; %w", f.Arg(0), errUsage)
-	case o.rounds < 0:
+	case o.rounds < 1:
 		return o, fmt.Errorf("%d rounds cannot be run: give -rounds at least 1; %w", o.rounds, errUsage)
 	}
 	return o, nil
 }
 
 func (o options) plan() plan {
-	p := plan{
-		Rounds: 5, Processes: 8, Starts: 3, Warm: 50, Calls: 500, Large: 12, Messages: 20000, Window: 64,
+	return plan{
+		Rounds: o.rounds, Processes: 8, Starts: 3, Warm: 50, Calls: 500, Large: 12, Messages: 20000, Window: 64,
 		Budget: time.Second, Timeout: time.Minute, Quiet: 20 * time.Second, Patience: 4 * time.Minute,
 	}
-	if o.quick {
-		p.Rounds, p.Processes, p.Starts, p.Warm, p.Calls, p.Large, p.Messages = 1, 1, 1, 20, 200, 4, 3000
-		p.Quiet = 0
-	}
-	if o.rounds > 0 {
-		p.Rounds = o.rounds
-	}
-	return p
 }
 
 // selectParts returns the parts with only the rows that match the list, all if it is empty.
