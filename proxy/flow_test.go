@@ -55,44 +55,33 @@ func flood(out io.Writer, line string) (written func() int, done <-chan struct{}
 	}, over
 }
 
-// A client that does not read slows the server down. Its own messages still pass, and memory
-// is bounded.
-func TestClientStopsReading(t *testing.T) {
-	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
-	const first = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	s.Client.Send(first)
-	s.Server.Expect(first)
-	_, out := s.Server.Raw()
-	written, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`+strings.Repeat("x", 1000)+`"}}`)
-	s.Client.AwaitFull()
-	for i := range 1000 {
-		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, i)
-		s.Client.Send(line)
-		s.Server.Expect(line)
+// A peer that does not read slows the other one down. Its own messages still pass, and memory is bounded.
+func TestPeerStopsReading(t *testing.T) {
+	for _, name := range []string{"client", "server"} {
+		t.Run(name, func(t *testing.T) {
+			s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
+			const first = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+			s.Client.Send(first)
+			s.Server.Expect(first)
+			deaf, other := s.Client, s.Server
+			if name == "server" {
+				deaf, other = other, deaf
+			}
+			_, out := other.Raw()
+			written, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/x","params":{"data":"`+strings.Repeat("x", 1000)+`"}}`)
+			deaf.AwaitFull()
+			for i := range 1000 {
+				line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, i)
+				deaf.Send(line)
+				other.Expect(line)
+			}
+			if n := written(); n > 8*pipeSize {
+				t.Errorf("the relay read %d bytes while the %s did not read", n, name)
+			}
+			other.Close()
+			<-done
+		})
 	}
-	if n := written(); n > 8*pipeSize {
-		t.Errorf("the relay read %d bytes from the server while the client did not read", n)
-	}
-	s.Server.Close()
-	<-done
-}
-
-// A server that does not read slows the client down. Its own messages still pass.
-func TestServerStopsReading(t *testing.T) {
-	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
-	_, out := s.Client.Raw()
-	written, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/x","params":{"data":"`+strings.Repeat("x", 1000)+`"}}`)
-	s.Server.AwaitFull()
-	for i := range 1000 {
-		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, i)
-		s.Server.Send(line)
-		s.Client.Expect(line)
-	}
-	if n := written(); n > 8*pipeSize {
-		t.Errorf("the relay read %d bytes from the client while the server did not read", n)
-	}
-	s.Client.Close()
-	<-done
 }
 
 // The answers of attache itself do not block a client that does not read them, as long as they
@@ -227,17 +216,23 @@ func totalAlloc() uint64 {
 	return m.TotalAlloc
 }
 
+func longChunk() []byte { return bytes.Repeat([]byte("0123456789abcdef"), 4096) }
+
+// writeLong writes a line with size bytes between head and tail.
+func writeLong(out io.Writer, head, tail string, size int) {
+	chunk := longChunk()
+	io.WriteString(out, head)
+	for n := 0; n < size; n += len(chunk) {
+		out.Write(chunk)
+	}
+	io.WriteString(out, tail)
+}
+
 // passLong sends a line through the relay and compares each byte.
 func passLong(t *testing.T, out io.Writer, in io.Reader, head, tail string, size int) {
 	t.Helper()
-	chunk := bytes.Repeat([]byte("0123456789abcdef"), 4096)
-	go func() {
-		io.WriteString(out, head)
-		for n := 0; n < size; n += len(chunk) {
-			out.Write(chunk)
-		}
-		io.WriteString(out, tail)
-	}()
+	go writeLong(out, head, tail, size)
+	chunk := longChunk()
 	want := func(w []byte) {
 		got := make([]byte, len(w))
 		if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, w) {
@@ -268,12 +263,7 @@ func TestWithheldLongRepliesAreNotHeld(t *testing.T) {
 	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
 	before := totalAlloc()
 	_, out := s.Server.Raw()
-	io.WriteString(out, `{"result":"`)
-	chunk := bytes.Repeat([]byte("x"), 64<<10)
-	for n := 0; n < size; n += len(chunk) {
-		out.Write(chunk)
-	}
-	io.WriteString(out, `","id":1,"jsonrpc":"2.0"}`+"\n")
+	writeLong(out, `{"result":"`, `","id":1,"jsonrpc":"2.0"}`+"\n", size)
 	s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server's reply is longer than the proxy may hold, and rules must be able to read it; raise limits.hold","data":{"source":"attache"}}}`)
 	if grown := totalAlloc() - before; grown > 8<<20 {
 		t.Errorf("a withheld line of %d MiB made the process allocate %d MiB", size>>20, grown>>20)
@@ -286,12 +276,7 @@ func TestRefusedLongLinesAreNotHeld(t *testing.T) {
 	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Layers: []middleware.Layer{enforceLayer}}}.Start(t)
 	before := totalAlloc()
 	_, out := s.Client.Raw()
-	io.WriteString(out, `{"jsonrpc":"2.0","params":"`)
-	chunk := bytes.Repeat([]byte("x"), 64<<10)
-	for n := 0; n < size; n += len(chunk) {
-		out.Write(chunk)
-	}
-	io.WriteString(out, `","method":"x","id":1}`+"\n")
+	writeLong(out, `{"jsonrpc":"2.0","params":"`, `","method":"x","id":1}`+"\n", size)
 	s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"refused: the message is longer than the proxy may hold to apply its rules","data":{"source":"attache"}}}`)
 	if grown := totalAlloc() - before; grown > 8<<20 {
 		t.Errorf("a refused line of %d MiB made the process allocate %d MiB", size>>20, grown>>20)
