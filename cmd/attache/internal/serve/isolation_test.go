@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -92,10 +93,16 @@ type direct struct{ http.Handler }
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Host, r.RemoteAddr = r.URL.Host, "127.0.0.1:1"
-	w := httptest.NewRecorder()
+	w := recorder{httptest.NewRecorder()}
 	d.ServeHTTP(w, r)
 	return w.Result(), nil
 }
+
+// A recorder accepts deadlines, like the responses of net/http: an error for each would take time.
+type recorder struct{ *httptest.ResponseRecorder }
+
+func (recorder) SetReadDeadline(time.Time) error  { return nil }
+func (recorder) SetWriteDeadline(time.Time) error { return nil }
 
 // newCrowd starts a service in front of in-memory echo servers and creates its principals.
 func newCrowd(t *testing.T, members int) (crowd []member, handler http.Handler, servers *sync.Map) {
@@ -157,6 +164,7 @@ func tryLoggingService(log *slog.Logger, p cli.Process, path ...string) (*servic
 // echoServer returns a server that answers calls with their arguments, its number and its
 // environment.
 func echoServer(number int64, env []string) *mempipe.Server {
+	about := fmt.Sprintf(`"server":%d,"env":%s`, number, wire.Quote(strings.Join(env, " ")))
 	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {
@@ -171,8 +179,8 @@ func echoServer(number int64, env []string) *mempipe.Server {
 				schema := `{"type":"object","properties":{"user":{"type":"string"},"tenant":{"type":"string"},"workspace":{"type":"string"},"mine":{"type":"string"}}}`
 				result = `{"tools":[{"name":"whoami","inputSchema":` + schema + `},{"name":"limited","inputSchema":` + schema + `}]}`
 			case "tools/call":
-				text, _ := json.Marshal(map[string]any{"arguments": json.RawMessage(m.Get("params", "arguments").Raw), "server": number, "env": strings.Join(env, " ")})
-				result = `{"content":[{"type":"text","text":` + strconv.Quote(string(text)) + `}]}`
+				text := fmt.Sprintf(`{"arguments":%s,%s}`, m.Get("params", "arguments").Raw, about)
+				result = `{"content":[{"type":"text","text":` + string(wire.Quote(text)) + `}]}`
 			}
 			if m.ID() == nil {
 				continue
