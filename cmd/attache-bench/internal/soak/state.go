@@ -24,6 +24,9 @@ type state map[string]int
 // the sessions of a killed front end when its lease is over and another front looks.
 const restTime = 4 * time.Minute
 
+// observeEvery is the time between two observations. One takes a tenth of a second of CPU time.
+const observeEvery = 5 * time.Second
+
 // rest waits until no resource exceeds its number in before, and returns the state then. If before is
 // empty, it waits until all sessions have ended.
 func (r *run) rest(ctx context.Context, before state) (state, error) {
@@ -50,7 +53,7 @@ func (r *run) rest(ctx context.Context, before state) (state, error) {
 			nextLog = waited + 15*time.Second
 			fmt.Fprintf(r.o.Log, "soak: there is still more of %s\n", strings.Join(more, ", "))
 		}
-		if !machine.Pause(ctx, time.Second) {
+		if !machine.Pause(ctx, observeEvery) {
 			return nil, ctx.Err()
 		}
 	}
