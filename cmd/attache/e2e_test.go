@@ -116,7 +116,7 @@ func (l *lab) build(t *testing.T, pkg string) string {
 	dir, err := filepath.Abs(pkg)
 	check(t, err)
 	out := filepath.Join(l.dir, filepath.Base(dir))
-	if msg, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
+	if msg, err := exec.Command("go", "build", "-ldflags=-s", "-o", out, pkg).CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, msg)
 	}
 	return out
@@ -168,6 +168,7 @@ func (l *lab) env(t *testing.T, more ...string) []string {
 		"TZ=UTC",
 		"LANG=C.UTF-8",
 		"NODE_NO_WARNINGS=1",
+		"NODE_COMPILE_CACHE=" + filepath.Join(l.dir, "compiled"),
 		"npm_config_update_notifier=false",
 		"E2E_REPO=" + l.repo,
 	}, more...)
@@ -391,7 +392,7 @@ func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, comm
 func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, command []string, more ...string) []string {
 	t.Helper()
 	mark := newMark()
-	env := l.env(t, append(more, mark.variable(), "NODE_COMPILE_CACHE="+filepath.Join(l.dir, "compiled"))...)
+	env := l.env(t, append(more, mark.variable())...)
 	if l.node != "" {
 		env = append(env, "PATH="+l.node+":"+os.Getenv("PATH"))
 	}
