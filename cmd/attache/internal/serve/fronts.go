@@ -70,9 +70,9 @@ func (s *service) address() string {
 }
 
 // sessionStore returns the store for the sessions of a server. It returns nil if they are not
-// stored, for example because initialize may contain an API key.
+// stored, for example because initialize may contain an API key or a token.
 func (s *service) sessionStore(server *Server) sessions.Store {
-	if s.fronts == nil || server.Settings.Identity.MetaAPIKey {
+	if id := &server.Settings.Identity; s.fronts == nil || id.MetaAPIKey || id.MetaToken {
 		return nil
 	}
 	return s.fronts.Sessions(server.identity())

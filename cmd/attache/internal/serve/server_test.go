@@ -528,6 +528,18 @@ func startServers(t *testing.T, out io.Writer, file string, names ...string) *se
 	return s
 }
 
+// The state of a session is stored with the params of initialize, which may contain a credential.
+func TestCredentialsAreNotStored(t *testing.T) {
+	for config, stored := range map[string]bool{"{}": true, "identity: {meta_api_key: true}": false, "identity: {meta_token: true}": false} {
+		p := attachetest.WriteConfig(t, config)
+		p.StateDir = t.TempDir()
+		s := newTestService(t, p)
+		if got := s.sessionStore(&s.Servers[0]) != nil; got != stored {
+			t.Errorf("%s: sessions are stored: %t, want %t", config, got, stored)
+		}
+	}
+}
+
 // A server that crashes is restarted, and the session of its client continues.
 func TestServerRestarts(t *testing.T) {
 	r := start(t, "")
