@@ -238,10 +238,10 @@ func (a *arrivals) handle(c *connection) {
 	}
 }
 
-// await returns when a request has been handled on each connection, or after limit, because some
-// clients and load balancers open connections that they do not use.
-func (a *arrivals) await(limit time.Duration) {
-	for end := time.Now().Add(limit); a.n.Load() > 0 && time.Now().Before(end); {
+// await returns when a request has been handled on each connection, when ctx is done, or after limit,
+// because some clients and load balancers open connections that they do not use.
+func (a *arrivals) await(ctx context.Context, limit time.Duration) {
+	for end := time.Now().Add(limit); a.n.Load() > 0 && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)
 	}
 }

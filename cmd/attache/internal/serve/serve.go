@@ -67,6 +67,8 @@ const (
 	arrivalTime = 3 * time.Second
 	// leaveTime is how long shutdown may take after the drain: the grace period of processes.
 	leaveTime = 5 * time.Second
+	// hurryTime is how long shutdown may take after a second signal, to write the last answers.
+	hurryTime = 500 * time.Millisecond
 )
 
 // Run serves until a signal or ctx ends it, and returns the exit status: cli.ExitUsage if the settings
@@ -316,15 +318,17 @@ func (s *service) reload() {
 // fronts are told first, so that they send no more requests here. The listeners close last: a client that
 // still comes then gets an answer which says that nothing was executed.
 func (s *service) drain(server *http.Server, listeners []net.Listener) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Drain)
-	defer cancel()
+	hurried, hurry := context.WithCancel(context.Background())
+	defer hurry()
 	go func() {
 		select {
 		case <-s.signals.Ending:
-			cancel()
-		case <-ctx.Done():
+			hurry()
+		case <-hurried.Done():
 		}
 	}()
+	ctx, cancel := context.WithTimeout(hurried, s.settings.Drain)
+	defer cancel()
 	if s.fronts != nil {
 		told, stop := context.WithTimeout(context.Background(), tellTime) // serve.drain may be 0s
 		if err := s.fronts.Drain(told); err != nil {
@@ -342,9 +346,10 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 		_ = l.Close()
 	}
 	s.accepting.Wait() // only then has every accepted connection been counted
-	s.arrivals.await(arrivalTime)
+	s.arrivals.await(hurried, arrivalTime)
 	end, stop := context.WithTimeout(context.Background(), leaveTime) // ctx may be done while answers are still written
 	defer stop()
+	defer context.AfterFunc(hurried, func() { time.AfterFunc(hurryTime, stop) })()
 	if server.Shutdown(end) != nil {
 		_ = server.Close()
 	}

@@ -829,6 +829,30 @@ func TestEndDuringReload(t *testing.T) {
 	}
 }
 
+// A second signal ends attache at once, also if a client holds a connection on which it sends nothing.
+func TestSecondSignal(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second} {
+		s := newTestService(t, cli.Process{Stderr: io.Discard})
+		synctest.Test(t, func(t *testing.T) {
+			l := pipeListener{conns: make(chan net.Conn)}
+			server := s.httpServer()
+			go s.serveOn(server, l)
+			client, conn := net.Pipe()
+			l.conns <- conn
+			close(l.conns)
+			synctest.Wait()
+			s.signals.Ending = make(chan os.Signal, 1)
+			time.AfterFunc(after, func() { s.signals.Ending <- syscall.SIGTERM })
+			began := time.Now()
+			s.drain(server, nil)
+			if took := time.Since(began); took > after+time.Second {
+				t.Errorf("attache ended %v after the first signal and %v after the second", took, took-after)
+			}
+			client.Close()
+		})
+	}
+}
+
 // A pipeListener accepts connections that the test provides.
 type pipeListener struct {
 	net.Listener
