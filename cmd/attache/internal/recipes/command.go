@@ -121,12 +121,15 @@ func (c Command) report(path string, before, after []byte) error {
 	if len(after) < len(before) {
 		sign, lines, from = "-", before, after
 	}
-	start := 0
+	start, length := 0, len(lines)-len(from)
 	for start < len(from) && lines[start] == from[start] {
 		start++
 	}
-	start = bytes.LastIndexByte(lines[:start], '\n') + 1
-	for line := range bytes.Lines(lines[start : start+len(lines)-len(from)]) {
+	// The lines differ from the beginning of a line on, unless the file has no line end at its end.
+	if line := bytes.LastIndexByte(lines[:start], '\n') + 1; bytes.HasSuffix(lines[:start+length], lines[line:start]) {
+		start = line
+	}
+	for line := range bytes.Lines(bytes.TrimLeft(lines[start:start+length], "\r\n")) {
 		fmt.Fprintf(&text, "%s%s\n", sign, bytes.TrimRight(line, "\r\n"))
 	}
 	if len(after) == 0 {

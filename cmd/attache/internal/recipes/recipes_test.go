@@ -2,10 +2,13 @@ package recipes
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
 // Every recipe has a summary, and a placeholder for each of its parameters.
@@ -62,6 +65,11 @@ func TestAddAndRemove(t *testing.T) {
 			if diff := cmp.Diff(test.after, string(after)); diff != "" {
 				t.Error(diff)
 			}
+			for sign, files := range map[string][2][]byte{"+": {[]byte(test.before), after}, "-": {after, []byte(test.before)}} {
+				if diff := cmp.Diff(changedLines(sign, test.before, test.after), reported(t, files[0], files[1])); diff != "" {
+					t.Errorf("lines with %s: %s", sign, diff)
+				}
+			}
 			if _, err := Add(after, "git", body); err == nil {
 				t.Error("it was added twice")
 			}
@@ -79,6 +87,32 @@ func TestAddAndRemove(t *testing.T) {
 			}
 		})
 	}
+}
+
+// changedLines returns the lines of long that short lacks, each after sign.
+func changedLines(sign, short, long string) (all []string) {
+	known := strings.Split(strings.ReplaceAll(short, "\r\n", "\n"), "\n")
+	for line := range strings.Lines(strings.ReplaceAll(long, "\r\n", "\n")) {
+		if line = strings.TrimSuffix(line, "\n"); !slices.Contains(known, line) {
+			all = append(all, sign+line)
+		}
+	}
+	return all
+}
+
+// reported returns the lines that a command prints for a change of the file.
+func reported(t *testing.T, before, after []byte) (all []string) {
+	t.Helper()
+	var out strings.Builder
+	if err := (Command{Process: cli.Process{Stdout: &out}}).report("config.yaml", before, after); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
+			all = append(all, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return all
 }
 
 // Files that cannot be edited line by line are refused.
