@@ -67,6 +67,12 @@ func ChangedKeys(before, after *Settings) []string {
 	if !maps.Equal(before.Server.Remote.Headers, after.Server.Remote.Headers) {
 		changed = append(changed, "server.headers")
 	}
+	if before.Server.Remote.OAuth.ClientSecret != after.Server.Remote.OAuth.ClientSecret {
+		changed = append(changed, "server.oauth.client_secret")
+	}
+	if before.Store != after.Store {
+		changed = append(changed, "store.url")
+	}
 	if !slices.Equal(before.served, after.served) {
 		changed = append(changed, "servers")
 	}

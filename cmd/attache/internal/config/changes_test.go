@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,17 +53,20 @@ func TestChangedKeysNotShown(t *testing.T) {
 	wrapped := func(p cli.Process) (*Settings, error) { return Load(p, nil, []string{"a"}) }
 	const before = `servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`
 	for _, test := range []struct {
-		after string
-		read  func(p cli.Process) (*Settings, error)
-		want  string
+		before, after string // before is the constant if it is ""
+		read          func(p cli.Process) (*Settings, error)
+		want          string
 	}{
-		{before, served, ""},
-		{`servers: {a: {server: {command: [a], env: {A: c}, headers: {X-A: b}}}}`, served, "server.env"},
-		{`servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: c}}}}`, served, "server.headers"},
-		{`servers: {b: {server: {command: [b]}}, a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`, served, "servers"},
-		{`servers: {b: {server: {command: [b]}}, a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`, wrapped, ""},
-		{`servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}, b: {access: {default: deny}}}`, served, ""},
+		{"", before, served, ""},
+		{"", `servers: {a: {server: {command: [a], env: {A: c}, headers: {X-A: b}}}}`, served, "server.env"},
+		{"", `servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: c}}}}`, served, "server.headers"},
+		{"", `servers: {b: {server: {command: [b]}}, a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`, served, "servers"},
+		{"", `servers: {b: {server: {command: [b]}}, a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}}`, wrapped, ""},
+		{"", `servers: {a: {server: {command: [a], env: {A: b}, headers: {X-A: b}}}, b: {access: {default: deny}}}`, served, ""},
+		{`store: {url: "postgres://a:b@localhost/c"}`, `store: {url: "postgres://a:d@localhost/c"}`, wrapped, "store.url"},
+		{`server: {oauth: {client_id: a, client_secret: b}}`, `server: {oauth: {client_id: a, client_secret: c}}`, wrapped, "server.oauth.client_secret"},
 	} {
+		before := cmp.Or(test.before, before)
 		if got := strings.Join(ChangedKeys(load(before, test.read), load(test.after, test.read)), " "); got != test.want {
 			t.Errorf("%s: changed %q, want %q", test.after, got, test.want)
 		}
