@@ -49,6 +49,15 @@ func TestKeysInTheDatabase(t *testing.T) {
 	key(first, "config.yaml", "key", "import")
 	eve := key(second, "config.yaml", "key", "create", "--user", "eve")
 
+	attachetest.WriteFile(t, filepath.Join(second, "eve.key"), eve)
+	explained := "looked up"
+	for strings.Contains(explained, "looked up") { // the database is slow
+		explained = key(second, "config.yaml", "explain", "--tool", "x", "--api-key-file", filepath.Join(second, "eve.key"))
+	}
+	if !strings.Contains(explained, "principal.user  eve") {
+		t.Errorf("explain does not know the owner of the key:\n%s", explained)
+	}
+
 	front := serveEcho(t, filepath.Join(second, "config.yaml"))
 	ask := func(key string) int { // opens no session
 		t.Helper()

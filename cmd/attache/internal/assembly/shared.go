@@ -106,6 +106,38 @@ type process struct {
 
 // Compile compiles settings. An error is a mistake in them.
 func Compile(o Options, settings *config.Settings) (*Shared, error) {
+	p := newProcess(o)
+	if o.Database != nil {
+		p.keys = openKeys(o.Database)
+		p.limiters.Lender = &rateDatabase{Store: ratestore.New(o.Database.Open(ratestore.Schema())), log: p.Log}
+	}
+	return p.begin(settings)
+}
+
+// Single compiles settings for a process with one connection that makes no calls, such as attache explain. Of
+// the shared database it reads the keys, and it takes no tokens of rates.
+func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, error) {
+	db, err := OpenDatabase(o.Process, settings, 1, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	p := newProcess(o)
+	if db != nil {
+		p.keys = openKeys(db)
+		notices := p.keys.close
+		p.keys.close = func() {
+			notices()
+			_ = db.Close()
+		}
+	}
+	s, err := p.begin(settings)
+	if err != nil {
+		return nil, err
+	}
+	return s.Connect(conn), nil
+}
+
+func newProcess(o Options) *process {
 	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
 	open := sync.OnceValues(func() (*turnstore.DB, error) { return openTurns(o.Process, o.Database) })
 	p.userTurns = func(tenant string) (sessionstate.Turns, error) {
@@ -115,25 +147,17 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 		}
 		return turns.Of(tenant), nil
 	}
-	if o.Database != nil {
-		p.keys = openKeys(o.Database)
-		p.limiters.Lender = &rateDatabase{Store: ratestore.New(o.Database.Open(ratestore.Schema())), log: p.Log}
-	}
+	return p
+}
+
+// begin compiles the first settings of a process.
+func (p *process) begin(settings *config.Settings) (*Shared, error) {
 	s, err := p.compile(settings, nil)
 	if err != nil {
 		return nil, err
 	}
 	p.setCurrent(s)
 	return s, nil
-}
-
-// Single compiles settings for a process with one connection.
-func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, error) {
-	s, err := Compile(o, settings)
-	if err != nil {
-		return nil, err
-	}
-	return s.Connect(conn), nil
 }
 
 // compile compiles settings. before is the Shared in use, nil at first.

@@ -85,6 +85,7 @@ func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error
 	if err != nil {
 		return nil, err
 	}
+	defer conn.Shared().Close()
 	scrub := record.NewScrubber(config.Secrets(p, s, conn.Shared().Secrets()))
 	o := conn.Relay()
 	o.Restart = conn.Restart()
