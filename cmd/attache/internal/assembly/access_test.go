@@ -19,6 +19,8 @@ func TestAccessEnforces(t *testing.T) {
 		"access: {default: deny}":              "trace capture access-list arguments access catalog",
 		"access: {rules: [{tools: [x]}]}":      "trace capture arguments access catalog",
 		"access: {rates: [{tools: [x], per: user, limit: 1/s}]}":                          "trace capture arguments access catalog",
+		"audit: {file: /a, required: true}":                                               "trace audit capture arguments catalog", // as in a session
+		"audit: {file: /a}":                                                               "trace capture arguments catalog",
 		"access: {default: deny}\npolicy: {dir: /p}\nrewrite: [{tools: [x], hide: true}]": "trace capture rewrite access-list arguments access briefing catalog",
 	} {
 		s := attachetest.Load(t, attachetest.WriteConfig(t, text))
@@ -27,7 +29,7 @@ func TestAccessEnforces(t *testing.T) {
 		check(t, err)
 		got := strings.Join(conn.Names(), " ")
 		enforces := middleware.Needs(conn.Relay().Layers...).Enforces
-		if got != want || enforces != strings.Contains(want, "access") {
+		if got != want || enforces != (strings.Contains(want, "access") || strings.Contains(want, "audit")) {
 			t.Errorf("%q: layers %s, enforce %v; want %s", text, got, enforces, want)
 		}
 	}

@@ -28,3 +28,26 @@ func TestFailedReloadKeepsSecrets(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A reload waits until it applies to all connections, and logs nothing if it does.
+func TestReloadApplies(t *testing.T) {
+	p := attachetest.WriteConfig(t, "access: {default: deny}\n")
+	settings := attachetest.Load(t, p)
+	var out bytes.Buffer
+	s, err := Compile(Options{Process: p, Log: logging.New(p, settings, &out)}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	conn := s.Connect(ConnOptions{})
+	next := *settings
+	next.Access.Default = "allow"
+	after, err := s.Reload(&next)
+	if err != nil || conn.Shared() != after || out.Len() > 0 {
+		t.Errorf("%v, applied: %t, log: %s", err, conn.Shared() == after, out.String())
+	}
+	conn.Close()
+	if len(after.connections()) > 0 {
+		t.Error("a connection that was closed is kept")
+	}
+}

@@ -1,0 +1,139 @@
+package assembly
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/middleware/capture"
+)
+
+// Flags cannot raise the trust of an agent that another session started as sandboxed.
+func TestTrustOfAgents(t *testing.T) {
+	for _, test := range []struct {
+		env  []string
+		want string
+	}{
+		{[]string{"ATTACHE_TRUST=direct", "ATTACHE_TRUST_LEVEL=sandboxed"}, "direct"},
+		{[]string{"ATTACHE_TRUST=direct", "ATTACHE_TRUST_LEVEL=sandboxed", config.SessionTokenVariable + "=proof"}, "sandboxed"},
+		{[]string{"ATTACHE_TRUST=direct", "ATTACHE_TRUST_LEVEL=direct", config.SessionTokenVariable + "=proof"}, "direct"},
+		{[]string{"ATTACHE_TRUST=sandboxed", "ATTACHE_TRUST_LEVEL=direct", config.SessionTokenVariable + "=proof"}, "sandboxed"},
+	} {
+		p := attachetest.WriteConfig(t, "{}", test.env...)
+		if got := BaseContext(p, attachetest.Load(t, p)).Trust.Value; got != test.want {
+			t.Errorf("%q: the trust is %s, want %s", test.env, got, test.want)
+		}
+	}
+}
+
+// The variable of one client does not name the session of another client that is started in its shell.
+func TestSessionOfHost(t *testing.T) {
+	p := attachetest.WriteConfig(t, "session: {host_env: {session: [CLAUDE_CODE_SESSION_ID, COPILOT_AGENT_SESSION_ID, OWN]}}",
+		"CLAUDE_CODE_SESSION_ID=claude", "COPILOT_AGENT_SESSION_ID=copilot", "OWN=own")
+	s := attachetest.Load(t, p)
+	for client, want := range map[string]string{"": "claude", "another": "claude", "claude-code": "claude", "copilot-cli": "copilot", "qwen-cli-mcp-client-x": "own"} {
+		if got := hostSession(p, s, client).Value; got != want {
+			t.Errorf("the session of %q is %q, want %q", client, got, want)
+		}
+	}
+}
+
+// The layer teams is there only if teams are on and the process has a client of its own, and not in a dry run.
+func TestTeamsAreOptional(t *testing.T) {
+	for text, want := range map[string]bool{"{}": false, "teams: {enabled: true}": true, "teams: {enabled: true}\ndry_run: true": false} {
+		for _, o := range []*TeamsOptions{nil, {}} {
+			p := attachetest.WriteConfig(t, text)
+			shared, err := Compile(Options{Process: p, Teams: o, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Contains(shared.Connect(ConnOptions{}).Names(), "teams"); got != (want && o != nil) {
+				t.Errorf("%s: with options for teams: %t, the layer is there: %t", text, o != nil, got)
+			}
+			shared.Close()
+		}
+	}
+}
+
+// A client hears of new lists when its principal changes if a rule that shapes the lists reads the principal.
+func TestListsOfPrincipal(t *testing.T) {
+	const who = `when: 'principal.user == "ada"'`
+	for text, want := range map[string][]announce.List{
+		"{}":                              nil,
+		"access: {rules: [{tools: [x]}]}": nil,
+		"access: {rules: [{tools: [x], require: [a]}]}":                                 {announce.Tools},
+		"access: {hide: false, rules: [{tools: [x], require: [a]}]}":                    nil,
+		"access: {rules: [{tools: [x], " + who + "}]}":                                  {announce.Tools},
+		"arguments: [{tools: [x], argument: a, mode: forbid, " + who + "}]":             {announce.Tools},
+		"rewrite: [{tools: [x], describe: y, " + who + "}]":                             {announce.Tools},
+		"rewrite: [{tools: [x], hide: true}]":                                           nil,
+		"rewrite: [{tools: [x], hide: true, " + who + "}]":                              {announce.Tools, announce.Prompts, announce.Resources},
+		"dry_run: true\nrewrite: [{tools: [x], hide: true, " + who + "}]":               nil,
+		"rewrite: [{tools: [x], hide: true, when: 'session.workspace.path == \"/a\"'}]": nil,
+	} {
+		if got := principalLists(attachetest.Load(t, attachetest.WriteConfig(t, text))); !slices.Equal(got, want) {
+			t.Errorf("%s: lists %v, want %v", text, got, want)
+		}
+	}
+}
+
+// A call waits for the workspace if a rule reads it.
+func TestRulesThatReadTheWorkspace(t *testing.T) {
+	const workspace = `'session.workspace.path == "/src"'`
+	for text, want := range map[string]bool{
+		"{}": false,
+		"access: {rules: [{tools: [x], when: " + workspace + "}]}":                                           true,
+		"rewrite: [{tools: [x], hide: true, when: " + workspace + "}]":                                       true,
+		"rewrite: [{tools: [x], set: {a: session.workspace.path}}]":                                          true,
+		"arguments: [{tools: [x], argument: a, mode: forbid, when: " + workspace + "}]":                      true,
+		"arguments: [{tools: [x], argument: a, value: session.workspace.path}]":                              false,
+		"arguments: [{tools: [x], argument: a, value: 'session.workspace.path + \"/b\"'}]":                   true,
+		"access: {rules: [{tools: [x], when: 'principal.user == \"ada\"'}]}":                                 false,
+		"access: {rules: [{tools: [x]}, {tools: [y], when: " + workspace + "}]}\narguments: []\nrewrite: []": true,
+	} {
+		if got := readsWorkspace(attachetest.Load(t, attachetest.WriteConfig(t, text))); got != want {
+			t.Errorf("%s: reads the workspace: %t, want %t", text, got, want)
+		}
+	}
+}
+
+// The caches of keys and of principals together do not exceed identity.cache.
+func TestCachesOfKeys(t *testing.T) {
+	s := attachetest.Load(t, attachetest.WriteConfig(t, "identity: {cache: 100s}"))
+	var o capture.Options
+	(&Authenticator{}).configure(&o, s, slog.New(slog.DiscardHandler))
+	if keys := keyCache(s); keys <= 0 || keys > s.Identity.Cache/2 || keys+o.Recheck != s.Identity.Cache {
+		t.Errorf("keys are cached for %v and principals for %v, together not %v", keys, o.Recheck, s.Identity.Cache)
+	}
+}
+
+// A server inherits the facts that attache does not know, and in a dry run all of them.
+func TestInheritedFacts(t *testing.T) {
+	env := []string{"ATTACHE_USER_ID=ada", "ATTACHE_WORKSPACE_ID=outer"}
+	for text, want := range map[string]string{
+		"session: {workspace_id: inner}\n":                "ATTACHE_USER_ID=ada ATTACHE_WORKSPACE_ID=inner",
+		"session: {workspace_id: inner}\ndry_run: true\n": "ATTACHE_USER_ID=ada ATTACHE_WORKSPACE_ID=outer",
+	} {
+		p := attachetest.WriteConfig(t, text)
+		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p), ConnOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		marked := false
+		for _, entry := range conn.Environment(env) {
+			marked = marked || strings.HasPrefix(entry, config.MarkVariable+"=")
+			if slices.Contains([]string{"ATTACHE_USER_ID", "ATTACHE_WORKSPACE_ID"}, variable(entry)) {
+				got = append(got, entry)
+			}
+		}
+		slices.Sort(got)
+		if all := strings.Join(got, " "); all != want || marked == strings.Contains(text, "dry_run") {
+			t.Errorf("%s: the server gets %s, want %s; marked: %t", text, all, want, marked)
+		}
+	}
+}
