@@ -104,6 +104,20 @@ func TestRecordedArguments(t *testing.T) {
 	}
 }
 
+// A file of the audit that is larger than audit.max_size is renamed.
+func TestSizeOfAuditFile(t *testing.T) {
+	dir := t.TempDir()
+	p := attachetest.WriteConfig(t, "audit: {file: "+filepath.Join(dir, "audit.jsonl")+", arguments: full, max_size: 4KiB}\n")
+	shared := compiled(t, p)
+	for range 2 {
+		callOnce(t, shared, "x", `{"a":"`+strings.Repeat("word ", 1000)+`"}`)
+	}
+	shared.Close()
+	if files, err := filepath.Glob(filepath.Join(dir, "audit*.jsonl")); err != nil || len(files) != 2 {
+		t.Errorf("the files are %q, %v", files, err)
+	}
+}
+
 // The briefing comes once in a session, for all its servers or for each, and is no longer than its limit.
 func TestBriefingsOfSeveralServers(t *testing.T) {
 	dir := t.TempDir()
