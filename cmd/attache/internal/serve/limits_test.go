@@ -1,10 +1,21 @@
 package serve
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // Each limit of the configuration refuses the message or session that exceeds it.
@@ -44,5 +55,59 @@ func TestLimits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A principal has no more sessions than it may, and leaves room to others.
+func TestLimitOfPrincipal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	ada, _ := attachetest.CreateKey(t, file, identity.Attributes{User: "ada"})
+	bob, _ := attachetest.CreateKey(t, file, identity.Attributes{User: "bob"})
+	r := start(t, "identity: {keys_file: "+file+"}\nserve: {limits: {per_principal: 1}}\n")
+	for i, step := range []struct {
+		key  string
+		want int
+	}{{ada, http.StatusOK}, {ada, http.StatusTooManyRequests}, {bob, http.StatusOK}} {
+		if resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+step.key); resp.StatusCode != step.want {
+			t.Errorf("session %d: %d %s, want %d", i+1, resp.StatusCode, body, step.want)
+		}
+	}
+}
+
+// While as many requests are served as may be, another one is refused.
+func TestLimitOfRequests(t *testing.T) {
+	r := start(t, "serve: {limits: {in_flight: 1}}\n")
+	answer := make(chan struct{})
+	r.endpoints[0].start = func(front.Opening, func() []string) (proxy.Upstream, error) {
+		return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+			for lines := bufio.NewScanner(in); lines.Scan(); {
+				m := wire.Value{Raw: lines.Bytes()}
+				if m.Get("method").Equals("tools/call") {
+					<-answer
+				}
+				if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`+"\n", m.Get("id").Raw); err != nil {
+					return err
+				}
+			}
+			return nil
+		}), nil
+	}
+	session := r.open(t)
+	call := func() int {
+		resp, _ := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, "Mcp-Session-Id", session)
+		return resp.StatusCode
+	}
+	first := make(chan int, 1)
+	go func() { first <- call() }()
+	for n := 0; n == 0; { // until the first call is served
+		_, n = r.limits.Counts()
+	}
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("the second request gets %d, Retry-After %q", resp.StatusCode, resp.Header.Get("Retry-After"))
+	}
+	close(answer)
+	if status := <-first; status != http.StatusOK {
+		t.Errorf("the first call gets %d", status)
 	}
 }
