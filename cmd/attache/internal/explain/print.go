@@ -18,7 +18,7 @@ import (
 
 // printChain prints the layers of a session in order.
 func (e *Explainer) printChain() error {
-	conn, err := assembly.Single(assembly.Options{Process: e.Process, Audit: true, Log: e.Log}, e.Settings, assembly.ConnOptions{})
+	conn, err := assembly.Single(assembly.Options{Process: e.Process, Audit: true, Teams: &assembly.TeamsOptions{}, Log: e.Log}, e.Settings, assembly.ConnOptions{})
 	if err != nil {
 		return err
 	}
