@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -30,7 +32,10 @@ func callOnce(t *testing.T, shared *Shared, tool, arguments string) wire.Value {
 	o.ClientIn, o.ClientOut = in, out
 	o.Start = func(context.Context) (proxy.Upstream, error) { return mempipe.Serve(answer), nil }
 	ended := make(chan error, 1)
-	go func() { ended <- proxy.Run(t.Context(), o) }()
+	go func() {
+		ended <- proxy.Run(t.Context(), o)
+		out.Close()
+	}()
 	fmt.Fprintf(client, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", tool, arguments)
 	reply, err := bufio.NewReader(replies).ReadBytes('\n')
 	client.Close()
@@ -118,18 +123,44 @@ func TestSizeOfAuditFile(t *testing.T) {
 	}
 }
 
+// briefed returns how many briefings are in a result, and their length.
+func briefed(result wire.Value) (n, length int) {
+	for block := range result.Get("content").Elements() {
+		if text := block.Get("text").Text(); text != "done" {
+			n, length = n+1, length+len(text)
+		}
+	}
+	return n, length
+}
+
+// A session that was idle for session.ttl is a new one, and is briefed again.
+func TestIdleSessionIsBriefedAgain(t *testing.T) {
+	dir := t.TempDir()
+	attachetest.WriteFile(t, filepath.Join(dir, "acme.yaml"), "scope: acme\nobjectives: [one]\n")
+	p := attachetest.WriteConfig(t, "session: {id: one, ttl: 1h}\npolicy: {dir: "+dir+", scope: acme}\n", "MCP_USER_ID=ada")
+	settings := attachetest.Load(t, p)
+	synctest.Test(t, func(t *testing.T) {
+		shared, err := Compile(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shared.Close()
+		for _, step := range []struct {
+			idle time.Duration
+			want int
+		}{{0, 1}, {time.Minute, 0}, {59 * time.Minute, 0}, {61 * time.Minute, 1}, {0, 0}} {
+			time.Sleep(step.idle)
+			if n, _ := briefed(callOnce(t, shared, "x", "{}")); n != step.want {
+				t.Errorf("after %v a call has %d briefings, want %d", step.idle, n, step.want)
+			}
+		}
+	})
+}
+
 // The briefing comes once in a session, for all its servers or for each, and is no longer than its limit.
 func TestBriefingsOfSeveralServers(t *testing.T) {
 	dir := t.TempDir()
 	attachetest.WriteFile(t, filepath.Join(dir, "acme.yaml"), "scope: acme\npolicies: [{name: long, position: append, text: "+strings.Repeat("word ", 400)+"}]\n")
-	briefed := func(result wire.Value) (n, length int) {
-		for block := range result.Get("content").Elements() {
-			if text := block.Get("text").Text(); text != "done" {
-				n, length = n+1, length+len(text)
-			}
-		}
-		return n, length
-	}
 	for _, test := range []struct {
 		settings string
 		want     []int

@@ -137,3 +137,26 @@ func TestInheritedFacts(t *testing.T) {
 		}
 	}
 }
+
+// The relay obeys the limits, stdout_noise and dry_run of the configuration.
+func TestRelayOptions(t *testing.T) {
+	type options struct {
+		hold, inFlight int
+		noise, dryRun  bool
+	}
+	for text, want := range map[string]options{
+		"{}":                     {8 << 20, 100_000, false, false},
+		"limits: {hold: 4KiB}":   {4 << 10, 100_000, false, false},
+		"limits: {in_flight: 7}": {8 << 20, 7, false, false},
+		"stdout_noise: forward":  {8 << 20, 100_000, true, false},
+		"dry_run: true":          {8 << 20, 100_000, false, true},
+	} {
+		conn, err := Single(Options{Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, attachetest.WriteConfig(t, text)), ConnOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := conn.Relay(); (options{o.Hold, o.InFlight, o.ForwardNoise, o.DryRun}) != want {
+			t.Errorf("%s: hold %d, in flight %d, noise %t, dry run %t; want %+v", text, o.Hold, o.InFlight, o.ForwardNoise, o.DryRun, want)
+		}
+	}
+}
