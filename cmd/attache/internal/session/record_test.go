@@ -25,6 +25,36 @@ func TestRecordingIsPrivate(t *testing.T) {
 	}
 }
 
+// A recording names its server and overwrites no other. One without messages leaves no file. The end of a
+// recording is not waited for longer than it takes.
+func TestRecordingsOfOneConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	settings := &config.Settings{Record: filepath.Join(dir, "s.jsonl"), Server: config.ServerSettings{Name: "git"}}
+	var log strings.Builder
+	for _, message := range []string{"one", "two", ""} {
+		r, err := startRecording(cli.Process{}, settings, proxy.RandomIDPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message != "" {
+			r.watch(proxy.ClientIn, []byte(message+"\n"))
+		}
+		r.end()
+	}
+	for name, message := range map[string]string{"s.jsonl": "one", "s-2.jsonl": "two"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !strings.Contains(string(text), message) || !strings.Contains(string(text), `"server":"git"`) {
+			t.Errorf("%s: %v, %s", name, err, text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "s-3.jsonl")); err == nil {
+		t.Error("a session without messages leaves a recording")
+	}
+	if strings.Contains(log.String(), "WARN") {
+		t.Error(log.String())
+	}
+}
+
 // A full disk causes one warning and does not end the session.
 func TestRecordingToAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
