@@ -3,6 +3,7 @@ package setting
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -17,6 +18,31 @@ func TestSecretFile(t *testing.T) {
 		}
 		if got, err := (Secret{File: path}).Value(cli.Process{}); got != want || err != nil {
 			t.Errorf("%q: %q, %v", content, got, err)
+		}
+	}
+}
+
+// A file that others can read, that is too long or that holds no secret is refused, and the error shows nothing of it.
+func TestSecretFileRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	for _, test := range []struct {
+		content string
+		mode    os.FileMode
+	}{{"s3cret", 0o640}, {"s3cret", 0o604}, {"s3cret", 0o620}, {strings.Repeat("s3cret ", 20_000), 0o600}, {"s3\ncret", 0o600}, {" \n", 0o600}} {
+		if test.mode != 0o600 && runtime.GOOS == "windows" {
+			continue // its files have no such modes
+		}
+		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, test.mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (Secret{File: path}).Value(cli.Process{}); err == nil || strings.Contains(err.Error(), "s3") {
+			t.Errorf("%.20q with mode %v: %v", test.content, test.mode, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
