@@ -111,3 +111,37 @@ func TestLimitOfRequests(t *testing.T) {
 		t.Errorf("the first call gets %d", status)
 	}
 }
+
+// A request with an origin or a host name that the configuration does not name is refused.
+func TestOriginsAndHosts(t *testing.T) {
+	r := start(t, "serve: {origins: ['https://app.example'], hosts: [mcp.example]}\n")
+	for _, test := range []struct {
+		origin, host string
+		want         int
+	}{
+		{"", "", http.StatusOK},
+		{"https://app.example", "", http.StatusOK},
+		{"https://evil.example", "", http.StatusForbidden},
+		{"", "mcp.example", http.StatusOK},
+		{"", "evil.example", http.StatusForbidden},
+		{"https://app.example", "evil.example", http.StatusForbidden},
+	} {
+		q, err := http.NewRequest(http.MethodPost, r.url, strings.NewReader(initialize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("Accept", "application/json, text/event-stream")
+		if q.Host = test.host; test.origin != "" {
+			q.Header.Set("Origin", test.origin)
+		}
+		resp, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != test.want {
+			t.Errorf("origin %q, host %q: %d, want %d", test.origin, test.host, resp.StatusCode, test.want)
+		}
+	}
+}
