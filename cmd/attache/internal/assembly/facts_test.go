@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/capture"
@@ -111,29 +112,39 @@ func TestCachesOfKeys(t *testing.T) {
 	}
 }
 
-// A server inherits the facts that attache does not know, and in a dry run all of them.
+// A server inherits the facts that attache does not know, unless they are another client's, and in a dry run all
+// that attache has inherited.
 func TestInheritedFacts(t *testing.T) {
-	env := []string{"ATTACHE_USER_ID=ada", "ATTACHE_WORKSPACE_ID=outer"}
-	for text, want := range map[string]string{
-		"session: {workspace_id: inner}\n":                "ATTACHE_USER_ID=ada ATTACHE_WORKSPACE_ID=inner",
-		"session: {workspace_id: inner}\ndry_run: true\n": "ATTACHE_USER_ID=ada ATTACHE_WORKSPACE_ID=outer",
+	outer := []string{"ATTACHE_WORKSPACE_PATH=/outer", "ATTACHE_WORKSPACE_ID=outer"}
+	mark := config.MarkVariable + "=" + config.Mark(cli.Process{Env: outer}.Getenv, config.DefaultSettings("").Session.EnvPrefixes)
+	for _, test := range []struct {
+		text string
+		more []string
+		want string
+	}{
+		{"session: {workspace_id: inner}\n", nil, "ATTACHE_WORKSPACE_ID=inner ATTACHE_WORKSPACE_PATH=/outer"},
+		{"session: {workspace_id: inner}\n", []string{mark, "CLAUDE_CODE_SESSION_ID=other"}, "ATTACHE_WORKSPACE_ID=inner ATTACHE_WORKSPACE_PATH="},
+		{"session: {workspace_id: inner}\ndry_run: true\n", []string{mark, "CLAUDE_CODE_SESSION_ID=other"}, "ATTACHE_WORKSPACE_ID=outer ATTACHE_WORKSPACE_PATH=/outer"},
 	} {
-		p := attachetest.WriteConfig(t, text)
+		p := attachetest.WriteConfig(t, test.text)
 		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p), ConnOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		marked := false
-		for _, entry := range conn.Environment(env) {
-			marked = marked || strings.HasPrefix(entry, config.MarkVariable+"=")
-			if slices.Contains([]string{"ATTACHE_USER_ID", "ATTACHE_WORKSPACE_ID"}, variable(entry)) {
+		for _, entry := range conn.Environment(slices.Concat(outer, test.more)) {
+			switch variable(entry) {
+			case "ATTACHE_WORKSPACE_ID", "ATTACHE_WORKSPACE_PATH":
 				got = append(got, entry)
+			case config.MarkVariable:
+				if dry := strings.Contains(test.text, "dry_run"); dry != (entry == mark) {
+					t.Errorf("%s: the mark is changed: %t", test.text, entry != mark)
+				}
 			}
 		}
 		slices.Sort(got)
-		if all := strings.Join(got, " "); all != want || marked == strings.Contains(text, "dry_run") {
-			t.Errorf("%s: the server gets %s, want %s; marked: %t", text, all, want, marked)
+		if all := strings.Join(got, " "); all != test.want {
+			t.Errorf("%s with %q: the server gets %s, want %s", test.text, test.more, all, test.want)
 		}
 	}
 }

@@ -145,3 +145,20 @@ func TestOriginsAndHosts(t *testing.T) {
 		}
 	}
 }
+
+// The front obeys serve.idle and limits.hold.
+func TestFrontOptions(t *testing.T) {
+	for text, want := range map[string]struct {
+		idle time.Duration
+		hold int
+	}{
+		"{}":                   {30 * time.Minute, 8 << 20},
+		"serve: {idle: 7m}":    {7 * time.Minute, 8 << 20},
+		"limits: {hold: 4KiB}": {30 * time.Minute, 4 << 10},
+	} {
+		s := newTestService(t, attachetest.WriteConfig(t, text))
+		if o := s.endpoints[0].frontOptions(); o.Idle != want.idle || o.Hold != want.hold {
+			t.Errorf("%s: idle %v, hold %d; want %+v", text, o.Idle, o.Hold, want)
+		}
+	}
+}
