@@ -45,10 +45,7 @@ func (c *Conn) filterReply(view *sessionstate.Context) middleware.ReplyHook {
 		case !list.Exists():
 			return nil
 		}
-		edits := c.filter(call, view, list)
-		if c.private {
-			edits = append(edits, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
-		}
+		edits := middleware.LimitCaching(c.filter(call, view, list), call, layerName, result, c.private, view != nil && view.Modern)
 		if err := reply.Apply(edits...); err != nil {
 			c.withhold(call, reply)
 		}

@@ -34,9 +34,7 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 			index++
 		}
 		// The list is private even if nothing was edited, because another session may get another list.
-		if e.private {
-			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
-		}
+		e.splices = middleware.LimitCaching(e.splices, call, layerName, result, e.private, view != nil && view.Modern)
 		if err := reply.Apply(e.splices...); err != nil {
 			return err
 		}

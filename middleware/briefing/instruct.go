@@ -101,5 +101,5 @@ func instruct(call *middleware.Call, s *session, reply *wire.Message, modern boo
 		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Path: []string{"result", "instructions"},
 			Before: old.Raw, After: quoted, Source: s.source()})
 	}
-	return reply.Apply(middleware.PrivateList(call, "briefing", reply.Get("result"), modern)...)
+	return reply.Apply(middleware.LimitCaching(nil, call, "briefing", reply.Get("result"), true, modern)...)
 }

@@ -50,9 +50,7 @@ func (e *listEdit) page(reply *wire.Message) {
 		}
 	}
 	e.remove(list)
-	if e.private {
-		e.splices = append(e.splices, middleware.PrivateList(e.call, layerName, result, e.view != nil && e.view.Modern)...)
-	}
+	e.splices = middleware.LimitCaching(e.splices, e.call, layerName, result, e.private, e.view != nil && e.view.Modern)
 	// Once, because the offsets of all splices are those of the reply as it came.
 	if err := reply.Apply(e.splices...); err != nil {
 		e.withhold(reply, err.Error())
