@@ -100,7 +100,7 @@ func (e *Server) is(command []string, name string) bool {
 // Unmatched returns the entries that recognise their server by its package, if no entry applies and
 // the command does not show which package it runs.
 func (s *Settings) Unmatched(command []string) (entries []Server) {
-	if len(command) == 0 || strings.Contains(command[0], "://") || len(s.Applied) > 0 || servername.Package(command) != "" {
+	if len(command) == 0 || strings.Contains(command[0], "://") || len(s.Applied) > 0 || servername.NamesPackage(command) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.Servers), func(e Server) bool { return e.Match.Package == nil })

@@ -62,25 +62,38 @@ func underCmd(command []string) []string {
 }
 
 // Package returns the name of the package or image that a command downloads and runs, or of the
-// installed npm package that it runs, without the version; "" if it runs none.
+// installed npm package that it runs, without the version; "" if it runs none. A package at an address
+// has the name of the program in it that is run.
 func Package(command []string) string {
+	name, _ := packageOf(command)
+	return name
+}
+
+// NamesPackage reports whether a command names its package: then Package does not return the name of a program.
+func NamesPackage(command []string) bool {
+	name, program := packageOf(command)
+	return name != "" && !program
+}
+
+// packageOf is Package. program reports that the name is that of a program in a package at an address.
+func packageOf(command []string) (name string, program bool) {
 	command = underCmd(command)
-	name := Program(command[0])
-	program := command[0]
-	if name == "node" || name == "bun" {
-		program = script(command[1:])
+	runs := Program(command[0])
+	file := command[0]
+	if runs == "node" || runs == "bun" {
+		file = script(command[1:])
 	}
-	if p := installedPackage(program); p != "" {
-		return p
+	if name = installedPackage(file); name != "" {
+		return name, false
 	}
 	for _, r := range runners() {
-		if rest, ok := r.begins(name, command[1:]); ok {
-			if p := r.packageIn(rest); p != "" {
-				return p
+		if rest, ok := r.begins(runs, command[1:]); ok {
+			if name, program = r.packageIn(rest); name != "" {
+				return name, program
 			}
 		}
 	}
-	return ""
+	return "", false
 }
 
 // nodeFlags are flags without a value that do not change which file Node runs.
@@ -208,34 +221,34 @@ func (r *runner) begins(program string, args []string) (rest []string, ok bool) 
 }
 
 // packageIn returns the name of the package in the arguments, "" if it is not certain which argument
-// that is.
-func (r *runner) packageIn(args []string) string {
+// that is. program reports that the name is that of a program in a package at an address.
+func (r *runner) packageIn(args []string) (name string, program bool) {
 	for i := 0; i < len(args); i++ {
 		flag, value, joined := strings.Cut(args[i], "=")
 		switch {
 		case flag == "--" && i+1 < len(args):
-			return r.name(args[i+1])
+			return r.name(args[i+1]), program
 		case !strings.HasPrefix(flag, "-") && r.flagged:
-			return ""
+			return "", false
 		case !strings.HasPrefix(flag, "-"):
-			return r.name(args[i])
+			return r.name(args[i]), program
 		case slices.Contains(r.from, flag) && (joined || i+1 < len(args)):
 			if !joined {
 				i++
 				value = args[i]
 			}
-			if name := r.name(value); name != "" || r.flagged {
-				return name
+			if name = r.name(value); name != "" || r.flagged {
+				return name, false
 			}
-			// An address or a path, such as git+https://host/repository: then the program in it has the name.
+			program = true // it is an address or a path, such as git+https://host/repository
 		case joined, slices.Contains(r.bare, flag), r.others && hasItsValue(flag):
 		case r.others, slices.Contains(r.values, flag):
 			i++
 		default:
-			return ""
+			return "", false
 		}
 	}
-	return ""
+	return "", false
 }
 
 // hasItsValue reports whether the next argument is not the value of a container program's short
