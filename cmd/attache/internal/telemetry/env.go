@@ -175,7 +175,7 @@ func (v otlpVariables) endpoint() string {
 
 // headers returns the headers that the variable lists as name=value,name=value, with the values
 // percent-encoded. A header is often a secret, so the error does not quote the variable. The secret may also be
-// in what is read as the name, if somebody wrote "api-key: a2V5=", and net/http would quote that.
+// in what is read as the name, if somebody wrote "api-key: a2V5=" or "a2V/eQ==", and net/http would quote that.
 func (v otlpVariables) headers() (map[string]string, error) {
 	out := map[string]string{}
 	for _, pair := range strings.Split(v.get("HEADERS"), ",") {
@@ -184,7 +184,7 @@ func (v otlpVariables) headers() (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, ": \t") || err != nil {
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, ": \t\"/") || err != nil {
 			return nil, fmt.Errorf("%sHEADERS cannot be read: write name=value,name=value", otlpPrefix)
 		}
 		out[name] = value

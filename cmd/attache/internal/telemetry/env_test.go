@@ -57,6 +57,7 @@ func TestReadTelemetry(t *testing.T) {
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_HEADERS=topsecret", "off", "off", "HEADERS cannot be read"},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_HEADERS=a=%zztopsecret", "off", "off", "HEADERS cannot be read"},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_HEADERS=api-key:topsecret=", "off", "off", "HEADERS cannot be read"},
+		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_HEADERS=top/secret==", "off", "off", "HEADERS cannot be read"},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_CERTIFICATE=/nowhere", "off", "off", "OTEL_EXPORTER_OTLP_CERTIFICATE"},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_CLIENT_KEY=/nowhere", "off", "off", "OTEL_EXPORTER_OTLP_CLIENT_KEY"},
 		{"TRACES_EXPORTER=otlp EXPORTER_OTLP_CLIENT_CERTIFICATE=env_test.go EXPORTER_OTLP_CLIENT_KEY=env_test.go", "off", "off", "as a pair: tls: failed to find any PEM data"},
