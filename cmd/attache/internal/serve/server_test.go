@@ -565,7 +565,6 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// Tokens that have expired or lack a scope are refused.
 // attache restart must not say that it restarts a server with on: never, or a remote one.
 func TestRestartsOfSeveralServers(t *testing.T) {
 	at := func(name, on string, process bool) *endpoint {
@@ -583,6 +582,7 @@ func TestRestartsOfSeveralServers(t *testing.T) {
 	}
 }
 
+// Tokens that have expired or lack a scope are refused.
 func TestF56Tokens(t *testing.T) {
 	dir := t.TempDir()
 	attachetest.WriteFile(t, filepath.Join(dir, "jwks.json"), string(attachetest.KeySet()))
