@@ -42,18 +42,22 @@ func parseAddress(address string) (u *url.URL, secret bool, err error) {
 	}
 	before := ""
 	for part := range strings.SplitSeq(u.Path, "/") {
-		secret = secret || looksRandom(part) || uuid().MatchString(part) && !plural(before)
+		secret = secret || looksRandom(part) || uuid().MatchString(part) && !hasIDs(before)
 		before = part
 	}
 	return u, secret, nil
 }
 
 // uuid matches a UUID. In the path of an address it is a token of Make (/mcp/u/UUID/stateless) or the only secret of a
-// server of n8n (/mcp/UUID). After the plural of a word it is an identifier, as in addresses of Microsoft
-// (/mcp/environments/UUID/servers/NAME).
+// server of n8n (/mcp/UUID), unless the part before it has identifiers.
 var uuid = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`) })
 
-func plural(word string) bool { return len(word) > 1 && strings.HasSuffix(word, "s") }
+// hasIDs reports whether a UUID after this part of a path is an identifier: after the plural of a word, as in addresses of
+// Microsoft (/mcp/environments/UUID/servers/NAME), or after one such as project, as in addresses of Langflow
+// (/api/v1/mcp/project/UUID/streamable).
+func hasIDs(part string) bool {
+	return len(part) > 1 && strings.HasSuffix(part, "s") || slices.Contains([]string{"project", "tenant", "workspace"}, part)
+}
 
 // namesSecret reports whether name, such as exaApiKey, ends in the word for a secret.
 func namesSecret(name string) bool {

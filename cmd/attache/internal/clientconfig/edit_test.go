@@ -149,6 +149,7 @@ func TestWrapAddresses(t *testing.T) {
 		"https://x/mcp?team=shop": false, "https://x/environments/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/servers/sales": false, "https://x/v1/MyServer2": false, "http://x": false,
 		"https://${HOST}:${PORT}/${env:TEAM}/mcp?team=$TEAM": false, "https://x/a-long-name-of-a-server-in-2026/mcp?region=eu-central-1": false,
 		"https://x/api/2.0/mcp/genie/01ef0123456789abcdef0123456789ab": false, "https://x/mcp/0123456789abcdefghijklmnopqrstuv": true,
+		"http://localhost:7860/api/v1/mcp/project/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/streamable": false, "https://x/mcp/workspace/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9": false,
 		"https://eu2.make.com/mcp/u/0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9/stateless": true, "https://x/mcp/0A1B2C3D-4E5F-6071-8293-A4B5C6D7E8F9": true,
 		"https://x/mcp?exaApiKey=s": true, "https://x/s/aB3dEf6hIj9lMn2pQr5t/mcp": true, "https://x/fc-0123456789abcdef0123456789abcdef/v2/mcp": true,
 		"https://x/${FIRECRAWL_API_KEY}/v2/mcp": true, "https://x/${input:apiKey}/mcp": true, "https://x/{env:TOKEN}/mcp": true, "https://x/$API_KEY/mcp": true, "https://x/${API_KEY:-none}/mcp": true,
@@ -269,7 +270,7 @@ func TestWrapSkips(t *testing.T) {
 		`{"url": "https://x", "headersHelper": "./token.sh"}`: "it is remote, and the client logs in to it",
 		`{"url": "https://x", "authToken": "a"}`:              "it is remote, and the client logs in to it", // mcp-use
 		`{"url": "https://x", "bearerTokenEnv": "A"}`:         "it is remote, and the client logs in to it", // mcporter
-		`{"url": "https://x/mcp?a=b&exaApiKey=c"}`:            "it is remote, and its address has a secret in it",
+		`{"url": "https://x/mcp?a=b&exaApiKey=c"}`:            "it is remote, and its address has a secret in it, or a UUID that may be one, ",
 		`{"url": "https://x/s/NTk1MWQ0YjMtZmFiYy00/mcp"}`:     "it is remote, and its address has a secret in it",
 		`{"url": "https://a:b%zz@x"}`:                         "it is remote, and its address is not valid",
 		`{"url": "https://a:b@x"}`:                            "it is remote, and its address has a user name or a password in it",

@@ -171,7 +171,7 @@ func (f *remoteForm) problem(client *mcpclient.Client) string {
 	case u.User != nil:
 		return "it is remote, and its address has a user name or a password in it: write them as an Authorization header"
 	case secret:
-		return "it is remote, and its address has a secret in it, which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
+		return "it is remote, and its address has a secret in it, or a UUID that may be one, which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
 	case f.login:
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
 	case f.env.exists():
