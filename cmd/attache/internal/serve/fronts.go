@@ -8,11 +8,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/internal/fronts"
+	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // joinFronts registers this process as one of the user's fronts, which share sessions. It does
@@ -75,7 +78,20 @@ func (s *service) sessionStore(server *Server) sessions.Store {
 	if id := &server.Settings.Identity; s.fronts == nil || id.MetaAPIKey || id.MetaToken {
 		return nil
 	}
-	return s.fronts.Sessions(server.identity())
+	return guardedStore{s.fronts.Sessions(server.identity())}
+}
+
+// A guardedStore stores no session whose client has sent a credential in a message that is stored, although none
+// is accepted there.
+type guardedStore struct{ sessions.Store }
+
+// Save implements sessions.Store.
+func (g guardedStore) Save(ctx context.Context, k sessions.Key, v sessions.Session) error {
+	texts := []byte(strings.Join(append([]string{v.Initialize, v.Level}, v.Subscriptions...), "\n"))
+	if slices.ContainsFunc(capture.CredentialKeys(), func(key string) bool { return wire.Mentions(texts, key) }) {
+		return g.Leave(ctx, k, true) // an earlier state may be stored
+	}
+	return g.Store.Save(ctx, k, v)
 }
 
 // keepLease renews the lease of this front until ctx is done. After a lapse it compares all sessions with

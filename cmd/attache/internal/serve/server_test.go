@@ -34,6 +34,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
@@ -528,14 +529,34 @@ func startServers(t *testing.T, out io.Writer, file string, names ...string) *se
 	return s
 }
 
-// The state of a session is stored with the params of initialize, which may contain a credential.
+// The state of a session is stored with the params of initialize, which may contain a credential, also if none is
+// accepted there.
 func TestCredentialsAreNotStored(t *testing.T) {
 	for config, stored := range map[string]bool{"{}": true, "identity: {meta_api_key: true}": false, "identity: {meta_token: true}": false} {
 		p := attachetest.WriteConfig(t, config)
 		p.StateDir = t.TempDir()
 		s := newTestService(t, p)
-		if got := s.sessionStore(&s.Servers[0]) != nil; got != stored {
-			t.Errorf("%s: sessions are stored: %t, want %t", config, got, stored)
+		store := s.sessionStore(&s.Servers[0])
+		if (store != nil) != stored {
+			t.Errorf("%s: sessions are stored: %t, want %t", config, store != nil, stored)
+		}
+		if store == nil {
+			continue
+		}
+		for _, v := range []sessions.Session{
+			{Initialize: `{"_meta":{"io.github.attache-mcp/token":"x"}}`},
+			{Initialize: `{"_meta":{"io.github.attache-mcp\/apiKey":"x"}}`},
+			{Initialize: "{}", Level: `{"_meta":{"io.github.attache-mcp/token":"x"}}`},
+			{Initialize: "{}", Subscriptions: []string{`{"uri":"a"}`, `{"_meta":{"io.github.attache-mcp/token":"x"}}`}},
+		} {
+			k := sessions.NewKey("one", "")
+			check(t, store.Save(t.Context(), k, sessions.Session{Initialize: `{"_meta":{"a":"b"}}`}))
+			_, err := store.Take(t.Context(), k)
+			check(t, err)
+			check(t, store.Save(t.Context(), k, v))
+			if _, err := store.Take(t.Context(), k); !errors.Is(err, sessions.ErrNone) {
+				t.Errorf("%+v is stored: %v", v, err)
+			}
 		}
 	}
 }
