@@ -71,18 +71,17 @@ func TestLongMessageGoAway(t *testing.T) {
 func TestConnectionClosedBeforeCall(t *testing.T) {
 	var sent atomic.Int64
 	server, transport := newFrameServer(t, func() uint32 { sent.Add(1); return 0 })
-	var last *brittleConn
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		last = &brittleConn{Conn: c}
-		last.closed, last.close = context.WithCancel(context.Background())
-		return last, nil
+		b := &brittleConn{Conn: c}
+		b.closed, b.close = context.WithCancel(context.Background())
+		return b, nil
 	}
-	c := connectTo(t, server, transport, func(o *remote.Options) { o.Transport = breaker{transport, func() { last.breakOff() }} })
+	c := connectTo(t, server, transport, func(o *remote.Options) { o.Transport = breaker{transport} })
 	for range 2 {
 		c.send(call)
 		c.expect(result)
@@ -93,16 +92,13 @@ func TestConnectionClosedBeforeCall(t *testing.T) {
 	}
 }
 
-// A breaker calls broken when it has chosen a used connection for a request.
-type breaker struct {
-	http.RoundTripper
-	broken func()
-}
+// A breaker breaks off each used connection that it has chosen for a request.
+type breaker struct{ http.RoundTripper }
 
 func (b breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if info.Reused {
-			b.broken()
+			info.Conn.(*tls.Conn).NetConn().(*brittleConn).breakOff()
 		}
 	}})))
 }
