@@ -157,7 +157,7 @@ func saved(name string) sessions.Session {
 
 // tests returns the tests for both engines.
 func tests() map[string]func(w *world) {
-	return map[string]func(w *world){"Sessions": testSessions, "EndAtOnce": testEndAtOnce, "TakenOnce": testTakenOnce, "TakenDuringSweep": testTakenDuringSweep}
+	return map[string]func(w *world){"Sessions": testSessions, "EndAtOnce": testEndAtOnce, "TakenOnce": testTakenOnce, "TakenDuringSweep": testTakenDuringSweep, "Foreign": testForeign}
 }
 
 func TestOnSQLite(t *testing.T) {
@@ -467,6 +467,28 @@ func testTakenDuringSweep(w *world) {
 		w.Fatal(err)
 	}
 	w.play("take c 1 elsewhere\ntake b 1")
+}
+
+// A session whose params another program has changed so that a server would read further frames or members does not
+// go on.
+func testForeign(w *world) {
+	w.play("start a\nstart b")
+	for i, set := range []string{
+		`initialize = '{"a":' || chr(10) || '{}}'`, `initialize = '{"a":' || chr(13) || '{}}'`, `initialize = ''`,
+		`level = '{},"method":"tools/call"'`, `level = '{}}' || chr(10) || '{'`,
+		`subscriptions = '["{},\"id\":1"]'`, `subscriptions = '["{\"uri\":\n1}"]'`,
+	} {
+		if w.server == nil {
+			set = strings.ReplaceAll(set, "chr(", "char(")
+		}
+		id := fmt.Sprint(i)
+		w.play("save a " + id + "\nleave a " + id)
+		a := w.fronts["a"]
+		if _, err := a.db.Exec(w.Context(), database.Scope{Tenant: tenant}, `UPDATE front_sessions SET `+set+` WHERE tenant = ?1 AND id = ?2`, tenant, sessions.NewKey(id, "").ID); err != nil {
+			w.Fatal(set, err)
+		}
+		w.play("take b " + id + " none")
+	}
 }
 
 // A killed process stops listening before it releases its lock, so Take waits a moment.

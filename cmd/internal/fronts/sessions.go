@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"net"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -110,9 +111,20 @@ func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, o
 			}
 		}
 		v = r.session
-		return json.Unmarshal([]byte(r.subscriptions), &v.Subscriptions)
+		if err := json.Unmarshal([]byte(r.subscriptions), &v.Subscriptions); err != nil || isWhole(v) {
+			return err
+		}
+		return sessions.ErrNone
 	})
 	return v, owner, err
+}
+
+// isWhole reports whether each text that becomes the params of a frame is one JSON value on one line, as Save got it.
+// Other programs may write to the database, and a server could read another text as further frames, such as calls
+// that no layer has seen.
+func isWhole(v sessions.Session) bool {
+	texts := append([]string{v.Initialize, cmp.Or(v.Level, "{}")}, v.Subscriptions...)
+	return !slices.ContainsFunc(texts, func(text string) bool { return !json.Valid([]byte(text)) || strings.ContainsAny(text, "\r\n") })
 }
 
 // A row is a session with the front to which it belongs.
