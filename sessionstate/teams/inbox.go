@@ -110,6 +110,8 @@ func scanMessage(row database.Rows) (m Message, err error) {
 	var created int64
 	var parent, child sql.NullBool
 	err = row.Scan(&m.seq, &m.ID, &m.From, &m.Kind, &m.Body, &tries, &created, &m.Title, &m.Agent, &m.Trust, &parent, &child)
+	// They stand where attache states who wrote the message, and other programs may write to the registry.
+	m.ID, m.From, m.Agent, m.Trust = word(m.ID), word(m.From), word(m.Agent), word(m.Trust)
 	m.Again, m.Sent, m.Relation = tries > 0, time.Unix(0, created), FromPeer
 	switch {
 	case parent.Bool:

@@ -36,10 +36,20 @@ func CheckTitle(title string) error {
 
 // CheckName checks the name of an agent.
 func CheckName(name string) error {
-	if name == "" || len(name) > maxName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+	if name == "" || len(name) > maxName || word(name) != name {
 		return Refusal("Agent name must be alphanumeric with hyphens/underscores")
 	}
 	return nil
+}
+
+// word returns a name or an id without the characters that no name and no id has.
+func word(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", r) {
+			return r
+		}
+		return -1
+	}, text)
 }
 
 // CheckMessage returns text with \n as the only line ending, or an error if the text cannot be
