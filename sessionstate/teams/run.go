@@ -18,12 +18,13 @@ type RunRef struct {
 // BeginRun begins another run of a session whose last run is over, and returns its number. It
 // returns 0 if the last run is not over, if a process of the session is alive, if no message is
 // queued, if the session or its parent was ended, or if a limit is reached. At most one of many
-// callers begins a run. key and token replace those in [Child].
+// callers begins a run. key and token replace those in [Child]. The number is at least 2, whatever
+// another program has put into the registry: the first run has another command than the others.
 func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits, key, token string) (run int, err error) {
 	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		run = 0
 		n := t.exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4, key = ?5, token = ?6
-			WHERE tenant = ?2 AND id = ?3 AND ended IS NULL AND queued > 0 AND run_state IN ('finished', 'failed')
+			WHERE tenant = ?2 AND id = ?3 AND ended IS NULL AND queued > 0 AND run > 0 AND run_state IN ('finished', 'failed')
 				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = ?2 AND a.session = ?3 AND `+fresh("a.until")+`)`,
 			t.now, ref.Tenant, ref.ID, int64(Lease), digest(key), digest(token))
 		if n == 0 {

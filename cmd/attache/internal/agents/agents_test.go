@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,6 +94,31 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	}
 	if n := runs(nil, "w"); n != 2 {
 		t.Errorf("the machine of the agent has begun run %d", n)
+	}
+}
+
+// An id from the registry becomes no option of a template's first command either, which a session that has never run
+// would get.
+func TestResumedWithItsOwnCommand(t *testing.T) {
+	dir := t.TempDir()
+	db := openRegistry(t, dir, 0)
+	_, child := createAgent(t, db, db)
+	_, err := db.EndRun(t.Context(), teams.RunRef{Ref: child.Ref, Run: 1}, teams.Ending{})
+	check(t, err)
+	file, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "teams.db"))
+	check(t, err)
+	defer file.Close()
+	_, err = file.ExecContext(t.Context(), "UPDATE sessions SET run = 0, agent_session = '--yolo' WHERE id = ?1", child.ID)
+	check(t, err)
+	settings := config.DefaultSettings("")
+	settings.Agents = map[string]config.Agent{"a": {Command: []string{"agent", "{session}"}, Resume: []string{"agent", "--latest"}}}
+	l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
+	check(t, os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700))
+	s, err := db.Session(t.Context(), child.Ref)
+	check(t, err)
+	l.ResumeOne(t.Context(), db, s, &sessionstate.Context{WorkspaceID: sessionstate.Fact{Value: "w"}})
+	if s, err = db.Session(t.Context(), child.Ref); err != nil || s.Run != 0 {
+		t.Errorf("it has begun run %d: %v", s.Run, err)
 	}
 }
 
