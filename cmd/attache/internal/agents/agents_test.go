@@ -170,6 +170,27 @@ func createAgent(t *testing.T, parents, db *teams.Store) (parent, agent *teams.S
 	return parent, agent
 }
 
+// Control characters that another program has put into the registry are not written to a terminal.
+func TestStopPrintsIDs(t *testing.T) {
+	dir := t.TempDir()
+	db := openRegistry(t, dir, 0)
+	parent, child := createAgent(t, db, db)
+	limits := teams.DefaultLimits()
+	limits.SpawnEvery = 0
+	other, _, err := db.Create(t.Context(), parent.Ref, teams.Child{Title: "b", Agent: "a", Message: "m", Key: "other"}, limits)
+	check(t, err)
+	file, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "teams.db"))
+	check(t, err)
+	defer file.Close()
+	_, err = file.ExecContext(t.Context(), "UPDATE sessions SET id = ?1, parent = ?2 WHERE id = ?3", "\x1b[2J", child.ID, other.ID)
+	check(t, err)
+	var out strings.Builder
+	check(t, Stop(t.Context(), cli.Process{Stdout: &out}, db, child.ID))
+	if !strings.Contains(out.String(), "ended \ufffd[2J\n") {
+		t.Errorf("got %q", out.String())
+	}
+}
+
 // Control characters in the output of an agent are not written to a terminal.
 func TestPrintOutput(t *testing.T) {
 	const output = "one\ttwo\r\nover\r\x1b]52;c;cHduZWQ=\a\x1b[2J\u009bA\u202e\x1b[0mend\n"

@@ -124,7 +124,7 @@ func Stop(ctx context.Context, p cli.Process, db *teams.Store, id string) error 
 	}
 	ended, err := db.EndByOperator(ctx, s.Ref)
 	for _, id := range ended {
-		fmt.Fprintln(p.Stdout, "ended", id)
+		fmt.Fprintln(p.Stdout, "ended", cli.Printable(id))
 	}
 	return err
 }

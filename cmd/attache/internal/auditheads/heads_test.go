@@ -172,6 +172,16 @@ func run(t *testing.T, open func(t *testing.T) *auditheads.Store) {
 			s.path = copied
 			s.cut(3)
 		}, "audit.jsonl: record 4 is missing, which was there", true},
+		{"a place that another program has invented", func(s *scene, _ *chain.Verifier) {
+			s.write(3, 0)
+			place := auditheads.Place{Host: "\x1b[2J", Path: "/\u202e/audit.jsonl"}
+			beside := &scene{t: s.t, store: s.store, path: filepath.Join(s.t.TempDir(), "other.jsonl"), hour: s.hour}
+			for _, h := range []chain.Head{s.append("here", 1), beside.append("elsewhere", 3)} {
+				w := auditheads.NewWriter(auditheads.Options{Store: s.store, Place: place, Every: 24 * time.Hour, Now: func() time.Time { return s.now().Add(time.Hour) }})
+				w.Note(h)
+				w.Close(time.Minute)
+			}
+		}, "/\ufffd/audit.jsonl of \ufffd[2J: the file that had record", true},
 		{"of another log", func(s *scene, _ *chain.Verifier) {
 			s.write(3, 0)
 			s.path = filepath.Join(s.t.TempDir(), "audit.jsonl")

@@ -206,7 +206,7 @@ func (e *ends) check(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error 
 	if len(missing) > 0 {
 		for _, n := range e.all { // in order of time
 			if text := missing[n.File]; text != "" {
-				fmt.Fprintln(out, text)
+				fmt.Fprintln(out, cli.Printable(text)) // the database may have any path
 				delete(missing, n.File)
 			}
 		}
