@@ -87,7 +87,7 @@ func (r *row) lend(b sessionstate.Bucket, d sessionstate.Demand, now time.Time) 
 	if r.fullAt > latest+int64(longestWait) {
 		r.fullAt = latest
 	}
-	fullAt := max(r.fullAt-back*every, at)
+	fullAt := max(max(r.fullAt, at)-back*every, at)
 	tokens := max(min(int64(d.Want), (latest-fullAt)/every), 0)
 	r.fullAt = fullAt + tokens*every
 	r.count(d, now.Unix()/60)

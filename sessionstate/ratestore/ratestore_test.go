@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -178,6 +179,17 @@ func testLend(t *testing.T, c *clock, open func() *Store) {
 		loan := borrow(t, step.s, bucket, sessionstate.Demand{Want: step.want, Back: step.back})
 		if loan.Tokens != step.tokens || loan.Full != step.full {
 			t.Errorf("%s: %d tokens, full in %v; want %d, %v", step.what, loan.Tokens, loan.Full, step.tokens, step.full)
+		}
+	}
+}
+
+// No time that another program has put into a row empties the bucket for longer than it takes to fill.
+func TestForeignTimes(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for fullAt, want := range map[int64]time.Duration{math.MinInt64: time.Second, math.MaxInt64: 10 * time.Second} {
+		r := row{fullAt: fullAt}
+		if loan := r.lend(bucket, sessionstate.Demand{Want: 1, Back: 1}, now); loan.Tokens != 1 || loan.Full != want {
+			t.Errorf("full at %d: %+v", fullAt, loan)
 		}
 	}
 }
