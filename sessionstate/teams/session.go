@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -78,9 +79,13 @@ func scan(row database.Rows, now int64, more ...any) (*Session, error) {
 	if err := row.Scan(append(to, more...)...); err != nil {
 		return nil, err
 	}
-	if !IsHandle(s.ID) { // it is part of the names of files, and other programs may write to the registry
-		return nil, fmt.Errorf("the registry has a session with the invalid id %q", s.ID)
+	// Other programs may write to the registry. An id is part of the names of files, and the parent's a variable of an agent.
+	for _, id := range []string{s.ID, cmp.Or(s.Parent, s.ID)} {
+		if !IsHandle(id) {
+			return nil, fmt.Errorf("the registry has a session with the invalid id %.40q", id)
+		}
 	}
+	s.Trust = lowest(s.Trust) // a variable of an agent, too
 	s.Created, s.LastActive = time.Unix(0, created), time.Unix(0, max(created, called.Int64))
 	if !called.Valid {
 		s.LastActive = time.Unix(0, seen)

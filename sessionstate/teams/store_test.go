@@ -79,8 +79,8 @@ func open(t *testing.T, path string, now func() time.Time) *teams.Store {
 	return s
 }
 
-// The ids of sessions are parts of the names of files, so none that another program has put into the registry may
-// lead elsewhere.
+// The ids of sessions are parts of the names of files, and variables of agents, so none that another program has put
+// into the registry may lead elsewhere.
 func TestInvalidID(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "teams.db")
@@ -91,8 +91,9 @@ func TestInvalidID(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+path)
 	check(t, err)
 	defer db.Close()
-	for _, id := range []string{"../../../etc", me.ID + "/..", ""} {
-		_, err = db.ExecContext(t.Context(), "UPDATE sessions SET id = ?1, run = 1, run_state = 'finished', queued = 1", id)
+	for _, ids := range [][2]string{{"../../../etc"}, {me.ID + "/.."}, {""}, {me.ID, "ses_1 rm -rf"}} {
+		id := ids[0]
+		_, err = db.ExecContext(t.Context(), "UPDATE sessions SET id = ?1, parent = ?2, run = 1, run_state = 'finished', queued = 1", id, ids[1])
 		check(t, err)
 		for what, f := range map[string]func() error{
 			"Attach":    func() error { _, err := s.Attach(t.Context(), claim, attachment); return err },
@@ -101,7 +102,7 @@ func TestInvalidID(t *testing.T) {
 			"Resumable": func() error { _, err := s.Resumable(t.Context(), "", "w"); return err },
 		} {
 			if err := f(); err == nil || !strings.Contains(err.Error(), "invalid id") {
-				t.Errorf("%s with the id %q: %v", what, id, err)
+				t.Errorf("%s with the id and parent %q: %v", what, ids, err)
 			}
 		}
 	}
