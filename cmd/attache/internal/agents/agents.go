@@ -128,7 +128,13 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 		Dir: directory(view), Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
 	}
 	var err error
-	if o.StoreURL, err = settings.Store.Address(l.Process); err == nil {
+	if run == 1 {
+		err = l.recordTemplate(s)
+	}
+	if err == nil {
+		o.StoreURL, err = settings.Store.Address(l.Process)
+	}
+	if err == nil {
 		err = l.launch(ctx, o, s.ID)
 	}
 	if err != nil {
@@ -214,8 +220,20 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 	}
 }
 
-// hasRun reports whether the agent of a session has run on this machine, started by this user.
+// hasRun reports whether the agent of a session was started on this machine by this user, with the template that the
+// registry has. Other programs may write to the registry, and another template may have more rights.
 func (l *Launcher) hasRun(s *teams.Session) bool {
-	_, err := os.Stat(filepath.Join(Directory(l.Process), s.ID))
-	return err == nil
+	name, err := os.ReadFile(l.templateFile(s))
+	return err == nil && string(name) == s.Agent
+}
+
+// templateFile returns the file with the name of the template that an agent was started with.
+func (l *Launcher) templateFile(s *teams.Session) string {
+	return filepath.Join(Directory(l.Process), s.ID, "template")
+}
+
+// recordTemplate writes the file for hasRun.
+func (l *Launcher) recordTemplate(s *teams.Session) error {
+	file := l.templateFile(s)
+	return cmp.Or(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(s.Agent), 0o600))
 }

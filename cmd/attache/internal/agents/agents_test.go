@@ -2,7 +2,6 @@ package agents
 
 import (
 	"database/sql"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,8 +58,8 @@ func TestCanResume(t *testing.T) {
 	}
 }
 
-// Of the machines that share a registry, only the one on which an agent has run resumes it, and in its workspace. An
-// agent with an API key is resumed only by its own user.
+// Of the machines that share a registry, only the one on which an agent has run resumes it, with the
+// template that it was started with, and in its workspace. An agent with an API key is resumed only by its own user.
 func TestResumedWhereItHasRun(t *testing.T) {
 	dir := t.TempDir()
 	db := openRegistry(t, dir, 0)
@@ -85,7 +84,13 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	if n := runs(nil, "w"); n != 1 {
 		t.Errorf("another machine has begun run %d", n)
 	}
-	check(t, os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700))
+	child.Agent = "b"
+	check(t, l.recordTemplate(child))
+	if n := runs(nil, "w"); n != 1 {
+		t.Errorf("an agent of another template has begun run %d", n)
+	}
+	child.Agent = "a"
+	check(t, l.recordTemplate(child))
 	if n := runs(nil, "other"); n != 1 {
 		t.Errorf("a session that is in another workspace by now has begun run %d", n)
 	}
@@ -113,7 +118,7 @@ func TestResumedWithItsOwnCommand(t *testing.T) {
 	settings := config.DefaultSettings("")
 	settings.Agents = map[string]config.Agent{"a": {Command: []string{"agent", "{session}"}, Resume: []string{"agent", "--latest"}}}
 	l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
-	check(t, os.MkdirAll(filepath.Join(Directory(l.Process), child.ID), 0o700))
+	check(t, l.recordTemplate(child))
 	s, err := db.Session(t.Context(), child.Ref)
 	check(t, err)
 	l.ResumeOne(t.Context(), db, s, &sessionstate.Context{WorkspaceID: sessionstate.Fact{Value: "w"}})
