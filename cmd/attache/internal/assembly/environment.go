@@ -59,7 +59,7 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 	return func() []string {
 		without := slices.Concat(withheld, slices.Collect(maps.Keys(s.Server.Env)))
 		if c.Client != nil { // only in a front: another attache in a chain may need them
-			without = append(without, s.RemoteVariables()...)
+			without = slices.Concat(without, s.RemoteVariables(), config.HeaderVariables(env))
 		}
 		for _, entry := range context {
 			without = append(without, variable(entry))

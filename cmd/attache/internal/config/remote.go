@@ -129,6 +129,21 @@ func environmentHeader(p cli.Process, entry string) (variable, name, value strin
 	return variable, http.CanonicalHeaderKey(clientconfig.HeaderOf(name)), value
 }
 
+// HeaderVariables returns the names of the variables in env that hold headers for a remote server, and of those that
+// these name. A front removes them from the environment of its servers.
+func HeaderVariables(env []string) (names []string) {
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		if named := strings.HasPrefix(name, clientconfig.EnvHeaderPrefix); named && value != "" {
+			names = append(names, value)
+		} else if !named && !strings.HasPrefix(name, clientconfig.HeaderPrefix) {
+			continue
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
 // authorizationVariable returns the variable with the Authorization header for the remote server, if there is one.
 func authorizationVariable(p cli.Process) setting.Origin {
 	for _, entry := range p.Env {

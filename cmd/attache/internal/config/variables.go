@@ -24,15 +24,11 @@ func UnknownVariables(p cli.Process, s *Settings) []string {
 			known = append(known, setting.Prefix+"_"+o.Injected)
 		}
 	}
-	for _, entry := range p.Env {
-		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, clientconfig.EnvHeaderPrefix) {
-			known = append(known, value)
-		}
-	}
+	known = append(known, HeaderVariables(p.Env)...)
 	var texts []string
 	for _, entry := range p.Env {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, setting.Prefix+"_") || strings.HasPrefix(name, clientconfig.HeaderPrefix) || strings.HasPrefix(name, clientconfig.EnvHeaderPrefix) || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, setting.Prefix+"_") || slices.Contains(known, name) {
 			continue
 		}
 		what := "see \"attache --help\""

@@ -60,7 +60,8 @@ servers:
   one: {match: {url: "https://one.example/*"}, server: {headers: {X-Key: {env: REMOTE_AUTH}}, bearer_env: REMOTE_BEARER}}
   two: {match: {url: "https://two.example/*"}, server: {oauth: {client_id: x, client_secret: {env: REMOTE_CLIENT}, issuer: "https://a.example"}}}
 `)
-	p.Env = append(p.Env, "REMOTE_AUTH=secret-1", "REMOTE_BEARER=secret-2", "REMOTE_CLIENT=secret-3", "OTHER=kept")
+	p.Env = append(p.Env, "REMOTE_AUTH=secret-1", "REMOTE_BEARER=secret-2", "REMOTE_CLIENT=secret-3", "OTHER=kept",
+		"ATTACHE_HEADER_X_Key=secret-4", "ATTACHE_ENV_HEADER_Authorization=NAMED", "NAMED=secret-5", "ATTACHE_ENV_HEADER_X_Team=")
 	s := newTestService(t, p)
 	var got []string
 	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) {
