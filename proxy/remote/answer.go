@@ -168,7 +168,7 @@ func (x *exchange) refused(r *refusal) {
 			text += " s"
 		}
 	}
-	if said := elided(string(r.text)); said != "" {
+	if said := r.shown(string(r.text)); said != "" {
 		text += ": " + said
 	}
 	x.fail(text)

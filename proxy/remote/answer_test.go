@@ -138,6 +138,30 @@ func TestU08Refusals(t *testing.T) {
 	}
 }
 
+// An error that attache makes does not repeat the credentials that a server repeats, also if they are longer than
+// what is shown of the server's text.
+func TestRefusalRepeatsCredentials(t *testing.T) {
+	for _, token := range []string{"marked-token", strings.Repeat("marked-", 60)} {
+		for _, c := range []struct{ name, body, want string }{
+			{"authorization", "Invalid access token: " + token, "Invalid access token: [hidden]"},
+			{"header", "no such key: marked-key", "no such key: [hidden]"},
+			{"address", "Cannot POST /mcp?key=marked-query&v=1", "Cannot POST /mcp?key=[hidden]&v=1"},
+			{"header of the protocol", "not acceptable: application/json", "not acceptable: application/json"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				cl := connect(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, c.body, http.StatusForbidden) },
+					func(o *remote.Options) {
+						o.URL += "/mcp?key=marked-query&v=1"
+						o.Header = http.Header{"Authorization": {"Bearer " + token}, "X-Key": {"marked-key"}}
+					})
+				cl.send(call)
+				cl.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 403 Forbidden: it refuses access; a credential may have too few rights: ` + c.want + `","data":{"source":"attache"}}}`)
+				cl.close()
+			})
+		}
+	}
+}
+
 // The error for the address of the older transport says which one to use.
 func TestAddressOfOlderTransport(t *testing.T) {
 	c := connect(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Cannot POST /v1/sse", 404) },

@@ -22,7 +22,8 @@ func (s *Server) ask(ctx context.Context, m *wire.Message, h http.Header) (*wire
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		return nil, fmt.Errorf("the server answered %s: %s", statusText(resp.StatusCode), elided(string(readRefusal(resp).text)))
+		r := readRefusal(resp)
+		return nil, fmt.Errorf("the server answered %s: %s", statusText(r.status), r.shown(string(r.text)))
 	}
 	from, err := decoded(resp)
 	if err != nil {

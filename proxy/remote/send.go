@@ -262,6 +262,7 @@ type refusal struct {
 	text       []byte       // decompressed, without a byte order mark; at most maxRefusal bytes
 	msg        wire.Message // in text, if that is a message
 	code       int64        // of the JSON-RPC error in text, 0 if there is none
+	secrets    []string     // of the request
 }
 
 // A front of attache sends executedHeader with a request that it did not execute, and frontHeader if
@@ -276,7 +277,7 @@ const maxRefusal = 1 << 20
 
 // readRefusal reads and closes the body of resp.
 func readRefusal(resp *http.Response) *refusal {
-	r := &refusal{status: resp.StatusCode, after: resp.Header.Get("Retry-After")}
+	r := &refusal{status: resp.StatusCode, after: resp.Header.Get("Retry-After"), secrets: secrets(resp.Request)}
 	r.unexecuted = resp.Header.Get(executedHeader) == "nothing" || resp.Header.Get(frontHeader) != ""
 	if from, err := decoded(resp); err == nil {
 		r.text, _ = io.ReadAll(io.LimitReader(from, maxRefusal))
@@ -293,9 +294,18 @@ func readRefusal(resp *http.Response) *refusal {
 // words returns the error message of the server, or the beginning of its text.
 func (r *refusal) words() string {
 	if message := r.msg.ErrorObject().Get("message").Text(); message != "" {
-		return elided(message)
+		return r.shown(message)
 	}
-	return elided(string(r.text))
+	return r.shown(string(r.text))
+}
+
+// shown returns the text of the server, or a part of it, for an error. Some servers repeat what they refuse, such as the
+// access token (Spring Security) or the address.
+func (r *refusal) shown(text string) string {
+	for _, secret := range r.secrets {
+		text = strings.ReplaceAll(text, secret, "[hidden]")
+	}
+	return elided(text)
 }
 
 // again makes the body of resp, which readRefusal has read, readable again.

@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -19,4 +20,31 @@ func elided(text string) string {
 // statusText returns the number and name of an HTTP status.
 func statusText(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", status, http.StatusText(status)))
+}
+
+// minSecret is the length in bytes from which secrets hides a value: a shorter one may be a part of ordinary words.
+const minSecret = 6
+
+// secrets returns the values of a request that may be credentials, the longest first: those of its headers, unless the
+// protocol defines them, and of the query of its address.
+func secrets(r *http.Request) (all []string) {
+	if r == nil {
+		return nil
+	}
+	for name, values := range r.Header {
+		if strings.HasPrefix(name, "Mcp-") || slices.Contains([]string{"Accept", "Content-Type", "User-Agent", "Last-Event-Id"}, name) {
+			continue
+		}
+		for _, value := range values {
+			_, token, _ := strings.Cut(value, " ") // after "Bearer"
+			all = append(all, value, token)
+		}
+	}
+	for parameter := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		_, value, _ := strings.Cut(parameter, "=")
+		all = append(all, value)
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return len(s) < minSecret })
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
 }
