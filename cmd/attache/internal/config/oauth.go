@@ -69,7 +69,11 @@ func (o *OAuthSettings) Secret(p cli.Process) func() (string, error) {
 	if o.ClientSecret == (setting.Secret{}) {
 		return nil
 	}
-	return func() (string, error) { return o.ClientSecret.Value(p) }
+	return func() (string, error) {
+		secret, err := o.ClientSecret.Value(p)
+		p.Tokens.Add(secret) // its file may have been replaced since the session began
+		return secret, err
+	}
 }
 
 func checkDocument(s string) error {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -143,8 +144,8 @@ func (c *headers) Set(_ context.Context, h http.Header) error {
 }
 
 // Refused implements remote.Credentials. It reads the headers again, because a file may hold a new
-// token.
-func (c *headers) Refused(_ context.Context, r remote.Refusal) (bool, error) {
+// token, which must not appear in a log or a recording either.
+func (c *headers) Refused(_ context.Context, r remote.Refusal) (again bool, err error) {
 	now, err := c.settings.Header(c.Process)
 	if err != nil {
 		return false, err
@@ -153,11 +154,13 @@ func (c *headers) Refused(_ context.Context, r remote.Refusal) (bool, error) {
 	defer c.mu.Unlock()
 	c.header = now
 	for name := range now {
-		if now.Get(name) != r.Sent.Get(name) {
-			return true, nil
+		if value := now.Get(name); value != r.Sent.Get(name) {
+			again = true
+			_, token, _ := strings.Cut(value, " ") // after "Bearer"
+			c.Tokens.Add(value, token)
 		}
 	}
-	return false, nil
+	return again, nil
 }
 
 // Logins returns the store of the user's logins. Its Dir is empty if there is no state directory.

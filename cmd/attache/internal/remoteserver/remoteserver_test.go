@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,45 @@ func answer(t *testing.T, o remote.Options) string {
 		t.Fatal(err)
 	}
 	return line
+}
+
+// The new value of a file is sent, and is a secret of the log and of recordings.
+func TestReplacedFileIsSecret(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer the-new-value" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "header")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Bearer the-old-value")
+	p, s := cli.Process{Tokens: &cli.Tokens{}}, config.DefaultSettings("")
+	s.Server.Remote.URL = server.URL
+	s.Server.Remote.Headers = map[string]setting.Secret{"Authorization": {File: file}, "X-Team": {Text: "shop"}}
+	s.Server.Remote.OAuth.ClientSecret = setting.Secret{File: file}
+	o, err := Options(p, s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("Bearer the-new-value")
+	if got := answer(t, o); !strings.Contains(got, `"result"`) {
+		t.Errorf("got %s", got)
+	}
+	if all := p.Tokens.All(); !slices.Equal(all, []string{"Bearer the-new-value", "the-new-value"}) {
+		t.Errorf("the secrets are %q", all)
+	}
+	write("another-secret")
+	if _, err := s.Server.Remote.OAuth.Secret(p)(); err != nil || !slices.Contains(p.Tokens.All(), "another-secret") {
+		t.Errorf("error %v, the secrets are %q", err, p.Tokens.All())
+	}
 }
 
 // writePair writes a certificate and its key to files.
