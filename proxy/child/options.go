@@ -28,6 +28,10 @@ type Options struct {
 	// at a time writes to it.
 	Stderr io.Writer
 
+	// Hide, if not nil, returns a text without secrets. [Upstream.Wait] calls it with
+	// the last lines of stderr, which clients get.
+	Hide func(text string) string
+
 	// Forker starts the process; nil means a new thread for this process.
 	Forker *Forker
 

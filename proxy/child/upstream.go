@@ -38,6 +38,9 @@ func (u Upstream) Stop() { u.Process.Stop(context.Background()) }
 func (u Upstream) Wait() error {
 	exit := u.Process.Wait()
 	last := LastWords(u.Tail())
+	if last != "" && u.opt.Hide != nil {
+		last = u.opt.Hide(last)
+	}
 	if exit.Status() == 0 && last == "" {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 )
 
@@ -14,12 +15,14 @@ func TestUpstream(t *testing.T) {
 	for _, test := range []struct{ script, want string }{
 		{"read a; echo $a", "<nil>"},
 		{"read a; echo $a; echo no key >&2; exit 3", "exit status 3; its last words on stderr:\nno key"},
+		{"read a; echo $a; echo key s3cret >&2; exit 3", "exit status 3; its last words on stderr:\nkey [hidden]"},
 		{"read a; echo $a; exit 4", "exit status 4"},
 		{"read a; echo $a; echo a warning >&2", "exit status 0; its last words on stderr:\na warning"},
 		{"read a; echo $a; exec sleep 100", "signal SIGTERM"},
 	} {
 		o := sh(test.script)
 		o.Grace = 0
+		o.Hide = func(text string) string { return strings.ReplaceAll(text, "s3cret", "[hidden]") }
 		p, err := Start(context.Background(), o)
 		check(t, err)
 		u := p.Upstream()

@@ -94,6 +94,16 @@ func Redact(log *slog.Logger, s *config.Settings, values []string) {
 	}
 }
 
+// Hide returns a function that returns a text without the secrets that log hides.
+func Hide(log *slog.Logger) func(text string) string {
+	return func(text string) string {
+		if h, ok := log.Handler().(*redactor); ok {
+			return h.secrets.without(text)
+		}
+		return text
+	}
+}
+
 // ForServer returns a logger for one of several servers, whose lines have the server's name. It has
 // its own secrets, which [Redact] sets. The function of [Tee] sees the name in front of the message.
 func ForServer(log *slog.Logger, name string) *slog.Logger {

@@ -265,7 +265,9 @@ func namespace(who front.Principal) string {
 
 // startProcess starts the process of a session with the facts of the session in its environment.
 func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Upstream, error) {
-	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr(), Forker: e.s.forker})
+	p, err := child.Start(context.Background(), child.Options{
+		Argv: e.Command, Env: env(), Stderr: e.stderr(), Hide: logging.Hide(e.log), Forker: e.s.forker,
+	})
 	if err != nil {
 		level := slog.LevelDebug // clients try again without end
 		e.notStarted.Do(func() { level = slog.LevelError })

@@ -87,7 +87,9 @@ func (w *relay) startServer() (*server, error) {
 		w.env = w.conn.Environment(w.p.Env)
 	}
 	// The context of the session would kill the server without a grace period, so Start gets another.
-	p, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: w.env, Stderr: logging.NewStderr(w.p.Stderr).Beside("")})
+	p, err := child.Start(context.Background(), child.Options{
+		Argv: w.command, Env: w.env, Stderr: logging.NewStderr(w.p.Stderr).Beside(""), Hide: logging.Hide(w.log),
+	})
 	if err != nil {
 		return nil, err
 	}
