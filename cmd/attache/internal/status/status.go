@@ -113,6 +113,8 @@ func (r *Recorder) note(tool string, n middleware.Note) {
 	case n.Layer == "briefing":
 		r.report.Briefed++
 		r.keep(edit{did: briefed, tool: tool})
+	case n.Layer == "capture":
+		r.keep(edit{did: "cut out", argument: last(n.Path), tool: tool}) // a credential
 	case n.Layer == "rewrite":
 		r.report.Rewritten++
 		r.keep(edit{did: "set", argument: last(n.Path), tool: tool, by: n.Source})

@@ -30,6 +30,7 @@ func TestRecorder(t *testing.T) {
 		{Layer: "arguments", Act: middleware.Edited, Path: path, After: []byte(`"/secret"`), Source: "session.workspace.path from --workspace"},
 		{Layer: "arguments", Act: middleware.Edited, Path: path, Pinned: true, After: []byte(`"/secret"`), Source: "principal.tenant"},
 		{Layer: "rewrite", Act: middleware.Edited, Path: path},
+		{Layer: "capture", Act: middleware.Edited, Path: []string{"params", "_meta", "io.github.attache-mcp/apiKey"}, Before: []byte(`"[hidden]"`)},
 		{Layer: "briefing", Rule: "policy", Act: middleware.Edited, After: []byte(`{}`)},
 		{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Path: path},
 		{Layer: "briefing", Rule: "briefing.structured", Act: middleware.Edited, Path: path, After: []byte(`{}`)},
@@ -50,7 +51,7 @@ func TestRecorder(t *testing.T) {
 	if got.Filled != 1 || got.Pinned != 1 || got.Rewritten != 1 || got.Briefed != 1 || got.Refused != 1 || got.Session != "s1" {
 		t.Errorf("%+v", got)
 	}
-	want := []string{"filled path of git_push with session.workspace.path from --workspace", "pinned path of git_push with principal.tenant", "set path of git_push", "briefed the model by git_push", "refused git_push by access: records:read is required"}
+	want := []string{"filled path of git_push with session.workspace.path from --workspace", "pinned path of git_push with principal.tenant", "set path of git_push", "cut out io.github.attache-mcp/apiKey of git_push", "briefed the model by git_push", "refused git_push by access: records:read is required"}
 	for i, e := range got.Edits {
 		if e.Text != want[i] {
 			t.Errorf("event %d is %q, want %q", i, e.Text, want[i])
