@@ -114,9 +114,13 @@ func (r *Reloader) replace(s *config.Settings) error {
 	if err != nil {
 		return err
 	}
+	ignored := r.shared.IgnoresIdentity()
 	r.shared = shared
-	if shared.IgnoresIdentity() {
+	switch {
+	case shared.IgnoresIdentity():
 		now, later = identityLater(now, later)
+	case ignored:
+		now, _ = identityLater(now, nil) // what was removed was never in force
 	}
 	r.logDeferred(strings.Join(later, ", "))
 	if !slices.Equal(s.Warnings, was.Warnings) {

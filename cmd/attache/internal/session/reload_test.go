@@ -319,7 +319,7 @@ func TestReloadIsWhole(t *testing.T) {
 }
 
 // For a session that began without a credential, a new one is logged as taking effect in the next
-// session.
+// session. Its removal is not logged, because it was never in force.
 func TestReloadFirstCredential(t *testing.T) {
 	r := begin(t, "{}\n")
 	r.write("key", "atk_abcdefgh_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
@@ -328,6 +328,8 @@ func TestReloadFirstCredential(t *testing.T) {
 	if strings.Contains(r.log.String(), "in force") {
 		t.Errorf("log\n%s", r.log.String())
 	}
+	r.change("{}\n", "")
+	r.change(credential, `takes effect when attache is started again" keys=identity.api_key_file`)
 	r.change(credential+"access: {rules: [{tools: [drop], deny: true}]}\n", `in force" keys=access.rules`)
 }
 
