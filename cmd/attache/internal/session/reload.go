@@ -27,7 +27,7 @@ type Reloader struct {
 	mu       sync.Mutex       // held during a reload
 	shared   *assembly.Shared // the current one
 	problem  string           // the error of the last version
-	deferred string           // the keys of the last version that do not take effect
+	deferred []string         // the keys of the last version that do not take effect
 
 	watching sync.Mutex // guards the fields below
 	watcher  *watcher   // nil while no files are watched
@@ -122,7 +122,7 @@ func (r *Reloader) replace(s *config.Settings) error {
 	case ignored:
 		now, _ = identityLater(now, nil) // what was removed was never in force
 	}
-	r.logDeferred(strings.Join(later, ", "))
+	r.logDeferred(later)
 	if !slices.Equal(s.Warnings, was.Warnings) {
 		warnSettings(s, r.log)
 	}
@@ -136,10 +136,10 @@ func (r *Reloader) replace(s *config.Settings) error {
 	return nil
 }
 
-// logDeferred logs once which keys take effect only in the next session.
-func (r *Reloader) logDeferred(keys string) {
-	if keys != "" && keys != r.deferred {
-		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", keys)
+// logDeferred logs which keys take effect only in the next session, if one was not logged before.
+func (r *Reloader) logDeferred(keys []string) {
+	if slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(r.deferred, key) }) {
+		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", strings.Join(keys, ", "))
 	}
 	r.deferred = keys
 }

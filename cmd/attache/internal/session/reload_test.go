@@ -329,7 +329,9 @@ func TestReloadFirstCredential(t *testing.T) {
 		t.Errorf("log\n%s", r.log.String())
 	}
 	r.change("{}\n", "")
-	r.change(credential, `takes effect when attache is started again" keys=identity.api_key_file`)
+	const two = credential + "limits: {in_flight: 7}\n"
+	r.change(two, `takes effect when attache is started again" keys="limits.in_flight, identity.api_key_file"`)
+	r.change(two, "")
 	r.change(credential+"access: {rules: [{tools: [drop], deny: true}]}\n", `in force" keys=access.rules`)
 }
 
