@@ -365,7 +365,8 @@ func (s *service) serveOn(server *http.Server, l net.Listener) error {
 }
 
 // httpServer returns the HTTP server for clients. It has no WriteTimeout, which would end
-// streams; instead each write has its own deadline.
+// streams; instead each write has its own deadline. Over HTTP/2 that is the deadline of a stream, and a stream
+// cannot even be reset while its connection takes no bytes, so the connection has one too.
 func (s *service) httpServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -377,6 +378,7 @@ func (s *service) httpServer() *http.Server {
 		IdleTimeout:       connectionIdle,
 		MaxHeaderBytes:    maxHeader,
 		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{WriteByteTimeout: writeTime},
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	s.arrivals.watch(server)
