@@ -47,7 +47,7 @@ func (s *Settings) serveOptions() []setting.Option {
 		{Key: "server.command", Help: "in an entry of servers, the command that starts the server, as a list, if attache serve has no command after \"--\"", Value: setting.Words{To: &s.Server.Command, Check: setting.NotEmpty, Empty: "name the program"}},
 		{Key: "serve.listen", Flag: "listen", Command: ServeCommand, Hint: "ADDRESS", Help: "where attache serve listens: host and port; other than loopback only with keys or tokens", Value: setting.Text(&o.Listen, listenAddress)},
 		{Key: "serve.public_url", Help: "the URL that clients use if attache is behind a reverse proxy; with several servers, the beginning of their URLs", Value: setting.Text(&o.PublicURL, publicURL)},
-		{Key: "serve.path", Help: "the path of the endpoint; with several servers, the path of each is its name", Value: setting.Text(&o.Path, urlPath)},
+		{Key: "serve.path", Help: "the path of the endpoint; that of an entry of servers is its name", Value: setting.Text(&o.Path, urlPath)},
 		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", Value: setting.Text(&o.Admin, loopbackAddress)},
 		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
 		{Key: "serve.hosts", Help: "host names that requests may have, besides that of public_url; on loopback also loopback names, elsewhere every name if neither key is set", Value: setting.Words{To: &o.Hosts, Check: hostName}},

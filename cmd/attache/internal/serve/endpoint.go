@@ -89,6 +89,9 @@ func (s *service) newEndpoint(server Server) (*endpoint, error) {
 	if server.Settings.Record != "" {
 		s.Log.Warn("record has no effect under attache serve: record a client of it, with attache --record FILE -- URL", "server", server.Path)
 	}
+	if !server.Settings.Origin("serve.path").Default() && server.Path != server.Settings.Serve.Path {
+		s.Log.Warn("serve.path has no effect: the path of an entry of servers is its name", "server", server.Path)
+	}
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
