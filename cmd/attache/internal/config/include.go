@@ -149,6 +149,9 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	if len(s.Server.Command) > 0 && s.Server.Remote.URL != "" {
 		r.Problems.Add(s.Origin("server.url"), "%sserver.url: there is a server.command too: keep one of the two", r.Prefix)
 	}
+	if at := s.Origin("server.env"); s.Server.Remote.URL != "" && at != before.at["server.env"] {
+		r.Warnings.Add(at, "%sserver.env has no effect beside server.url, because attache does not start that server: send values with server.headers", r.Prefix)
+	}
 	switch {
 	case s.Policy.Dir == "" && s.Policy.URL == "":
 		s.Policy.Dir, s.Policy.URL = dir, url
