@@ -46,15 +46,17 @@ func TestE2EFronts(t *testing.T) {
 }
 
 // testFrontUnreachable makes a front name another one that cannot be reached, or that receives the message and
-// closes the connection: only in the first case may nginx send the message to a front again.
+// closes the connection: only in the first case may nginx send the message to a front again. An address that its
+// configuration does not list gets no message.
 func testFrontUnreachable(t *testing.T) {
 	for _, row := range []struct {
 		name             string
-		listens          bool
+		listed, listens  bool
 		status, requests int
 	}{
-		{"no connection", false, http.StatusServiceUnavailable, 2},
-		{"no answer", true, http.StatusBadGateway, 1},
+		{"no connection", true, false, http.StatusServiceUnavailable, 2},
+		{"no answer", true, true, http.StatusBadGateway, 1},
+		{"not listed", false, true, http.StatusServiceUnavailable, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -74,6 +76,9 @@ func testFrontUnreachable(t *testing.T) {
 			}))
 			defer front.Close()
 			f := &farm{T: t, addresses: []string{front.Listener.Addr().String()}}
+			if row.listed {
+				f.named = []string{other.Listener.Addr().String()}
+			}
 			f.startNginx()
 			_, text, status := f.post(strings.Repeat("0", 32)+".x", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 			if status != row.status || int(requests.Load()) != row.requests {
@@ -183,6 +188,7 @@ type farm struct {
 	*testing.T
 	listeners []net.Listener // nil if each front opens its own
 	addresses []string
+	named     []string // fronts that get only requests for which another one names them
 	config    string
 	fronts    []*exec.Cmd
 	client    *http.Client
@@ -278,7 +284,7 @@ func (f *farm) startNginx() {
 	check(f, err)
 	at := free.Addr().String()
 	free.Close()
-	command := attachetest.Nginx(f.T, at, f.addresses...)
+	command := attachetest.Nginx(f.T, at, f.addresses, f.named...)
 	cmd := exec.Command(command[0], command[1:]...)
 	var log frontLog
 	cmd.Stderr = &log

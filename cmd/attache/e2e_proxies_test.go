@@ -31,7 +31,9 @@ func (l *lab) testProxies(t *testing.T) {
 		program string
 		command func(t *testing.T, listen, upstream string) []string
 	}{
-		{"nginx", func(t *testing.T, listen, upstream string) []string { return attachetest.Nginx(t, listen, upstream) }},
+		{"nginx", func(t *testing.T, listen, upstream string) []string {
+			return attachetest.Nginx(t, listen, []string{upstream})
+		}},
 		{"caddy", caddyCommand},
 	} {
 		t.Run(row.program, func(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,13 +33,18 @@ func Packaged(t *testing.T, name string, replace ...string) string {
 }
 
 // Nginx returns a command that runs nginx with the configuration in packaging, with the given fronts of
-// attache instead of those in the file.
-func Nginx(t *testing.T, listen string, fronts ...string) []string {
+// attache instead of those in the file. Those in named get only requests for which a front names them.
+func Nginx(t *testing.T, listen string, fronts []string, named ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	WriteCertificate(t, dir, 1)
+	var lines strings.Builder
+	for _, front := range slices.Concat(fronts, named) {
+		fmt.Fprintf(&lines, "    %s  %s;\n", front, front)
+	}
 	site := Packaged(t, "nginx.conf",
 		"listen 443 ", "listen "+listen+" ",
+		"    127.0.0.1:8333  127.0.0.1:8333;\n    127.0.0.1:8334  127.0.0.1:8334;\n    127.0.0.1:8335  127.0.0.1:8335;\n", lines.String(),
 		"server 127.0.0.1:8333 fail_timeout=1s;", "server "+strings.Join(fronts, " fail_timeout=1s;\n    server ")+" fail_timeout=1s;",
 		"server 127.0.0.1:8333 max_fails=0;", "server "+strings.Join(fronts, " max_fails=0;\n    server ")+" max_fails=0;",
 		"    server 127.0.0.1:8334 fail_timeout=1s;\n    server 127.0.0.1:8335 fail_timeout=1s;\n", "",
