@@ -180,13 +180,19 @@ func findThread(from io.Reader) string {
 	return ""
 }
 
-// removeOld removes the outputs of sessions whose last run began longer ago than age. It keeps the
-// directory of spooled ends.
-func removeOld(dir string, age time.Duration) {
-	entries, _ := os.ReadDir(dir)
+// beginRun makes the directory for the outputs of a session, in which a run begins, and returns its path.
+// It removes those of sessions whose last run began longer ago than age, but not the spooled ends.
+func beginRun(outputs, session string, age time.Duration) (dir string, err error) {
+	dir = filepath.Join(outputs, session)
+	now := time.Now()
+	if err := cmp.Or(os.MkdirAll(dir, 0o700), os.Chtimes(dir, now, now)); err != nil {
+		return "", err
+	}
+	entries, _ := os.ReadDir(outputs)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && e.IsDir() && e.Name() != spoolName && time.Since(info.ModTime()) > age {
-			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		if info, err := e.Info(); err == nil && e.IsDir() && e.Name() != spoolName && now.Sub(info.ModTime()) > age {
+			_ = os.RemoveAll(filepath.Join(outputs, e.Name()))
 		}
 	}
+	return dir, nil
 }

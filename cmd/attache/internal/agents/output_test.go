@@ -5,6 +5,7 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,11 +66,11 @@ func TestFindThread(t *testing.T) {
 	}
 }
 
-// Old outputs are removed. Spooled ends are not.
-func TestRemoveOld(t *testing.T) {
+// When a run begins, old outputs of other sessions are removed. Spooled ends are not.
+func TestBeginRun(t *testing.T) {
 	outputs := t.TempDir()
 	old := time.Now().Add(-48 * time.Hour)
-	for _, name := range []string{"s_new", "s_old", spoolName} {
+	for _, name := range []string{"s_new", "s_old", "s_resumed", spoolName} {
 		dir := filepath.Join(outputs, name)
 		check(t, os.Mkdir(dir, 0o700))
 		if name == "s_new" {
@@ -77,10 +78,19 @@ func TestRemoveOld(t *testing.T) {
 		}
 		check(t, os.Chtimes(dir, old, old))
 	}
-	removeOld(outputs, 24*time.Hour)
+	dir, err := beginRun(outputs, "s_resumed", 24*time.Hour)
+	check(t, err)
+	if dir != filepath.Join(outputs, "s_resumed") {
+		t.Errorf("the directory is %s", dir)
+	}
+	var left []string
 	entries, err := os.ReadDir(outputs)
-	if err != nil || len(entries) != 2 || entries[0].Name() != "s_new" || entries[1].Name() != spoolName {
-		t.Errorf("left: %v, %v", entries, err)
+	check(t, err)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{"s_new", "s_resumed", spoolName}; !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -104,11 +103,10 @@ func (s *supervisor) start() (err error) {
 	if err := s.recordStart(); err != nil {
 		return err
 	}
-	dir := filepath.Join(s.o.Outputs, s.o.Run.ID)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := beginRun(s.o.Outputs, s.o.Run.ID, store.Retention)
+	if err != nil {
 		return err
 	}
-	removeOld(s.o.Outputs, store.Retention)
 	name := filepath.Join(dir, fmt.Sprintf("run-%d", s.o.Run.Run))
 	if s.out, err = newOutput(name + ".out"); err != nil {
 		return err
