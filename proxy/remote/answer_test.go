@@ -145,13 +145,14 @@ func TestRefusalRepeatsCredentials(t *testing.T) {
 		for _, c := range []struct{ name, body, want string }{
 			{"authorization", "Invalid access token: " + token, "Invalid access token: [hidden]"},
 			{"header", "no such key: marked-key", "no such key: [hidden]"},
-			{"address", "Cannot POST /mcp?key=marked-query&v=1", "Cannot POST /mcp?key=[hidden]&v=1"},
+			{"address", "Cannot POST /mcp?key=marked-long-query&v=1", "Cannot POST /mcp?key=[hidden]&v=1"},
+			{"word of the address", "Access to the database is denied", "Access to the database is denied"},
 			{"header of the protocol", "not acceptable: application/json", "not acceptable: application/json"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				cl := connect(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, c.body, http.StatusForbidden) },
 					func(o *remote.Options) {
-						o.URL += "/mcp?key=marked-query&v=1"
+						o.URL += "/mcp?key=marked-long-query&v=1&features=database"
 						o.Header = http.Header{"Authorization": {"Bearer " + token}, "X-Key": {"marked-key"}}
 					})
 				cl.send(call)

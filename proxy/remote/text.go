@@ -22,8 +22,9 @@ func statusText(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", status, http.StatusText(status)))
 }
 
-// minSecret is the length in bytes from which secrets hides a value: a shorter one may be a part of ordinary words.
-const minSecret = 6
+// minSecret and minQuery are the lengths in bytes from which secrets hides the value of a header and of a parameter: a
+// shorter one may be a part of ordinary words. Most parameters are such words, as in region=europe.
+const minSecret, minQuery = 6, 16
 
 // secrets returns the values of a request that may be credentials, the longest first: those of its headers, unless the
 // protocol defines them, and of the query of its address.
@@ -41,8 +42,9 @@ func secrets(r *http.Request) (all []string) {
 		}
 	}
 	for parameter := range strings.SplitSeq(r.URL.RawQuery, "&") {
-		_, value, _ := strings.Cut(parameter, "=")
-		all = append(all, value)
+		if _, value, _ := strings.Cut(parameter, "="); len(value) >= minQuery {
+			all = append(all, value)
+		}
 	}
 	all = slices.DeleteFunc(all, func(s string) bool { return len(s) < minSecret })
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
