@@ -17,8 +17,8 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 // listen returns the listeners for clients: those opened by systemd, or one for serve.listen.
 func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 	if len(s.Listeners) == 0 {
-		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: limitUnacknowledged}
-		lc.SetMultipathTCP(false) // package net's default, with which Linux refuses limitUnacknowledged
+		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: setTCPOptions}
+		lc.SetMultipathTCP(false) // package net's default, with which Linux refuses TCP_USER_TIMEOUT
 		l, err := lc.Listen(ctx, "tcp", s.settings.Listen)
 		return []net.Listener{l}, err
 	}
@@ -26,7 +26,7 @@ func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 		// Connections of an inherited listener have keep-alive by default.
 		if tcp, ok := l.(*net.TCPListener); ok {
 			if c, err := tcp.SyscallConn(); err == nil {
-				_ = limitUnacknowledged("", "", c)
+				_ = setTCPOptions("", "", c)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // A request ends if its client no longer reads from the connection, also if that is one of HTTP/2 or a local
-// socket, for which limitUnacknowledged does nothing.
+// socket, for which setTCPOptions does nothing.
 func TestStalledClient(t *testing.T) {
 	for name, request := range map[string]string{
 		"HTTP/1.1": "GET / HTTP/1.1\r\nHost: a\r\n\r\n",

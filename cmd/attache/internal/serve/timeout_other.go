@@ -4,5 +4,5 @@ package serve
 
 import "syscall"
 
-// limitUnacknowledged does nothing: on other systems the default timeout of the system applies.
-func limitUnacknowledged(_, _ string, _ syscall.RawConn) error { return nil }
+// setTCPOptions does nothing: other systems keep their defaults.
+func setTCPOptions(_, _ string, _ syscall.RawConn) error { return nil }
