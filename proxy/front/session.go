@@ -92,7 +92,7 @@ func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 func (s *session) expire() {
 	s.mu.Lock()
 	left := s.f.o.Idle
-	if s.refused == s.number && s.refused > 0 { // the clients that probed use an earlier revision, in another session
+	if s.refused == s.number && s.refused > 0 { // clients only probed; they use an earlier revision, in another session
 		left = min(left, restTime)
 	}
 	if s.users == 0 {

@@ -26,8 +26,8 @@ func statusText(status int) string {
 // shorter one may be a part of ordinary words. Most parameters are such words, as in region=europe.
 const minSecret, minQuery = 6, 16
 
-// secrets returns the values of a request that may be credentials, the longest first: those of its headers, unless the
-// protocol defines them, and of the query of its address.
+// secrets returns the values of a request that may be credentials, the longest first. They are those of headers that
+// the protocol does not define, and those in the query of the address.
 func secrets(r *http.Request) (all []string) {
 	if r == nil {
 		return nil

@@ -227,12 +227,12 @@ func (l *Launcher) hasRun(s *teams.Session) bool {
 	return err == nil && string(name) == s.Agent
 }
 
-// templateFile returns the file with the name of the template that an agent was started with.
+// templateFile returns the path of the file that contains the name of the template of an agent.
 func (l *Launcher) templateFile(s *teams.Session) string {
 	return filepath.Join(Directory(l.Process), s.ID, "template")
 }
 
-// recordTemplate writes the file for hasRun.
+// recordTemplate writes the file that hasRun reads.
 func (l *Launcher) recordTemplate(s *teams.Session) error {
 	file := l.templateFile(s)
 	return cmp.Or(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(s.Agent), 0o600))

@@ -114,8 +114,8 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	return p.begin(settings)
 }
 
-// Single compiles settings for a process with one connection that makes no calls, such as attache explain. Of
-// the shared database it reads the keys, and it takes no tokens of rates.
+// Single compiles settings for a process with one connection that makes no calls, such as attache explain. It
+// reads API keys from the shared database, but counts no calls there.
 func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, error) {
 	db, err := OpenDatabase(o.Process, settings, 1, o.Log)
 	if err != nil {

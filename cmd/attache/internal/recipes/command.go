@@ -125,7 +125,7 @@ func (c Command) report(path string, before, after []byte) error {
 	for start < len(from) && lines[start] == from[start] {
 		start++
 	}
-	// The lines differ from the beginning of a line on, unless the file has no line end at its end.
+	// The change begins at the beginning of a line, unless the file does not end with a line break.
 	if line := bytes.LastIndexByte(lines[:start], '\n') + 1; bytes.HasSuffix(lines[:start+length], lines[line:start]) {
 		start = line
 	}

@@ -75,7 +75,8 @@ func NamesPackage(command []string) bool {
 	return name != "" && !program
 }
 
-// packageOf is Package. program reports that the name is that of a program in a package at an address.
+// packageOf returns the name that Package returns. program reports whether it is that of a program in a package at
+// an address.
 func packageOf(command []string) (name string, program bool) {
 	command = underCmd(command)
 	runs := Program(command[0])

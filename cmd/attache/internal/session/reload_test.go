@@ -319,7 +319,7 @@ func TestReloadIsWhole(t *testing.T) {
 }
 
 // For a session that began without a credential, a new one is logged as taking effect in the next
-// session. Its removal is not logged, because it was never in force.
+// session. If it is removed again, nothing is logged, because it was never in force.
 func TestReloadFirstCredential(t *testing.T) {
 	r := begin(t, "{}\n")
 	r.write("key", "atk_abcdefgh_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
