@@ -215,6 +215,24 @@ func testStreamEnds(t *testing.T, refusal error, left int) {
 
 type userKey struct{}
 
+// A request without a credential is not logged, because each login begins with one. One that is refused is.
+func TestOnlyRefusedCredentialsAreLogged(t *testing.T) {
+	for authorization, want := range map[string]bool{"": false, "Bearer atk_a": true} {
+		var out bytes.Buffer
+		f := New(Options{
+			Log:                 slog.New(slog.NewTextHandler(&out, nil)),
+			AuthenticateRequest: func(*http.Request) (Principal, error) { return Principal{}, errors.New("nobody") },
+		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader("{}"))
+		r.Header = http.Header{"Authorization": {authorization}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		if logged := strings.Contains(out.String(), "refused"); w.Code != http.StatusUnauthorized || logged != want {
+			t.Errorf("%q: status %d, logged %t, want 401 and %t\n%s", authorization, w.Code, logged, want, &out)
+		}
+	}
+}
+
 // With AuthenticateRequest, requests need no header Authorization, and a stream ends when its user is
 // refused.
 func TestAuthenticateRequest(t *testing.T) {
