@@ -96,7 +96,7 @@ func startProcess(t *testing.T, p cli.Process, address string) *runningService {
 
 // F29 and F30: if a server closes the stream of an answer and expects its client to reconnect,
 // attache reconnects and the client's stream continues. The event without a message is not relayed,
-// because attache's streams have no ids.
+// because a front gives its events ids of its own.
 func TestF29F30PolledServer(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{
 		calls: func(w http.ResponseWriter, _ *http.Request, _ string) {
