@@ -119,7 +119,7 @@ func unknownScope(scopes map[string]Scope, name string) error {
 	known := slices.Sorted(maps.Keys(scopes))
 	hint := "there are none: write one"
 	if len(known) > 0 {
-		hint = "known are " + strings.Join(known[:min(show, len(known))], ", ")
+		hint = "the scopes are " + strings.Join(known[:min(show, len(known))], ", ")
 		if len(known) > show {
 			hint += fmt.Sprintf(" and %d more", len(known)-show)
 		}

@@ -83,7 +83,7 @@ func TestResolveErrors(t *testing.T) {
 		says   string
 	}{
 		{"no scopes", nil, "leaf", policy.ErrUnknownScope, "there are none: write one"},
-		{"unknown", map[string]policy.Scope{"a": {}, "b": {}}, "leaf", policy.ErrUnknownScope, `"leaf"; known are a, b: choose one`},
+		{"unknown", map[string]policy.Scope{"a": {}, "b": {}}, "leaf", policy.ErrUnknownScope, `"leaf"; the scopes are a, b: choose one`},
 		{"many known", many, "leaf", policy.ErrUnknownScope, "s7 and 2 more: choose one"},
 		{"no name", map[string]policy.Scope{"a": {}}, "", policy.ErrUnknownScope, "no scope was named"},
 		{"unknown parent", map[string]policy.Scope{"leaf": {Parent: "root"}}, "leaf", policy.ErrInvalid, `scope "leaf" has the parent "root"`},

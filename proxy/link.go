@@ -49,7 +49,7 @@ func (s *session) answerUnsent(l *revive.Link) {
 	}
 	for line := range bytes.Lines(l.Unsent.Take()) {
 		s.answerLine(line, func(id []byte) *wire.Message {
-			s.log.Debug("a request could not be sent: the server does not take input any more", "id", callid.Clip(id))
+			s.log.Debug("a request could not be sent: the server no longer reads its input", "id", callid.Clip(id))
 			return wire.ErrorReply(id, wire.CodeInternalError, closedInput)
 		})
 	}

@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 			files: map[string]string{"a.yaml": "scope: a\nPolicys: []\nfoo_bar: 1\npolicies:\n  - {name: n, position: append, text: t, txt: t}\n"},
 			want: []string{
 				`a.yaml:2:1: unknown key "Policys": write policies`,
-				`a.yaml:3:1: unknown key "foo_bar": known here are scope, parent, policies, drop, objectives`,
+				`a.yaml:3:1: unknown key "foo_bar": the keys here are scope, parent, policies, drop, objectives`,
 				`a.yaml:5:42: unknown key "txt": write text`,
 			},
 		},
@@ -162,7 +162,7 @@ policies:
 		},
 		{
 			name: "long words are truncated", files: map[string]string{"a.yaml": "scope: a\n" + strings.Repeat("x", 500) + ": 1\n"},
-			want: []string{`a.yaml:2:1: unknown key "` + strings.Repeat("x", 60) + `...": known here are scope, parent, policies, drop, objectives`},
+			want: []string{`a.yaml:2:1: unknown key "` + strings.Repeat("x", 60) + `...": the keys here are scope, parent, policies, drop, objectives`},
 		},
 	}
 	for _, test := range tests {

@@ -37,7 +37,7 @@ func (r *reader) fields(n ast.Node, what string, known fields) bool {
 			known[i].read(iter.Value())
 			continue
 		}
-		hint := "known here are " + strings.Join(known.keys(), ", ")
+		hint := "the keys here are " + strings.Join(known.keys(), ", ")
 		if near := nearest(key, known.keys()); near != "" {
 			hint = "write " + near
 		}

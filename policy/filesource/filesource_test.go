@@ -178,7 +178,7 @@ func TestSourceErrors(t *testing.T) {
 		{"a file", t.Context(), file, []error{policy.ErrUnavailable}, "is not a directory: give the directory"},
 		{"no time", over, dirOf(t, map[string]string{"a.yaml": "scope: a\n"}), []error{policy.ErrUnavailable, context.Canceled}, "took too long or was cancelled"},
 		{"no files", t.Context(), t.TempDir(), []error{policy.ErrUnknownScope}, "there are none: write one"},
-		{"other scopes", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: a\n"}), []error{policy.ErrUnknownScope}, `"acme"; known are a`},
+		{"other scopes", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: a\n"}), []error{policy.ErrUnknownScope}, `"acme"; the scopes are a`},
 		{"an invalid file", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: acme\nparnt: b\nx: y\n"}), []error{policy.ErrInvalid}, `a.yaml:2:1: unknown key "parnt": write parent (and 1 more: see attache policy check)`},
 	}
 	for _, test := range tests {

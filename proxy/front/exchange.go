@@ -47,7 +47,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.delete()
 	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
 		x.w.Header().Set("Allow", "POST, OPTIONS")
-		x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "revision 2026-07-28 has POST alone")
+		x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "revision 2026-07-28 has only POST")
 	default:
 		x.w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
 		x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "this method is not served: send messages by POST")

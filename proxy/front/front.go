@@ -299,6 +299,6 @@ func (f *Front) evictLocked(who Principal) bool {
 	if oldest == nil {
 		return false
 	}
-	oldest.log.Info("a session made room for another one of its principal")
-	return oldest.closeLocked("the session made room for another one", reasonEnded)
+	oldest.log.Info("an idle session was ended to make room for another one of its principal")
+	return oldest.closeLocked("the session was idle, and was ended to make room for another one", reasonEnded)
 }

@@ -17,7 +17,7 @@ import (
 func (x *exchange) postModern(p *message) {
 	switch {
 	case p.m.Kind() == wire.Batch || p.m.Kind().IsReply():
-		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "a client of this revision sends requests and notifications alone, one at a time")
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "in this revision a client sends only requests and notifications, one at a time")
 		return
 	case p.id == nil:
 		x.notifyModern(p)

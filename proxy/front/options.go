@@ -112,7 +112,7 @@ type Limits = limit.Limits
 func DefaultLimits() *Limits { return limit.Default() }
 
 // ErrBusy is wrapped by errors of Options.Open that are temporary. The client should try again.
-var ErrBusy = errors.New("too much is going on")
+var ErrBusy = errors.New("too busy")
 
 // ErrUnavailable is wrapped by errors of Options.Authenticate that say nothing about the
 // credential, as when the issuer cannot be reached.

@@ -257,7 +257,7 @@ func (s *session) signalIdleLocked() {
 }
 
 // errInUse is returned for a call whose id or progress token another one has.
-var errInUse = errors.New("the id or the progress token of the request is that of another one which is not answered yet")
+var errInUse = errors.New("another request that is not answered yet has the same id or progress token")
 
 // add adds the calls of a message before it is sent. If one of their ids or progress tokens is in use, or
 // is that of an abandoned call, it returns errInUse and adds none.

@@ -158,7 +158,7 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	if len(bad) == 0 {
 		return // most often; the list passes as it came
 	}
-	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid, or more than 100", "tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
+	log.Warn("tools of the remote server are not shown, because their x-mcp-header annotations are not valid, or there are more than 100", "tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
 	drop := func(tool wire.Value) bool { return bad[tool.Get("name").Text()] }
 	_ = m.Apply(wire.RemoveElements(list, drop)...) // after an error the list is unchanged
 }

@@ -145,7 +145,7 @@ func (r *claimReader) list(name string, split func(string) []string) []string {
 		for _, element := range value {
 			text, ok := element.(string)
 			if !ok {
-				r.fail(name, "is a list with something else than text in it")
+				r.fail(name, "is a list with something other than text in it")
 			}
 			texts = append(texts, text)
 		}

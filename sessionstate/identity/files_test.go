@@ -66,10 +66,10 @@ func TestTokenFile(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                            "is empty: write the token into it",
 		" \n":                         "is empty",
-		"TOKEN=" + secret + "\nb":     "something else than one token",
-		secret + " b":                 "something else than one token",
-		secret + "\x00":               "something else than one token",
-		secret + "ä":                  "something else than one token",
+		"TOKEN=" + secret + "\nb":     "something other than one token",
+		secret + " b":                 "something other than one token",
+		secret + "\x00":               "something other than one token",
+		secret + "ä":                  "something other than one token",
 		strings.Repeat("x", 32<<10+1): "is too large: it has more than 32 KiB",
 	} {
 		putOld(t, file, text, time.Hour)
@@ -170,8 +170,8 @@ func TestReadSessionFileRefuses(t *testing.T) {
 		{"empty", "", " it says nothing: write at least one of user, tenant,"},
 		{"comments", "# soon\n", " it says nothing"},
 		{"empty object", "{}", " it says nothing"},
-		{"unknown key", "user: a\nusr: b\n", `2:1: unknown key "usr": known are user, tenant,`},
-		{"unknown member", `{"User": "a"}`, `1:2: unknown key "User": known are user,`},
+		{"unknown key", "user: a\nusr: b\n", `2:1: unknown key "usr": the file may have user, tenant,`},
+		{"unknown member", `{"User": "a"}`, `1:2: unknown key "User": the file may have user,`},
 		{"a secret for a key", secret + secret + ": x", "1:1: unknown key (too long to be shown)"},
 		{"a secret for a member", `{"` + secret + secret + `": "x"}`, "1:2: unknown key (too long to be shown)"},
 		{"key twice", "user: a\nuser: " + secret + "\n", `2:1: "user" appears twice: take one out`},

@@ -162,13 +162,13 @@ func withPlace(err error, known string) error {
 	case errors.As(err, &place):
 		return place
 	case errors.As(err, &unknown):
-		return textfile.ErrorAt(unknown.Token, fmt.Sprintf("unknown key %s: known are %s", quote(unknown.Token.Value), known))
+		return textfile.ErrorAt(unknown.Token, fmt.Sprintf("unknown key %s: the file may have %s", quote(unknown.Token.Value), known))
 	case errors.As(err, &twice):
 		return textfile.ErrorAt(twice.Token, quote(twice.Token.Value)+" appears twice: take one out")
 	case errors.As(err, &kind) && kind.Expected == ast.SequenceType:
 		return textfile.ErrorAt(kind.Token, "a list is expected here: write it as [one, two]")
 	case errors.As(err, &other):
-		return textfile.ErrorAt(other.GetToken(), "something else is expected here: correct it here or just before; known are "+known)
+		return textfile.ErrorAt(other.GetToken(), "something else is expected here: correct it here or just before; the file may have "+known)
 	}
 	return errors.New("it is not YAML that can be read: correct it")
 }

@@ -280,7 +280,7 @@ func TestListRefuses(t *testing.T) {
 	const entry = "keys:\n  - id: a\n    sha256: " + sum + "\n"
 	const pasted = "atk_x7k2m4qa_ABCDEFGHABCDEFGHABCDEFGHABCDEFGH"
 	tests := []struct{ name, text, says string }{
-		{"unknown key", entry + "    usr: ada\n", `:4:5: unknown key "usr": known are keys at the top and in an entry id, sha256,`},
+		{"unknown key", entry + "    usr: ada\n", `:4:5: unknown key "usr": the file may have keys at the top and in an entry id, sha256,`},
 		{"unknown key at the top", "kees: []\n", `:1:1: unknown key "kees"`},
 		{"a key where a key's name belongs", entry + "    " + pasted + ": x\n", ":4:5: unknown key (too long to be shown)"},
 		{"the key instead of its hash", "keys:\n  - id: a\n    sha256: " + pasted + "\n", ":3:13: sha256 is missing or is not 64 hexadecimal digits"},

@@ -53,7 +53,7 @@ func (t *cachedTokenFile) token() (string, error) {
 	case text == "":
 		return "", fmt.Errorf("%w: %s is empty: write the token into it", ErrTokenFile, t.path)
 	case strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }):
-		return "", fmt.Errorf("%w: %s has something else than one token in it: leave only the token", ErrTokenFile, t.path)
+		return "", fmt.Errorf("%w: %s has something other than one token in it: leave only the token", ErrTokenFile, t.path)
 	}
 	// The modification time comes from the system's clock, so compare it with that.
 	if age := time.Since(info.ModTime()); age > settleTime {

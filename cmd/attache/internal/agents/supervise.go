@@ -167,7 +167,7 @@ func prompt(me *store.Session, taking *store.Taking, now time.Time) string {
 			others = append(others, m)
 			continue
 		}
-		fmt.Fprintf(&b, "You run as the session %s %q. The session %s, of another agent, has created you. It has written what follows, and not a user. "+
+		fmt.Fprintf(&b, "You run as the session %s %q. The session %s, of another agent, has created you. That agent, and not a user, has written what follows. "+
 			"Answer by ending: your last message is reported to it.\n\n%s\n", me.ID, me.Title, m.From, teams.Clean(m.Body))
 	}
 	if len(others) > 0 {

@@ -83,7 +83,7 @@ func TestPrompt(t *testing.T) {
 	me := &teams.Session{Ref: teams.Ref{ID: "ses_me"}, Title: "Review"}
 	first := teams.Message{From: "ses_parent", Kind: teams.First, Body: "Look at\x1b[31m main.go"}
 	other := teams.Message{ID: "m_1", From: "ses_peer", Kind: teams.Text, Body: "and go.mod"}
-	const begin = `You run as the session ses_me "Review". The session ses_parent, of another agent, has created you. It has written what follows, and not a user. ` +
+	const begin = `You run as the session ses_me "Review". The session ses_parent, of another agent, has created you. That agent, and not a user, has written what follows. ` +
 		"Answer by ending: your last message is reported to it.\n\nLook at"
 	const end = "\nThese messages have come for your session. Answer by ending: your last message is reported to the session that created you.\n"
 	for _, test := range []struct {

@@ -198,9 +198,9 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 // in use, if their settings are the same.
 func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
 	who, err := newAuthenticator(p.Process, settings, p.keys, func(err error) {
-		p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
+		p.Log.Warn("the key file was changed and is not valid; the keys that were read before stay valid for ten times identity.cache at most", "err", err)
 	}, func(err error) {
-		p.Log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)
+		p.Log.Warn("the key set for tokens cannot be read again; the keys that were read before stay valid for an hour at most, even if the issuer has withdrawn them", "err", err)
 	})
 	if err != nil || before == nil {
 		return who, err
@@ -312,7 +312,7 @@ func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 	select {
 	case <-applied:
 	case <-time.After(applyTime):
-		s.Log.Warn("the new configuration does not apply to all sessions yet: a server or client does not read; it will apply as soon as it reads")
+		s.Log.Warn("the new configuration does not apply to all sessions yet: it waits for a server or client that does not read its input")
 	}
 	return next, nil
 }

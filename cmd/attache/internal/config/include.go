@@ -94,7 +94,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 	if setting.IsText(n) {
 		path, err := setting.Absolute(setting.TextOf(n), r.Base)
 		if strings.Contains(setting.TextOf(n), "://") {
-			err = fmt.Errorf("an address needs something that vouches for it: write {url: %s, digest: sha256:...}, or key", ShownAddress(setting.TextOf(n)))
+			err = fmt.Errorf("an address needs a digest or a key: write {url: %s, digest: sha256:...}, or key in place of digest", ShownAddress(setting.TextOf(n)))
 		}
 		if path == "" && err == nil {
 			err = setting.NotEmpty(path)

@@ -43,7 +43,7 @@ func LoadServed(p cli.Process, flags setting.Flags, name string) (*Settings, err
 func LoadEndpoint(p cli.Process, flags setting.Flags, name string) (*Settings, error) {
 	s, err := LoadServed(p, flags, name)
 	if err == nil && len(s.Applied) == 0 {
-		return nil, fmt.Errorf("%s: the entry servers.%s is gone, and its server is served until attache is started again: start it again, or put the entry back", s.File, name)
+		return nil, fmt.Errorf("%s: the entry servers.%s is gone, and its server is served until attache is started again: restart attache, or put the entry back", s.File, name)
 	}
 	return s, err
 }

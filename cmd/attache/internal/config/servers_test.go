@@ -95,7 +95,7 @@ func TestServersMistakes(t *testing.T) {
 		"servers:\n  git: 1":                                     "config.yaml:2:8: servers.git: wants keys and values, not a number",
 		"servers:\n  git:\n    argments: []":                     "config.yaml:3:5: unknown key \"argments\": did you mean \"arguments\"?",
 		"servers:\n  git:\n    identity: {}":                     "config.yaml:3:5: unknown key \"identity\"",
-		"servers:\n  git:\n    server: {name: x}":                "config.yaml:3:14: unknown key \"name\": there are env, ",
+		"servers:\n  git:\n    server: {name: x}":                "config.yaml:3:14: unknown key \"name\": the keys here are env, ",
 		"servers:\n  git:\n    servers: {}":                      "config.yaml:3:5: servers: an entry of servers cannot have servers",
 		"servers:\n  git:\n    match: {pakage: x}":               "config.yaml:3:13: servers.git.match: unknown key \"pakage\": did you mean \"package\"?",
 		"servers:\n  git:\n    mach: {package: x}":               "config.yaml:3:5: unknown key \"mach\": did you mean \"match\"?",
@@ -114,9 +114,9 @@ func TestServersMistakes(t *testing.T) {
 		"include: [3]":                                           "config.yaml:1:11: include[0]: wants the path of a file, or {url: https://..., digest: sha256:...} with a digest or a key, not a number",
 		"access: {rules: [{tools: [x], deny: true}]}\nservers:\n  git:\n    access: {rules: [{tools: [\"*\"]}]}": "config.yaml:1:18: access.rules[0]: is never reached, as servers.git.access.rules[0] decides every call of its tools",
 		"rewrite: [{tools: [b], rename: c}]\nservers:\n  git:\n    rewrite: [{tools: [a], rename: c}]":           "config.yaml:1:11: rewrite[0]: b and, by servers.git.rewrite[0], a would both be shown as c",
-		"include: [https://host/x.yaml]":                        "an address needs something that vouches for it",
+		"include: [https://host/x.yaml]":                        "an address needs a digest or a key",
 		"include:\n  - {url: http://host/x, digest: sha256:00}": "not an https address",
-		"include:\n  - {adress: https://host/x}":                "unknown key \"adress\": there are url, digest, key",
+		"include:\n  - {adress: https://host/x}":                "unknown key \"adress\": the keys here are url, digest, key",
 	} {
 		_, err := loadFor(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -186,7 +186,7 @@ func TestWordsWithColons(t *testing.T) {
 func TestReadProblems(t *testing.T) {
 	tests := map[string]struct{ text, at, want string }{
 		"key of another section":   {"scope: x", "1:1", `did you mean "policy.scope"? write it in that section`},
-		"key like no other":        {"policy: {zzzzzzzz: 1}", "1:10", "there are dir, url, scope, timeout, token_env"},
+		"key like no other":        {"policy: {zzzzzzzz: 1}", "1:10", "the keys here are dir, url, scope, timeout, token_env"},
 		"beginning of a key":       {"arguments: [{tools: [a], value: session.id, arg: x}]", "1:45", `did you mean "argument"?`},
 		"section is a text":        {"session: x", "1:10", "session: wants keys and values, not a text"},
 		"inner section is a list":  {"session:\n  meta: []", "2:9", "session.meta: wants keys and values, not a list"},

@@ -162,11 +162,11 @@ func (v argumentValue) Set(s, base string) error {
 	*v.to = nil
 	for _, path := range known {
 		if strings.HasPrefix(path, s+".") {
-			return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, path, strings.Join(known, ", "))
+			return fmt.Errorf("unknown value %q: did you mean %q? the values are %s", s, path, strings.Join(known, ", "))
 		}
 	}
 	if near := cli.Nearest(s, known); near != "" {
-		return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, near, strings.Join(known, ", "))
+		return fmt.Errorf("unknown value %q: did you mean %q? the values are %s", s, near, strings.Join(known, ", "))
 	}
 	return fmt.Errorf(`unknown value %q: write one of %s, or an expression; for the text itself '"%s"'`, s, strings.Join(known, ", "), s)
 }

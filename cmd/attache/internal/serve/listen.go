@@ -37,7 +37,7 @@ func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
 // and that signals have their meaning: before that, SIGHUP would end attache.
 func (s *service) notifySystemd() {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-		s.Log.Warn("systemd does not learn that attache serves", "err", err)
+		s.Log.Warn("systemd could not be told that attache serves", "err", err)
 	}
 }
 

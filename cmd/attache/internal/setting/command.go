@@ -25,7 +25,7 @@ func Placeholders(names ...string) func(string) error {
 			}
 		}
 		if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") && strings.Trim(s[1:len(s)-1], "abcdefghijklmnopqrstuvwxyz_") == "" {
-			return fmt.Errorf("%s is not a placeholder: there are %s", s, strings.Join(names, " and "))
+			return fmt.Errorf("%s is not a placeholder: the placeholders are %s", s, strings.Join(names, " and "))
 		}
 		return nil
 	}

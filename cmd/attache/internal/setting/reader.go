@@ -251,5 +251,5 @@ func suggest(options []Option, prefix, name string) string {
 		slices.SortStableFunc(elsewhere, func(a, b string) int { return strings.Count(a, ".") - strings.Count(b, ".") })
 		return fmt.Sprintf(": did you mean %q? write it in that section", elsewhere[0])
 	}
-	return ": there are " + strings.Join(here, ", ")
+	return ": the keys here are " + strings.Join(here, ", ")
 }

@@ -132,7 +132,7 @@ func OneOf(s string, words []string) (word string, err error) {
 		return s, nil
 	}
 	if near := cli.Nearest(s, words); near != "" {
-		return "", fmt.Errorf("unknown word %q: did you mean %q? there are %s", s, near, cli.Quoted(words))
+		return "", fmt.Errorf("unknown word %q: did you mean %q? write %s", s, near, cli.Quoted(words))
 	}
 	return "", fmt.Errorf("unknown word %q: write %s", s, cli.Quoted(words))
 }

@@ -55,7 +55,7 @@ func (c *call) decode(to any) error {
 		return store.Refusal(wrong.Field + " must be " + kind(wrong.Type))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return store.Refusal("there is no argument " + name + ": there are " + strings.Join(argumentNames(to), ", "))
+		return store.Refusal("there is no argument " + name + ": the arguments are " + strings.Join(argumentNames(to), ", "))
 	}
 	return store.Refusal("the arguments are not valid")
 }
