@@ -170,7 +170,7 @@ func importLaw() []law {
 		{"cmd/internal/fronts", []string{"proxy/front/sessions", "sessionstate/database", "sessionstate/filelock"}, "it stores sessions of any server"},
 		{rooms + "serve", []string{library, "cmd/internal/fronts", rooms + "cli", rooms + "config", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "session", rooms + "status", rooms + "telemetry"}, "it runs many sessions like session runs one"},
 		{rooms + "inspect", []string{"proxy/child", "proxy/remote", "proxy/wire", rooms + "cli"}, "it asks a server for its tools, for any command"},
-		{rooms + "explain", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "inspect", rooms + "remoteserver", rooms + "term"}, "it plays a call through the layers of a session, and starts none"},
+		{rooms + "explain", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "inspect", rooms + "remoteserver", rooms + "status", rooms + "term"}, "it plays a call through the layers of a session, and starts none"},
 		{rooms + "doctor", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "filecheck", rooms + "assembly", rooms + "clientconfig", rooms + "mcpclient", rooms + "inspect", rooms + "remoteserver", rooms + "term", rooms + "trust"}, "it looks at everything, and changes nothing"},
 		{rooms + "overview", []string{rooms + "cli", rooms + "clientconfig", rooms + "mcpclient", rooms + "config", rooms + "remoteserver", rooms + "status"}, "it shows the state and changes nothing"},
 		{rooms + "demo", []string{library, rooms + "term"}, "the demo needs no configuration"},

@@ -11,14 +11,17 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/dryrun"
+	"github.com/attache-mcp/attache/proxy"
 )
 
 // printChain prints the layers of a session in order.
 func (e *Explainer) printChain() error {
-	conn, err := assembly.Single(assembly.Options{Process: e.Process, Audit: true, Teams: &assembly.TeamsOptions{}, Log: e.Log}, e.Settings, assembly.ConnOptions{})
+	session := assembly.ConnOptions{Control: &proxy.Control{}, Status: &status.Recorder{}}
+	conn, err := assembly.Single(assembly.Options{Process: e.Process, Audit: true, Teams: &assembly.TeamsOptions{}, Log: e.Log}, e.Settings, session)
 	if err != nil {
 		return err
 	}
