@@ -3,7 +3,9 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -149,9 +151,7 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	if len(s.Server.Command) > 0 && s.Server.Remote.URL != "" {
 		r.Problems.Add(s.Origin("server.url"), "%sserver.url: there is a server.command too: keep one of the two", r.Prefix)
 	}
-	if at := s.Origin("server.env"); s.Server.Remote.URL != "" && at != before.at["server.env"] {
-		r.Warnings.Add(at, "%sserver.env has no effect beside server.url, because attache does not start that server: send values with server.headers", r.Prefix)
-	}
+	s.warnUnused(r, before)
 	switch {
 	case s.Policy.Dir == "" && s.Policy.URL == "":
 		s.Policy.Dir, s.Policy.URL = dir, url
@@ -170,6 +170,35 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	}
 	s.Arguments = join(s.Arguments, arguments)
 	s.Rewrite, s.Access.Rules, s.Access.Rates = join(s.Rewrite, rewrite), join(s.Access.Rules, rules), join(s.Access.Rates, rates)
+}
+
+// warnUnused warns of settings beside an address or, in an entry, a command that are for the other kind of server. r
+// has read them; before are the settings that s had. Those outside of servers may be for another server.
+func (s *Settings) warnUnused(r *setting.Reader, before placedRemote) {
+	fresh := func(key string) bool { return s.origins[key] != before.at[key] }
+	remote, started := fresh("server.url"), fresh("server.command") && r.Prefix != ""
+	for _, u := range []struct {
+		key string
+		is  bool
+		why string
+	}{
+		{"server.env", remote, "server.url, because attache does not start that server: send values with server.headers"},
+		{"server.pass_messaging", remote, "server.url, because attache does not start that server"},
+		{"server.headers", started, "server.command, because that server gets no HTTP request: set variables with server.env"},
+		{"server.bearer_env", started, "server.command, because that server gets no HTTP request"},
+		{"server.tls", started, "server.command, because that server gets no HTTP request"},
+		{"server.timeouts", started, "server.command, because that server gets no HTTP request"},
+		{"server.oauth", started, "server.command, because that server gets no HTTP request"},
+	} {
+		if !u.is {
+			continue // most often: a start must not sort for nothing
+		}
+		for _, key := range slices.Sorted(maps.Keys(s.origins)) {
+			if Below(key, u.key) && fresh(key) {
+				r.Warnings.Add(s.origins[key], "%s%s has no effect beside %s", r.Prefix, key, u.why)
+			}
+		}
+	}
 }
 
 // join returns the two lists as one, nil if neither is set.
