@@ -107,7 +107,10 @@ func (r *Reloader) readAgain(before string) error {
 // replace applies s. An error leaves everything as it was.
 func (r *Reloader) replace(s *config.Settings) error {
 	was := r.shared.Settings()
-	changed := slices.DeleteFunc(config.ChangedKeys(was, s), func(key string) bool { return config.SessionFileLost(was, s, key) })
+	changed := slices.DeleteFunc(config.ChangedKeys(was, s), func(key string) bool {
+		// "attache inject" alone reads the keys of inject, each time it runs.
+		return config.Below(key, "inject") || config.SessionFileLost(was, s, key)
+	})
 	now, later := config.SplitReloadable(changed)
 	s = was.Reloaded(s)
 	shared, err := r.shared.Reload(s)

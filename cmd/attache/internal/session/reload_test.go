@@ -180,6 +180,7 @@ func TestReloadRules(t *testing.T) {
 	r.change(denying, "the configuration is valid again")
 	r.change(denying, "")
 	r.change(denying+"session: {workspace: /elsewhere}\n", "takes effect when attache is started again")
+	r.change(denying+"inject: {workspaces: {shop: {servers: [git]}}}\n", "")
 	r.change("{}\n", "keys=access.rules")
 	r.Client.Expect(toolsChanged)
 	r.allowed()
