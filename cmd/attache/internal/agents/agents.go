@@ -129,7 +129,7 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	}
 	var err error
 	if run == 1 {
-		err = l.recordTemplate(s)
+		err = l.recordStart(s)
 	}
 	if err == nil {
 		o.StoreURL, err = settings.Store.Address(l.Process)
@@ -220,20 +220,23 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 	}
 }
 
-// hasRun reports whether the agent of a session was started on this machine by this user, with the template that the
-// registry has. Other programs may write to the registry, and another template may have more rights.
+// hasRun reports whether the agent of a session was started on this machine by this user, with the template and in the
+// workspace that the registry has. Other programs may write to the registry, and another template may have more rights.
 func (l *Launcher) hasRun(s *teams.Session) bool {
-	name, err := os.ReadFile(l.templateFile(s))
-	return err == nil && string(name) == s.Agent
+	text, err := os.ReadFile(l.startFile(s))
+	return err == nil && string(text) == startText(s)
 }
 
-// templateFile returns the path of the file that contains the name of the template of an agent.
-func (l *Launcher) templateFile(s *teams.Session) string {
+// startFile returns the path of the file that says how an agent was started.
+func (l *Launcher) startFile(s *teams.Session) string {
 	return filepath.Join(Directory(l.Process), s.ID, "template")
 }
 
-// recordTemplate writes the file that hasRun reads.
-func (l *Launcher) recordTemplate(s *teams.Session) error {
-	file := l.templateFile(s)
-	return cmp.Or(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(s.Agent), 0o600))
+// startText returns the content of the file of an agent: its template and its workspace.
+func startText(s *teams.Session) string { return s.Agent + "\n" + s.Workspace }
+
+// recordStart writes the file that hasRun reads.
+func (l *Launcher) recordStart(s *teams.Session) error {
+	file := l.startFile(s)
+	return cmp.Or(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(startText(s)), 0o600))
 }

@@ -85,12 +85,17 @@ func TestResumedWhereItHasRun(t *testing.T) {
 		t.Errorf("another machine has begun run %d", n)
 	}
 	child.Agent = "b"
-	check(t, l.recordTemplate(child))
+	check(t, l.recordStart(child))
 	if n := runs(nil, "w"); n != 1 {
 		t.Errorf("an agent of another template has begun run %d", n)
 	}
-	child.Agent = "a"
-	check(t, l.recordTemplate(child))
+	child.Agent, child.Workspace = "a", "other"
+	check(t, l.recordStart(child))
+	if n := runs(nil, "w"); n != 1 {
+		t.Errorf("an agent of another workspace has begun run %d", n)
+	}
+	child.Workspace = "w"
+	check(t, l.recordStart(child))
 	if n := runs(nil, "other"); n != 1 {
 		t.Errorf("a session that is in another workspace by now has begun run %d", n)
 	}
@@ -118,7 +123,7 @@ func TestResumedWithItsOwnCommand(t *testing.T) {
 	settings := config.DefaultSettings("")
 	settings.Agents = map[string]config.Agent{"a": {Command: []string{"agent", "{session}"}, Resume: []string{"agent", "--latest"}}}
 	l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
-	check(t, l.recordTemplate(child))
+	check(t, l.recordStart(child))
 	s, err := db.Session(t.Context(), child.Ref)
 	check(t, err)
 	l.ResumeOne(t.Context(), db, s, &sessionstate.Context{WorkspaceID: sessionstate.Fact{Value: "w"}})
