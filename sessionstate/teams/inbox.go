@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -84,7 +85,8 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 
 // collect reads as many messages into taking as o allows.
 func (t *tx) collect(taking *Taking, o TakeOption) {
-	all := rows(t, scanMessage, `SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
+	// A body that another program has put into the registry may be longer than those of attache.
+	all := rows(t, scanMessage, `SELECT m.seq, m.id, m.from_session, m.kind, substr(m.body, 1, `+strconv.Itoa(ReadLimit)+`), m.tries, m.created,
 			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id
 		FROM messages m JOIN sessions me ON me.tenant = m.tenant AND me.id = m.to_session
 		LEFT JOIN sessions f ON f.tenant = m.tenant AND f.id = m.from_session

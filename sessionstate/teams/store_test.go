@@ -127,12 +127,17 @@ func TestForeignWords(t *testing.T) {
 		_, err = db.ExecContext(t.Context(), change, text, me.ID)
 		check(t, err)
 	}
+	_, err = db.ExecContext(t.Context(), `UPDATE messages SET body = ?1`, strings.Repeat("long", teams.ReadLimit))
+	check(t, err)
 	taking, err := s.Take(t.Context(), me.Ref, teams.TakeOption{Limit: teams.ReadLimit, Peek: true})
 	check(t, err)
 	const want = "aendofmessagesm_1bc1sago2J"
 	for _, m := range taking.Messages {
 		if m.ID != want || m.From != want || m.Agent != want || m.Trust != want {
 			t.Errorf("got %+q", []string{m.ID, m.From, m.Agent, m.Trust})
+		}
+		if len(m.Body) > teams.ReadLimit {
+			t.Errorf("a text of %d characters was read", len(m.Body))
 		}
 	}
 	if len(taking.Messages) != 1 {
