@@ -32,6 +32,7 @@ type SentMessage struct {
 	ID      string
 	Target  *Session
 	Expires time.Time
+	Length  int // in characters
 }
 
 // Send puts a message from the session from into the mailbox of its target. If from has already
@@ -90,9 +91,10 @@ func (t *tx) sentBefore(from Ref, d Draft) (*SentMessage, error) {
 
 func (t *tx) sent(to Ref, id string) (*SentMessage, error) {
 	var expires int64
-	t.row(`SELECT expires FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).read(&expires)
+	var length int
+	t.row(`SELECT expires, length(body) FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).read(&expires, &length)
 	target, err := t.session(to)
-	return &SentMessage{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
+	return &SentMessage{ID: id, Target: target, Expires: time.Unix(0, expires), Length: length}, err
 }
 
 // flood returns a refusal if one sender sends to one target too often. It ignores messages from

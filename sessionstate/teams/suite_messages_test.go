@@ -111,9 +111,10 @@ func sendKey(b *bench) {
 	d := teams.Draft{To: to.ID, Body: "hello", SendKey: "k"}
 	first, err := b.Send(b.Context(), from, d)
 	b.check(err)
+	d.Body = "hello again"
 	again, err := b.Send(b.Context(), from, d)
 	b.check(err)
-	b.same([]any{again.ID, b.session(to).Queued}, []any{first.ID, 1})
+	b.same([]any{again.ID, again.Length, b.session(to).Queued}, []any{first.ID, 5, 1})
 	ids := []string{first.ID}
 	for _, other := range []struct {
 		from, to teams.Ref

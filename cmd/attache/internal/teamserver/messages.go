@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -46,7 +45,7 @@ func sendMessage(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sendResult{MessageID: m.ID, Status: store.Queued, Reach: c.reach(m.Target), ExpiresAt: at(m.Expires), MessageLength: utf8.RuneCountInString(message)}
+	out := sendResult{MessageID: m.ID, Status: store.Queued, Reach: c.reach(m.Target), ExpiresAt: at(m.Expires), MessageLength: m.Length}
 	c.toolCall.Note(middleware.Allowed, "sent "+m.ID+" to "+in.To)
 	if out.Reach == reachResume {
 		go c.Launcher.ResumeOne(context.WithoutCancel(ctx), c.db, m.Target, c.toolCall.View())
