@@ -221,7 +221,9 @@ func CredentialName(name string) bool {
 		return !slices.Contains(cursorWords, words[len(words)-2])
 	}
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "-", ""), "_", "")
-	return name == "token" || slices.ContainsFunc(credentialSuffixes, func(end string) bool { return strings.HasSuffix(name, end) })
+	return name == "token" || slices.ContainsFunc(credentialSuffixes, func(end string) bool {
+		return strings.HasSuffix(name, end) || strings.HasSuffix(name, end+"s")
+	})
 }
 
 // credentialSuffixes end the names of credentials, without case and separators.
