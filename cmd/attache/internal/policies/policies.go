@@ -70,7 +70,7 @@ func (c Command) Check(ctx context.Context) error {
 func (c Command) reportHidden(e policy.Effective) {
 	show := func(what, text string) {
 		if shown, hidden := policy.Escape(text); hidden > 0 {
-			fmt.Fprintf(c.Stderr, "attache: %s has %d characters that cannot be seen; the block leaves them out: %s\n", what, hidden, strings.ReplaceAll(shown, "\n", " "))
+			fmt.Fprintf(c.Stderr, "attache: %s has %s that cannot be seen; the block leaves them out: %s\n", what, cli.Plural(hidden, "character"), strings.ReplaceAll(shown, "\n", " "))
 		}
 	}
 	for i, p := range e.Policies {

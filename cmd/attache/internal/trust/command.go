@@ -128,7 +128,7 @@ func (c Command) reportHidden(w workspace) string {
 	text := strings.TrimPrefix(string(w.text), "\ufeff") // editors on Windows write this mark
 	shown, hidden := policy.Escape(strings.ReplaceAll(text, "\r\n", "\n"))
 	if hidden > 0 {
-		fmt.Fprintf(c.Stderr, "attache: the text has %d characters that cannot be seen (--show writes them as <U+...>); the briefing leaves them out: ask who wrote them, and why\n", hidden)
+		fmt.Fprintf(c.Stderr, "attache: the text has %s that cannot be seen (--show writes them as <U+...>); the briefing leaves them out: ask who wrote them, and why\n", cli.Plural(hidden, "character"))
 	}
 	return shown
 }
