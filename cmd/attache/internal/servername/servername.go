@@ -4,6 +4,7 @@ package servername
 import (
 	"cmp"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -135,10 +136,11 @@ func installedPackage(path string) string {
 	return ""
 }
 
-// Program returns the base name of a command. It accepts Windows paths too.
+// Program returns the base name of a command. It accepts Windows paths too. The extension may have capital
+// letters, because programs that search PATH on Windows take it from PATHEXT, as in uv.EXE.
 func Program(path string) string {
 	path = path[strings.LastIndexAny(path, `/\`)+1:]
-	for _, ext := range []string{".exe", ".cmd"} {
+	if ext := filepath.Ext(path); strings.EqualFold(ext, ".exe") || strings.EqualFold(ext, ".cmd") {
 		path = strings.TrimSuffix(path, ext)
 	}
 	return path

@@ -32,6 +32,8 @@ func TestServerName(t *testing.T) {
 		"npx -- server-x":                                          "server-x",
 		"npx --registry https://u:p@registry.example/ -y server-x": "server-x",
 		"cmd /c npx -y server-x":                                   "server-x",
+		`C:\x\cmd.EXE /c C:\x\npx.CMD -y server-x`:                 "server-x",
+		`C:\x\uvx.EXE mcp-server-git`:                              "mcp-server-git",
 		`C:\Windows\System32\cmd.exe /C npx -y server-x`:           "server-x",
 		"bunx server-x":                                            "server-x",
 		"bun x server-x":                                           "server-x",
