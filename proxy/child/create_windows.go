@@ -99,11 +99,11 @@ func commandLine(path string, argv []string) (program, line *uint16, err error) 
 	return program, line, err
 }
 
-// environmentBlock returns an environment as CreateProcess requires it: a NUL after
-// each entry, and one more at the end.
+// environmentBlock returns an environment as CreateProcess requires it: each variable
+// once, a NUL after each entry, and one more at the end.
 func environmentBlock(env []string) ([]uint16, error) {
 	var block []uint16
-	for _, entry := range env {
+	for _, entry := range lastOfEach(env) {
 		text, err := windows.UTF16FromString(entry)
 		if err != nil {
 			return nil, err
