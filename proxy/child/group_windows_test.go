@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	case "cat":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
+	case "path":
+		fmt.Print(os.Getenv("PATH"))
 	case "sleeper":
 		time.Sleep(time.Hour)
 	case "launcher": // starts another process at once and does not wait for it
@@ -221,6 +223,15 @@ func TestEnvironmentAndDirectory(t *testing.T) {
 	}
 	if _, err := environmentBlock([]string{"A=\x00"}); err == nil {
 		t.Error("a NUL was accepted")
+	}
+}
+
+// A variable that is set again in another case replaces the inherited one.
+func TestVariableSetAgain(t *testing.T) {
+	o := role("path")
+	o.Env = append(append([]string{"Path=C:\\old"}, o.Env...), "pATH=C:\\new")
+	if b, err := io.ReadAll(start(t, o).Stdout()); string(b) != `C:\new` || err != nil {
+		t.Errorf("PATH is %q, %v", b, err)
 	}
 }
 
