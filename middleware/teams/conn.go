@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -254,7 +255,7 @@ type delivery struct {
 func (d *delivery) take(ctx context.Context, ref store.Ref) {
 	defer close(d.done)
 	db, err := d.c.shared.open()
-	if err != nil {
+	if err != nil || d.s.unsettled.Load() > 0 {
 		return
 	}
 	taking, err := db.Take(ctx, ref, store.TakeOption{Limit: store.CarryLimit, Cut: true})
@@ -271,21 +272,38 @@ func (d *delivery) take(ctx context.Context, ref store.Ref) {
 	}
 }
 
-// settleLater calls settle in the background.
+// settleEvery is the pause after messages could not be settled.
+const settleEvery = time.Second
+
+// settleLater calls settle in the background. While the registry does not answer, it calls settle again and
+// the process takes no messages of the session: those that were written would come again. Those that were
+// not sent remain in the mailbox.
 func (s *Shared) settleLater(m *session, taking *store.Taking, o store.Outcome) {
-	s.background(func(ctx context.Context) { s.settle(ctx, m, taking, o) })
+	s.background(func(ctx context.Context) {
+		if o != store.NotSent {
+			m.unsettled.Add(1)
+			defer m.unsettled.Add(-1)
+		}
+		for !s.settle(ctx, m, taking, o) && o != store.NotSent {
+			select {
+			case <-s.done:
+				return
+			case <-time.After(settleEvery):
+			}
+		}
+	})
 }
 
 // settle records the outcome of messages, and asks for the next ones. Those that have arrived count as seen
-// when the client sends its next request.
-func (s *Shared) settle(ctx context.Context, m *session, taking *store.Taking, o store.Outcome) {
+// when the client sends its next request. It reports whether the registry answered.
+func (s *Shared) settle(ctx context.Context, m *session, taking *store.Taking, o store.Outcome) bool {
 	db, err := s.open()
 	if err == nil {
 		err = db.Settle(ctx, taking, o, s.instance)
 	}
 	if err != nil {
 		s.warn(err)
-		return
+		return false
 	}
 	s.ask(ctx, db, m)
 	if o == store.Arrived {
@@ -294,4 +312,5 @@ func (s *Shared) settle(ctx context.Context, m *session, taking *store.Taking, o
 		m.unseen.Store(true)
 		m.mu.Unlock()
 	}
+	return true
 }

@@ -3,6 +3,7 @@ package teams_test
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -227,6 +228,38 @@ func TestCarried(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A message that was written does not come again, although the registry did not record that for longer
+// than the lease of the inbox.
+func TestSettledLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "teams.db")
+		db, err := store.Open(t.Context(), store.Options{Path: path})
+		check(t, err)
+		t.Cleanup(func() { _ = db.Close() })
+		peer, me := person(t, db, "peer"), person(t, db, "me")
+		c := connect(t, db, "me", "unknown", nil)
+		other, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+		check(t, err)
+		defer other.Close()
+		_, err = other.ExecContext(t.Context(), `CREATE TRIGGER refuse BEFORE UPDATE OF state ON messages BEGIN SELECT RAISE(FAIL, 'refused'); END`)
+		check(t, err)
+		send(t, db, peer, me, "one")
+		c.until("f", "MESSAGES")
+		for range 3 {
+			time.Sleep(store.InboxLease)
+			if got := c.call("f"); strings.Contains(got, "MESSAGES") {
+				t.Fatalf("it comes again: %s", got)
+			}
+		}
+		_, err = other.ExecContext(t.Context(), `DROP TRIGGER refuse`)
+		check(t, err)
+		send(t, db, peer, me, "two")
+		if got := c.until("f", "MESSAGES"); strings.Contains(got, "| one") || !strings.Contains(got, "| two") {
+			t.Errorf("the next message: %s", got)
+		}
+	})
 }
 
 // Of all servers of a session, exactly one carries a message.

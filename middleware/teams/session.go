@@ -46,6 +46,8 @@ type session struct {
 	asked  atomic.Bool  // whether a call is asking the database for messages
 	asking sync.Mutex   // held while the registry is asked, so that the last answer is used
 
+	unsettled atomic.Int64 // the number of takings that were written and are not settled
+
 	// Used by the goroutine of look:
 	watch     *store.Watch
 	announced int64     // the number of the last message that was announced to other processes

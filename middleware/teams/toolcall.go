@@ -172,6 +172,9 @@ func (c *ToolCall) Note(act middleware.Act, why string) {
 // Take takes messages for the answer to the call. They are settled when the answer was written, also if the
 // call was cancelled meanwhile: then they stay queued. With peek nothing is taken.
 func (c *ToolCall) Take(ctx context.Context, db *store.Store, me *store.Session, peek bool) (*store.Taking, error) {
+	if !peek && c.s.unsettled.Load() > 0 {
+		return &store.Taking{Remaining: me.Queued}, nil
+	}
 	taking, err := db.Take(ctx, me.Ref, store.TakeOption{Limit: store.ReadLimit, Peek: peek})
 	if err != nil || peek || len(taking.Messages) == 0 {
 		return taking, err
