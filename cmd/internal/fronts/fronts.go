@@ -17,6 +17,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -68,12 +69,16 @@ type Options struct {
 // A Front is the registration of this process with the fronts that share a database. Its methods
 // may be called from any goroutine.
 type Front struct {
-	o       Options
-	db      *database.DB
-	id      string
-	host    string
-	lock    *flock.Flock // nil for none
-	renewed int          // number of renewals
+	o    Options
+	db   *database.DB
+	id   string
+	host string
+	lock *flock.Flock // nil for none
+
+	mu      sync.Mutex // held during a renewal
+	renewed int        // number of renewals
+	at      time.Time  // when the last one began that succeeded
+	lapsed  bool       // hold has renewed a lease that was over, and Renew has not reported that
 }
 
 // Open opens the database and takes the lock of this front. The first Renew creates the front's row.
@@ -130,7 +135,31 @@ func (f *Front) Close() error {
 // Renew renews the lease. It reports whether the lease was no longer valid: other fronts may then have
 // taken sessions of this one. From time to time it also removes the rows of ended fronts.
 func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if lapsed, err = f.renewLocked(ctx); err == nil {
+		lapsed, f.lapsed = lapsed || f.lapsed, false
+	}
+	return lapsed, err
+}
+
+// hold renews a lease that is over, because the first or all later renewals failed. Otherwise another front could
+// take a session as soon as this one has it.
+func (f *Front) hold(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := f.at.IsZero()
+	if !first && time.Since(f.at) < Lease {
+		return nil
+	}
+	lapsed, err := f.renewLocked(ctx)
+	f.lapsed = f.lapsed || lapsed && !first
+	return err
+}
+
+func (f *Front) renewLocked(ctx context.Context) (lapsed bool, err error) {
 	var gone []peer
+	began := time.Now()
 	f.renewed++
 	err = f.db.In(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *database.Tx) error {
 		now := t.Now().UnixNano()
@@ -145,6 +174,9 @@ func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 		}
 		return err
 	})
+	if err == nil {
+		f.at = began
+	}
 	for _, p := range gone {
 		if f.processGone(p) {
 			_ = os.Remove(f.lockPath(p.id))

@@ -36,6 +36,7 @@ func newWorld(t *testing.T, server func() *database.Server) *world {
 // play runs the lines of a script:
 //
 //	start FRONT [SERVICE]        start a process
+//	open FRONT [SERVICE]         start a process whose first renewal fails
 //	close|kill|drain|cut FRONT   end it orderly; kill it; drain it; make it a front of another
 //	                             machine, whose lock this one cannot see
 //	renew FRONT [lapsed]
@@ -64,7 +65,7 @@ func (w *world) step(f []string) string {
 	ctx := w.Context()
 	var err error
 	switch f[0] {
-	case "start":
+	case "start", "open":
 		o := Options{
 			Path: filepath.Join(w.dir, "sessions.db"), Locks: w.dir, Address: f[1], Service: f[2], Idle: time.Hour,
 			Now: func() time.Time { return w.now },
@@ -73,7 +74,7 @@ func (w *world) step(f []string) string {
 			o.Server = w.server()
 		}
 		w.fronts[f[1]], err = Open(ctx, o)
-		if err == nil {
+		if err == nil && f[0] == "start" {
 			_, err = w.fronts[f[1]].Renew(ctx)
 		}
 		w.Cleanup(func() { _ = w.fronts[f[1]].Close() })
@@ -223,6 +224,19 @@ func testSessions(w *world) {
 			kill a
 			elsewhere b 1
 			take b 1`},
+		{"a front whose first renewal failed", `
+			start a
+			save a 1
+			open b
+			close a
+			take b 1
+			open c
+			save c 2
+			start d
+			take d 1 elsewhere
+			take d 2 elsewhere
+			renew b
+			renew c`},
 		{"a machine that failed", `
 			start a
 			cut a

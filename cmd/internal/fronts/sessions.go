@@ -33,6 +33,9 @@ func (s *store) Save(ctx context.Context, k sessions.Key, v sessions.Session) er
 	if err != nil {
 		return err
 	}
+	if err := s.hold(ctx); err != nil {
+		return err
+	}
 	n, err := s.db.Exec(ctx, database.Scope{Tenant: tenant}, `INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 		ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10
@@ -53,6 +56,9 @@ const (
 
 // Take implements sessions.Store.
 func (s *store) Take(ctx context.Context, k sessions.Key) (sessions.Session, error) {
+	if err := s.hold(ctx); err != nil {
+		return sessions.Session{}, err
+	}
 	for until := time.Now().Add(deathTime); ; {
 		v, owner, err := s.take(ctx, k)
 		if !errors.Is(err, sessions.ErrElsewhere) || time.Now().After(until) || !s.dying(ctx, owner) {
