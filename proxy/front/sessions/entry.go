@@ -126,6 +126,9 @@ func (s *Entry) Part() {
 func (s *Entry) Leave(ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !ended && s.Unsaved() {
+		s.saveLocked() // the next front continues with what is stored
+	}
 	// A Save or Lost that waits for mu must not take the session back.
 	if s.over = true; s.saved {
 		s.k.leave(s.Key, ended)

@@ -81,6 +81,41 @@ func TestRecheckLeftSession(t *testing.T) {
 	}
 }
 
+// A savingStore stores the last level of a session, unless it is down.
+type savingStore struct {
+	Store
+	down  bool
+	level string
+	left  string // the level when the session was left
+}
+
+func (s *savingStore) Save(_ context.Context, _ Key, v Session) error {
+	if s.down {
+		return errUnavailable
+	}
+	s.level = v.Level
+	return nil
+}
+
+func (s *savingStore) Leave(context.Context, Key, bool) error {
+	s.left = s.level
+	return nil
+}
+
+// A session that could not be stored while the Store was down is stored before the front leaves it.
+func TestLeaveUnsaved(t *testing.T) {
+	store := &savingStore{down: true}
+	s := NewKeeper(store, slog.New(slog.DiscardHandler)).New(Key{ID: "changed"})
+	s.Restore(Session{Initialize: "{}", Level: `{"level":"info"}`})
+	s.Save()
+	store.down = false
+	s.Part()
+	s.Leave(false)
+	if store.left != `{"level":"info"}` {
+		t.Errorf("left with the level %q", store.left)
+	}
+}
+
 // Only what another server needs is recorded, and no long text of a client.
 func TestNote(t *testing.T) {
 	k := NewKeeper(&countingStore{}, slog.New(slog.DiscardHandler))
