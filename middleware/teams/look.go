@@ -143,7 +143,7 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session, mine bo
 		called = now
 	}
 	if mine || called.After(m.renewed) {
-		r := store.Renewal{Instance: s.instance, Called: called}
+		r := store.Renewal{Instance: s.instance, Since: now.Sub(called)}
 		if mine && s.o.Watches != "" {
 			r.Host = s.o.Host
 		}
@@ -177,7 +177,7 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 	if now.Sub(last) < wakeAfter {
 		if now.Sub(m.reported) >= reportEvery {
 			m.reported = now
-			_ = db.Renew(ctx, m.me.Load().Ref, store.Renewal{Instance: s.instance, Called: last}) // after an error the session may be woken in vain
+			_ = db.Renew(ctx, m.me.Load().Ref, store.Renewal{Instance: s.instance, Since: now.Sub(last)}) // after an error the session may be woken in vain
 		}
 		return
 	}

@@ -68,3 +68,19 @@ func TestRegistryOpensLate(t *testing.T) {
 		}
 	})
 }
+
+// The clock of a process is an hour behind that of the database. Its session works while it makes calls.
+func TestClockBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		peer := person(t, db, "peer")
+		c := connectWith(t, db, "me", "unknown", nil, teams.Options{Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+		for range 20 {
+			c.call("f")
+			time.Sleep(5 * time.Second)
+		}
+		if s := otherThan(t, db, peer); s.State != store.Working {
+			t.Errorf("the session is %s", s.State)
+		}
+	})
+}

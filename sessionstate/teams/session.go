@@ -251,8 +251,8 @@ type Renewal struct {
 	Instance string
 	// Host, if not "", also renews the leases of the session's other processes on that host.
 	Host string
-	// Called is the time of the last call.
-	Called time.Time
+	// Since is how long ago the last call was: the clock of the process may differ from that of the database.
+	Since time.Duration
 }
 
 // Renew renews a lease.
@@ -260,7 +260,7 @@ func (s *Store) Renew(ctx context.Context, ref Ref, r Renewal) error {
 	return s.relaxed(ctx, ref.Tenant, func(t *tx) error {
 		n := t.exec(`UPDATE attachments SET until = ?5, called = CASE WHEN instance = ?3 AND called < ?6 THEN ?6 ELSE called END
 			WHERE tenant = ?1 AND session = ?2 AND (instance = ?3 OR host = ?4 AND ?4 <> '')`,
-			ref.Tenant, ref.ID, r.Instance, r.Host, t.now+int64(Lease), r.Called.UnixNano())
+			ref.Tenant, ref.ID, r.Instance, r.Host, t.now+int64(Lease), t.now-int64(max(r.Since, 0)))
 		if n == 0 {
 			return errNoSession
 		}

@@ -125,7 +125,7 @@ func onHosts(b *bench) {
 		}
 	}
 	b.pass(80 * time.Second)
-	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "here one", Host: "here", Called: b.now().Add(-time.Hour)}))
+	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "here one", Host: "here", Since: time.Hour}))
 	b.check(b.Detach(b.Context(), ref, "here one"))
 	b.pass(80 * time.Second)
 	state(teams.Idle)
@@ -140,16 +140,16 @@ func states(b *bench) {
 	b.pass(80 * time.Second)
 	other := b.person("w", "direct")
 	b.same(b.session(ref).State, teams.Idle)
-	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}))
+	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one"}))
 	b.same(b.session(ref).State, teams.Working)
 	b.pass(teams.Lease - time.Second)
-	b.check(b.Renew(b.Context(), other, teams.Renewal{Instance: "one", Called: b.now()}))
+	b.check(b.Renew(b.Context(), other, teams.Renewal{Instance: "one"}))
 	b.pass(time.Second)
 	b.same(b.session(ref).State, teams.Gone)
-	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}))
+	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one"}))
 	b.check(b.Detach(b.Context(), ref, "one"))
 	b.same(b.session(ref).State, teams.Gone)
-	if err := b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}); !teams.IsGone(err) {
+	if err := b.Renew(b.Context(), ref, teams.Renewal{Instance: "one"}); !teams.IsGone(err) {
 		b.Errorf("renewing a lease that does not exist: %v", err)
 	}
 	onHosts(b)
@@ -228,7 +228,7 @@ func parentOver(b *bench) {
 	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: agent, Run: 1}, teams.Ending{})
 	b.check(err)
 	b.pass(teams.ParentGone - time.Second)
-	b.check(b.Renew(b.Context(), person, teams.Renewal{Instance: "one", Called: b.now()}))
+	b.check(b.Renew(b.Context(), person, teams.Renewal{Instance: "one"}))
 	b.same(over(), []teams.RunView{there, there})
 	b.pass(time.Second)
 	b.same(over(), []teams.RunView{there, gone})
@@ -318,7 +318,7 @@ func wake(b *bench) {
 	b.write(from, to, "one")
 	b.same(claim(), 0)
 	b.pass(5 * time.Second)
-	b.check(b.Renew(b.Context(), to, teams.Renewal{Instance: attachment.Instance, Called: b.now()})) // after a call
+	b.check(b.Renew(b.Context(), to, teams.Renewal{Instance: attachment.Instance})) // after a call
 	b.same(claim(), 0)
 	b.pass(5 * time.Second)
 	b.same([]any{claim(), claim()}, []any{1, 0})

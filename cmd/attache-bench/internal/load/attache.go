@@ -142,11 +142,12 @@ func (a *attache) look(ctx context.Context) {
 
 // renew renews the lease of a session. last is the time of the previous renewal.
 func (a *attache) renew(ctx context.Context, m *member, mine bool, last time.Time) {
-	r := teams.Renewal{Instance: a.instance, Called: time.Unix(0, m.called.Load())}
+	called := time.Unix(0, m.called.Load())
+	r := teams.Renewal{Instance: a.instance, Since: time.Since(called)}
 	if mine {
 		r.Host = host
 	}
-	if mine || r.Called.After(last) {
+	if mine || called.After(last) {
 		_ = a.world.time("lease of a session", func() error { return a.teams.Renew(ctx, m.ref, r) })
 	}
 	if mine {
