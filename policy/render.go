@@ -45,7 +45,6 @@ type block struct {
 	policies, objectives []string
 }
 
-// blockOf returns the block with a line for each item of e.
 func blockOf(e Effective) block {
 	var b block
 	for _, p := range e.Policies {

@@ -80,7 +80,6 @@ func (c *session) initialize() error {
 	return c.check("initialize", err)
 }
 
-// open starts the subject and opens a session.
 func open(ctx context.Context, s subject) (*session, error) {
 	c, err := start(ctx, s)
 	if err != nil {
@@ -293,7 +292,6 @@ func (c *session) receiveAll(first, n, size int, inFlight <-chan struct{}) error
 	return nil
 }
 
-// finish checks the tally of the server and ends the session.
 func (c *session) finish() error {
 	if err := c.check("the tally at the end", c.tally()); err != nil {
 		return err

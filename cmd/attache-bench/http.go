@@ -82,7 +82,6 @@ func (b *deployment) launch(ctx context.Context, argv []string, address string) 
 	return cmd, nil
 }
 
-// stop stops the proxy and the server.
 func (b *deployment) stop() {
 	for _, cmd := range []*exec.Cmd{b.proxy, b.server} {
 		if cmd != nil {
@@ -97,7 +96,6 @@ func stopGroup(cmd *exec.Cmd) {
 	waitOrKill(cmd)
 }
 
-// open opens a session.
 func (b *deployment) open(ctx context.Context) (*session, error) {
 	if b.dir == stdioToHTTP {
 		c, err := open(ctx, b.subject)

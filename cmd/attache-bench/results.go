@@ -57,7 +57,6 @@ func (r *results) byRound(row, subject string) []float64 {
 	return out
 }
 
-// measured returns the values of a row for the subject.
 func (r *results) measured(row, subject string) summary { return summarize(r.byRound(row, subject)) }
 
 // compared returns the values of a row for the subject, each compared with the value of

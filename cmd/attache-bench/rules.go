@@ -9,7 +9,6 @@ import (
 // apiKey is the API key of the subjects with rules. It is used nowhere else.
 const apiKey = "atk_bench001_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
-// keysFile returns the file with the key.
 func keysFile() string {
 	return fmt.Sprintf(`keys:
   - id: bench001

@@ -16,7 +16,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// agentsCommand lists, shows and stops the agents that sessions started.
 func (c *program) agentsCommand() *cobra.Command {
 	list := c.agentCommand(&cobra.Command{
 		Use: "list", Short: "List the agents that sessions started", Args: noArguments,

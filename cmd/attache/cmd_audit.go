@@ -18,7 +18,6 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// auditCommand checks and prints the records of calls.
 func (c *program) auditCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "audit",
@@ -41,7 +40,6 @@ compared with the ends that attaches noted in the database; exit status 1 if one
 if the database cannot be asked. A configuration that cannot be read is a warning if FILE is
 given and --config is not.`
 
-// auditVerify checks the chain.
 func (c *program) auditVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [FILE...] [flags]",
@@ -122,7 +120,6 @@ func auditFile(s *config.Settings) ([]string, error) {
 	return []string{s.Audit.File}, nil
 }
 
-// auditTail prints records in readable form.
 func (c *program) auditTail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [FILE] [flags]",

@@ -19,7 +19,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// configCommand checks and prints the configuration.
 func (c *program) configCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "config",
@@ -96,7 +95,6 @@ func noFile(cmd *cobra.Command, args []string) error {
 	return noArguments(cmd, args)
 }
 
-// configShow prints the values in force.
 func (c *program) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags] [-- COMMAND [ARG...]]",
@@ -165,7 +163,6 @@ func (c *program) show(s *config.Settings) error {
 	return out.Flush()
 }
 
-// configSchema prints the JSON Schema of the configuration file.
 func (c *program) configSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",

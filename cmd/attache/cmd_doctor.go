@@ -26,7 +26,6 @@ const doctorExamples = `  attache doctor                             configurati
   attache doctor -- npx -y @cyanheads/git-mcp-server
   attache doctor --workspace . --json -- my-server`
 
-// doctorCommand checks everything that a session needs.
 func (c *program) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "doctor [flags] [-- COMMAND [ARG...]]",

@@ -34,7 +34,6 @@ const explainExamples = `  attache explain --workspace /src/app --tool git_statu
   attache explain --frame session.jsonl --call 3
   attache explain --chain`
 
-// explainCommand explains what would happen to a call.
 func (c *program) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "explain (--tool NAME | --frame FILE | --chain) [flags] [-- COMMAND [ARG...]]",

@@ -14,7 +14,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// injectCommand writes a session's context into a client's configuration.
 func (c *program) injectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject [flags] [FILE]",

@@ -15,7 +15,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// keyCommand creates, imports, lists and revokes API keys.
 func (c *program) keyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "key",
@@ -111,7 +110,6 @@ func (c *program) withKeys(cmd *cobra.Command, do func(ctx context.Context, plac
 	})
 }
 
-// keyImport copies a key file to the database.
 func (c *program) keyImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [flags]",
@@ -128,7 +126,6 @@ file has no other use.`,
 	})
 }
 
-// keyList prints a table of the keys.
 func (c *program) keyList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags]",
@@ -152,7 +149,6 @@ permits and until when. The keys themselves are not kept, so none can be printed
 	})
 }
 
-// keyRevoke revokes keys.
 func (c *program) keyRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke [flags] ID...",

@@ -19,7 +19,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// loginCommand logs the user in to a remote server.
 func (c *program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login URL [flags]",
@@ -55,7 +54,6 @@ configuration.`,
 	})
 }
 
-// logoutCommand deletes a login.
 func (c *program) logoutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logout URL [flags]",

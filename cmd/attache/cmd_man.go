@@ -19,7 +19,6 @@ func (c *program) buildCommands() []*cobra.Command {
 	return []*cobra.Command{c.manCommand()}
 }
 
-// manCommand writes a man page for each command.
 func (c *program) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",

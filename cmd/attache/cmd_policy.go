@@ -9,7 +9,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/policies"
 )
 
-// policyCommand shows and checks the policies.
 func (c *program) policyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "policy",
@@ -22,7 +21,6 @@ its parents.`,
 	}, c.policyShow(), c.policyCheck())
 }
 
-// policyShow prints the block that a session would receive.
 func (c *program) policyShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
@@ -37,7 +35,6 @@ terminal it colours the parts.`,
 	return c.readsPolicies(cmd, policies.Command.Show)
 }
 
-// policyCheck prints the mistakes in policies.
 func (c *program) policyCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags]",

@@ -11,7 +11,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// recipeCommand lists, shows, adds and removes ready-made rules.
 func (c *program) recipeCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "recipe",

@@ -17,7 +17,6 @@ show every line that reaches the server or the client otherwise than it did then
 The client and the server of a recording are played from the file: no program is
 started. The exit status is 1 if anything differs.`
 
-// replayCommand plays recorded sessions.
 func (c *program) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "replay FILE... [flags]",

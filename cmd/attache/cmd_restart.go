@@ -14,7 +14,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/teamserver"
 )
 
-// restartCommand restarts a running server under its client.
 func (c *program) restartCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{

@@ -16,7 +16,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// serveCommand serves many clients over HTTP.
 func (c *program) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...] | URL]",

@@ -10,7 +10,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// statusCommand shows the wrapped servers and the running attaches.
 func (c *program) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",

@@ -10,7 +10,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/stores"
 )
 
-// storeCommand manages the database that several machines share.
 func (c *program) storeCommand() *cobra.Command {
 	sub := func(name, short, long string, do stores.Command) *cobra.Command {
 		cmd := &cobra.Command{Use: name + " [flags]", Short: short, Long: long, Example: "  attache store " + name, Args: noArguments}

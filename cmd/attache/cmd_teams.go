@@ -15,7 +15,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/teamserver"
 )
 
-// teamsCommand runs the built-in server with which sessions create others.
 func (c *program) teamsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "teams [flags]",

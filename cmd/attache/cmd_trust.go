@@ -21,7 +21,6 @@ nothing.
 The exit status is 1 if there is no such file or it cannot be read, and 2 for a
 mistake in the file or in the flags.`
 
-// trustCommand trusts a workspace's own policy file.
 func (c *program) trustCommand() *cobra.Command {
 	var show, list bool
 	cmd := &cobra.Command{
@@ -55,7 +54,6 @@ func (c *program) trustCommand() *cobra.Command {
 	return cmd
 }
 
-// untrustCommand removes trust.
 func (c *program) untrustCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "untrust PATH",

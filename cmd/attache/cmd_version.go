@@ -12,7 +12,6 @@ import (
 // -X main.date=...". If they are empty, the build information of Go is used.
 var version, commit, date string
 
-// versionCommand prints the version.
 func (c *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -47,7 +46,6 @@ func versionText(info *debug.BuildInfo, ok bool) string {
 		cmp.Or(v, "(devel)"), cmp.Or(rev, "unknown"), modified, cmp.Or(day, "unknown"), goVersion)
 }
 
-// ownVersion returns only the version.
 func ownVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return cmp.Or(version, info.Main.Version, "(devel)")

@@ -10,7 +10,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/wrap"
 )
 
-// wrapCommand puts attache in front of the servers of a client.
 func (c *program) wrapCommand() *cobra.Command {
 	return c.wrapJob(false, &cobra.Command{
 		Use:   "wrap [flags]",
@@ -37,7 +36,6 @@ those that are wrapped already. Disabled servers stay disabled.`,
 	})
 }
 
-// unwrapCommand removes attache again.
 func (c *program) unwrapCommand() *cobra.Command {
 	return c.wrapJob(true, &cobra.Command{
 		Use:   "unwrap [flags]",

@@ -63,7 +63,6 @@ func (c *program) split(args []string) []string {
 	return append([]string{}, head...) // not nil: cobra would read os.Args
 }
 
-// exitStatus prints err and returns the exit status for it.
 func (c *program) exitStatus(err error) int {
 	if err == nil {
 		return 0
@@ -163,7 +162,6 @@ func (c *program) prepare(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// checkServer checks that there is a server's command after "--".
 func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 	path := cmd.CommandPath()
 	switch {
@@ -192,7 +190,6 @@ func (c *program) checkCommand(path string) error {
 	return nil
 }
 
-// checkAddress checks the address of a remote server after "--".
 func (c *program) checkAddress() error {
 	if err := remote.CheckURL(c.server[0]); err != nil {
 		return cli.Usagef("the server's address %v", err)

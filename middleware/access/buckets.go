@@ -30,7 +30,6 @@ type buckets struct {
 
 type bucketKey struct{ tenant, name string }
 
-// A bucket counts the calls of one key.
 type bucket struct {
 	key bucketKey
 	// limiter counts the calls that are not counted by a Lender.

@@ -10,7 +10,6 @@ import (
 
 const layerName = "access"
 
-// noteDecision adds a note for each skipped rule in steps, and one for the decision.
 func (c *Conn) noteDecision(call *middleware.Call, d *decision, steps []step) {
 	for _, s := range steps {
 		if s.skipped() {

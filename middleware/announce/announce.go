@@ -128,7 +128,6 @@ const (
 	maxNameLength = 1 << 10
 )
 
-// keepNames returns the hook that keeps the names in a page of a list.
 func (a *Announce) keepNames(in *listedNames, member, key string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		a.mu.Lock()
@@ -220,7 +219,6 @@ func (a *Announce) Changed(lists ...List) []*wire.Message {
 	return out
 }
 
-// tag returns the params with the id of a subscription.
 func tag(id string) []byte {
 	params := wire.AppendQuote([]byte(`{"_meta":{`), subscriptionKey)
 	return append(append(append(params, ':'), id...), "}}"...)

@@ -340,7 +340,6 @@ func (c *Conn) inputs(tc *toolCall) *expression.Inputs {
 	return &c.in
 }
 
-// logDifference logs that the call's value differs from the rule's.
 func (c *Conn) logDifference(tc *toolCall, in *intent, what string) {
 	if c.log.Enabled(context.Background(), slog.LevelInfo) { // avoid building the texts
 		c.log.InfoContext(tc.call.LogContext(), what, "tool", middleware.Clip(tc.name), "argument", in.rule.path,

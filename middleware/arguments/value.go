@@ -56,7 +56,6 @@ func (v *value) fact() sessionstate.Fact {
 	return v.member.fact
 }
 
-// empty reports whether there is no value.
 func (v *value) empty() bool {
 	if v.raw == nil {
 		return v.member == nil

@@ -213,7 +213,6 @@ func judgeText(property wire.Value, name string) Verdict {
 	return Verdict{Why: "its schema does not say that it takes the path of the workspace"}
 }
 
-// textOf returns the title and description of a schema.
 func textOf(schema wire.Value) string {
 	return schema.Get("title").Text() + ". " + schema.Get("description").Text()
 }

@@ -65,7 +65,6 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// isRecorded reports whether m is a call that is recorded.
 func isRecorded(m *wire.Message) bool {
 	return m.MethodIs("tools/call") || m.MethodIs("prompts/get") || m.MethodIs("resources/read")
 }
@@ -103,7 +102,6 @@ func (c *Conn) Identified(call *middleware.Call) {
 	}
 }
 
-// recordReply is the hook that records a call with its reply.
 func (e *entry) recordReply(ctx context.Context, reply *wire.Message) error {
 	call := middleware.CallFrom(ctx)
 	// If the call has ended before, the entry may be that of another call now, which must stay in the list.
@@ -320,7 +318,6 @@ func (e *entry) note(call *middleware.Call, n middleware.Note) {
 	}
 }
 
-// appendNote appends the members of a note.
 func (c *Conn) appendNote(r record, n *middleware.Note) record {
 	if members := c.memo.members(n); members != nil {
 		return append(r, members...)

@@ -85,7 +85,6 @@ type credentialSearch struct {
 	places    [][]string
 }
 
-// value searches v, the value at path.
 func (s *credentialSearch) value(v wire.Value, path []string) {
 	if s.arguments.Exists() && v.Off == s.arguments.Off {
 		return

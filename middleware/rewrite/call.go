@@ -325,7 +325,6 @@ func (c *Conn) note(call *middleware.Call, rule int, source string, path []strin
 	call.Note(middleware.Note{Layer: layerName, Rule: c.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
 }
 
-// refuse refuses a call whose arguments could not be set.
 func (c *Conn) refuse(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(f.rule), Act: middleware.Refused, Why: f.why})
 	c.log.WarnContext(ctx, "a call was refused, as its arguments could not be set", "rule", c.key(f.rule), "why", f.why)

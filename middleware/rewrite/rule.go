@@ -112,7 +112,6 @@ func (r *Rule) checkSet() error {
 	return nil
 }
 
-// isInside reports whether path is outer or a path inside it.
 func isInside(path, outer []string) bool {
 	return len(path) >= len(outer) && slices.Equal(path[:len(outer)], outer)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A span is the span of one call.
 type span struct {
 	t         *Telemetry
 	open      *OpenSpans      // contains the span until the call has a reply

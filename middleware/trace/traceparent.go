@@ -103,7 +103,6 @@ const (
 	stateKey  = "tracestate"
 )
 
-// A clientTrace is the trace context in a request from the client.
 type clientTrace struct {
 	parent  oteltrace.SpanContext // invalid if there is no valid one
 	text    string                // the traceparent in the request, until that is edited

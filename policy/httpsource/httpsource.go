@@ -148,7 +148,6 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 	return effective, nil
 }
 
-// request returns the request for q.
 func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, error) {
 	u := *s.url
 	query := url.Values{"scope": {q.Scope}, "workspace": {q.Workspace}}.Encode()

@@ -153,7 +153,6 @@ func mixedScopes() map[string]policy.Scope {
 	)
 }
 
-// verbatimScope returns a scope with each of texts as a policy and as an objective.
 func verbatimScope() policy.Scope {
 	s := policy.Scope{Name: "verbatim", Objectives: texts}
 	for i, text := range texts {

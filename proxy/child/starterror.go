@@ -47,7 +47,6 @@ func notFound(command string, err error, format string, args ...any) error {
 	return &StartError{Command: command, Err: err, text: fmt.Sprintf(format, args...)}
 }
 
-// notInPath returns the error of a name that was not found in PATH.
 func notInPath(name, path string, err error) error {
 	switch {
 	case strings.Contains(name, " "):

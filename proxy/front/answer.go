@@ -97,7 +97,6 @@ func (w *writer) writeNext(used []outbox.Item) (empty []outbox.Item, closed bool
 	return items, closed, err
 }
 
-// items writes items.
 func (w *writer) items(items []outbox.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -179,7 +178,6 @@ func (w *writer) decide(first outbox.Item) error {
 	return w.begin()
 }
 
-// begin begins a stream of events.
 func (w *writer) begin() error {
 	w.mode = asEvents
 	h := w.x.w.Header()
@@ -227,7 +225,6 @@ func (w *writer) write(b []byte, flush bool) (err error) {
 	return err
 }
 
-// item writes one item.
 func (w *writer) item(i outbox.Item) error {
 	if w.open && i.Part == outbox.Whole {
 		return errTruncated

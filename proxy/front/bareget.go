@@ -62,7 +62,6 @@ func (g *bareGet) write() {
 	}
 }
 
-// end ends the stream.
 func (g *bareGet) end() {
 	// The session, the client and a failed write may end the stream at the same time.
 	g.ended.Do(func() {

@@ -54,7 +54,6 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// An exchange is one HTTP request and its response.
 type exchange struct {
 	f           *Front
 	w           http.ResponseWriter

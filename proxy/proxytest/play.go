@@ -91,7 +91,6 @@ func (p Player) run(session *Session, file string, s script) error {
 	return nil
 }
 
-// setup returns the setup of the script.
 func (p Player) setup(session *Session, s script) (Setup, error) {
 	c := s.setup
 	c.Options.Layers = slices.Clone(c.Options.Layers)
@@ -273,7 +272,6 @@ func (r *run) note(text string) error {
 	return nil
 }
 
-// nothingLeft returns an error if a line or a note was not expected.
 func (r *run) nothingLeft() error {
 	if left := append(r.notesRead, r.Notes()...); r.noting && len(left) > 0 {
 		return fmt.Errorf("a note was taken that nobody expected: %s", left[0])

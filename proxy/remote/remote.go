@@ -108,7 +108,6 @@ func parseURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// isPort reports whether number is that of a port.
 func isPort(number string) bool {
 	n, err := strconv.ParseUint(number, 10, 16)
 	return err == nil && n > 0

@@ -28,7 +28,6 @@ func (s *server) StartedAt() time.Time { return s.started }
 // Returned returns the lines that the server did not read.
 func (s *server) Returned() []byte { return slices.Concat(s.unsent...) }
 
-// A sessionLost is the error of a remote server that has lost the session.
 type sessionLost struct{ error }
 
 // SessionLost marks the error as that of package remote does.

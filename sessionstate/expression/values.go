@@ -76,7 +76,6 @@ func (v values) add(e ast.Expr, all ...value) {
 	}
 }
 
-// field records that e is the field name of operand.
 func (v values) field(e, operand ast.Expr, name string) {
 	of := v[operand.ID()]
 	delete(v, operand.ID())

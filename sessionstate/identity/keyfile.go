@@ -227,7 +227,6 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// parseFile parses data, the content of file.
 func parseFile(file string, data []byte) ([]Entry, error) {
 	entries, err := parse(data)
 	if err != nil {

@@ -95,7 +95,6 @@ func (t *tx) takeRoom(tenant, workspace string, l Limits) error {
 	return nil
 }
 
-// whyNoChild returns the error for the limit that parent has reached.
 func (t *tx) whyNoChild(parent Ref, l Limits) error {
 	var children, spawned, depth int
 	var last int64

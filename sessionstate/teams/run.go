@@ -122,7 +122,6 @@ func (t *tx) correctLost(r RunRef, e Ending) bool {
 	return true
 }
 
-// state returns the state of a run with this ending.
 func (e *Ending) state() string {
 	if e.Failed {
 		return runFailed

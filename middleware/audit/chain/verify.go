@@ -226,7 +226,6 @@ func (v *Verifier) checkOrder(l *line, n note) error {
 	return v.fault(v.line, "record %d comes after record %d: it was added or moved", l.seq, v.Last)
 }
 
-// checkFirst checks the first line of the first file.
 func (v *Verifier) checkFirst(l *line, n note) error {
 	// Only the first record of a chain carries the zero digest. Another one continues a file that the
 	// caller must give, or whose last digest must be After.

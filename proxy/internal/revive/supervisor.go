@@ -169,7 +169,6 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	return next
 }
 
-// nextLink returns the link that follows one whose server has ended.
 func (v *Supervisor) nextLink(last *Link, ending Ending, died time.Time) *Link {
 	ordered := v.restartOrdered()
 	// A server that has lost the session has not crashed: another session is opened at once.

@@ -195,7 +195,6 @@ func (a *attache) register(ctx context.Context, key, workspace string) error {
 	})
 }
 
-// frontKey returns the key of a session in fronts.
 func frontKey(key string) sessions.Key { return sessions.NewKey(key, "user") }
 
 // frontSession returns what a front saves of each session, in a typical size.

@@ -69,7 +69,6 @@ func (m *meter) count() (all, failed int) {
 	return all, failed
 }
 
-// quantile returns the quantile q of the durations of a kind.
 func (m *meter) quantile(kind string, q float64) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -35,7 +35,6 @@ type account struct {
 	more     int // faults that are not in the list
 }
 
-// An answer is a kind of answer that clients of a kind got.
 type answer struct{ client, kind string }
 
 func newAccount(log io.Writer) *account {

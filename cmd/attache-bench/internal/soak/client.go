@@ -17,7 +17,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// An opener opens the link of a client.
 type opener func(*client) (link, error)
 
 // A client runs one session after the other: it opens a session, makes calls, and ends the session

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// clients runs n clients of each kind for a time.
 func (r *run) clients(ctx context.Context, d time.Duration, n int) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -27,7 +26,6 @@ func (r *run) clients(ctx context.Context, d time.Duration, n int) {
 	all.Wait()
 }
 
-// kinds returns a client of each kind.
 func (r *run) kinds() (all []*client) {
 	at := func(f *program, path string) opener { return openHTTP("http://" + f.address + path) }
 	for _, era := range []string{"legacy", "modern"} {

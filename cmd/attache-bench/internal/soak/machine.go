@@ -107,7 +107,6 @@ func (r *run) newFront(name string) *program {
 
 func (p *program) config() string { return filepath.Join(p.run.dir, "config", p.name+".yaml") }
 
-// start starts the fronts and the remote server.
 func (r *run) start(ctx context.Context) error {
 	r.remote = &program{run: r, name: "remote server", address: machine.FreeAddress(), place: &place{}}
 	r.remote.argv = []string{r.self, HTTP, r.remote.address, r.ledger}

@@ -156,7 +156,6 @@ func (r *run) rows(ctx context.Context, s state) error {
 	return nil
 }
 
-// processes returns the processes of this run.
 func (r *run) processes() (pids []int) {
 	all, _ := os.ReadDir("/proc")
 	for _, e := range all {

@@ -28,7 +28,6 @@ type stdioLink struct {
 	slow    atomic.Int32  // requests in flight whose answers are read slowly
 }
 
-// openStdio returns an opener that starts an attache with args.
 func openStdio(args ...string) opener {
 	return func(c *client) (link, error) {
 		l := &stdioLink{client: c, log: &bytes.Buffer{}, ended: make(chan struct{})}

@@ -66,7 +66,6 @@ func agentsOf(ctx context.Context, db *teams.Store, id string) ([]*teams.Session
 	return db.Agents(ctx, id)
 }
 
-// find returns the session of the agent with the given id.
 func find(ctx context.Context, db *teams.Store, id string) (*teams.Session, error) {
 	found, err := agentsOf(ctx, db, id)
 	if err != nil {

@@ -33,7 +33,6 @@ const (
 	askAgain = time.Second     // how long an error of it is returned again
 )
 
-// openKeys returns the keys in a database.
 func openKeys(db *database.Server) *keyDatabase {
 	store := keystore.New(db.Open(keystore.Schema()))
 	k := &keyDatabase{answers: keystore.NewResolver(store, identity.DefaultCache, nil), store: store, err: errNotAsked}

@@ -150,7 +150,6 @@ func lineEnd(data []byte, at int) int {
 // --access-token, --figma-api-key, --db-password.
 var secretFlags = []string{"key", "apikey", "token", "secret", "password", "passwd", "credential", "credentials", "auth", "authorization", "pat", "header"}
 
-// hideArguments adds the arguments that are secrets to p.secrets.
 func (p *Plan) hideArguments(looksSecret func(string) bool) {
 	for _, step := range p.Steps {
 		if step.Entry.args == nil {

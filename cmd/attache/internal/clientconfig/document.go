@@ -128,7 +128,6 @@ func Read(file mcpclient.File, data []byte) (*Document, error) {
 // mark is the byte order mark, which some Windows editors write at the start of a file.
 const mark = "\xef\xbb\xbf"
 
-// checkUTF8 returns an error if data is not UTF-8 text.
 func checkUTF8(data []byte) error {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):

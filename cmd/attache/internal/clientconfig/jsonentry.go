@@ -67,7 +67,6 @@ func (d *Document) descend(v hujson.Value, path mcpclient.Section, project strin
 	}
 }
 
-// addSecrets adds the secrets of an entry to d.secrets.
 func (d *Document) addSecrets(v hujson.Value) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {

@@ -130,7 +130,6 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 	}
 }
 
-// isAddress reports whether key is that of a server's URL.
 func isAddress(key string) bool {
 	return key == "url" || key == "serverUrl" || key == "httpUrl"
 }

@@ -58,7 +58,6 @@ func (l *loader) document(file, base, entryPrefix string, data []byte) (d *docum
 	return d, includes
 }
 
-// moveProblems moves the problems of r to l.
 func (l *loader) moveProblems(r *setting.Reader) {
 	l.problems = append(l.problems, r.Problems...)
 	r.Problems = nil

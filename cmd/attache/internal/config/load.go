@@ -373,7 +373,6 @@ func (l *loader) fromFlag(s *Settings, o setting.Option) {
 	}
 }
 
-// set sets o to text and records the origin.
 func (l *loader) set(s *Settings, o setting.Option, text string, from setting.Origin) {
 	v, ok := o.Value.(setting.Scalar)
 	if !ok {

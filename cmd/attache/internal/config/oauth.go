@@ -104,7 +104,6 @@ func params(to *map[string]string) setting.Value {
 	return setting.ByName[string]{To: to, Check: checkParam, Value: func(s *string) setting.Value { return setting.Text(s) }}
 }
 
-// checkParam returns an error if name is not the name of a parameter that may be set.
 func checkParam(name string) error {
 	switch name {
 	case "resource", "scope", "redirect_uri", "client_id", "client_secret":

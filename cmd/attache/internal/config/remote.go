@@ -85,7 +85,6 @@ func headers(to *map[string]setting.Secret) setting.Value {
 	}
 }
 
-// checkHeaderName returns an error if name is not the name of a header that may be set.
 func checkHeaderName(name string) error {
 	invalid := strings.ContainsFunc(name, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
@@ -99,7 +98,6 @@ func checkHeaderName(name string) error {
 	return nil
 }
 
-// environmentHeaders returns the headers in the environment.
 func environmentHeaders(p cli.Process) (http.Header, error) {
 	all := http.Header{}
 	for _, entry := range p.Env {

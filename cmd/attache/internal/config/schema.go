@@ -36,7 +36,6 @@ func removeDefaults(s map[string]any) {
 	}
 }
 
-// includeSchema returns the JSON Schema of the key include.
 func includeSchema() map[string]any {
 	word := map[string]any{"type": "string", "minLength": 1}
 	return map[string]any{

@@ -39,7 +39,6 @@ func (d *Doctor) identity(ctx context.Context) {
 	d.ok("the trust is %s %s", trust.Value, term.Provenance(trust.Source.String(), trust.From))
 }
 
-// identified returns ctx with the principal.
 func (d *Doctor) identified(ctx *sessionstate.Context) *sessionstate.Context {
 	return ctx.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = d.principal, d.unidentified })
 }

@@ -133,7 +133,6 @@ func textsOf(list wire.Value) []string {
 	return all
 }
 
-// admitsText reports whether the type in schema allows a string.
 func admitsText(schema wire.Value) bool {
 	kind := schema.Get("type")
 	switch {

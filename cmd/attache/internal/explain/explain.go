@@ -104,7 +104,6 @@ func (e *Explainer) Run(ctx context.Context) error {
 	return err
 }
 
-// input returns the frame or recording to explain.
 func (e *Explainer) input() (frame []byte, recording *record.Session, err error) {
 	if e.Frame == "" {
 		frame, err = composeCall(e.Tool, e.Arguments, e.Meta, e.Era == "modern")

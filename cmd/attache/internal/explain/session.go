@@ -28,7 +28,6 @@ type session struct {
 	done    chan struct{} // closed when the relay has ended
 }
 
-// startSession starts a relay with the options o.
 func startSession(ctx context.Context, o proxy.Options, s *session) {
 	s.in, s.out, s.done = mempipe.New(0), mempipe.New(0), make(chan struct{})
 	s.client = inspect.NewClient(s.in, s.out)

@@ -192,7 +192,6 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	return body, nil
 }
 
-// checkRedirect returns an error if a redirect leads to another protocol than https.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	if next.URL.Scheme != "https" || len(before) > 5 {
 		return errors.New("it redirects to another protocol, or too often")

@@ -82,7 +82,6 @@ func (k *secrets) set(s *config.Settings, values []string) {
 	k.scrub.Store(&scrub)
 }
 
-// without returns text without secrets.
 func (k *secrets) without(text string) string {
 	return string((*k.scrub.Load())().Line([]byte(text)))
 }

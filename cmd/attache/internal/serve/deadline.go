@@ -65,7 +65,6 @@ func (d *deadline) fire() {
 	}
 }
 
-// stop stops the timer.
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -196,7 +196,6 @@ func (e *endpoint) frontOptions() front.Options {
 	return o
 }
 
-// logOf returns the logger of a session.
 func (e *endpoint) logOf(s front.Opening) *slog.Logger {
 	log := e.log.With("client", s.Label) // layers use "session" for their sessions
 	if owner, _ := s.Who.Value.(*sessionstate.Principal); owner != nil && owner.User != "" {
@@ -308,7 +307,6 @@ func (e *endpoint) conversation(m *wire.Message) string {
 	return ""
 }
 
-// firstText returns the first text found at one of the paths.
 func firstText(meta wire.Value, paths [][]string) string {
 	for _, path := range paths {
 		if text := meta.Get(path...).Text(); text != "" {

@@ -65,7 +65,6 @@ func statusOf(err error) int {
 	return 0
 }
 
-// startServer starts the server of the relay.
 func (w *relay) startServer() (*server, error) {
 	if w.builtin != nil {
 		m := w.builtin()

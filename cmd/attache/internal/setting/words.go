@@ -154,7 +154,6 @@ func Paths(to *[][]string) Value {
 	return List[[]string]{To: to, Item: func(path *[]string) Structure { return objectPath{path} }}
 }
 
-// An objectPath reads one path of [Paths].
 type objectPath struct{ to *[]string }
 
 func (v objectPath) Read(r *Reader, key string, n ast.Node) {

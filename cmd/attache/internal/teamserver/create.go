@@ -11,7 +11,6 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A createResult is the result of create_session.
 type createResult struct {
 	SessionID   string `json:"session_id"`
 	Title       string `json:"title"`

@@ -9,7 +9,6 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A listResult is the result of list_workspace_sessions.
 type listResult struct {
 	WorkspaceID  string    `json:"workspace_id"`
 	You          string    `json:"you"`

@@ -13,7 +13,6 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A sendResult is the result of send_message.
 type sendResult struct {
 	MessageID     string `json:"message_id"`
 	Status        string `json:"status"`

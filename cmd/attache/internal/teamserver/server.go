@@ -66,7 +66,6 @@ func (s *Server) server(leaving context.Context) *mcp.Server {
 	return server
 }
 
-// A call is one call of a tool.
 type call struct {
 	*Server
 	toolCall  *teams.ToolCall

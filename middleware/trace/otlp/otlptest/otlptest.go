@@ -173,7 +173,6 @@ func points(m *metrics.Metric, of string) (lines []string) {
 	return lines
 }
 
-// origin returns the service, the scope and its schema.
 func origin(resource []*commonpb.KeyValue, scope *commonpb.InstrumentationScope, schema string) string {
 	service := ""
 	for _, kv := range resource {

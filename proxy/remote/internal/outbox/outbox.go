@@ -243,7 +243,6 @@ func (o *Outbox) long(start *room.Room) *longLine {
 	return l
 }
 
-// end ends the line.
 func (l *longLine) end() {
 	_, _ = l.Write([]byte{'\n'})
 	l.Close()
