@@ -64,9 +64,6 @@ type waitState struct {
 	list  bool      // it has waited for annotations
 }
 
-// errAnnotations is the reason to refuse a call that cannot wait for annotations.
-var errAnnotations = errors.New("the annotations of the tool are not known yet, and neither a notification nor a member of a batch can wait for them")
-
 // call judges a call, which waits for the Lender no longer than waited.until. If the decision
 // depends on annotations, the call waits once until they are known.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {
@@ -117,7 +114,7 @@ func (c *Conn) suspendForList(call *middleware.Call, m *wire.Message, next middl
 			return c.call(ctx, m, next, waitState{waited.until, true})
 		default:
 			if d.allowed {
-				d = undecided(d.annotated, errAnnotations)
+				d = undecided(d.annotated, errors.New("the annotations of the tool are not known yet, and neither a notification nor a member of a batch can wait for them"))
 			}
 			return c.finish(ctx, m, next, &d, nil)
 		}

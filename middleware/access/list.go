@@ -71,14 +71,12 @@ func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wi
 	return edits
 }
 
-var errNoName = errors.New("the tool has no name")
-
 // judgeEntry decides whether an entry stays in the list. An entry without a name is
 // removed, because it can neither be called nor judged.
 func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision {
 	name := entry.Get("name")
 	if !name.IsString() {
-		return undecided(byDefaultRule, errNoName)
+		return undecided(byDefaultRule, errors.New("the tool has no name"))
 	}
 	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: middleware.AnnotationsOf(entry), Server: c.o.Server}
 	return c.decide(c.all, request{inputs: &in, listing: true}, nil)

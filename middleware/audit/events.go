@@ -28,9 +28,6 @@ type AgentEnd struct {
 	Took       time.Duration
 }
 
-// errUnrecorded is returned for an agent whose start must be recorded and could not be.
-var errUnrecorded = errors.New("its start could not be recorded, and audit.required is set: see the audit file")
-
 // AgentStarted records that an agent is about to be started. If Options.Required is set and
 // the record cannot be written, it returns an error, and the agent must not be started.
 func (s *Shared) AgentStarted(a Agent) error {
@@ -38,7 +35,7 @@ func (s *Shared) AgentStarted(a Agent) error {
 	if !s.o.Required {
 		s.o.Log.Append(r)
 	} else if !isWritten(s.o.Log.Commit(r), time.Now().Add(commitWait)) {
-		return errUnrecorded
+		return errors.New("its start could not be recorded, and audit.required is set: see the audit file")
 	}
 	return nil
 }

@@ -97,9 +97,6 @@ func (k *ToolCalls) Get(id string) *ToolCall {
 	return c
 }
 
-// errLate is returned when registering takes too long.
-var errLate = errors.New("the session could not be registered in time")
-
 // Session returns the store and the session that made the call, when it is registered. It waits for that up to
 // retryAfter. It returns store.ErrNoContext if the session or its workspace is unknown, and
 // store.ErrUnavailable if the registry cannot be opened.
@@ -114,7 +111,7 @@ func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, e
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		case <-time.After(retryAfter):
-			return nil, nil, errLate
+			return nil, nil, errors.New("the session could not be registered in time")
 		}
 	}
 	db, err := shared.open()

@@ -106,19 +106,14 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-var (
-	errElsewhere = errors.New("it redirects to another host")
-	errRedirects = errors.New("it redirects too often")
-)
-
 // sameHost allows a redirect only to the host of the first request.
 func sameHost(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	switch {
 	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || next.URL.User != nil:
-		return errElsewhere
+		return errors.New("it redirects to another host")
 	case len(before) > maxRedirects:
-		return errRedirects
+		return errors.New("it redirects too often")
 	}
 	return nil
 }

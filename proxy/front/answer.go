@@ -75,9 +75,6 @@ func (x *exchange) answer(w *writer) bool {
 // the connection, so that the client notices.
 var errTruncated = errors.New("the rest of a message is lost")
 
-// errReplaced is the error of a write to a response whose stream was taken up by another one.
-var errReplaced = errors.New("the client reads the stream elsewhere")
-
 // writeNext writes the items that are queued. It returns their slice, emptied, for use in the next call.
 // closed reports that nothing follows.
 func (w *writer) writeNext(used []outbox.Item) (empty []outbox.Item, closed bool, err error) {
@@ -215,7 +212,7 @@ func (w *writer) write(b []byte, flush bool) (err error) {
 		n = min(len(b), maxWrite)
 		w.x.allowWrite()
 		if w.reader.IsReplaced() { // allowWrite may have undone the interrupt
-			return errReplaced
+			return errors.New("the client reads the stream elsewhere")
 		}
 		_, err = w.x.w.Write(b[:n])
 	}

@@ -113,9 +113,6 @@ const (
 	bodyDropped             // cannot be sent again
 )
 
-// errSentOnce is returned for a request that would have to be sent again and was too long to be kept.
-var errSentOnce = errors.New("the message is too long to be sent again: the client has to")
-
 // whenWritten returns a channel that is closed when the body was written.
 func (b *body) whenWritten() <-chan struct{} {
 	b.mu.Lock()
@@ -186,7 +183,7 @@ func (b *body) open() (io.ReadCloser, error) {
 	defer b.mu.Unlock()
 	switch {
 	case b.state == bodyDropped || b.long != nil && b.opened > 0:
-		return nil, errSentOnce
+		return nil, errors.New("the message is too long to be sent again: the client has to")
 	case b.long != nil: // its bytes exist once, so it counts as sent from here on
 		b.opened++
 		b.begun.Store(true)

@@ -166,14 +166,12 @@ func (r *Resolver) hasRoomLocked(hash string, known bool) bool {
 // owner returns the owner of the key, or an error if the key is not valid at now.
 func (a answer) owner(now time.Time) (*sessionstate.Principal, error) {
 	if a.entry == nil {
-		return nil, errUnknown
+		return nil, fmt.Errorf("%w: it is not in the shared database: make one with attache key create, or bring a key file there with attache key import", identity.ErrUnknownKey)
 	}
 	if err := a.entry.Check(now); err != nil {
 		return nil, err
 	}
 	return a.principal, nil
 }
-
-var errUnknown = fmt.Errorf("%w: it is not in the shared database: make one with attache key create, or bring a key file there with attache key import", identity.ErrUnknownKey)
 
 var _ identity.Identifier = (*Resolver)(nil)

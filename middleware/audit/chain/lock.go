@@ -3,7 +3,6 @@ package chain
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -30,8 +29,6 @@ type lock struct {
 // the time that a call, or the end of a session, waits for records.
 const lockPatience = 800 * time.Millisecond
 
-var errLockMoves = errors.New("its lock is replaced again and again")
-
 // take takes the lock, and waits for lockPatience at most. The caller must call release.
 func (l *lock) take() error {
 	for range 10 {
@@ -51,7 +48,7 @@ func (l *lock) take() error {
 		}
 		l.close() // the locked file was removed or replaced
 	}
-	return fmt.Errorf("%s: %w", l.path, errLockMoves)
+	return fmt.Errorf("%s: its lock is replaced again and again", l.path)
 }
 
 func (l *lock) release() { _ = filelock.Unlock(l.f) }

@@ -25,9 +25,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// ErrBroken is returned when a bound is broken. The report, already written, lists the faults.
-var ErrBroken = errors.New("a bound is broken: see the faults above")
-
 // Options are the options of [Run].
 type Options struct {
 	Duration time.Duration
@@ -81,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	fmt.Fprintf(o.Log, "soak: logs are in %s\n", dir)
 	if err == nil {
-		err = ErrBroken
+		err = errors.New("a bound is broken: see the faults above")
 	}
 	return err
 }

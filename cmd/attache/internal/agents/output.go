@@ -32,8 +32,6 @@ type output struct {
 	err       error // why bytes were not written, nil if all were
 }
 
-var errOutputCut = fmt.Errorf("only its first %d MiB are kept", maxOutput>>20)
-
 func newOutput(path string) (*output, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	return &output{file: f, remaining: maxOutput}, err
@@ -48,7 +46,7 @@ func (o *output) Write(b []byte) (int, error) {
 	case err != nil:
 		o.err = err
 	case n < len(b):
-		o.err = errOutputCut
+		o.err = fmt.Errorf("only its first %d MiB are kept", maxOutput>>20)
 	}
 	return len(b), nil
 }

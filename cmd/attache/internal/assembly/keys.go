@@ -35,7 +35,7 @@ const (
 
 func openKeys(db *database.Server) *keyDatabase {
 	store := keystore.New(db.Open(keystore.Schema()))
-	k := &keyDatabase{answers: keystore.NewResolver(store, identity.DefaultCache, nil), store: store, err: errNotAsked}
+	k := &keyDatabase{answers: keystore.NewResolver(store, identity.DefaultCache, nil), store: store, err: errors.New("the database was not asked")}
 	k.close = db.OnNotice(func(payload string) {
 		if payload == "" || payload == keystore.Notice {
 			k.answers.Refresh()
@@ -43,8 +43,6 @@ func openKeys(db *database.Server) *keyDatabase {
 	})
 	return k
 }
-
-var errNotAsked = errors.New("the database was not asked")
 
 // hasKeys reports whether the database has keys. It asks until the first answer, which it then keeps.
 func (k *keyDatabase) hasKeys() (bool, error) {

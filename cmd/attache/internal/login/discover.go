@@ -97,9 +97,6 @@ func (c challenge) namesScopes() bool {
 	return c.err == "insufficient_scope" || c.err == "" && len(c.scopes) > 0
 }
 
-// errOpen is returned for a server that requires no login.
-var errOpen = errors.New("the server asks for no login, and names no authorization server")
-
 // discover finds the server's authorization server. asked is true if the server refused a request
 // without a token. The scopes are those of the configuration, else those of the challenge, which are what the
 // request needs, else all that the metadata names (2025-11-25, basic/authorization, "Scope Selection Strategy").
@@ -144,7 +141,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	case prm != nil:
 		return nil, fmt.Errorf("the authorization server %s has no metadata", shown(issuer))
 	case !asked:
-		return nil, fmt.Errorf("%w%s", errOpen, ch.message)
+		return nil, errors.New("the server asks for no login, and names no authorization server" + ch.message)
 	default: // revision 2025-03-26: fixed places
 		a.assumed = o.Issuer == ""
 		a.AuthServerMeta = &oauthex.AuthServerMeta{Issuer: issuer,

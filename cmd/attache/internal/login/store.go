@@ -115,10 +115,6 @@ var (
 	ErrNoKey = errors.New("the key ring has no key of attache yet")
 	// ErrNoGrant is returned for a server that the user is not logged in to.
 	ErrNoGrant = errors.New("nobody is logged in")
-	// errTooLarge is returned for a grant that is not saved because it could not be read again.
-	errTooLarge = errors.New("its tokens and scopes are too large")
-	// errSealed is returned for a grant that cannot be decrypted with the key ring.
-	errSealed = errors.New("the login cannot be read, because the system's key ring does not give its key: unlock the key ring, or set server.oauth.store to file")
 )
 
 // maxGrant is the maximum size of a file of the store in bytes.
@@ -182,7 +178,7 @@ func (s Store) Load(url string) (*Grant, error) {
 		err = json.Unmarshal(text, &r.Secrets)
 	}
 	if err != nil {
-		return nil, errSealed
+		return nil, errors.New("the login cannot be read, because the system's key ring does not give its key: unlock the key ring, or set server.oauth.store to file")
 	}
 	return r.Grant, nil
 }
@@ -223,7 +219,7 @@ func (s Store) Save(g *Grant) error {
 		return err
 	}
 	if len(data) >= maxGrant {
-		return errTooLarge
+		return errors.New("its tokens and scopes are too large")
 	}
 	textfile.RemoveUnfinished(s.Dir)
 	return textfile.Replace(s.path(g.URL, ".json"), append(data, '\n'))

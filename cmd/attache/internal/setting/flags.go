@@ -67,8 +67,6 @@ func (f Flags) Has(name string) bool {
 	return v != nil && len(v.values) > 0
 }
 
-var errEmptyFlag = errors.New("the value is empty: was it a variable that is not set?")
-
 // Args returns the flags on the command line that are options or --config, for the entry of a
 // server in a client's configuration file. It makes relative paths absolute, because the client
 // starts attache in another directory, but not in a shared file, because other machines have other
@@ -83,7 +81,7 @@ func (f Flags) Args(options []Option, shared bool) ([]string, error) {
 			return
 		}
 		if err == nil && text == "" {
-			err = errEmptyFlag
+			err = errors.New("the value is empty: was it a variable that is not set?")
 		}
 		if err == nil && !strings.Contains(text, "${") {
 			if err = v.Set(text, ""); !shared {

@@ -35,8 +35,6 @@ const flushTime = time.Second
 // stopTime is how long the SDK may then take to stop, and to report that the collector has not answered.
 const stopTime = 200 * time.Millisecond
 
-var errNoAnswer = fmt.Errorf("it did not answer within %v at the end of the session", flushTime)
-
 // Telemetry exports the spans and metrics of one run. Of the global state of OpenTelemetry it uses
 // only the log.
 type Telemetry struct {
@@ -97,7 +95,7 @@ func (t *Telemetry) Close() {
 		wg.Go(func() {
 			// The exporters have reported other errors. A request without an answer fails only after this.
 			if errors.Is(stop(ctx), context.DeadlineExceeded) {
-				t.failed(errNoAnswer)
+				t.failed(fmt.Errorf("it did not answer within %v at the end of the session", flushTime))
 			}
 		})
 	}
