@@ -165,7 +165,6 @@ func (c *Catalog) learn(at []byte, reply *wire.Message, passed bool) (next []byt
 	return next
 }
 
-// add adds one entry of a list.
 func (c *Catalog) add(entry gjson.Result, passed bool) {
 	name := entry.Get("name")
 	if name.Type != gjson.String {

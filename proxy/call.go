@@ -18,7 +18,6 @@ func (c *relayedCall) init(s *session) {
 	c.MW.Reset(c, false)
 }
 
-// newCall returns a call for the table of the session.
 func (s *session) newCall() *call {
 	c := &relayedCall{}
 	c.init(s)

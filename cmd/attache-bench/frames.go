@@ -100,7 +100,6 @@ func (c *textCheck) want(n int) []byte {
 	return []byte(textAfter[min(off-c.size, len(textAfter)):])
 }
 
-// end checks that the answer was complete.
 func (c *textCheck) end() error {
 	if want := len(c.head) + c.size + len(textAfter); c.off != want {
 		return fmt.Errorf("wrong answer: %d bytes long and not %d", c.off, want)

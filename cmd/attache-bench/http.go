@@ -24,7 +24,6 @@ const (
 	httpToHTTP  direction = "h2h"
 )
 
-// A deployment is a running proxy with its server.
 type deployment struct {
 	dir     direction
 	subject subject   // with the command of the direction

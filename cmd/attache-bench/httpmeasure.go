@@ -26,7 +26,6 @@ const (
 	idleTime = 2 * time.Second
 )
 
-// measure measures the rows of a direction.
 func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
 	b, err := d.deploy(ctx, s)
 	if err != nil {

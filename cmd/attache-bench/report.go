@@ -23,7 +23,6 @@ func (b *bench) report(took time.Duration) string {
 	return w.String()
 }
 
-// rows returns the rows measured.
 func (b *bench) rows() (all []row) {
 	for _, p := range b.parts {
 		all = append(all, p.rows...)

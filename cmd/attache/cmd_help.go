@@ -127,7 +127,6 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// unknownTopic returns an error that lists the commands.
 func unknownTopic(parent *cobra.Command, word string) error {
 	var names []string
 	for _, sub := range parent.Commands() {

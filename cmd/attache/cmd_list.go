@@ -71,7 +71,6 @@ func subcommandNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// wantsCommand returns an error that lists the subcommands.
 func wantsCommand(cmd *cobra.Command, args []string) error {
 	names := subcommandNames(cmd)
 	switch {

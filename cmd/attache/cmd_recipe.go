@@ -111,7 +111,6 @@ func oneRecipe(cmd *cobra.Command, args []string) error {
 	return oneArgument(cmd, args, `the name of one recipe: "attache recipe list" lists them`)
 }
 
-// completeRecipe completes the name of one recipe.
 func completeRecipe(_ *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 	for _, r := range recipes.All() {
 		if len(args) == 0 {

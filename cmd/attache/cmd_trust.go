@@ -84,7 +84,6 @@ func onePath(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// trust returns the command for the user's trust.
 func (c *program) trust() (trust.Command, error) {
 	t := trust.Command{Store: assembly.TrustStore(c.Process), Stdout: c.Stdout, Stderr: c.Stderr}
 	if t.Store.Dir == "" {

@@ -26,7 +26,6 @@ func (c *program) versionCommand() *cobra.Command {
 	}
 }
 
-// versionText describes the build.
 func versionText(info *debug.BuildInfo, ok bool) string {
 	v, rev, day, modified, goVersion := version, commit, date, "", "unknown"
 	if ok {

@@ -43,7 +43,6 @@ const (
 	rateUnknown Reason = "the rate is not known: the shared database does not answer"
 )
 
-// A step is the result of one rule.
 type step struct {
 	rule    int
 	reason  Reason
@@ -140,7 +139,6 @@ func undecided(by string, err error) decision {
 	return decision{step: step{reason: errored, err: err}, by: by, rate: none, text: textUndecided}
 }
 
-// refusal returns the text of a refusal by the rule.
 func (r *Rule) refusal(missing []string) string {
 	switch {
 	case r.Message != "":
@@ -151,7 +149,6 @@ func (r *Rule) refusal(missing []string) string {
 	return textDenied
 }
 
-// apply returns the result of the rule.
 func (r *Rule) apply(q *request) step {
 	if !q.matched {
 		switch matches, err := glob.Match(r.Tools, q.inputs.Tool); {

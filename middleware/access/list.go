@@ -53,7 +53,6 @@ func (c *Conn) filterReply(view *sessionstate.Context) middleware.ReplyHook {
 	}
 }
 
-// filter returns the edits that remove the tools that may not be called.
 func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wire.Value) []wire.Splice {
 	i, hidden := -1, 0
 	edits := wire.RemoveElements(list, func(entry wire.Value) bool {

@@ -80,7 +80,6 @@ func Default() Rule {
 
 const workspacePath = "session.workspace.path"
 
-// check returns an error if the rule is invalid.
 func (r *Rule) check() error {
 	if err := glob.Check(r.Tools); err != nil {
 		return err

@@ -100,7 +100,6 @@ func (v *value) constrained() constraint.Value {
 	return constraint.Value{JSON: v.json(), Text: text, IsText: ok}
 }
 
-// equals reports whether other is the same value.
 func (v *value) equals(other wire.Value) bool {
 	// Computed JSON is compared as bytes: 1 and 1.0 may be two values for a server.
 	if v.raw != nil {

@@ -199,7 +199,6 @@ type entry struct {
 	record       record // the whole record
 }
 
-// facts are the facts of one call.
 type facts struct {
 	c            *Conn
 	number       uint64
@@ -346,7 +345,6 @@ func withoutLiteral(source string) string {
 	return source
 }
 
-// setView sets the context that identifies the caller.
 func (e *entry) setView(call *middleware.Call, view *sessionstate.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -52,7 +52,6 @@ func (s *Shared) AgentEnded(a Agent, e AgentEnd) {
 	s.o.Log.Append(append(r.milliseconds(e.Took), '}'))
 }
 
-// agent begins a record of an agent.
 func (s *Shared) agent(kind string, a Agent) record {
 	return s.head(nil, kind, time.Now()).text("server", s.o.Server).text("agent", a.Name).
 		text("agent_session", a.Session).number("agent_run", a.Run).text("parent", a.Parent)

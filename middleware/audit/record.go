@@ -43,7 +43,6 @@ func (r record) number(name string, n int) record {
 	return strconv.AppendInt(r.name(name), int64(n), 10)
 }
 
-// milliseconds writes a duration.
 func (r record) milliseconds(took time.Duration) record {
 	return strconv.AppendFloat(r.name("ms"), float64(max(took, 0).Microseconds())/1000, 'f', 3, 64)
 }
@@ -84,7 +83,6 @@ func (r record) pointer(name string, path []string) record {
 	return r.text(name, short(string(p)))
 }
 
-// head begins a record.
 func (s *Shared) head(r record, kind string, at time.Time) record {
 	// Package time writes RFC3339 three times as fast as a layout with milliseconds,
 	// so these are appended here in place of the Z.
@@ -94,7 +92,6 @@ func (s *Shared) head(r record, kind string, at time.Time) record {
 	return append(r, '"').text("kind", kind).text("run", s.run)
 }
 
-// append adds a record to the log.
 func (c *Conn) append(r record) { c.o.Log.Append(c.scrub(append(r, '}'))) }
 
 // complete writes the record of a call that has ended.

@@ -248,7 +248,6 @@ func (c *Conn) Current() *sessionstate.Context {
 	return cmp.Or(c.current.Load(), c.conn.Base)
 }
 
-// observe reads a frame from the client.
 func (c *Conn) observe(ctx context.Context, m *wire.Message) (f facts) {
 	if meta := m.Meta(); meta.Exists() {
 		f = c.readMeta(ctx, meta)

@@ -83,7 +83,6 @@ func (t *identityCache) get(sum digest) *identity {
 	return at.Value.(*identity)
 }
 
-// add adds the identity of a new credential.
 func (t *identityCache) add(id *identity) {
 	if t.byDigest == nil {
 		t.byDigest = map[digest]*list.Element{}

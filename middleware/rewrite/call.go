@@ -14,7 +14,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A target is the tool that a call is for.
 type target struct {
 	name   string // the server's name
 	rename int    // the rule that renamed it, or none
@@ -208,7 +207,6 @@ func ambiguousText(a, b, name string) string {
 	return fmt.Sprintf("the rewrite rules show two tools as %q: the server's %q and %q. Rename one of them otherwise, or hide it", name, a, b)
 }
 
-// A value is the value for one argument.
 type value struct {
 	rule    int
 	setting *Setting

@@ -140,7 +140,6 @@ func (s *Shared) add(i int, rule *Rule) {
 	s.privateItems = s.privateItems || rule.hidesItems() && rule.When.UsesSession()
 }
 
-// renames reports whether a rule renames a tool.
 func (s *Shared) renames() bool { return len(s.byNewName) > 0 }
 
 // binds reports whether a list of tools must not pass unedited.

@@ -74,7 +74,6 @@ func head(m store.Message, now time.Time) string {
 	return b.String()
 }
 
-// ago returns a duration as text.
 func ago(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 2*time.Minute:
@@ -141,7 +140,6 @@ func title(client, workspace string) string {
 	return string(runes[:min(len(runes), store.MaxTitle)])
 }
 
-// ids returns the ids of messages for notes.
 func ids(taking *store.Taking) string {
 	var all []string
 	for _, m := range taking.Messages {

@@ -236,7 +236,6 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 	return nil
 }
 
-// note adds a note to the call.
 func note(call *middleware.Call, act middleware.Act, why string) {
 	call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }

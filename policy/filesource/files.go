@@ -67,7 +67,6 @@ type fileState struct {
 // every file system.
 const settleTime = 2 * time.Second
 
-// stateOf returns the state of the files at paths.
 func stateOf(paths []string) state {
 	now := time.Now()
 	s := state{settled: true}

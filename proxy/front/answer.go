@@ -276,7 +276,6 @@ func (w *writer) event(data []byte, begins, ends bool) error {
 // maxEvents is about how many bytes of events one write has.
 const maxEvents = 32 << 10
 
-// writeEvents writes the pending events.
 func (w *writer) writeEvents() error {
 	b := w.events
 	if len(b) == 0 {

@@ -83,7 +83,6 @@ func (p *message) calls(t *stream) (all []*call) {
 	return all
 }
 
-// call returns a call for one request.
 func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 	if token.IsNull() { // as from clients that write every member
 		token = wire.Value{}

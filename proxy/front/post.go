@@ -214,7 +214,6 @@ func (x *exchange) refuseFull(id []byte, err error) {
 	}
 }
 
-// refuseCrowded refuses a request because too many of its session are in flight.
 func (x *exchange) refuseCrowded(id []byte) {
 	x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("one session has as many requests in flight as serve.limits.in_flight allows"))
 	x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many requests of this session are in flight: try again when some are answered")

@@ -67,7 +67,6 @@ func (s *session) request(id []byte) *http.Request {
 	return nil
 }
 
-// run runs the relay to its end.
 func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	defer s.f.relays.Done()
 	defer s.stop()

@@ -26,7 +26,6 @@ type script struct {
 	steps  []step
 }
 
-// A step is one line of a script.
 type step struct {
 	line int // its number in the file
 	verb string

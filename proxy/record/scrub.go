@@ -46,7 +46,6 @@ type Scrubber struct {
 	keys  map[string]int  // attache keys and the numbers of their placeholders
 }
 
-// A literal is a text to replace.
 type literal struct {
 	name     string
 	text, by []byte
@@ -191,7 +190,6 @@ func (s *Scrubber) text(b []byte) []byte {
 	return b
 }
 
-// literal replaces a literal in b.
 func (s *Scrubber) literal(b []byte, l literal) []byte {
 	if !bytes.Contains(b, l.text) {
 		return b

@@ -52,7 +52,6 @@ type exchange struct {
 	counted    bool          // in Server.calls
 }
 
-// sendLine sends a whole line.
 func (s *Server) sendLine(line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
@@ -304,7 +303,6 @@ func (x *exchange) recover(r *refusal) (again bool) {
 	return false
 }
 
-// header returns the headers of the message.
 func (x *exchange) header() http.Header {
 	h := make(http.Header, 8)
 	h["Accept"], h["Content-Type"] = acceptsBoth, isJSON

@@ -27,7 +27,6 @@ type mirror struct {
 	all   bool // tools also has the tools without such arguments, so that forwardParams tells them from unknown ones
 }
 
-// A parameter is an argument that is mirrored in a header.
 type parameter struct {
 	header string   // Mcp-Param-…
 	path   []string // of properties, from the arguments on
@@ -190,7 +189,6 @@ func annotated(schema wire.Value) ([]parameter, bool) {
 	return w.found, w.ok
 }
 
-// An annotations has the annotations found in one schema.
 type annotations struct {
 	found []parameter
 	ok    bool

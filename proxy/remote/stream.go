@@ -12,7 +12,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 )
 
-// An eventReader passes on the messages of a stream.
 type eventReader struct {
 	x *exchange
 	f outbox.Frame // of the current event; a stream and those that resume it share it

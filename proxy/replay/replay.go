@@ -77,7 +77,6 @@ func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 	return &Result{Differences: p.compare(), Session: p.result()}, nil
 }
 
-// A play is a session being played.
 type play struct {
 	s  *record.Session
 	o  Options
@@ -248,7 +247,6 @@ func (p *play) end(in *mempipe.Pipe, over <-chan error) error {
 	return nil
 }
 
-// drain reads the rest of a stream.
 func (p *play) drain(s *stream) {
 	for {
 		raw, err := s.pipe.ReadLine(0)

@@ -140,7 +140,6 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// guardsOf returns the guards of a condition.
 func guardsOf(checked *ast.AST) (guards []guard) {
 	sides := conjuncts(nil, checked.Expr())
 	if len(sides) < 2 {

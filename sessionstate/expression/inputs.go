@@ -58,7 +58,6 @@ type Value struct {
 	JSON []byte // not to be written to
 }
 
-// lacks reports whether the fact at path is unknown.
 func (in *Inputs) lacks(path string) bool {
 	fact, _ := in.Context.Lookup(path)
 	return fact.Empty()

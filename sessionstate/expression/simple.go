@@ -113,7 +113,6 @@ func (r *reader) plain() (term, bool) {
 	return term{op: opEqual, path: path, text: text, is: compare == "=="}, ok && isTextPath(path)
 }
 
-// path reads a dotted path.
 func (r *reader) path() string {
 	r.space()
 	n := 0

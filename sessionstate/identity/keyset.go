@@ -116,7 +116,6 @@ func parseKey(raw []byte) (k verifyKey, ok bool) {
 	return verifyKey{id: m.KID, algorithms: allowed, key: jwk.Key()}, len(allowed) > 0
 }
 
-// algorithmsOf returns the algorithms that key may be used with.
 func algorithmsOf(key any) []string {
 	switch key := key.(type) {
 	case *rsa.PublicKey:

@@ -46,7 +46,6 @@ type answers struct {
 	round  int // number of calls of Refresh
 }
 
-// An answer is the answer of the database for one key.
 type answer struct {
 	entry     *identity.Entry // nil for an unknown key
 	principal *sessionstate.Principal

@@ -226,7 +226,6 @@ func (t *tx) giveUpAll(of Ref, until int64, why string) {
 	}
 }
 
-// A waitingMessage is a message in a mailbox.
 type waitingMessage struct {
 	to       Ref
 	seq      int64

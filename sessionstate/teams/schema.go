@@ -157,7 +157,6 @@ func (t *tx) row(query string, args ...any) row {
 	return row{t, t.db.Row(query, args...)}
 }
 
-// A row is the row that a statement returns.
 type row struct {
 	t *tx
 	database.Row

@@ -108,7 +108,6 @@ type restart struct {
 	format string // of the sentence for the model, with the place for the server's name
 }
 
-// restart returns the restart after the ending.
 func (e Ending) restart(at time.Time) *restart {
 	if e.lost {
 		return &restart{at, "the server%s has lost the session, and another one was opened"}

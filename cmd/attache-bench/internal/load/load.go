@@ -20,7 +20,6 @@ import (
 // settings are for a small dedicated server that waits for the disk.
 const settings = "-c max_connections=300 -c shared_buffers=512MB -c max_wal_size=4GB"
 
-// A world has the state of a run.
 type world struct {
 	o        Options
 	ctx      context.Context // ends with the run

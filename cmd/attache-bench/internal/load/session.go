@@ -13,7 +13,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// A session is the session of a client.
 type session struct {
 	key, workspace string
 	team           bool
@@ -65,7 +64,6 @@ type event struct {
 	message bool
 }
 
-// events returns the events of a session after age.
 func (s *session) events(age time.Duration) (all []event) {
 	add := func(n int, message bool) {
 		for i := range n {

@@ -37,7 +37,6 @@ type client struct {
 	gone   atomic.Bool // the client has ended its link itself
 }
 
-// session runs one session.
 func (c *client) session(ctx context.Context) {
 	c.gone.Store(false)
 	c.pid.Store(0)

@@ -16,7 +16,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// An httpLink is a client of a front.
 type httpLink struct {
 	client    *client
 	url       string
@@ -40,7 +39,6 @@ func openHTTP(url string) opener {
 	}
 }
 
-// request returns a request of this session.
 func (l *httpLink) request(ctx context.Context, method string, body io.Reader) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, l.url, body)
 	if err != nil {
@@ -146,7 +144,6 @@ func readEvents(body io.Reader) ([]byte, error) {
 	}
 }
 
-// A slowReader reads a little at a time.
 type slowReader struct{ r io.Reader }
 
 func (s *slowReader) Read(b []byte) (int, error) {

@@ -49,7 +49,6 @@ const (
 	toolStuck = "stuck" // never answers
 )
 
-// filler returns a text of the size.
 func filler(size int) string {
 	const piece = "plain words, over and over again; "
 	return strings.Repeat(piece, size/len(piece)+1)[:size]

@@ -34,7 +34,6 @@ type Options struct {
 	Out, Log io.Writer
 }
 
-// A run is one run of the soak.
 type run struct {
 	o       Options
 	dir     string
@@ -83,7 +82,6 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// play runs all phases.
 func (r *run) play(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err

@@ -135,7 +135,6 @@ for path in sys.argv[1:]:
         print(table, db.execute('SELECT count(*) FROM "%s"' % table).fetchone()[0], path)
 `
 
-// rows counts the rows of all tables.
 func (r *run) rows(ctx context.Context, s state) error {
 	args := []string{"-c", countRows}
 	for _, places := range []string{"*.db", "*/*.db"} {

@@ -17,7 +17,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// A stdioLink is an attache on stdio.
 type stdioLink struct {
 	client  *client
 	cmd     *exec.Cmd

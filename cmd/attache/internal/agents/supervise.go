@@ -62,7 +62,6 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	return nil
 }
 
-// open opens the registry.
 func (o *Order) open() (*store.Store, error) {
 	options := store.Options{Path: o.Store}
 	if o.StoreURL != "" {

@@ -133,7 +133,6 @@ func (w *Writer) note() {
 // that end at the same time all store a head of their common file.
 const attempts = 4
 
-// store stores a head.
 func (w *Writer) store(h chain.Head) (err error) {
 	for range attempts {
 		if err = w.tryStore(h); !errors.Is(err, errRace) {

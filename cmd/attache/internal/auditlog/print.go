@@ -118,7 +118,6 @@ func (p *Printer) call(r *record) {
 	p.Line(term.Plain, strings.Join(parts, "  "))
 }
 
-// details prints the rules that acted, and the edits.
 func (p *Printer) details(r *record) {
 	for _, n := range r.Rules {
 		text := "    " + n.Act + " by " + cmp.Or(n.Rule, n.Layer)

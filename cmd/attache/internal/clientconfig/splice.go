@@ -10,13 +10,11 @@ import (
 // A span is a range of bytes in the document.
 type span struct{ from, to int }
 
-// A literal is a string and its position.
 type literal struct {
 	span
 	value string
 }
 
-// A splice replaces a span by text.
 type splice struct {
 	span
 	text string

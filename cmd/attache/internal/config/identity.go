@@ -70,7 +70,6 @@ func (s *Settings) tokenOptions() []setting.Option {
 	}
 }
 
-// defaultJWT returns the default settings for tokens.
 func defaultJWT() identity.TokenOptions {
 	claims, _ := identity.Claims{}.Complete() // the default names are valid
 	return identity.TokenOptions{Leeway: identity.DefaultLeeway, Claims: claims}

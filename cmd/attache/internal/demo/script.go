@@ -121,7 +121,6 @@ func identify(context.Context, capture.Credential) (*sessionstate.Principal, err
 	return &sessionstate.Principal{KeyID: "demo", User: "ada", Tenant: "acme", Scope: "acme/platform"}, nil
 }
 
-// scopes is a policy source in memory.
 type scopes map[string]policy.Scope
 
 // Effective implements policy.Source.

@@ -40,7 +40,6 @@ type era struct {
 	err   error
 }
 
-// answered reports whether the server supports the era.
 func (e *era) answered() bool { return e.err == nil && e.reply.Get("result").Exists() }
 
 // why returns why a server did not answer in an era: the error, and the last lines of its stderr.
@@ -159,7 +158,6 @@ func (d *Doctor) visit(ctx context.Context, target inspect.Target, limit time.Du
 	return e
 }
 
-// eras reports which eras the server supports.
 func (d *Doctor) eras(legacy, modern era) {
 	if !legacy.answered() && !modern.answered() {
 		do := "start it by hand to see what it wants: it may need arguments, variables or a network"

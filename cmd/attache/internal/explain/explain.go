@@ -203,7 +203,6 @@ func unknownTool(m *wire.Message, tools toolList, shown []string) error {
 	return cli.Usagef("unknown tool %q: the server shows %s", name, cli.Quoted(shown))
 }
 
-// toolsFor returns the tools of the server for the frame m.
 func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.Message) (toolList, error) {
 	switch {
 	case e.Dashed && len(e.Server) == 0:

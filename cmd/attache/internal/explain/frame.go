@@ -21,7 +21,6 @@ const maxFile = 256 << 20
 // byteOrderMark begins the files that some Windows programs write.
 var byteOrderMark = []byte("\ufeff")
 
-// composeCall returns a frame that calls the tool.
 func composeCall(tool, arguments, meta string, modern bool) ([]byte, error) {
 	args, err := objectFlag("--arguments", arguments)
 	if err != nil {

@@ -66,7 +66,6 @@ func (s *session) frame(m *wire.Message) (err error) {
 	return err
 }
 
-// end ends the session as a client does.
 func (s *session) end() {
 	s.in.CloseWrite()
 	<-s.done

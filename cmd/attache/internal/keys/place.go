@@ -39,7 +39,6 @@ func Find(p cli.Process, s *config.Settings) (Place, error) {
 	return file(s.Identity.KeysFile), nil
 }
 
-// file is a key file.
 type file string
 
 func (f file) String() string { return string(f) }
@@ -68,7 +67,6 @@ func (f file) Revoke(_ context.Context, id string, now time.Time) error {
 	return usage(identity.Revoke(string(f), id, now))
 }
 
-// usage turns err into a usage error.
 func usage(err error) error {
 	if err == nil {
 		return nil

@@ -143,7 +143,6 @@ func split(content []byte) *file {
 	return f
 }
 
-// bytes returns the content of the file.
 func (f *file) bytes() []byte {
 	if len(f.lines) == 0 {
 		return nil

@@ -50,7 +50,6 @@ func (s *service) adminHandler() http.Handler {
 	})
 }
 
-// profiles lists the profiles.
 func profiles(w http.ResponseWriter, _ *http.Request) {
 	text := "profile?seconds=30\ntrace?seconds=30\n"
 	for _, p := range pprof.Profiles() {

@@ -19,7 +19,6 @@ type deadline struct {
 	passed bool        // the deadline was set on the connection
 }
 
-// move sets the deadline to t.
 func (d *deadline) move(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

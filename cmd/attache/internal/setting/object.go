@@ -41,7 +41,6 @@ func (v Object) Read(r *Reader, key string, n ast.Node) {
 	}
 }
 
-// require reports the required keys that n lacks.
 func (v Object) require(r *Reader, key string, n ast.Node, has map[string]bool) {
 	for _, name := range v.Required {
 		if !has[name] {

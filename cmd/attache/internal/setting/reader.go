@@ -133,7 +133,6 @@ func (r *Reader) ReadSection(prefix string, fields []Field) {
 	}
 }
 
-// isSection reports whether there are options below key.
 func (r *Reader) isSection(key string) bool {
 	return slices.ContainsFunc(r.Options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A tool is one of the server's tools.
 type tool struct {
 	tool   *mcp.Tool
 	schema string

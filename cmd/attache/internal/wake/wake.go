@@ -62,7 +62,6 @@ func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) team
 	}
 }
 
-// run runs a command to its end.
 func run(ctx context.Context, o child.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()

@@ -236,7 +236,6 @@ func (k *State) escapedLanes(slashes uint64) (escaped uint64) {
 	return escaped
 }
 
-// step reads one byte.
 func (k *State) step(c byte) {
 	escaped := k.escaped
 	k.escaped = false
