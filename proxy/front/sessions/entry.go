@@ -129,8 +129,9 @@ func (s *Entry) Leave(ended bool) {
 	if !ended && s.Unsaved() {
 		s.saveLocked() // the next front continues with what is stored
 	}
-	// A Save or Lost that waits for mu must not take the session back.
-	if s.over = true; s.saved {
+	// A Save or Lost that waits for mu must not take the session back. A Store that has just failed is not asked a
+	// second time, because the front that ends would wait for it again; this front may still take the session.
+	if s.over = true; s.saved && (ended || !s.Unsaved()) {
 		s.k.leave(s.Key, ended)
 	}
 	s.k.Free(s.Key)

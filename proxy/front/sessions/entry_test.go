@@ -87,9 +87,11 @@ type savingStore struct {
 	down  bool
 	level string
 	left  string // the level when the session was left
+	asked int
 }
 
 func (s *savingStore) Save(_ context.Context, _ Key, v Session) error {
+	s.asked++
 	if s.down {
 		return errUnavailable
 	}
@@ -98,6 +100,10 @@ func (s *savingStore) Save(_ context.Context, _ Key, v Session) error {
 }
 
 func (s *savingStore) Leave(context.Context, Key, bool) error {
+	s.asked++
+	if s.down {
+		return errUnavailable
+	}
 	s.left = s.level
 	return nil
 }
@@ -113,6 +119,20 @@ func TestLeaveUnsaved(t *testing.T) {
 	s.Leave(false)
 	if store.left != `{"level":"info"}` {
 		t.Errorf("left with the level %q", store.left)
+	}
+}
+
+// A front that ends asks a Store that is down once for each session: with twice, it would end twice as late.
+func TestLeaveWhileDown(t *testing.T) {
+	store := &savingStore{down: true}
+	s := NewKeeper(store, slog.New(slog.DiscardHandler)).New(Key{ID: "changed"})
+	s.Restore(Session{Initialize: "{}", Level: `{"level":"info"}`})
+	s.Save()
+	store.asked = 0
+	s.Part()
+	s.Leave(false)
+	if store.asked != 1 {
+		t.Errorf("asked the Store %d times", store.asked)
 	}
 }
 
