@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -75,10 +76,11 @@ type Front struct {
 	host string
 	lock *flock.Flock // nil for none
 
-	mu      sync.Mutex // held during a renewal
-	renewed int        // number of renewals
-	at      time.Time  // when the last one began that succeeded
-	lapsed  bool       // hold has renewed a lease that was over, and Renew has not reported that
+	at atomic.Pointer[time.Time] // when the last renewal began that succeeded; nil before the first
+
+	renewing sync.Mutex // held during a renewal
+	renewed  int        // number of renewals
+	lapsed   bool       // hold has renewed a lease that was over, and Renew has not reported that
 }
 
 // Open opens the database and takes the lock of this front. The first Renew creates the front's row.
@@ -135,8 +137,8 @@ func (f *Front) Close() error {
 // Renew renews the lease. It reports whether the lease was no longer valid: other fronts may then have
 // taken sessions of this one. From time to time it also removes the rows of ended fronts.
 func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.renewing.Lock()
+	defer f.renewing.Unlock()
 	if lapsed, err = f.renewLocked(ctx); err == nil {
 		lapsed, f.lapsed = lapsed || f.lapsed, false
 	}
@@ -144,17 +146,26 @@ func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 }
 
 // hold renews a lease that is over, because the first or all later renewals failed. Otherwise another front could
-// take a session as soon as this one has it.
+// take a session as soon as this one has it. While the lease is valid, it does not wait for a renewal.
 func (f *Front) hold(ctx context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	first := f.at.IsZero()
-	if !first && time.Since(f.at) < Lease {
+	if f.holds() {
 		return nil
 	}
+	f.renewing.Lock()
+	defer f.renewing.Unlock()
+	if f.holds() {
+		return nil
+	}
+	first := f.at.Load() == nil
 	lapsed, err := f.renewLocked(ctx)
 	f.lapsed = f.lapsed || lapsed && !first
 	return err
+}
+
+// holds reports whether the last renewal that succeeded is recent enough.
+func (f *Front) holds() bool {
+	at := f.at.Load()
+	return at != nil && time.Since(*at) < Lease
 }
 
 func (f *Front) renewLocked(ctx context.Context) (lapsed bool, err error) {
@@ -175,7 +186,7 @@ func (f *Front) renewLocked(ctx context.Context) (lapsed bool, err error) {
 		return err
 	})
 	if err == nil {
-		f.at = began
+		f.at.Store(&began)
 	}
 	for _, p := range gone {
 		if f.processGone(p) {

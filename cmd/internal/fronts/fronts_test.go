@@ -588,3 +588,25 @@ func TestLocksOfOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A front whose lease is valid saves and takes sessions while it renews the lease: if the database does not
+// answer, a request waits for its own statement only.
+func TestSaveDuringRenewal(t *testing.T) {
+	w := newWorld(t, nil)
+	if got := w.step([]string{"start", "a", ""}); got != "" {
+		t.Fatal(got)
+	}
+	front := w.fronts["a"]
+	front.renewing.Lock()
+	defer front.renewing.Unlock()
+	saved := make(chan string, 1)
+	go func() { saved <- w.step([]string{"save", "a", "1"}) }()
+	select {
+	case got := <-saved:
+		if got != "" {
+			t.Error(got)
+		}
+	case <-time.After(time.Minute): // only if it fails
+		t.Error("Save waits for the renewal")
+	}
+}
