@@ -224,19 +224,17 @@ func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Sess
 // workspace that the registry has. Other programs may write to the registry, and another template may have more rights.
 func (l *Launcher) hasRun(s *teams.Session) bool {
 	text, err := os.ReadFile(l.startFile(s))
-	return err == nil && string(text) == startText(s)
+	agent, workspace, known := strings.Cut(string(text), "\n")
+	return err == nil && agent == s.Agent && (!known || workspace == s.Workspace) // earlier versions recorded no workspace
 }
 
-// startFile returns the path of the file that says how an agent was started.
+// startFile returns the path of the file with the template and the workspace of an agent.
 func (l *Launcher) startFile(s *teams.Session) string {
 	return filepath.Join(Directory(l.Process), s.ID, "template")
 }
 
-// startText returns the content of the file of an agent: its template and its workspace.
-func startText(s *teams.Session) string { return s.Agent + "\n" + s.Workspace }
-
 // recordStart writes the file that hasRun reads.
 func (l *Launcher) recordStart(s *teams.Session) error {
 	file := l.startFile(s)
-	return cmp.Or(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(startText(s)), 0o600))
+	return cmp.Or(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(s.Agent+"\n"+s.Workspace), 0o600))
 }

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"database/sql"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,6 +105,20 @@ func TestResumedWhereItHasRun(t *testing.T) {
 	}
 	if n := runs(nil, "w"); n != 2 {
 		t.Errorf("the machine of the agent has begun run %d", n)
+	}
+}
+
+// An agent whose file has no workspace, because an earlier version has started it, is resumed with its template.
+func TestResumedFromEarlierVersion(t *testing.T) {
+	l := &Launcher{Process: cli.Process{StateDir: t.TempDir()}}
+	s := &teams.Session{Ref: teams.Ref{ID: "ses_a"}, Agent: "a", Workspace: "w"}
+	check(t, l.recordStart(s))
+	check(t, os.WriteFile(l.startFile(s), []byte("a"), 0o600))
+	if !l.hasRun(s) {
+		t.Error("the agent is not resumed")
+	}
+	if s.Agent = "b"; l.hasRun(s) {
+		t.Error("an agent of another template is resumed")
 	}
 }
 
