@@ -215,7 +215,7 @@ func (x *exchange) refuseFull(id []byte, err error) {
 }
 
 func (x *exchange) refuseCrowded(id []byte) {
-	x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("one session has as many requests in flight as serve.limits.in_flight allows"))
+	x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("one session has more requests in flight than a tenth of serve.limits.in_flight, at least 64"))
 	x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many requests of this session are in flight: try again when some are answered")
 }
 
