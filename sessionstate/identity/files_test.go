@@ -151,6 +151,7 @@ func TestReadSessionFile(t *testing.T) {
 		{"trust names nobody", "trust: total\n", identity.SessionFile{Trust: sessionstate.Sandboxed}},
 		{"null is absent", `{"user": "ada", "tenant": null, "roles": null, "permissions": [null, ""]}`, identity.SessionFile{Principal: ada}},
 		{"a digit in quotes", "user: \"007\"", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", User: "007"}}},
+		{"only roles", "roles: [a]", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", Roles: []string{"a"}}}},
 		{"only permissions", "permissions: [a]", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", Permissions: []string{"a"}}}},
 	}
 	for _, test := range tests {

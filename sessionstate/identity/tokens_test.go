@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -537,6 +538,7 @@ func TestKeySetChoosesKeys(t *testing.T) {
 		{"of an algorithm of another kind", keySetOf(ring["rsa"].jwk(map[string]any{"alg": "HS256"})), ring["rsa"], identity.ErrTokenKey},
 		{"Ed25519 by its new name", keySetOf(ring["ed"].jwk(map[string]any{"alg": "Ed25519"})), ring["ed"], nil},
 		{"too short", keySetOf(weak.jwk(nil)), weak, identity.ErrTokenKey},
+		{"too long", keySetOf(ring["rsa"].jwk(map[string]any{"n": base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{1}, 1025))})), ring["rsa"], identity.ErrTokenKey}, // 8193 bits
 		{"next to unknown keys", keySetOf(bad, map[string]any{"kty": "AKP"}, map[string]any{"kty": "oct", "k": "AA", "kid": "ed"}, map[string]any{"kty": 1}, ring["ed"].jwk(nil)), ring["ed"], nil},
 		{"two with the same id", keySetOf(ring["rsa2"].jwk(nil), ring["rsa"].jwk(nil)), ring["rsa"], nil},
 		{"with another's certificate address", keySetOf(ring["ed"].jwk(map[string]any{"x5u": "http://127.0.0.1:1/"})), ring["ed"], nil},
