@@ -50,10 +50,12 @@ func TestMaxInstructions(t *testing.T) {
 		`{"name":"claude-code","version":"2.1.330-` + strings.Repeat("x", 1000) + `"}`: 2048, // it is not kept
 	} {
 		k := new(toolresult.Memory)
-		var m wire.Message
-		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":`+info+`}}`))
-		new(wire.Scanner).Look(&m)
-		k.LearnClient(&m)
+		for _, info := range []string{`{"name":"claude-code","version":"2.1.331"}`, info} { // the connection of a front may have several clients
+			var m wire.Message
+			m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":`+info+`}}`))
+			new(wire.Scanner).Look(&m)
+			k.LearnClient(&m)
+		}
 		if got := k.MaxInstructions(); got != want {
 			t.Errorf("%s: %d, want %d", info, got, want)
 		}
