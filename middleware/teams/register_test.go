@@ -110,3 +110,26 @@ func TestHostSession(t *testing.T) {
 		}
 	}
 }
+
+// The registry gets the owner and the trust of the credential, from which it decides whom the session may write to.
+func TestClaim(t *testing.T) {
+	shared := Compile(Options{Token: "token", Workspace: func(*sessionstate.Context) string { return "w" }})
+	defer shared.Close()
+	ada := &sessionstate.Principal{User: "ada", Tenant: "acme", Trust: "direct"}
+	for _, test := range []struct {
+		view sessionstate.Context
+		want store.Claim
+	}{
+		{sessionstate.Context{Principal: ada}, store.Claim{Tenant: "acme", Owner: "ada", Trust: "direct"}},
+		{sessionstate.Context{}, store.Claim{}},
+		{sessionstate.Context{Session: sessionstate.Fact{Source: sessionstate.RequestMeta}}, store.Claim{Conversation: true}},
+		{sessionstate.Context{Session: sessionstate.Fact{Source: sessionstate.InitializeMeta}}, store.Claim{Conversation: true}},
+		{sessionstate.Context{Session: sessionstate.Fact{Source: sessionstate.HostEnvironment}}, store.Claim{}},
+	} {
+		got := shared.claim("key", &test.view, "")
+		test.want.Key, test.want.Token, test.want.Workspace, test.want.Title = "key", "token", "w", got.Title
+		if got != test.want {
+			t.Errorf("%+v, want %+v", got, test.want)
+		}
+	}
+}
