@@ -70,6 +70,7 @@ func TestTokenVariable(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": true, "TEAM_KEY": true, "token": true, "MY_VERY_LONG_NAME_OF_A_VARIABLE_2": true, "the_name_of_a_long_variable_too": true,
 		"mcp_server_oauth2_access_token": true, "TF_VAR_github_mcp_v2_access_token_1": true, "githubEnterpriseOauth2AccessToken": true,
+		"Z9z": true, "TOKEN4PRODUCTION2SERVERS4EVERYONE": true, "9Z": false, "a[": false, "a{": false, "a:": false, "a@": false,
 		"a-token": false, "two words": false, "atk_ab12_" + strings.Repeat("x7", 16): false, "ghp_" + strings.Repeat("Ab9", 12): false,
 	} {
 		if err := TokenVariable(text); (err == nil) != want || err != nil && strings.Contains(err.Error(), text) {
