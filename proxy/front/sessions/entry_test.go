@@ -136,6 +136,35 @@ func TestLeaveWhileDown(t *testing.T) {
 	}
 }
 
+// A session is not stored before its server has answered initialize, and not after the front has left it: its row in
+// the Store may be gone, and a client could resume a session that has ended.
+func TestSaveOnlyWhileOwned(t *testing.T) {
+	store := &savingStore{}
+	s := NewKeeper(store, slog.New(slog.DiscardHandler)).New(Key{ID: "ended"})
+	s.Save()
+	s.Restore(Session{Initialize: "{}"})
+	s.Part()
+	s.Leave(true)
+	s.Save()
+	if store.asked > 0 {
+		t.Errorf("saved %d times", store.asked)
+	}
+}
+
+// Each outage of the Store is logged once.
+func TestOutagesAreLogged(t *testing.T) {
+	var log strings.Builder
+	store := &savingStore{}
+	s := NewKeeper(store, slog.New(slog.NewTextHandler(&log, nil))).New(Key{ID: "kept"})
+	s.Restore(Session{Initialize: "{}"})
+	for _, store.down = range []bool{true, true, false, true} {
+		s.Save()
+	}
+	if n := strings.Count(log.String(), "sessions cannot be stored"); n != 2 {
+		t.Errorf("%d warnings: %s", n, log.String())
+	}
+}
+
 // Only what another server needs is recorded, and no long text of a client.
 func TestNote(t *testing.T) {
 	k := NewKeeper(&countingStore{}, slog.New(slog.DiscardHandler))
