@@ -83,13 +83,16 @@ func (x *exchange) authenticate() bool {
 		x.logRefusal(&x.f.refused.credential, slog.LevelInfo, err)
 		x.challenge(http.StatusForbidden, "insufficient_scope", "the credential has too few rights for this server")
 		return false
-	case err != nil && x.credential == "": // no token that could be invalid: RFC 6750, section 3.1
-		// Each login begins with such a request.
+	case errors.Is(err, ErrNoCredential):
 		x.f.log.DebugContext(x.r.Context(), "a request was refused", "err", err, "from", x.r.RemoteAddr)
 		x.challenge(http.StatusUnauthorized, "", "the request has no credential that is accepted here")
 		return false
 	case err != nil:
 		x.logRefusal(&x.f.refused.credential, slog.LevelInfo, fmt.Errorf("its credential is not accepted: %w", err))
+		if x.credential == "" { // no token that could be invalid: RFC 6750, section 3.1
+			x.challenge(http.StatusUnauthorized, "", "the request has no credential that is accepted here")
+			return false
+		}
 		x.challenge(http.StatusUnauthorized, "invalid_token", "the credential is unknown, expired or revoked")
 		return false
 	case x.who.ID == "": // clients need no credential, so nobody has checked it

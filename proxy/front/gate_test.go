@@ -217,18 +217,30 @@ type userKey struct{}
 
 // A request without a credential is not logged, because each login begins with one. One that is refused is.
 func TestOnlyRefusedCredentialsAreLogged(t *testing.T) {
-	for authorization, want := range map[string]bool{"": false, "Bearer atk_a": true} {
+	for _, test := range []struct {
+		header, value string
+		want          bool
+	}{
+		{"Authorization", "", false},
+		{"Authorization", "Bearer atk_a", true},
+		{"Cookie", "session=a", true},
+	} {
 		var out bytes.Buffer
 		f := New(Options{
-			Log:                 slog.New(slog.NewTextHandler(&out, nil)),
-			AuthenticateRequest: func(*http.Request) (Principal, error) { return Principal{}, errors.New("nobody") },
+			Log: slog.New(slog.NewTextHandler(&out, nil)),
+			AuthenticateRequest: func(r *http.Request) (Principal, error) {
+				if r.Header.Get("Authorization")+r.Header.Get("Cookie") == "" {
+					return Principal{}, ErrNoCredential
+				}
+				return Principal{}, errors.New("nobody")
+			},
 		})
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader("{}"))
-		r.Header = http.Header{"Authorization": {authorization}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		r.Header = http.Header{test.header: {test.value}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, r)
-		if logged := strings.Contains(out.String(), "refused"); w.Code != http.StatusUnauthorized || logged != want {
-			t.Errorf("%q: status %d, logged %t, want 401 and %t\n%s", authorization, w.Code, logged, want, &out)
+		if logged := strings.Contains(out.String(), "refused"); w.Code != http.StatusUnauthorized || logged != test.want {
+			t.Errorf("%s %q: status %d, logged %t, want 401 and %t\n%s", test.header, test.value, w.Code, logged, test.want, &out)
 		}
 	}
 }

@@ -118,6 +118,10 @@ var ErrBusy = errors.New("too busy")
 // credential, as when the issuer cannot be reached.
 var ErrUnavailable = errors.New("credentials cannot be checked at the moment")
 
+// ErrNoCredential is wrapped by errors of Options.AuthenticateRequest for a request without a credential. It is
+// logged at debug level, because each login begins with such a request.
+var ErrNoCredential = errors.New("the request has no credential")
+
 // ErrEnded is wrapped by errors of Options.Authenticate for a credential that was revoked or has expired,
 // and that nothing can replace. If an open stream has such a credential, its session ends.
 var ErrEnded = errors.New("the credential is no longer valid")

@@ -104,7 +104,7 @@ func (e *endpoint) authenticateUnsure() func(*http.Request) (front.Principal, er
 		case unsure:
 			return front.Principal{}, fmt.Errorf("%w: it is not known whether the shared database has keys", front.ErrUnavailable)
 		case !strings.EqualFold(scheme, "Bearer"):
-			return front.Principal{}, identity.ErrUnknownKey
+			return front.Principal{}, front.ErrNoCredential
 		}
 		return e.authenticate(r.Context(), strings.TrimSpace(credential))
 	}
