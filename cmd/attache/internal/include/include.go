@@ -59,7 +59,7 @@ func (s Source) Check() error {
 	case u.User != nil:
 		return errors.New("the address has a user name in it: take it out")
 	case (s.Digest == "") == (s.Key == ""):
-		return errors.New("an address needs digest or key, and not both: a rule from the network is used only if one of them shows who wrote it")
+		return errors.New("an address needs digest or key, and not both: attache uses only content that one of them confirms")
 	case s.Digest != "":
 		sum, ok := strings.CutPrefix(s.Digest, "sha256:")
 		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size {

@@ -135,7 +135,7 @@ func TestCheck(t *testing.T) {
 		`"https:///x" is not`:  {URL: "https:///x", Digest: good},
 		"write what sha256sum": {URL: "https://host/x", Digest: strings.Repeat("0", 64)},
 		"user name":            {URL: "https://u:p@host/x", Digest: good},
-		"digest or key":        {URL: "https://host/x"},
+		"one of them confirms": {URL: "https://host/x"},
 		"not both":             {URL: "https://host/x", Digest: good, Key: "RW"},
 		"64 hexadecimal":       {URL: "https://host/x", Digest: "sha256:00"},
 		"no public key":        {URL: "https://host/x", Key: "ssh-ed25519 AAAA"},

@@ -27,7 +27,7 @@ func Find(name string) (Recipe, error) {
 	if near := cli.Nearest(name, names); near != "" {
 		return Recipe{}, cli.Usagef("there is no recipe %q: did you mean %q?", name, near)
 	}
-	return Recipe{}, cli.Usagef("there is no recipe %q: the recipes are %s", name, cli.Quoted(names))
+	return Recipe{}, cli.Usagef("there is no recipe %q: choose %s", name, cli.Quoted(names))
 }
 
 // A Command changes the configuration file for a person.

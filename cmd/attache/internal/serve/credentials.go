@@ -43,7 +43,7 @@ func (e *endpoint) warnOfCredentials() {
 		return
 	}
 	if err := e.checkKeys(); err != nil {
-		e.log.Warn("keys cannot be checked: clients get an error until they can", "path", e.Path, "err", err)
+		e.log.Warn("keys cannot be checked: clients get an error until attache can check them", "path", e.Path, "err", err)
 	}
 }
 

@@ -267,7 +267,7 @@ func TestKeys(t *testing.T) {
 // later that keys were made which no client needs yet.
 func TestKeysWarnings(t *testing.T) {
 	for _, test := range []struct{ config, want string }{
-		{"identity: {keys_file: DIR/none.yaml}\n", "keys cannot be checked: clients get an error until they can"},
+		{"identity: {keys_file: DIR/none.yaml}\n", "keys cannot be checked: clients get an error until attache can check them"},
 		{"serve: {scopes: [use]}\n", "serve.scopes has no effect"},
 		{"serve: {login_scopes: [openid]}\n", "serve.login_scopes has no effect"},
 		{"serve: {public_url: https://tools.example/mcp}\n", "serve.public_url is set, but clients need no credential"},

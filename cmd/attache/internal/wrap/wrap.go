@@ -118,7 +118,7 @@ func (j *Job) checkServers(files []mcpclient.File) error {
 			return cli.Usagef("--server: there is no server %q: did you mean %q?", name, near)
 		}
 		slices.Sort(names)
-		return cli.Usagef("--server: there is no server %q: the servers are %s", name, cli.Quoted(slices.Compact(names)))
+		return cli.Usagef("--server: there is no server %q: choose %s", name, cli.Quoted(slices.Compact(names)))
 	}
 	return nil
 }
