@@ -43,6 +43,7 @@ const (
 	rateUnknown Reason = "the rate is not known: the shared database does not answer"
 )
 
+// A step is the result of one rule.
 type step struct {
 	rule    int
 	reason  Reason

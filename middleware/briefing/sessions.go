@@ -45,6 +45,7 @@ type sessions struct {
 	waiting int               // the number of look-ups that run or wait
 }
 
+// session is the briefing of one session.
 type session struct {
 	principal *sessionstate.Principal
 	workspace string

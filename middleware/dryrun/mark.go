@@ -25,6 +25,7 @@ func (h markHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
+// isShadow reports whether a call is that of a copy.
 func isShadow(c *relayed.Call) bool {
 	if c == nil {
 		return false

@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
+// A target is the tool that a call is for.
 type target struct {
 	name   string // the server's name
 	rename int    // the rule that renamed it, or none

@@ -144,6 +144,7 @@ type session struct {
 	idle         chan struct{}     // closed when no call is running; nil while nobody waits for that
 }
 
+// A call is a request of the client in flight.
 type call struct {
 	id         string // the callKey of sent()
 	request    *http.Request

@@ -84,6 +84,7 @@ func (l *longLine) complete() bool {
 	return l.envelope.Complete() && (!l.guessed || l.stream.Events() || l.answers())
 }
 
+// answers reports whether the line was the reply to l.call.
 func (l *longLine) answers() bool {
 	m := wire.Oversize(wire.Server, &l.envelope)
 	return m.Kind().IsReply() && callKey(m.ID()) == l.call.id

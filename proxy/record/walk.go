@@ -66,6 +66,7 @@ func (w *walk) replace(from, to int, by []byte) {
 	w.done, w.changed = to, true
 }
 
+// inCredential reports whether the next value is a credential.
 func (w *walk) inCredential() bool {
 	n := len(w.stack)
 	return w.credential || n > 0 && w.stack[n-1].credential

@@ -27,6 +27,7 @@ type mirror struct {
 	all   bool // tools also has the tools without such arguments, so that forwardParams tells them from unknown ones
 }
 
+// A parameter is an argument that is mirrored in a header.
 type parameter struct {
 	header string   // Mcp-Param-…
 	path   []string // of properties, from the arguments on
@@ -157,7 +158,8 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	if len(bad) == 0 {
 		return // most often; the list passes as it came
 	}
-	log.Warn("tools of the remote server are not shown, because their x-mcp-header annotations are not valid, or there are more than 100", "tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
+	log.Warn("tools of the remote server are not shown, because an x-mcp-header annotation is not valid, or a tool has more than 100",
+		"tools", elided(strings.Join(slices.Sorted(maps.Keys(bad)), " ")))
 	drop := func(tool wire.Value) bool { return bad[tool.Get("name").Text()] }
 	_ = m.Apply(wire.RemoveElements(list, drop)...) // after an error the list is unchanged
 }

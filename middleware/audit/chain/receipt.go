@@ -5,6 +5,7 @@ import "errors"
 // ErrLost is returned for a record that is not in the file and will not be written.
 var ErrLost = errors.New("the record could not be written")
 
+// An item is a waiting record.
 type item struct {
 	body    []byte
 	receipt *Receipt // nil for Append

@@ -40,6 +40,7 @@ type era struct {
 	err   error
 }
 
+// answered reports whether the server supports the era.
 func (e *era) answered() bool { return e.err == nil && e.reply.Get("result").Exists() }
 
 // why returns why a server did not answer in an era: the error, and the last lines of its stderr.

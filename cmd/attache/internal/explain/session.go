@@ -66,6 +66,7 @@ func (s *session) frame(m *wire.Message) (err error) {
 	return err
 }
 
+// end ends the session as a client does.
 func (s *session) end() {
 	s.in.CloseWrite()
 	<-s.done
