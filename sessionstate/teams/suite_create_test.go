@@ -268,7 +268,8 @@ func lostRun(b *bench) {
 	}
 	v, err := b.RenewRun(b.Context(), lost)
 	b.check(err)
-	b.same(v.Over, true) // if its supervisor continues, it must stop the agent
+	b.same(v.Over, true)                  // if its supervisor continues, it must stop the agent
+	b.same(b.session(lost.Ref).Queued, 0) // its task would start the agent again
 	for _, first := range []bool{true, false} {
 		mine, err := b.EndRun(b.Context(), lost, teams.Ending{Report: "late"})
 		b.check(err)

@@ -78,11 +78,16 @@ func (s *Store) sweepRuns(ctx context.Context) error {
 	return err
 }
 
-// endLost ends a run, unless its lease was renewed meanwhile, and recounts the running sessions.
+// endLost ends a run, unless its lease was renewed meanwhile, and recounts the running sessions. If the task of
+// the agent is still queued, it is given up: the agent may have begun it, and its creator, which gets the report,
+// may give it to another one.
 func (t *tx) endLost(r RunRef) {
 	n := t.exec(`UPDATE sessions SET run_until = 0 WHERE tenant = ?2 AND id = ?3 AND run = ?4 AND NOT `+fresh("run_until"), t.now, r.Tenant, r.ID, r.Run)
 	if n == 0 || !t.endRun(r, Ending{Failed: true, ExitStatus: -1, Report: lostReport}) {
 		return
+	}
+	for _, m := range t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND kind = 'initial'`, r.Tenant, r.ID) {
+		t.giveUp(m, Undeliverable, "")
 	}
 	// This transaction has locked the rows, so the counts cannot change.
 	t.exec(`UPDATE sessions SET children = (SELECT count(*) FROM sessions c
