@@ -21,7 +21,7 @@ type writer struct {
 	events []byte         // not written yet
 	reader *outbox.Reader // nil unless events are recorded
 	failed error          // of the first write of recorded events that failed
-	again  []byte         // recorded events with which the response begins
+	again  []byte         // events with which the response begins
 }
 
 type mode uint8

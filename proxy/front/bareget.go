@@ -20,11 +20,11 @@ type bareGet struct {
 	ended    sync.Once
 }
 
-// serveBare begins a GET stream. It ends with the session, or when the client disconnects.
-func (f *Front) serveBare(response *bare.Response, s *session, t *stream) {
+// serveBare begins a GET stream with the events first. It ends with the session, or when the client disconnects.
+func (f *Front) serveBare(response *bare.Response, s *session, t *stream, first []byte) {
 	// Without the request, which would stay in memory for as long as the stream is open.
 	x := &exchange{f: f, w: response, rc: *http.NewResponseController(response), accept: accept.Accept{Events: true}}
-	g := &bareGet{s: s, t: t, w: &writer{x: x, t: &t.Stream}, response: response}
+	g := &bareGet{s: s, t: t, w: &writer{x: x, t: &t.Stream, again: first}, response: response}
 	g.wakes.Store(1) // so that wake starts no other goroutine meanwhile
 	f.streams.Begin()
 	f.pulse.Join(&t.Stream)

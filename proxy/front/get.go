@@ -2,9 +2,11 @@ package front
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
@@ -28,7 +30,7 @@ func (x *exchange) get() {
 		return
 	}
 	x.accept.JSON = false
-	if last := x.r.Header.Get("Last-Event-Id"); last != "" {
+	if last := x.r.Header.Get("Last-Event-Id"); last != "" && !strings.HasPrefix(last, getPrefix) {
 		x.resume(id, last)
 		return
 	}
@@ -45,12 +47,24 @@ func (x *exchange) get() {
 	x.w.Header().Set(sessionHeader, s.id)
 	x.watchCredential(s, t, t.Close)
 	if response := bare.Take(x.w, x.r); response != nil {
-		x.f.serveBare(response, s, t)
+		x.f.serveBare(response, s, t, x.beginGet())
 		return
 	}
 	defer s.release()
 	defer s.detach(t)
-	x.answer(&writer{x: x, t: &t.Stream})
+	x.answer(&writer{x: x, t: &t.Stream, again: x.beginGet()})
+}
+
+// getPrefix begins the ids of GET streams, after which no events are kept.
+const getPrefix = "get."
+
+// beginGet returns an event with a new id for a client that notes ids. go-sdk ends its session when it has lost six
+// GET streams that gave it no new id, as at the sixth restart of fronts.
+func (x *exchange) beginGet() []byte {
+	if !resumes(x.header(versionHeader)) {
+		return nil
+	}
+	return []byte("event: prime\nid: " + getPrefix + rand.Text() + "\ndata: \n\n")
 }
 
 // checkTime bounds how long a check of a stream's credential may take.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptrace"
@@ -17,6 +18,8 @@ const (
 	steadyTime = 10 * time.Second
 	// openTime is how long the next message waits for the answer to the GET.
 	openTime = 2 * time.Second
+	// unkept begins the ids of GET streams of attache serve, as in package front.
+	unkept = "get."
 )
 
 // listen opens the GET stream for a session and closes that of the session before. On it, a server of a
@@ -113,8 +116,8 @@ func (x *exchange) readStream(taker *eventReader, p *eventstream.Parser, opened 
 	if err != nil {
 		return false
 	}
-	// A server without ids does not repeat what it has sent.
-	*opened, x.resumed = true, len(p.ID) > 0
+	// A server without ids does not repeat what it has sent, nor does attache serve on this stream.
+	*opened, x.resumed = true, len(p.ID) > 0 && !bytes.HasPrefix(p.ID, []byte(unkept))
 	p.Restart()
 	err = each(&taker.f, body, p.Feed)
 	taker.lastEvent(err)

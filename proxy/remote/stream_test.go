@@ -174,6 +174,27 @@ func TestU16ServerAsks(t *testing.T) {
 	})
 }
 
+// attache serve keeps no events of a GET stream, so a request with the id of an earlier one is another one: the server
+// behind it may be another process, as after a restart of the front.
+func TestServerAsksBehindFront(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+		l := &legacy{}
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			n := len(l.seen(http.MethodGet))
+			if r.verb != http.MethodGet || n > 2 {
+				return false
+			}
+			writeEvents(w, fmt.Sprintf("event: prime\nid: get.%d\ndata: \n\nevent: message\ndata: %s\n\n", n, ping))
+			return true
+		}
+		c := l.openInMemory(t)
+		c.expect(ping)
+		c.expect(ping)
+		c.close()
+	})
+}
+
 // A server drops its requests while no GET stream is open, so no call is sent before the GET.
 func TestU16StreamBeforeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
