@@ -27,6 +27,9 @@ servers of one attache serve.`,
   attache restart --server git`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
+			if !session.CanRestart() {
+				return session.Restart(0) // says what to do instead
+			}
 			may := func(r status.Report) bool {
 				return name == "" && r.Restart && r.Server != teamserver.Name || r.Restarts(name)
 			}
