@@ -59,9 +59,10 @@ func (c *Context) WithConversation(f Fact) *Context {
 }
 
 // WithWorkspace returns a context with f as the workspace's path if f is [Better]. A slash at the end
-// of the path, as shells complete it, is left out: rules join paths to it.
+// of the path, as shells complete it, is left out: rules join paths to it. The letter of a Windows drive
+// becomes a capital one.
 func (c *Context) WithWorkspace(f Fact) *Context {
-	f.Value = withoutSlash(f.Value)
+	f.Value = withCapitalDrive(withoutSlash(f.Value))
 	return c.withFact(func(c *Context) *Fact { return &c.Workspace }, f)
 }
 
@@ -77,6 +78,16 @@ func withoutSlash(path string) string {
 		return path
 	}
 	return short
+}
+
+// withCapitalDrive returns a Windows path with a capital letter for its drive. Extensions of VS Code get
+// paths with a small one and start programs with it (microsoft/vscode issue 68325), terminals show a
+// capital one, and the policies and the other sessions of a workspace are found by its path.
+func withCapitalDrive(path string) string {
+	if len(path) > 2 && 'a' <= path[0] && path[0] <= 'z' && path[1] == ':' && (path[2] == '/' || path[2] == '\\') {
+		return strings.ToUpper(path[:1]) + path[1:]
+	}
+	return path
 }
 
 // WithWorkspaceID returns a context with f as the workspace's id if f is [Better].

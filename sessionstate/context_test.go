@@ -64,7 +64,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Rules join paths to that of the workspace, which shells complete with a slash.
+// Rules join paths to that of the workspace, which shells complete with a slash. Sessions on the same Windows
+// drive have the same letter.
 func TestWorkspacePath(t *testing.T) {
 	for path, want := range map[string]string{
 		"/src/shop/":    "/src/shop",
@@ -75,6 +76,10 @@ func TestWorkspacePath(t *testing.T) {
 		`C:\src\shop\`:  `C:\src\shop`,
 		"C:/src/":       "C:/src",
 		`C:\`:           `C:\`,
+		`c:\src\shop`:   `C:\src\shop`,
+		"c:/src/":       "C:/src",
+		`c:\`:           `C:\`,
+		"c:src":         "c:src",
 		`/src/shop\`:    `/src/shop\`, // a name on Linux
 		"ssh://host/":   "ssh://host/",
 		"ssh://host/x/": "ssh://host/x/",

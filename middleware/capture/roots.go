@@ -203,12 +203,10 @@ func filePath(uri string) string {
 	return u.Path
 }
 
-// drivePath returns the Windows path of the path in a URI, such as /c:/src. The letter of the drive is a capital one,
-// as in the paths of variables and of the working directory: some clients write it small in URIs (microsoft/vscode issue
-// 271812), and sessions of the same workspace, and its policies, are found by its path.
+// drivePath returns the Windows path of the path in a URI, such as /C:/src.
 func drivePath(p string) string {
 	if len(p) > 2 && p[0] == '/' && p[2] == ':' {
-		p = strings.ToUpper(p[1:2]) + p[2:]
+		p = p[1:]
 	}
 	return strings.ReplaceAll(p, "/", `\`)
 }
