@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -18,9 +19,10 @@ type Entry struct {
 	Key Key
 
 	k     *Keeper
-	mu    sync.Mutex // held during calls to the Store
-	saved bool       // the Store was asked to save it; it may have failed: see unsaved
-	over  bool       // left: another front may have it now
+	mu    sync.Mutex  // held during calls to the Store
+	saved bool        // the Store was asked to save it; it may have failed: see unsaved
+	over  bool        // left or lost: another front may have it now
+	again *time.Timer // saves it again after a failure; nil before one
 
 	unsaved atomic.Bool // the latest state is not in the Store
 }
@@ -56,10 +58,33 @@ func (s *Entry) Save() {
 	s.saveLocked()
 }
 
+// saveAgainAfter is the time from a Save that failed to the next one.
+const saveAgainAfter = time.Second
+
 func (s *Entry) saveLocked() {
-	if state, ok := s.State(); ok && !s.over {
-		s.saved = true
-		s.unsaved.Store(!s.k.save(s.Key, state))
+	state, ok := s.State()
+	if !ok || s.over {
+		return
+	}
+	s.saved = true
+	err := s.k.save(s.Key, state)
+	s.unsaved.Store(err != nil)
+	switch {
+	case err == nil || errors.Is(err, ErrElsewhere): // Recheck closes a session that another front has
+	case s.again == nil:
+		s.again = time.AfterFunc(saveAgainAfter, s.saveAgain)
+	default:
+		s.again.Reset(saveAgainAfter)
+	}
+}
+
+// saveAgain stores what could not be stored. A client that has its reply loses what it changed if this process is
+// killed before that.
+func (s *Entry) saveAgain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Unsaved() {
+		s.saveLocked()
 	}
 }
 
@@ -85,6 +110,7 @@ func (s *Entry) Lost(ctx context.Context) (lost bool, err error) {
 	}
 	switch _, err = s.k.Take(ctx, s.Key); {
 	case errors.Is(err, ErrElsewhere):
+		s.over = true
 		return true, nil
 	case errors.Is(err, ErrNone), err == nil && s.Unsaved():
 		s.saveLocked()

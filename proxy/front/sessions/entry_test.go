@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -146,23 +148,44 @@ func TestSaveOnlyWhileOwned(t *testing.T) {
 	s.Part()
 	s.Leave(true)
 	s.Save()
-	if store.asked > 0 {
-		t.Errorf("saved %d times", store.asked)
+	if store.asked != 1 { // to leave it
+		t.Errorf("asked the Store %d times", store.asked)
 	}
 }
 
 // Each outage of the Store is logged once.
 func TestOutagesAreLogged(t *testing.T) {
-	var log strings.Builder
-	store := &savingStore{}
-	s := NewKeeper(store, slog.New(slog.NewTextHandler(&log, nil))).New(Key{ID: "kept"})
-	s.Restore(Session{Initialize: "{}"})
-	for _, store.down = range []bool{true, true, false, true} {
+	synctest.Test(t, func(t *testing.T) { // so that nothing is saved again meanwhile
+		var log strings.Builder
+		store := &savingStore{}
+		s := NewKeeper(store, slog.New(slog.NewTextHandler(&log, nil))).New(Key{ID: "kept"})
+		s.Restore(Session{Initialize: "{}"})
+		for _, store.down = range []bool{true, true, false, true} {
+			s.Save()
+		}
+		if n := strings.Count(log.String(), "sessions cannot be stored"); n != 2 {
+			t.Errorf("%d warnings: %s", n, log.String())
+		}
+	})
+}
+
+// A session that could not be stored is stored soon after the Store answers again: the front may be killed.
+func TestSaveAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &savingStore{down: true}
+		s := NewKeeper(store, slog.New(slog.DiscardHandler)).New(Key{ID: "changed"})
+		s.Restore(Session{Initialize: "{}", Level: `{"level":"info"}`})
 		s.Save()
-	}
-	if n := strings.Count(log.String(), "sessions cannot be stored"); n != 2 {
-		t.Errorf("%d warnings: %s", n, log.String())
-	}
+		time.Sleep(10 * saveAgainAfter)
+		s.mu.Lock()
+		store.down = false
+		s.mu.Unlock()
+		time.Sleep(saveAgainAfter)
+		synctest.Wait()
+		if store.level != `{"level":"info"}` || s.Unsaved() {
+			t.Errorf("stored with the level %q", store.level)
+		}
+	})
 }
 
 // Only what another server needs is recorded, and no long text of a client.

@@ -87,14 +87,13 @@ func (k *Keeper) Take(ctx context.Context, key Key) (Session, error) {
 // take it.
 func (k *Keeper) GiveBack(key Key) { k.leave(key, false) }
 
-// save stores a session, and reports whether it is stored. If not, the session continues in this
-// front only.
-func (k *Keeper) save(key Key, s Session) bool {
+// save stores a session. After an error the session continues in this front only.
+func (k *Keeper) save(key Key, s Session) error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
 	err := k.store.Save(ctx, key, s)
 	k.note(err)
-	return err == nil
+	return err
 }
 
 // leave leaves a session.
