@@ -190,7 +190,7 @@ func (s *store) Elsewhere(ctx context.Context, k sessions.Key) (address string, 
 		if len(others) > 0 {
 			h := fnv.New32a()
 			_, _ = h.Write([]byte(k.ID))
-			address = others[int(h.Sum32())%len(others)].address
+			address = others[h.Sum32()%uint32(len(others))].address
 		}
 		return err
 	})
