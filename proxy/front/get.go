@@ -2,15 +2,14 @@ package front
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/bare"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -30,7 +29,7 @@ func (x *exchange) get() {
 		return
 	}
 	x.accept.JSON = false
-	if last := x.r.Header.Get("Last-Event-Id"); last != "" && !strings.HasPrefix(last, getPrefix) {
+	if last := x.r.Header.Get("Last-Event-Id"); last != "" && !outbox.IsGet(last) {
 		x.resume(id, last)
 		return
 	}
@@ -46,25 +45,17 @@ func (x *exchange) get() {
 	}
 	x.w.Header().Set(sessionHeader, s.id)
 	x.watchCredential(s, t, t.Close)
+	var first []byte
+	if resumes(x.header(versionHeader)) {
+		first = outbox.BeginGet()
+	}
 	if response := bare.Take(x.w, x.r); response != nil {
-		x.f.serveBare(response, s, t, x.beginGet())
+		x.f.serveBare(response, s, t, first)
 		return
 	}
 	defer s.release()
 	defer s.detach(t)
-	x.answer(&writer{x: x, t: &t.Stream, again: x.beginGet()})
-}
-
-// getPrefix begins the ids of GET streams, after which no events are kept.
-const getPrefix = "get."
-
-// beginGet returns an event with a new id for a client that notes ids. go-sdk ends its session when it has lost six
-// GET streams that gave it no new id, as at the sixth restart of fronts.
-func (x *exchange) beginGet() []byte {
-	if !resumes(x.header(versionHeader)) {
-		return nil
-	}
-	return []byte("event: prime\nid: " + getPrefix + rand.Text() + "\ndata: \n\n")
+	x.answer(&writer{x: x, t: &t.Stream, again: first})
 }
 
 // checkTime bounds how long a check of a stream's credential may take.

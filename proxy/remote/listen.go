@@ -18,7 +18,7 @@ const (
 	steadyTime = 10 * time.Second
 	// openTime is how long the next message waits for the answer to the GET.
 	openTime = 2 * time.Second
-	// unkept begins the ids of GET streams of attache serve, as in package front.
+	// unkept begins the ids of GET streams of attache serve, of which it keeps no events.
 	unkept = "get."
 )
 

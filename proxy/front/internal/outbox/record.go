@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -67,8 +66,20 @@ func EndField() string { return "id: " + rand.Text() + "..0\n" }
 // is not message: many clients parse each message as JSON, also one without data.
 func (r *Record) Begin() []byte {
 	r.begun = true
-	return fmt.Appendf(nil, "event: prime\nid: %s0\ndata: \n\n", r.name)
+	return prime(r.name + "0")
 }
+
+func prime(id string) []byte { return []byte("event: prime\nid: " + id + "\ndata: \n\n") }
+
+// getPrefix begins the ids of GET streams. Package remote knows it, too.
+const getPrefix = "get."
+
+// BeginGet returns an event like that of Begin for a GET stream, of which no events are kept. go-sdk ends its session
+// when it has lost six GET streams that gave it no new id, as at the sixth restart of fronts.
+func BeginGet() []byte { return prime(getPrefix + rand.Text()) }
+
+// IsGet reports whether id is that of a GET stream. Another stream continues it.
+func IsGet(id string) bool { return strings.HasPrefix(id, getPrefix) }
 
 // AppendNext appends the next id to b, as a field of an event. Call Mark when that event was written.
 func (r *Record) AppendNext(b []byte) []byte {
