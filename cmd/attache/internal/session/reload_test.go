@@ -369,7 +369,7 @@ func TestReloadKeys(t *testing.T) {
 	check(t, err)
 	attachetest.WriteFile(t, file, "keys: {")
 	r.Reload()
-	r.expectLog("the keys read before hold")
+	r.expectLog("the keys that were read before stay valid")
 	r.allowed()
 
 	attachetest.WriteFile(t, file, string(good))
