@@ -322,7 +322,7 @@ func TestTokensWithoutKeyFile(t *testing.T) {
 	if resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer atk_a_b"); resp.StatusCode != 401 {
 		t.Error(resp.Status, body)
 	}
-	if strings.Contains(out.String(), "no key can be checked") {
+	if strings.Contains(out.String(), "keys cannot be checked") {
 		t.Error(out.String())
 	}
 }
