@@ -274,9 +274,9 @@ func (d *delivery) take(ctx context.Context, ref store.Ref) {
 // settleEvery is the pause after messages could not be settled.
 const settleEvery = time.Second
 
-// settleLater calls settle in the background. While the registry does not answer, it calls settle again and
-// the process takes no messages of the session: those that were written would come again. Those that were
-// not sent remain in the mailbox.
+// settleLater calls settle in the background. If messages were written and the registry does not answer, it
+// tries again, and meanwhile the process takes no messages of the session: it would get the same ones.
+// Messages that were not sent stay in the mailbox anyway.
 func (s *Shared) settleLater(m *session, taking *store.Taking, o store.Outcome) {
 	s.background(func(ctx context.Context) {
 		if o != store.NotSent {

@@ -230,8 +230,8 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// A message that was written does not come again, although the registry did not record that for longer
-// than the lease of the inbox.
+// A message that was written does not come again, even if the registry cannot record that for longer than
+// the lease of the inbox.
 func TestSettledLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "teams.db")

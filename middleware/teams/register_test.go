@@ -111,7 +111,7 @@ func TestHostSession(t *testing.T) {
 	}
 }
 
-// The registry gets the owner and the trust of the credential, from which it decides whom the session may write to.
+// The owner and the trust in the registry are those of the credential. They decide whom the session may write to.
 func TestClaim(t *testing.T) {
 	shared := Compile(Options{Token: "token", Workspace: func(*sessionstate.Context) string { return "w" }})
 	defer shared.Close()

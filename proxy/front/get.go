@@ -29,7 +29,7 @@ func (x *exchange) get() {
 		return
 	}
 	x.accept.JSON = false
-	if last := x.r.Header.Get("Last-Event-Id"); last != "" && !outbox.IsGet(last) {
+	if last := x.r.Header.Get("Last-Event-Id"); last != "" && !outbox.IsGetID(last) {
 		x.resume(id, last)
 		return
 	}

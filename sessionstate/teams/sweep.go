@@ -79,8 +79,8 @@ func (s *Store) sweepRuns(ctx context.Context) error {
 }
 
 // endLost ends a run, unless its lease was renewed meanwhile, and recounts the running sessions. If the task of
-// the agent is still queued, it is given up: the agent may have begun it, and its creator, which gets the report,
-// may give it to another one.
+// the agent is still queued, it is given up: the agent may have begun it, and its creator, which is told that the run
+// is lost, may give the task to another agent.
 func (t *tx) endLost(r RunRef) {
 	n := t.exec(`UPDATE sessions SET run_until = 0 WHERE tenant = ?2 AND id = ?3 AND run = ?4 AND NOT `+fresh("run_until"), t.now, r.Tenant, r.ID, r.Run)
 	if n == 0 || !t.endRun(r, Ending{Failed: true, ExitStatus: -1, Report: lostReport}) {

@@ -171,8 +171,9 @@ func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	s.Rewrite, s.Access.Rules, s.Access.Rates = join(s.Rewrite, rewrite), join(s.Access.Rules, rules), join(s.Access.Rates, rates)
 }
 
-// warnUnused warns of settings beside an address or, in an entry, a command that are for the other kind of server. r
-// has read them; before are the settings that s had. Those outside of servers may be for another server.
+// warnUnused warns of settings that have no effect: those of a command beside an address, and in an entry those of an
+// address beside a command. Outside of servers these may be for another server. r has read the settings; before has
+// the places of those that s had.
 func (s *Settings) warnUnused(r *setting.Reader, before placedRemote) {
 	fresh := func(key string) bool { return s.origins[key] != before.at[key] }
 	remote, started := fresh("server.url"), fresh("server.command") && r.Prefix != ""
@@ -190,7 +191,7 @@ func (s *Settings) warnUnused(r *setting.Reader, before placedRemote) {
 		{"server.oauth", started, "server.command, because that server gets no HTTP request"},
 	} {
 		if !u.is {
-			continue // most often: a start must not sort for nothing
+			continue // most starts have none, and need not sort
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.origins)) {
 			if Below(key, u.key) && fresh(key) {

@@ -78,8 +78,8 @@ const getPrefix = "get."
 // when it has lost six GET streams that gave it no new id, as at the sixth restart of fronts.
 func BeginGet() []byte { return prime(getPrefix + rand.Text()) }
 
-// IsGet reports whether id is that of a GET stream. Another stream continues it.
-func IsGet(id string) bool { return strings.HasPrefix(id, getPrefix) }
+// IsGetID reports whether id is that of a GET stream: with it, a client opens another one.
+func IsGetID(id string) bool { return strings.HasPrefix(id, getPrefix) }
 
 // AppendNext appends the next id to b, as a field of an event. Call Mark when that event was written.
 func (r *Record) AppendNext(b []byte) []byte {
