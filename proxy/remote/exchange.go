@@ -30,6 +30,7 @@ type exchange struct {
 	modern  bool   // it names its revision, as all requests of 2026-07-28 do
 	body    body
 	headers http.Header                    // those that mirror the message
+	trace   http.Header                    // those of its trace context
 	version string                         // the revision that it names
 	meta    []byte                         // raw _meta, if it names a revision
 	ticket  ticket                         // the session that it was sent in; without id and version for initialize and in 2026-07-28
@@ -307,6 +308,7 @@ func (x *exchange) header() http.Header {
 	h := make(http.Header, 8)
 	h["Accept"], h["Content-Type"] = acceptsBoth, isJSON
 	maps.Copy(h, x.headers)
+	maps.Copy(h, x.trace)
 	if !x.modern {
 		x.ticket.headers(h)
 	}

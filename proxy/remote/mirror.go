@@ -36,10 +36,11 @@ type parameter struct {
 // maxMirrored is how many tools a mirror keeps.
 const maxMirrored = 10_000
 
-// mirrorMessage sets the headers that mirror a message of revision 2026-07-28. Earlier revisions have
-// no such headers.
+// mirrorMessage sets the headers of its trace context, and those that mirror a message of revision
+// 2026-07-28. Earlier revisions have no such headers.
 func (x *exchange) mirrorMessage(m *wire.Message) {
 	meta := m.Get("params", "_meta")
+	x.addTrace(m, meta)
 	version := meta.Get(versionKey)
 	switch {
 	case version.IsString():

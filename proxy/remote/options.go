@@ -35,8 +35,9 @@ type Options struct {
 	FirstByte time.Duration
 
 	// Forward, if not nil, returns the headers that the client sent with the request of that raw
-	// id, nil for none. Headers that mirror arguments (Mcp-Param-…) which the tool does not have
-	// are sent on, once the server has listed the tool.
+	// id, nil for none. Those of W3C Trace Context and Baggage are sent on, unless _meta has such a
+	// context too. Headers that mirror arguments (Mcp-Param-…) which the tool does not have are sent
+	// on, once the server has listed the tool.
 	Forward func(id []byte) http.Header
 
 	// Wait is how long a message waits while the server cannot be reached or answers 503 with

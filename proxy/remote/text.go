@@ -33,7 +33,7 @@ func secrets(r *http.Request) (all []string) {
 		return nil
 	}
 	for name, values := range r.Header {
-		if strings.HasPrefix(name, "Mcp-") || slices.Contains([]string{"Accept", "Content-Type", "User-Agent", "Last-Event-Id"}, name) {
+		if strings.HasPrefix(name, "Mcp-") || slices.Contains([]string{"Accept", "Content-Type", "User-Agent", "Last-Event-Id", "Traceparent", "Tracestate"}, name) {
 			continue
 		}
 		for _, value := range values {

@@ -354,8 +354,10 @@ func TestF25LogOfACall(t *testing.T) {
 	}
 }
 
-// The credential and the other headers of a client do not reach the server, whose cookies do not reach the client.
+// The credential and the other headers of a client do not reach the server, but its trace context does. Cookies of the
+// server do not reach the client.
 func TestU28ClientHeaders(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	private := []string{"Authorization", "Cookie", "X-Api-Key", "Idempotency-Key", "Origin", "Referer", "X-Forwarded-For", "Mcp-Session-Id"}
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("legacy=%t", legacy), func(t *testing.T) {
@@ -364,6 +366,9 @@ func TestU28ClientHeaders(t *testing.T) {
 					if got := r.Header.Get(name); got != "" && (name != "Mcp-Session-Id" || got != "upstream") {
 						t.Errorf("the server got %s: %s", name, got)
 					}
+				}
+				if got := r.Header.Get("Traceparent"); got != parent {
+					t.Errorf("the server got the traceparent %q", got)
 				}
 				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Set-Cookie", "route=a")
@@ -377,7 +382,7 @@ func TestU28ClientHeaders(t *testing.T) {
 			for _, name := range private {
 				headers = append(headers, name, "secret")
 			}
-			headers = append(headers, "Origin", strings.TrimSuffix(r.url, "/mcp"), "Mcp-Session-Id", session)
+			headers = append(headers, "Origin", strings.TrimSuffix(r.url, "/mcp"), "Mcp-Session-Id", session, "Traceparent", parent)
 			resp, body := r.post(t, http.DefaultClient, call, headers...)
 			if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{}}` || resp.Header.Get("Set-Cookie") != "" {
 				t.Errorf("%s %v %s", resp.Status, resp.Header, body)
