@@ -88,6 +88,19 @@ func (c *Catalog) Tool(name string) (t *Tool, known bool) {
 	return t, t != nil || c.whole
 }
 
+// Any reports whether the catalogue holds a tool for whose name is returns true. is must not use the
+// catalogue.
+func (c *Catalog) Any(is func(name string) bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range c.tools {
+		if is(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // Layer returns the catalogue as a layer, which must be the innermost.
 func (c *Catalog) Layer() Layer { return Layer{Name: "catalog", Wrap: c.wrap} }
 

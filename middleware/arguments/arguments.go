@@ -284,9 +284,14 @@ func (c *Conn) lookUp(tc *toolCall) {
 		if c.plans == nil || len(c.plans) >= maxPlans {
 			c.plans = map[string]*plan{}
 		}
-		tc.plan = c.newPlan(t)
+		tc.plan = c.newPlan(t, c.ownWorkspaces())
 		c.plans[t.Name] = tc.plan
 	}
+}
+
+// ownWorkspaces reports whether the server makes workspaces, if a rule needs to know.
+func (c *Conn) ownWorkspaces() bool {
+	return slices.ContainsFunc(c.rules, func(r *rule) bool { return r.PathOnly }) && c.catalog.Any(MakesWorkspaces)
 }
 
 // maxPlans bounds the number of plans, because the server chooses the names.

@@ -27,7 +27,8 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 			return nil
 		}
 		call := middleware.CallFrom(ctx)
-		e := listEdit{c: c, call: call, view: view, edited: make([]int, len(c.rules))}
+		// The catalogue, an inner layer, has learned this page already.
+		e := listEdit{c: c, call: call, view: view, edited: make([]int, len(c.rules)), ownWorkspaces: c.ownWorkspaces()}
 		index := 0
 		for entry := range list.Elements() {
 			e.tool(index, entry)
@@ -48,13 +49,14 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 
 // A listEdit collects the edits of one page of tools/list.
 type listEdit struct {
-	c       *Conn
-	call    *middleware.Call
-	view    *sessionstate.Context
-	splices []wire.Splice
-	notes   []middleware.Note
-	edited  []int // the number of tools that a rule has edited, by the rule's index
-	private bool  // the list depends on the session, so caches must not share it
+	c             *Conn
+	call          *middleware.Call
+	view          *sessionstate.Context
+	splices       []wire.Splice
+	notes         []middleware.Note
+	edited        []int // the number of tools that a rule has edited, by the rule's index
+	ownWorkspaces bool  // the server makes workspaces
+	private       bool  // the list depends on the session, so caches must not share it
 }
 
 // tool edits the schema of one tool. The edits of one rule are made together or not at all.
@@ -64,13 +66,12 @@ func (e *listEdit) tool(index int, entry wire.Value) {
 		return
 	}
 	t := &middleware.Tool{Name: entry.Get("name").Text(), InputSchema: schema.Raw}
-	// The catalogue, an inner layer, has learned this page already.
 	if known, _ := e.c.catalog.Tool(t.Name); known != nil {
 		t.Annotations = known.Annotations
 	}
-	text := schema.Raw        // with the edits of the rules so far
-	decided := map[int]bool{} // by slot
-	plan := e.c.newPlan(t)    // Conn.plans belongs to the client's direction
+	text := schema.Raw                      // with the edits of the rules so far
+	decided := map[int]bool{}               // by slot
+	plan := e.c.newPlan(t, e.ownWorkspaces) // Conn.plans belongs to the client's direction
 	for i := range plan.places {
 		p := &plan.places[i]
 		r := p.rule

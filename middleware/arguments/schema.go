@@ -17,7 +17,8 @@ type plan struct {
 	places []place // for the rules that match
 }
 
-func (s *Shared) newPlan(t *middleware.Tool) *plan {
+// newPlan returns the plan for a tool. ownWorkspaces means that its server makes workspaces.
+func (s *Shared) newPlan(t *middleware.Tool, ownWorkspaces bool) *plan {
 	p := &plan{tool: t}
 	for _, r := range s.rules {
 		matches, err := r.matches(t.Name)
@@ -25,7 +26,11 @@ func (s *Shared) newPlan(t *middleware.Tool) *plan {
 			p.rules = append(p.rules, r)
 		}
 		if matches {
-			p.places = append(p.places, r.place(t))
+			at := r.place(t)
+			if ownWorkspaces {
+				at.verdict = at.verdict.AmongOwn(r.last())
+			}
+			p.places = append(p.places, at)
 		}
 	}
 	return p

@@ -72,9 +72,15 @@ func (x *toolTest) handle(method, params string) {
 // shown returns the tool's schema in the list that the client receives.
 func (x *toolTest) shown(schema string) string {
 	x.Helper()
+	return x.listed(`{"name":"t","inputSchema":` + schema + `}`)
+}
+
+// listed is like shown, for a server with several tools, of which the first counts.
+func (x *toolTest) listed(tools string) string {
+	x.Helper()
 	x.handle("tools/list", "{}")
 	reply := new(wire.Message)
-	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","inputSchema":`+schema+`}]}}`))
+	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+tools+`]}}`))
 	reply.LookEnvelope()
 	for _, hook := range slices.Backward(x.ctx.Call.Hooks()) {
 		check(x, hook(x.ctx, reply))

@@ -96,6 +96,29 @@ func choosesWorkspace(tool string) string {
 	return ""
 }
 
+// MakesWorkspaces reports whether a tool makes or registers workspaces according to its name, such as
+// init_workspace. Its server may mean one of these by "workspace"; see [Verdict.AmongOwn].
+func MakesWorkspaces(tool string) bool {
+	words := nameWords(tool)
+	if len(words) < 2 {
+		return false
+	}
+	verb, place := words[len(words)-2], words[len(words)-1]
+	if makers.has(place) || adders.has(place) {
+		verb, place = place, verb
+	}
+	return strings.TrimSuffix(place, "s") == "workspace" && (makers.has(verb) || adders.has(verb))
+}
+
+// AmongOwn returns the verdict on an argument of a server that makes workspaces. It is no if the name
+// of the argument has the word workspace.
+func (v Verdict) AmongOwn(argument string) Verdict {
+	if v.Path && slices.Contains(nameWords(argument), "workspace") {
+		return Verdict{Why: "the server makes workspaces, so it may mean one of those"}
+	}
+	return v
+}
+
 // nameWords returns the words of a name in snake, kebab or camel case, in lower case.
 func nameWords(name string) []string {
 	var spaced strings.Builder

@@ -67,3 +67,37 @@ func TestJudgeServers(t *testing.T) {
 		t.Errorf("only %d arguments were judged", judged)
 	}
 }
+
+// If a server makes workspaces, the built-in rule does not fill: by "workspace" its tools may mean one of those.
+// The words are those of a server that has a workspace for each of its flows.
+func TestServersOwnWorkspace(t *testing.T) {
+	const schema = `{"type":"object","properties":{"workspace":{"type":"string","description":"Workspace directory path"}},"required":["workspace"]}`
+	for _, test := range []struct {
+		other string
+		own   bool
+	}{
+		{"init_workspace", true},
+		{"create_workspace", true},
+		{"cmux_new_workspace", true},
+		{"attachWorkspace", true},
+		{"workspace_add", true},
+		{"create_workspaces", true},
+		{"workspaces-create", true},
+		{"get_workspace", false},
+		{"delete_workspace", false},
+		{"create_workspace_file", false},
+		{"workspace_create_file", false},
+		{"create_issue", false},
+		{"create", false},
+		{"workspace", false},
+	} {
+		x := newToolTest(t, Default())
+		shown := x.listed(`{"name":"t","inputSchema":` + schema + `},{"name":"` + test.other + `","inputSchema":{"type":"object"}}`)
+		if got := shown == schema; got != test.own {
+			t.Errorf("with %s, the schema is shown as %s", test.other, shown)
+		}
+		if sent := x.call(`{}`); (sent == `{}`) != test.own {
+			t.Errorf("with %s, the server gets %s", test.other, sent)
+		}
+	}
+}

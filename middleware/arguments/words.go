@@ -86,6 +86,9 @@ const (
 	choosers vocabulary = `set change switch select open activate use cd`
 	removers vocabulary = `delete remove destroy purge wipe trash erase drop clean cleanup archive reset restore prune
 		share upload publish merge compare transfer migrate replace overwrite import nuke rm rmdir del erase unlink discard`
+	// adders next to "workspace" in the name of a tool mean that the server has workspaces of its
+	// own, and so do makers.
+	adders vocabulary = `create add new make register attach`
 	// wholes may follow a verb without naming its object.
 	wholes vocabulary = `all everything now it force`
 	// elsewhere are words in the name of a tool whose paths are not on this machine.

@@ -100,6 +100,10 @@ const maxArgumentDepth = 4
 // toolArguments returns the arguments of the tools in a JSON array.
 func toolArguments(list []byte) []toolArgument {
 	var all []toolArgument
+	ownWorkspaces := false
+	for entry := range (wire.Value{Raw: list}).Elements() {
+		ownWorkspaces = ownWorkspaces || arguments.MakesWorkspaces(entry.Get("name").Text())
+	}
 	for entry := range (wire.Value{Raw: list}).Elements() {
 		tool := entry.Get("name").Text()
 		var walk func(schema wire.Value, path []string)
@@ -110,9 +114,13 @@ func toolArguments(list []byte) []toolArgument {
 			required := textsOf(schema.Get("required"))
 			for m := range schema.Get("properties").Members() {
 				at := append(slices.Clone(path), m.Key.Text())
+				verdict := arguments.Judge(tool, entry.Get("inputSchema").Raw, at...)
+				if ownWorkspaces {
+					verdict = verdict.AmongOwn(m.Key.Text())
+				}
 				all = append(all, toolArgument{
 					tool: tool, path: at, text: admitsText(m.Value),
-					verdict:     arguments.Judge(tool, entry.Get("inputSchema").Raw, at...),
+					verdict:     verdict,
 					optional:    !slices.Contains(required, m.Key.Text()),
 					schema:      entry.Get("inputSchema").Raw,
 					annotations: middleware.AnnotationsOf(entry),

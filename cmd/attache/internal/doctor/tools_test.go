@@ -90,3 +90,18 @@ func TestGroupArguments(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// A workspace of a server that makes workspaces is not that of the session; its project is.
+func TestArgumentsOfServerWithOwnWorkspaces(t *testing.T) {
+	all := toolArguments([]byte(`[{"name":"init_workspace","inputSchema":{"type":"object"}},
+		{"name":"record","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Workspace path"},
+			"project_dir":{"type":"string","description":"Project root directory path"}}}}]`))
+	for _, a := range all {
+		if want := a.path[0] == "project_dir"; a.verdict.Path != want {
+			t.Errorf("%s takes the path of the session's workspace: %v, want %v", a.path[0], a.verdict.Path, want)
+		}
+	}
+	if len(all) != 2 {
+		t.Errorf("got %d arguments, want 2", len(all))
+	}
+}
