@@ -67,7 +67,7 @@ const (
 		examples like such default defaults used uses using run running executed working resolving resolved resolve paths
 		unset omitted missing exist exists
 		command commands cli tool tools code file files any symbols tests task operation operations execution session
-		process claude mandatory referencing`
+		process claude mandatory referencing usually`
 	// hosts are words for the machine that attache runs on if one of ours precedes them; disks
 	// need no such word.
 	ours  vocabulary = `your this my local`
