@@ -190,7 +190,10 @@ func (c *Credentials) unlessFailed(ctx context.Context, began time.Time, f func(
 // since, or by a new one.
 func (c *Credentials) renew(ctx context.Context, old string) error {
 	if c.Machine {
-		return c.machineToken(ctx, *c.grant)
+		if err := c.machineToken(ctx, *c.grant); err != nil {
+			return fmt.Errorf("the token %w: %w", errNotRenewed, err)
+		}
+		return nil
 	}
 	return c.underLock(ctx, func(ctx context.Context, g *Grant) error {
 		switch {
