@@ -1,12 +1,13 @@
 package sessions
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -125,20 +126,18 @@ const maxRechecks = 8
 // Recheck calls lost with each session that another front has taken. It returns one of the
 // errors of the Store.
 func Recheck(ctx context.Context, all []*Entry, lost func(*Entry)) error {
-	errs, running := make([]error, len(all)), make(chan struct{}, maxRechecks)
-	var checks sync.WaitGroup
-	for i, s := range all {
-		running <- struct{}{}
-		checks.Go(func() {
-			defer func() { <-running }()
-			var gone bool
-			if gone, errs[i] = s.Lost(ctx); gone {
+	var checks errgroup.Group
+	checks.SetLimit(maxRechecks)
+	for _, s := range all {
+		checks.Go(func() error {
+			gone, err := s.Lost(ctx)
+			if gone {
 				lost(s)
 			}
+			return err
 		})
 	}
-	checks.Wait()
-	return cmp.Or(errs...)
+	return checks.Wait()
 }
 
 // Part makes requests for the session wait until Leave is called.
