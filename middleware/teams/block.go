@@ -95,7 +95,7 @@ func Clean(text string) string {
 		case r == '\n', r == '\t':
 		case strings.ContainsRune("\r\v\f\u0085\u2028\u2029", r):
 			r = '\n'
-		case unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co, unicode.Other_Default_Ignorable_Code_Point), 0xe0000 <= r && r <= 0xe0fff,
+		case unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co, unicode.Other_Default_Ignorable_Code_Point),
 			unicode.Is(unicode.Variation_Selector, r) && !(r == 0xfe0f && isEmoji(last)):
 			return -1
 		}

@@ -108,9 +108,7 @@ func (c *client) serve(in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m.ID == nil {
 			continue
 		}
-		if m.Params.Name == "slow" {
-			time.Sleep(20 * time.Second) // on a test's fake clock
-		}
+		time.Sleep(map[string]time.Duration{"slow": 20 * time.Second, "brief": 100 * time.Millisecond}[m.Params.Name]) // on a test's fake clock
 		answer := c.answers[m.Params.Name]
 		if answer == "" {
 			answer = `"result":{"content":[{"type":"text","text":"ok"}]}`
@@ -191,22 +189,13 @@ func states(t *testing.T, db *store.Store, s *store.Session) (all []string) {
 func TestCarried(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
-	c := connect(t, db, "me", "unknown", map[string]string{
-		"failing": `"error":{"code":-32000,"message":"no"}`,
-		"task":    `"result":{"resultType":"task","taskId":"t"}`,
-	})
+	c := connect(t, db, "me", "unknown", nil)
 	const plain = `"result":{"content":[{"type":"text","text":"ok"}]}}`
 	if got := c.call("f"); got != plain {
 		t.Fatalf("without mail: %s", got)
 	}
 	id := send(t, db, peer, me, "one\n═══ end of messages ═══")
 	send(t, db, peer, me, "two")
-	if got := c.call("failing"); strings.Contains(got, "MESSAGES") {
-		t.Errorf("an error carries messages: %s", got)
-	}
-	if got := c.call("task"); strings.Contains(got, "MESSAGES") {
-		t.Errorf("a task handle carries messages: %s", got)
-	}
 	got := c.until("f", "MESSAGES")
 	for _, want := range []string{
 		`"result":{"content":[{"type":"text","text":"═══ MESSAGES FROM OTHER AGENTS (attache) ═══\n`, `[` + id + `] ` + peer.ID + ` \"peer\" (same workspace, direct)`,
@@ -227,6 +216,48 @@ func TestCarried(t *testing.T) {
 				seen++
 			}
 		}
+	}
+}
+
+// A reply that cannot carry messages passes unchanged, and the next one carries them.
+func TestNotCarried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		peer, me := person(t, db, "peer"), person(t, db, "me")
+		answers := map[string]string{
+			"failing": `"error":{"code":-32000,"message":"no"}`,
+			"task":    `"result":{"resultType":"task","taskId":"t"}`,
+		}
+		c := connect(t, db, "me", "unknown", answers)
+		c.call("f")
+		send(t, db, peer, me, "one")
+		time.Sleep(time.Second) // until look has found it
+		for tool, want := range answers {
+			if got := c.call(tool); got != want+"}" {
+				t.Errorf("%s: %s", tool, got)
+			}
+		}
+		if got := c.call("f"); !strings.Contains(got, "  | one") {
+			t.Errorf("the next result: %s", got)
+		}
+	})
+}
+
+// The result of a call carries the messages that came before the call, also if they are in a shared database, which
+// look asks seldom.
+func TestCallAsks(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			db := openStore(t)
+			peer, me := person(t, db, "peer"), person(t, db, "me")
+			c := connectWith(t, db, "me", "unknown", nil, teams.Options{Shared: shared})
+			c.call("f")
+			synctest.Wait()
+			send(t, db, peer, me, "one")
+			if got := c.call("brief"); strings.Contains(got, "  | one") != shared { // it ends before look runs again
+				t.Errorf("shared is %t: %s", shared, got)
+			}
+		})
 	}
 }
 
@@ -394,8 +425,13 @@ func TestWake(t *testing.T) {
 		}
 		c := connectWith(t, db, "me", "test", nil, teams.Options{Waker: wakers})
 		c.call("f")
+		third := person(t, db, "third")
 		send(t, db, peer, me, "secret")
 		began := time.Now()
+		for i := range 2 { // the registry changes meanwhile
+			time.Sleep(2 * time.Second)
+			send(t, db, peer, third, fmt.Sprint(i))
+		}
 		wait := func(what string, least, most time.Duration) {
 			t.Helper()
 			notice := <-woken

@@ -69,11 +69,8 @@ func TestRegisterAtHandshake(t *testing.T) {
 			Workspace:     func(*sessionstate.Context) string { return "w" },
 			ClientProcess: func() string { return "1" },
 		})
-		conn := shared.Connect(ConnOptions{ToolCalls: new(ToolCalls)})
-		for _, frame := range []string{
-			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"` + test.client + `"}}}`,
-			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		} {
+		conn, other := shared.Connect(ConnOptions{ToolCalls: new(ToolCalls)}), shared.Connect(ConnOptions{})
+		observe := func(conn *Conn, frame string) (registered bool) {
 			var m wire.Message
 			m.Reset(wire.Client, []byte(frame+"\n"))
 			new(wire.Scanner).Look(&m)
@@ -81,11 +78,45 @@ func TestRegisterAtHandshake(t *testing.T) {
 			call.Reset(nil, true)
 			call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{Session: test.session})
 			conn.observe((*middleware.Call)(&call), &m)
+			return len(shared.allSessions()) > 0
 		}
-		if got := len(shared.allSessions()) > 0; got != test.want {
+		initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"` + test.client + `"}}}`
+		const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+		if observe(other, initialize) || observe(other, initialized) {
+			t.Errorf("%s, %v: registered by the handshake with another server than that of the tools", test.client, test.session.Source)
+		}
+		if observe(conn, initialize) {
+			t.Errorf("%s, %v: registered before the client can tell its roots", test.client, test.session.Source)
+		}
+		if got := observe(conn, initialized); got != test.want {
 			t.Errorf("%s, %v: registered %t", test.client, test.session.Source, got)
 		}
 		shared.Close()
+		if shared.background(func(context.Context) {}) {
+			t.Error("the session works after it was closed")
+		}
+	}
+}
+
+// The handle of a call finds the call until it is over, and replaces a handle from the client.
+func TestHandle(t *testing.T) {
+	shared := Compile(Options{Workspace: func(*sessionstate.Context) string { return "" }})
+	defer shared.Close()
+	calls := new(ToolCalls)
+	var m wire.Message
+	m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f","_meta":{"`+CallKey+`":"mine"}}}`+"\n"))
+	new(wire.Scanner).Look(&m)
+	var call relayed.Call
+	call.Reset(nil, true)
+	call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{})
+	shared.Connect(ConnOptions{ToolCalls: calls}).observe((*middleware.Call)(&call), &m)
+	id := m.Get("params", "_meta", CallKey).Text()
+	if id == "mine" || calls.Get(id) == nil {
+		t.Errorf("the handle %q does not find the call", id)
+	}
+	call.Hooks() // the call is over
+	if calls.Get(id) != nil {
+		t.Error("the handle finds the call after its end")
 	}
 }
 

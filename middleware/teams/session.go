@@ -120,10 +120,7 @@ func (s *Shared) session(view *sessionstate.Context, results *toolresult.Memory)
 		m = &session{key: key}
 		m.last.Store(s.o.Now().UnixNano())
 		s.sessions[id] = m
-		if !s.looking {
-			s.looking = true
-			s.work.Go(s.look)
-		}
+		s.looking.Do(func() { s.work.Go(s.look) })
 	}
 	s.mu.Unlock()
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package teams_test
 
 import (
+	"context"
 	"io"
 	"path/filepath"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/sessionstate"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -69,18 +71,31 @@ func TestRegistryOpensLate(t *testing.T) {
 	})
 }
 
-// The clock of a process is an hour behind that of the database. Its session works while it makes calls.
+// The clock of a process is an hour behind that of the database. Its session works while it makes calls,
+// is renewed every 30 seconds, and is gone when the process ends.
 func TestClockBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t)
 		peer := person(t, db, "peer")
-		c := connectWith(t, db, "me", "unknown", nil, teams.Options{Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+		renewed := 0
+		c := connectWith(t, db, "me", "unknown", nil, teams.Options{
+			Now:    func() time.Time { return time.Now().Add(-time.Hour) },
+			Resume: func(context.Context, *store.Store, *store.Session, *sessionstate.Context) { renewed++ },
+		})
 		for range 20 {
 			c.call("f")
 			time.Sleep(5 * time.Second)
 		}
 		if s := otherThan(t, db, peer); s.State != store.Working {
 			t.Errorf("the session is %s", s.State)
+		}
+		synctest.Wait()
+		if renewed != 3 {
+			t.Errorf("its lease was renewed %d times in 100 s", renewed)
+		}
+		c.close()
+		if s := otherThan(t, db, peer); s.State != store.Gone {
+			t.Errorf("after the end of its process the session is %s", s.State)
 		}
 	})
 }

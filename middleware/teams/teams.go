@@ -64,7 +64,7 @@ type Options struct {
 	Workspace func(*sessionstate.Context) string
 	// ClientProcess returns a name of the process that started this one, "" if it is unknown.
 	ClientProcess func() string
-	// TTL is the idle time that ends a session of a person; 0 means 12 hours.
+	// TTL is the idle time that ends a session of a person, at least [store.Expiry].
 	TTL time.Duration
 	// Structured selects what happens to results with structuredContent; "" means toolresult.Auto.
 	Structured toolresult.Structured
@@ -98,7 +98,7 @@ type Shared struct {
 
 	mu       sync.Mutex
 	sessions map[sessionID]*session
-	looking  bool // whether look is running
+	looking  sync.Once // starts look
 	closed   bool
 }
 
@@ -107,9 +107,6 @@ func Compile(o Options) *Shared {
 	o.Structured, o.Log = cmp.Or(o.Structured, toolresult.Auto), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
-	}
-	if o.TTL <= 0 {
-		o.TTL = sessionstate.DefaultTTL
 	}
 	if o.Now == nil {
 		o.Now = time.Now
