@@ -777,7 +777,7 @@ func TestLogout(t *testing.T) {
 			if deleted, err := login.Logout(t.Context(), o); deleted || !errors.Is(err, login.ErrNoGrant) {
 				t.Errorf("error %v", err)
 			}
-			logIn(t, o)
+			g := logIn(t, o)
 			before := credentials(o)
 			requireServed(t, s, before, "")
 			if deleted, err := login.Logout(t.Context(), o); !deleted || err != nil {
@@ -788,6 +788,11 @@ func TestLogout(t *testing.T) {
 			}
 			if status, _ := call(t, s, before, ""); (status == 200) != test.valid {
 				t.Errorf("status %d with the token of before", status)
+			}
+			g.Expires = time.Now() // so that it is renewed
+			check(t, o.Store.Save(g))
+			if status, _ := call(t, s, credentials(o), ""); (status == 200) != test.valid {
+				t.Errorf("status %d with the refresh token of before", status)
 			}
 		})
 	}

@@ -326,7 +326,8 @@ func (s *Server) client(r *http.Request) (id string, valid bool) {
 	return id, s.clients[id].secret == secret && (method != "client_secret_basic" || basic) && (method != "client_secret_post" || !basic)
 }
 
-// revoke revokes the tokens of a login (RFC 7009). A token that is not known is no error.
+// revoke revokes the tokens of a login, or only its access token if that is named (RFC 7009, section 2.1). A token
+// that is not known is no error.
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +339,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 	token := r.FormValue("token")
 	if f := cmp.Or(s.refresh[token], s.tokens[token]); f != nil && f.client == id {
-		f.revoked = true
+		f.access, f.revoked = "", s.refresh[token] != nil
 	}
 }
 
