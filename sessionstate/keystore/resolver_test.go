@@ -206,6 +206,9 @@ func TestFlood(t *testing.T) {
 	if n := len(r.byHash); n > maxAnswers {
 		t.Errorf("%d answers are cached", n)
 	}
+	for i := 0; len(r.byHash) < maxAnswers; i++ {
+		_, _ = r.Resolve(t.Context(), fmt.Sprint("more ", i))
+	}
 	late, _ := f.add()
 	if _, err := r.Resolve(t.Context(), late); err != nil {
 		t.Fatal(err)
@@ -228,6 +231,9 @@ func TestFlood(t *testing.T) {
 		check(t, err)
 		if n := len(r.byHash); n > maxAnswers {
 			t.Fatalf("%d answers are cached", n)
+		} else if n == maxAnswers {
+			_, _ = r.Resolve(t.Context(), fmt.Sprint("invented ", i))
+			cached(known)
 		}
 	}
 	cached(fmt.Sprint("known ", maxAnswers-1))
