@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,31 @@ func TestDirectory(t *testing.T) {
 		view := &sessionstate.Context{Workspace: sessionstate.Fact{Value: path}, WorkspaceID: sessionstate.Fact{Value: "shop"}}
 		if got := directory(view); got != want {
 			t.Errorf("with the workspace %q the agent runs in %q, want %q", path, got, want)
+		}
+	}
+}
+
+// An agent gets no variable that describes the session of its parent, whatever prefixes are configured: with
+// ATTACHE_SESSION it would be that session.
+func TestNoVariablesOfTheParent(t *testing.T) {
+	parent := []string{"ATTACHE_SESSION=parent", "ATTACHE_TRUST=direct", "ATTACHE_WORKSPACE=/parent", "OTHER_SESSION_PROOF=parent", "OTHER_INJECTED=parent"}
+	for _, prefixes := range [][]string{{"ATTACHE", "OTHER"}, {"OTHER"}} {
+		settings := config.DefaultSettings("")
+		settings.Session.EnvPrefixes = prefixes
+		l := &Launcher{
+			Settings: func() *config.Settings { return settings },
+			Process:  cli.Process{Env: append([]string{"PATH=/bin", "ATTACHE_LOG_LEVEL=debug"}, parent...)},
+		}
+		env := l.environment(config.Agent{}, &teams.Session{Trust: "sandboxed"}, Secrets{Key: "child"}, &sessionstate.Context{})
+		for _, entry := range parent {
+			if slices.Contains(env, entry) {
+				t.Errorf("with the prefixes %v the agent gets %s", prefixes, entry)
+			}
+		}
+		for _, entry := range []string{"PATH=/bin", "ATTACHE_LOG_LEVEL=debug", "ATTACHE_SESSION_ID=child", "ATTACHE_TRUST_LEVEL=sandboxed"} {
+			if !slices.Contains(env, entry) {
+				t.Errorf("with the prefixes %v the agent does not get %s", prefixes, entry)
+			}
 		}
 	}
 }

@@ -53,7 +53,7 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 		suffix, ok := strings.CutPrefix(name, prefix)
 		return ok && slices.Contains(suffixes, suffix)
 	}
-	if slices.ContainsFunc(s.EnvPrefixes, own) {
+	if slices.ContainsFunc(append([]string{setting.Prefix}, s.EnvPrefixes...), own) {
 		return true
 	}
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
