@@ -111,7 +111,8 @@ func sorted(lines string) string {
 	return strings.Join(all, "\n")
 }
 
-// A tool with invalid annotations is removed from the list; other tools are unchanged.
+// A tool with invalid annotations is removed from the list; other tools are unchanged. In the revisions before
+// 2026-07-28, which have no annotations, nothing is removed.
 func TestU20Annotations(t *testing.T) {
 	good := `{"name":"good","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}`
 	for name, schema := range map[string]string{
@@ -130,6 +131,8 @@ func TestU20Annotations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &modern{tools: `{"tools":[` + good + `, {"name":"bad","inputSchema":` + schema + `} ],"ttlMs":0}`}
 			c := connect(t, s.ServeHTTP)
+			c.send(`{"jsonrpc":"2.0","id":0,"method":"tools/list"}`)
+			c.expect(`{"jsonrpc":"2.0","id":0,"result":` + s.tools + `}`)
 			c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `}}`)
 			if got := c.receive(); strings.Contains(got, `"bad"`) || !strings.Contains(got, good) || !strings.Contains(got, `"ttlMs":0`) {
 				t.Errorf("got %s", got)
