@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -325,6 +326,27 @@ func TestTokensWithoutKeyFile(t *testing.T) {
 	if strings.Contains(out.String(), "keys cannot be checked") {
 		t.Error(out.String())
 	}
+	// A token cannot be checked, because there is no key set either.
+	part := base64.RawURLEncoding.EncodeToString
+	token := part([]byte(`{"alg":"RS256","kid":"a"}`)) + "." + part([]byte(`{"iss":"https://issuer.test","aud":"attache"}`)) + "." + part([]byte("signature"))
+	if resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+token); resp.StatusCode != 503 {
+		t.Error(resp.Status, body)
+	}
+}
+
+// If clients use keys and the key file is removed, no key can be checked.
+func TestKeyFileRemoved(t *testing.T) {
+	e := start(t, "{}\n").endpoints[0]
+	file := e.Settings.Identity.KeysFile
+	key, _ := attachetest.CreateKey(t, file, identity.Attributes{User: "ada"})
+	if _, err := e.authenticate(t.Context(), key); err != nil {
+		t.Error(err)
+	}
+	check(t, os.Remove(file))
+	e.reloader.Reload()
+	if _, err := e.authenticate(t.Context(), key); !errors.Is(err, front.ErrUnavailable) {
+		t.Error(err)
+	}
 }
 
 // A key file that a reload names, and that is missing, is an error also if clients can use tokens.
@@ -349,11 +371,10 @@ func TestTokensWithNamedKeyFile(t *testing.T) {
 	}
 }
 
-// A front is ready as soon as it can read its API keys.
+// A front is ready as soon as it can read its API keys, or if it needs none.
 func TestReadyWithKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
-	r := start(t, "identity: {keys_file: "+file+"}\n")
-	ready := func(wantStatus int, want string) {
+	ready := func(r *runningService, wantStatus int, want string) {
 		t.Helper()
 		w := httptest.NewRecorder()
 		r.ready(w, nil)
@@ -361,9 +382,11 @@ func TestReadyWithKeys(t *testing.T) {
 			t.Errorf("%d %q", w.Code, w.Body)
 		}
 	}
-	ready(503, "the API keys cannot be read\n")
+	ready(start(t, "{}\n"), 200, "ok\n")
+	r := start(t, "identity: {keys_file: "+file+"}\n")
+	ready(r, 503, "the API keys cannot be read\n")
 	attachetest.CreateKey(t, file, identity.Attributes{User: "ada"})
-	ready(200, "ok\n")
+	ready(r, 200, "ok\n")
 }
 
 // A canceledContext returns err from its first call of Err, and context.Canceled from later ones.
