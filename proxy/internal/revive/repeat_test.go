@@ -85,3 +85,24 @@ func TestRepeatedCalls(t *testing.T) {
 		t.Error("another call was in flight")
 	}
 }
+
+// Calls are equal if their methods and their params are.
+func TestDigest(t *testing.T) {
+	digest := func(method, params string) digest {
+		return digestOf(wire.Parse(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+"}}\n")))
+	}
+	one := digest("prompts/get", `"name":"a","_meta":{"n":1}`)
+	for _, test := range []struct {
+		method, params string
+		want           bool
+	}{
+		{"prompts/get", `"_meta":{"n":2},"name":"a"`, true},
+		{"prompts/get", `"name":"b"`, false},
+		{"prompts/get", `"uri":"a"`, false},
+		{"tools/call", `"name":"a"`, false},
+	} {
+		if got := digest(test.method, test.params) == one; got != test.want {
+			t.Errorf("%s %s: equal is %t", test.method, test.params, got)
+		}
+	}
+}

@@ -41,3 +41,38 @@ func TestEndedSubscriptionsAreForgotten(t *testing.T) {
 		t.Errorf("%d subscriptions are kept", len(v.listens.byID))
 	}
 }
+
+// The client gets the acknowledgment of its own request, and not that of the request to the next server, unless that
+// grants less: then the subscription ends.
+func TestSubscriptionsContinue(t *testing.T) {
+	var l Listens
+	id := []byte(`"a"`)
+	granted := func(notifications string, wantDrop bool, wantLess string) {
+		t.Helper()
+		m := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"`+subscriptionKey+`":"a"},"notifications":`+notifications+"}}\n"))
+		if drop, less := l.Granted(m); drop != wantDrop || string(less) != wantLess {
+			t.Errorf("%s: dropped %t, less %q", notifications, drop, less)
+		}
+	}
+	again := func(want bool) {
+		t.Helper()
+		if l.Again(id) != want {
+			t.Errorf("it is known: %t", !want)
+		}
+	}
+	const both, one = `{"toolsListChanged":true,"promptsListChanged":true}`, `{"toolsListChanged":true}`
+	l.Begin(id)
+	again(true) // before the first acknowledgment
+	granted(both, false, "")
+	again(true)
+	granted(both, true, "")
+	granted(both, false, "") // a second one of this server
+	again(true)
+	granted(one, true, `"a"`)
+	again(false)
+	l.Begin(id)
+	l.Ended(wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","method":"notifications/other","params":{"requestId":"a"}}`+"\n")))
+	again(true)
+	l.Ended(wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`+"\n")))
+	again(false)
+}
