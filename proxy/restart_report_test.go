@@ -116,3 +116,35 @@ func TestRestartReports(t *testing.T) {
 		}
 	})
 }
+
+// The result of a call that the client has sent while no server was ready has the notice, too.
+func TestRestartNoticeForWaitingCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := proxytest.Setup{Options: proxy.Options{IDPrefix: "p-", Restart: &proxy.Restart{Notice: true}}}.Start(t)
+		pass := func(from, to *proxytest.Peer, line string) {
+			from.Send(line)
+			to.Expect(line)
+		}
+		handshake := func(hello, welcome string) {
+			s.Server.Expect(hello)
+			s.Server.Send(welcome)
+		}
+		const ready = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+		s.Client.Send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`)
+		handshake(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+		s.Client.Expect(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+		pass(s.Client, s.Server, ready)
+		s.Exit(errors.New("exit status 3"))
+		synctest.Wait()
+		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`
+		s.Client.Send(call)
+		synctest.Wait()
+		handshake(`{"jsonrpc":"2.0","id":"p-1","method":"initialize","params":{}}`, `{"jsonrpc":"2.0","id":"p-1","result":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+		s.Server.Expect(ready)
+		s.Server.Expect(call)
+		s.Server.Send(`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
+		if got := string(s.Client.Next()); !strings.Contains(got, "what it kept in memory") {
+			t.Errorf("the model reads %s", got)
+		}
+	})
+}
