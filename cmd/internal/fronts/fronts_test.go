@@ -40,6 +40,7 @@ func newWorld(t *testing.T, server func() *database.Server) *world {
 //	close|kill|drain|cut FRONT   end it orderly; kill it; drain it; make it a front of another
 //	                             machine, whose lock this one cannot see
 //	renew FRONT [lapsed]
+//	lapse FRONT                  let its next save or take renew the lease
 //	wait TIME                    let time pass without renewals
 //	save|take|leave|end|elsewhere FRONT KEY [RESULT]
 //
@@ -95,6 +96,8 @@ func (w *world) step(f []string) string {
 		if lapsed != (f[2] == "lapsed") || err != nil {
 			return fmt.Sprint(lapsed, err)
 		}
+	case "lapse":
+		front.at.Store(new(time.Time))
 	case "wait":
 		d, err := time.ParseDuration(f[1])
 		w.now = w.now.Add(d)
@@ -274,6 +277,23 @@ func testSessions(w *world) {
 			take a 1 elsewhere
 			take a 2
 			save a 1 elsewhere
+			renew a`},
+		{"a session is saved before the lapsed lease is renewed", `
+			start a
+			cut a
+			start b
+			save a 1
+			save a 2
+			wait 19s
+			renew b
+			wait 19s
+			renew b
+			take b 1
+			lapse a
+			save a 2
+			take b 2 elsewhere
+			renew a lapsed
+			take a 1 elsewhere
 			renew a`},
 		{"a swept front renews", `
 			start a
