@@ -63,49 +63,51 @@ func TestCanResume(t *testing.T) {
 // Of the machines that share a registry, only the one on which an agent has run resumes it, with the
 // template that it was started with, and in its workspace. An agent with an API key is resumed only by its own user.
 func TestResumedWhereItHasRun(t *testing.T) {
-	dir := t.TempDir()
-	db := openRegistry(t, dir, 0)
-	_, child := createAgent(t, db, db)
-	if _, err := db.EndRun(t.Context(), teams.RunRef{Ref: child.Ref, Run: 1}, teams.Ending{}); err != nil {
-		t.Fatal(err)
-	}
-	settings := config.DefaultSettings("")
-	settings.Agents = map[string]config.Agent{"a": {Resume: []string{"agent", "{session}"}, Key: "inherit"}}
-	l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
-	runs := func(p *sessionstate.Principal, workspace string) int {
-		t.Helper()
-		s, err := db.Session(t.Context(), child.Ref)
-		check(t, err)
-		s.AgentSession = "id"
-		l.ResumeOne(t.Context(), db, s, &sessionstate.Context{Principal: p, WorkspaceID: sessionstate.Fact{Value: workspace}})
-		if s, err = db.Session(t.Context(), child.Ref); err != nil {
+	for key, ownerOnly := range map[string]bool{"inherit": true, "none": false} {
+		dir := t.TempDir()
+		db := openRegistry(t, dir, 0)
+		_, child := createAgent(t, db, db)
+		if _, err := db.EndRun(t.Context(), teams.RunRef{Ref: child.Ref, Run: 1}, teams.Ending{}); err != nil {
 			t.Fatal(err)
 		}
-		return s.Run
-	}
-	if n := runs(nil, "w"); n != 1 {
-		t.Errorf("another machine has begun run %d", n)
-	}
-	child.Agent = "b"
-	check(t, l.recordStart(child))
-	if n := runs(nil, "w"); n != 1 {
-		t.Errorf("an agent of another template has begun run %d", n)
-	}
-	child.Agent, child.Workspace = "a", "other"
-	check(t, l.recordStart(child))
-	if n := runs(nil, "w"); n != 1 {
-		t.Errorf("an agent of another workspace has begun run %d", n)
-	}
-	child.Workspace = "w"
-	check(t, l.recordStart(child))
-	if n := runs(nil, "other"); n != 1 {
-		t.Errorf("a session that is in another workspace by now has begun run %d", n)
-	}
-	if n := runs(&sessionstate.Principal{User: "bob"}, "w"); n != 1 {
-		t.Errorf("another user has begun run %d, with another key", n)
-	}
-	if n := runs(nil, "w"); n != 2 {
-		t.Errorf("the machine of the agent has begun run %d", n)
+		settings := config.DefaultSettings("")
+		settings.Agents = map[string]config.Agent{"a": {Resume: []string{"agent", "{session}"}, Key: key}}
+		l := &Launcher{Settings: func() *config.Settings { return settings }, Process: cli.Process{StateDir: dir}}
+		runs := func(p *sessionstate.Principal, workspace string) int {
+			t.Helper()
+			s, err := db.Session(t.Context(), child.Ref)
+			check(t, err)
+			s.AgentSession = "id"
+			l.ResumeOne(t.Context(), db, s, &sessionstate.Context{Principal: p, WorkspaceID: sessionstate.Fact{Value: workspace}})
+			if s, err = db.Session(t.Context(), child.Ref); err != nil {
+				t.Fatal(err)
+			}
+			return s.Run
+		}
+		if n := runs(nil, "w"); n != 1 {
+			t.Errorf("another machine has begun run %d", n)
+		}
+		child.Agent = "b"
+		check(t, l.recordStart(child))
+		if n := runs(nil, "w"); n != 1 {
+			t.Errorf("an agent of another template has begun run %d", n)
+		}
+		child.Agent, child.Workspace = "a", "other"
+		check(t, l.recordStart(child))
+		if n := runs(nil, "w"); n != 1 {
+			t.Errorf("an agent of another workspace has begun run %d", n)
+		}
+		child.Workspace = "w"
+		check(t, l.recordStart(child))
+		if n := runs(nil, "other"); n != 1 {
+			t.Errorf("a session that is in another workspace by now has begun run %d", n)
+		}
+		if n := runs(&sessionstate.Principal{User: "bob"}, "w"); n == 1 != ownerOnly {
+			t.Errorf("key %s: another user has begun run %d", key, n)
+		}
+		if n := runs(nil, "w"); ownerOnly && n != 2 {
+			t.Errorf("the machine of the agent has begun run %d", n)
+		}
 	}
 }
 
