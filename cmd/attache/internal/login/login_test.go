@@ -435,6 +435,8 @@ func TestOfflineAccessNotAllowed(t *testing.T) {
 func TestEnded(t *testing.T) {
 	s, o := start(t, logintest.Config{})
 	logIn(t, o)
+	before := credentials(o)
+	requireServed(t, s, before, "")
 	s.Revoke(false)
 	for range 3 {
 		_, err := call(t, s, credentials(o), "")
@@ -442,6 +444,14 @@ func TestEnded(t *testing.T) {
 	}
 	if all := o.Store.All(); len(all) != 1 || all[0].Usable(time.Now()) {
 		t.Errorf("the store has %v", all)
+	}
+	// A process that has used the login before does not try its refresh token either.
+	requests := 0
+	o.Transport.Proxy = func(*http.Request) (*url.URL, error) { requests++; return nil, nil } // before each request
+	_, err := call(t, s, before, "")
+	requireError(t, err, "the login has ended: ", "invalid_grant")
+	if requests > 0 {
+		t.Errorf("%d requests to the authorization server", requests)
 	}
 	logIn(t, o)
 	requireServed(t, s, credentials(o), "")
