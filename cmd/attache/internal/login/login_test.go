@@ -748,6 +748,24 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// A code is sent a second time only if the server refuses how the secret was sent: otherwise it may be used up.
+func TestCodeIsSentOnce(t *testing.T) {
+	_, o := start(t, logintest.Config{Clients: map[string]string{"ours": "s3cret"}})
+	o.ClientID, o.ClientSecret = "ours", func() (string, error) { return "s3cret", nil }
+	sent := 0
+	o.Transport.Proxy = func(r *http.Request) (*url.URL, error) { // before each request
+		if r.URL.Path != "/token" {
+			return nil, nil
+		}
+		sent++
+		return nil, errors.New("no answer")
+	}
+	_, err := login.Login(t.Context(), o, browser(t))
+	if requireError(t, err, "no answer"); sent != 1 {
+		t.Errorf("sent %d times", sent)
+	}
+}
+
 // Login returns an error if the person denies access.
 func TestDenied(t *testing.T) {
 	_, o := start(t, logintest.Config{})
