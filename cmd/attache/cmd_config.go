@@ -70,7 +70,7 @@ there are mistakes; warnings do not change it.`,
 		case err != nil:
 			return err
 		case s.File == "":
-			fmt.Fprintln(c.Stdout, "ok: there is no configuration file, the defaults apply")
+			fmt.Fprintln(c.Stdout, "ok:", s.NoFile())
 		default:
 			fmt.Fprintln(c.Stdout, "ok:", s.File)
 		}

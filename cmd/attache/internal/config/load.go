@@ -86,6 +86,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 	if path == "" && l.problems == nil {
 		s.Warnings.Add(setting.Origin{}, "no configuration file is looked for, because the user's configuration directory is not known: set HOME, or XDG_CONFIG_HOME to an absolute path (AppData on Windows), or name a file with --config")
 	}
+	s.sought = path
 	if data, ok := l.readFile(path, origin); ok {
 		s.File = path
 		l.read(l.documents(path, data, s), s, command)

@@ -4,6 +4,7 @@ package config
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
@@ -57,6 +58,7 @@ type Settings struct {
 	// Warnings report settings that are valid but probably a mistake.
 	Warnings setting.Problems
 
+	sought string // the configuration file that was looked for, empty for none
 	// served are the names of all servers that attache serves, sorted. Only [LoadServed] sets it:
 	// elsewhere an entry for another server changes nothing.
 	served []string
@@ -189,6 +191,11 @@ type Server struct {
 	fields    []setting.Field // all fields but match
 	variables []string        // see RemoteVariables
 	served    bool            // it has a command or an address; see ServedServers
+}
+
+// NoFile says that there is no configuration file, and where it was looked for.
+func (s *Settings) NoFile() string {
+	return strings.TrimSpace("there is no configuration file "+s.sought) + ": the defaults apply"
 }
 
 // A Match recognises servers by globs. It matches a server if any of the globs does. An entry

@@ -57,7 +57,7 @@ func (d *Doctor) configuration(mistakes error) {
 		d.note("correct the configuration, then run doctor again", "the session, keys and policies were not looked at")
 	case len(problems) > 0: // of files that it names
 	case d.Settings.File == "":
-		d.ok("there is no configuration file: the defaults apply")
+		d.ok("%s", d.Settings.NoFile())
 	default:
 		d.ok("%s is valid", d.Settings.File)
 	}
