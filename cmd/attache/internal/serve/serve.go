@@ -87,14 +87,18 @@ func Run(ctx context.Context, o Options) int {
 	defer s.signals.Stop()
 	listeners, err := s.listen(ctx)
 	if err != nil {
-		text := "attache cannot listen"
-		if errors.Is(err, syscall.EADDRINUSE) {
-			text += ": end what listens there, or choose another --listen"
-		}
-		o.Log.Error(text, "err", err)
+		o.Log.Error(cannotListen("attache cannot listen", err, "--listen"), "err", err)
 		return cli.ExitFailure
 	}
 	return s.run(ctx, listeners)
+}
+
+// cannotListen returns text, and what to do if another program listens at the address that key sets.
+func cannotListen(text string, err error, key string) string {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		text += ": end what listens there, or choose another " + key
+	}
+	return text
 }
 
 // A service is one run of attache serve.
@@ -209,7 +213,7 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 	}
 	admin, err := s.startAdmin(ctx, failed)
 	if err != nil {
-		s.Log.Error("attache cannot serve serve.admin", "address", s.settings.Admin, "err", err)
+		s.Log.Error(cannotListen("attache cannot serve serve.admin", err, "serve.admin"), "address", s.settings.Admin, "err", err)
 		_ = server.Close()
 		return cli.ExitFailure
 	}

@@ -1094,6 +1094,19 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
+// If another program listens at serve.admin, such as a front with the same configuration, the operator learns what
+// to do.
+func TestAdminAddressInUse(t *testing.T) {
+	var out bytes.Buffer
+	r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), "{}\n")
+	u, err := url.Parse(r.url)
+	check(t, err)
+	r.settings.Admin = u.Host
+	if code := r.run(t.Context(), nil); code != cli.ExitFailure || !strings.Contains(out.String(), "end what listens there, or choose another serve.admin") {
+		t.Errorf("status %d, the log has %q", code, out.String())
+	}
+}
+
 // Each profile and trace can be requested, also after a client that disconnected, and only one at a time.
 func TestProfiles(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
