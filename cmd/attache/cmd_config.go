@@ -78,6 +78,10 @@ there are mistakes; warnings do not change it.`,
 			fmt.Fprintf(c.Stdout, "ok: servers.%s applies to this server (%v)\n", e.Name, e.From)
 		}
 		for _, e := range s.Unmatched(c.server) {
+			if e.ByName() {
+				fmt.Fprintf(c.Stdout, "note: servers.%s does not apply: it is for the server of that name, and this one's is %q: if it is meant for this server, add a match (%v)\n", e.Name, s.Server.Name, e.From)
+				continue
+			}
 			fmt.Fprintf(c.Stdout, "note: servers.%s does not apply: it is for %v, and this server's command names no package: if it is meant for this server, add command: to its match (%v)\n", e.Name, &e.Match, e.From)
 		}
 		return nil

@@ -97,13 +97,22 @@ func (e *Server) is(command []string, name string) bool {
 		})
 }
 
-// Unmatched returns the entries that recognise their server by its package, if no entry applies and
-// the command does not show which package it runs.
+// Unmatched returns the entries that may be meant for the server that command starts, if none applies:
+// those for a server of their name, and if the command does not show which package it runs, those that
+// recognise their server by its package.
 func (s *Settings) Unmatched(command []string) (entries []Server) {
-	if len(command) == 0 || strings.Contains(command[0], "://") || len(s.Applied) > 0 || servername.NamesPackage(command) {
+	if len(command) == 0 || len(s.Applied) > 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.Servers), func(e Server) bool { return e.Match.Package == nil })
+	byPackage := !strings.Contains(command[0], "://") && !servername.NamesPackage(command)
+	return slices.DeleteFunc(slices.Clone(s.Servers), func(e Server) bool {
+		return !(e.ByName() || byPackage && e.Match.Package != nil)
+	})
+}
+
+// ByName reports whether the entry only has settings for a server that is not its own, which it recognises by its name.
+func (e *Server) ByName() bool {
+	return e.Match.Package == nil && e.Match.Command == nil && e.Match.URL == nil && !e.served
 }
 
 // String returns the match as the configuration writes it.

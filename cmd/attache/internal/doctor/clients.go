@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -27,9 +28,27 @@ func (d *Doctor) clients() {
 	for _, f := range mcpclient.ThisSystem(d.Getenv).Files(here) {
 		found = d.clientFile(f) || found
 	}
+	d.unused()
 	if !found {
 		d.note("add a server in your client, then \"attache wrap --all\"; or name a file with \"attache wrap --file\"",
 			"no configuration file of a client has servers in it")
+	}
+}
+
+// unused reports the entries of servers without a match that apply to no wrapped server. The name may be the
+// client's for the server, or misspelled.
+func (d *Doctor) unused() {
+	for _, e := range d.Settings.Servers {
+		var names []string
+		applies := slices.ContainsFunc(d.wrapped, func(s *config.Settings) bool {
+			names = append(names, strconv.Quote(s.Server.Name))
+			return slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.Name == e.Name })
+		})
+		if len(d.Server) == 0 && len(d.wrapped) > 0 && e.ByName() && !applies {
+			slices.Sort(names)
+			d.note("if it is for one of them, add a match to the entry, by package, command or url",
+				"servers.%s (%v) applies to no server of your clients; their names are %s", e.Name, e.From, strings.Join(slices.Compact(names), ", "))
+		}
 	}
 }
 
@@ -107,6 +126,9 @@ func (d *Doctor) settingsOf(f mcpclient.File, e *clientconfig.Entry, l clientcon
 		return strings.Contains(entry, "=$") || strings.Contains(entry, "={env:") || strings.Contains(entry, "={file:") // opencode
 	})
 	s, err := config.LoadEntry(process, e.Own(l), e.Behind(l))
+	if err == nil && !e.IsTeams() {
+		d.wrapped = append(d.wrapped, s)
+	}
 	if err == nil {
 		err = filecheck.All(process, s)
 	}

@@ -67,12 +67,20 @@ func (d *Doctor) configuration(mistakes error) {
 	d.unmatched()
 }
 
-// unmatched reports the entries that match a server by its package, if none applies and the command does not
-// name a package. The rules of one of them may be meant for this server.
+// unmatched reports the entries whose rules may be meant for this server, if none applies: those that match a
+// server by its name, and if the command does not name a package, those that match by a package.
 func (d *Doctor) unmatched() {
-	var entries []string
+	var names, entries []string
 	for _, e := range d.Settings.Unmatched(d.Server) {
+		if e.ByName() {
+			names = append(names, e.Name)
+			continue
+		}
 		entries = append(entries, fmt.Sprintf("%s is for %v", e.Name, &e.Match))
+	}
+	if len(names) > 0 {
+		d.note("if one is meant for it, add a match to the entry, by package, command or url",
+			"no entry of servers applies to this server, whose name is %q; without a match are %s", d.Settings.Server.Name, strings.Join(names, ", "))
 	}
 	if len(entries) > 0 {
 		d.note("if one is meant for it, start the server by npx or uvx, or by a program of its own, and name that with command: in the match of the entry",
