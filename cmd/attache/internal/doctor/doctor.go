@@ -158,7 +158,8 @@ func (d *Doctor) warn(do, format string, args ...any) { d.add(levelWarning, do, 
 func (d *Doctor) problem(do, format string, args ...any) { d.add(levelProblem, do, format, args...) }
 
 func (d *Doctor) add(l level, do, format string, args ...any) {
-	text := cli.Elided(strings.TrimSpace(fmt.Sprintf(format, args...)))
+	lines := strings.NewReplacer("\n\t", " ", "\n", " ") // PostgreSQL's driver names each address on a line of its own
+	text := cli.Elided(lines.Replace(strings.TrimSpace(fmt.Sprintf(format, args...))))
 	d.Findings = append(d.Findings, finding{d.check, l, text, cli.Elided(do)})
 }
 
