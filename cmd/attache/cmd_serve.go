@@ -31,6 +31,9 @@ Without keys or tokens it listens only on the loopback interface.`,
 		Args: noArguments,
 	}
 	flags := config.AddFlags(cmd)
+	for _, name := range []string{"session", "record"} { // have no effect here
+		_ = cmd.Flags().MarkHidden(name)
+	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.DisableFlagsInUseLine = true
 	cmd.Annotations = map[string]string{mayTakeServer: "yes"}

@@ -27,6 +27,9 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 		Args: noArguments,
 	}
 	flags := config.AddFlags(cmd)
+	for _, name := range []string{"bearer-env", "stdout-noise", "dry-run"} { // there is no server, and a dry run is refused
+		_ = cmd.Flags().MarkHidden(name)
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		load := func() (*config.Settings, error) {
 			return config.Load(c.Process, flags, []string{teamserver.Name})
