@@ -142,7 +142,7 @@ func (c *program) show(s *config.Settings) error {
 		rows = append(rows, row{o.Key, cmp.Or(cli.Printable(text), `""`), at.String(), at.Default()})
 	}
 	for _, e := range s.Servers {
-		text := cli.Printable(e.Match.String())
+		text := cmp.Or(cli.Printable(e.Match.String()), "the server of this name")
 		if slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.From == e.From }) {
 			text += ", applies to this server"
 		}

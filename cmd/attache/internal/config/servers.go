@@ -82,7 +82,7 @@ func readServer(e *Server, s *Settings) setting.Problems {
 // command, only the name is compared.
 func (e *Server) is(command []string, name string) bool {
 	m := &e.Match
-	if len(command) == 0 || m.Package == nil && m.Command == nil && m.URL == nil {
+	if len(command) == 0 || m.String() == "" {
 		return e.Name == name
 	}
 	matches := func(patterns []string, text string) bool {
@@ -112,11 +112,16 @@ func (s *Settings) Unmatched(command []string) (entries []Server) {
 
 // ByName reports whether the entry only has settings for a server that is not its own, which it recognises by its name.
 func (e *Server) ByName() bool {
-	return e.Match.Package == nil && e.Match.Command == nil && e.Match.URL == nil && !e.served
+	return e.Match.String() == "" && !e.served
 }
 
-// String returns the match as the configuration writes it.
-func (m *Match) String() string { return setting.Object{Options: m.options()}.String() }
+// String returns the match as the configuration writes it, "" without globs.
+func (m *Match) String() string {
+	if m.Package == nil && m.Command == nil && m.URL == nil {
+		return ""
+	}
+	return setting.Object{Options: m.options()}.String()
+}
 
 // patterns returns a value that is one glob or a list of globs.
 func patterns(to *[]string) setting.Words {
