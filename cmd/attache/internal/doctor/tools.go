@@ -278,6 +278,21 @@ func suggestedRule(g argumentGroup, all int) string {
 	return line
 }
 
+// meantArgument suggests an argument of the rule's tools if that of the rule looks misspelled. It returns "" if not.
+func meantArgument(r *arguments.Rule, all []toolArgument) string {
+	var names []string
+	for _, a := range all {
+		if matches(r.Tools, a.tool) {
+			names = append(names, strings.Join(a.path, "."))
+		}
+	}
+	name := strings.Join(r.Argument, ".")
+	if near := cli.Nearest(name, names); near != "" && !slices.Contains(names, name) {
+		return fmt.Sprintf(": did you mean %q?", near)
+	}
+	return ""
+}
+
 // examineTools reports the arguments that attache fills or could fill.
 func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	names := inspect.ToolNames(list)
@@ -309,10 +324,10 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	for _, g := range groups {
 		d.reportArgument(g, conn, len(names))
 	}
-	for _, r := range rules {
-		if !used[r.Name] && r.Name != "" && d.Settings.Arguments != nil {
+	for i := range rules {
+		if r := &rules[i]; !used[r.Name] && r.Name != "" && d.Settings.Arguments != nil {
 			d.note("nothing, if it is for another server, or another rule for the argument applies; or correct its tools or argument",
-				"%s (argument %s) sets no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
+				"%s (argument %s) sets no argument of this server's tools%s", r.Name, strings.Join(r.Argument, "."), meantArgument(r, all))
 		}
 	}
 	d.Rules = suggestedRules(groups, len(names))
