@@ -42,7 +42,7 @@ func (d *Doctor) unused() {
 		var names []string
 		applies := slices.ContainsFunc(d.wrapped, func(s *config.Settings) bool {
 			names = append(names, strconv.Quote(s.Server.Name))
-			return slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.Name == e.Name })
+			return s.Server.Name == e.Name || slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.Name == e.Name })
 		})
 		if len(d.Server) == 0 && len(d.wrapped) > 0 && e.ByName() && !applies {
 			slices.Sort(names)
