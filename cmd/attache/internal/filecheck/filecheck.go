@@ -3,6 +3,7 @@ package filecheck
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"maps"
 	"os"
@@ -143,6 +144,11 @@ func remote(p cli.Process, s *config.Settings) (all setting.Problems) {
 // whether it has keys.
 func serve(p cli.Process, s *config.Settings) setting.Problems {
 	all := slices.Concat(config.CheckServe(s), readable(s, "serve.tls.cert", s.Serve.Cert), readable(s, "serve.tls.key", s.Serve.Key))
+	if s.Serve.Cert != "" && len(all) == 0 {
+		if _, err := tls.LoadX509KeyPair(s.Serve.Cert, s.Serve.Key); err != nil {
+			all.Add(s.Origin("serve.tls.cert"), "serve.tls: no client can connect (%v): name a certificate in PEM and its key", err)
+		}
+	}
 	if s.Store.URL.File != "" {
 		if _, err := s.Store.Address(p); err != nil {
 			all.Add(s.Origin("store.url"), "%v", err)
