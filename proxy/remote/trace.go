@@ -12,6 +12,10 @@ var traceHeaders = []struct{ header, meta string }{
 	{"Traceparent", "traceparent"}, {"Tracestate", "tracestate"}, {"Baggage", "baggage"},
 }
 
+// maxTrace is the length in bytes of the longest value of such a header that is sent on. W3C Baggage demands that much;
+// many servers refuse a request with a header of 16 KiB.
+const maxTrace = 8 << 10
+
 // addTrace sets the trace headers of a request: those that the client of a front has sent, and in their
 // place those in meta, its _meta, where attache's own span may be. No tracestate goes with the traceparent
 // of another trace.
@@ -19,13 +23,11 @@ func (x *exchange) addTrace(m *wire.Message, meta wire.Value) {
 	if m.Kind() != wire.Request {
 		return
 	}
-	x.trace = http.Header{}
+	x.trace = nil
 	if x.s.o.Forward != nil {
 		sent := x.s.o.Forward(m.ID())
 		for _, t := range traceHeaders {
-			if values := sent[t.header]; values != nil {
-				x.trace[t.header] = values
-			}
+			x.setTrace(t.header, strings.Join(sent[t.header], ","))
 		}
 	}
 	parent := meta.Get("traceparent").Text()
@@ -36,10 +38,19 @@ func (x *exchange) addTrace(m *wire.Message, meta wire.Value) {
 		delete(x.trace, "Tracestate")
 	}
 	for _, t := range traceHeaders {
-		if text := meta.Get(t.meta).Text(); isHeaderValue(text) {
-			x.trace[t.header] = []string{text}
-		}
+		x.setTrace(t.header, meta.Get(t.meta).Text())
 	}
+}
+
+// setTrace sets a trace header, unless its value cannot be sent.
+func (x *exchange) setTrace(name, value string) {
+	if !isHeaderValue(value) {
+		return
+	}
+	if x.trace == nil { // most requests have none
+		x.trace = http.Header{}
+	}
+	x.trace[name] = []string{value}
 }
 
 // isTraceparent reports whether text has the form of a traceparent. Its ids may be invalid.
@@ -47,7 +58,9 @@ func isTraceparent(text string) bool {
 	return len(text) >= len("00-")+32+len("-0123456789abcdef-01") && strings.Trim(text, "0123456789abcdef-") == ""
 }
 
-// isHeaderValue reports whether text can be the value of such a header, which is printable ASCII.
+// isHeaderValue reports whether text can be the value of such a header: printable ASCII, and no space around it, for
+// which a server may refuse a request over HTTP/2 (RFC 9113, 8.2.1).
 func isHeaderValue(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+	return text != "" && len(text) <= maxTrace && text == strings.TrimSpace(text) &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }

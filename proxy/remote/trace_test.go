@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/proxy/remote"
@@ -12,6 +13,7 @@ import (
 func TestTraceHeaders(t *testing.T) {
 	const ours, client, other = "00-0af7651916cd43dd8448eb211c80319c-c6a3b12256e13213-01",
 		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-11111111111111111111111111111111-b7ad6b7169203331-01"
+	long := "a=" + strings.Repeat("1", 8<<10)
 	for _, c := range []struct {
 		name, meta           string
 		sent                 http.Header // nil: no front
@@ -26,6 +28,10 @@ func TestTraceHeaders(t *testing.T) {
 			parent: client, state: "a=1", extra: "b=2"},
 		{name: "both of one trace", meta: `"traceparent":"` + ours + `"`, sent: http.Header{"Traceparent": {client}, "Tracestate": {"a=1"}, "Baggage": {"b=2"}},
 			parent: ours, state: "a=1", extra: "b=2"},
+		{name: "too long", meta: `"traceparent":"` + ours + `","tracestate":"` + long + `","baggage":"b=2"`, parent: ours, extra: "b=2"},
+		{name: "with spaces around", meta: `"traceparent":"` + ours + `","tracestate":"a=1 ","baggage":" b=2"`, parent: ours},
+		{name: "too long, of the client", meta: `"progressToken":1`, sent: http.Header{"Traceparent": {client}, "Tracestate": {"a=1", long}, "Baggage": {"b=2", "c=3"}},
+			parent: client, extra: "b=2,c=3"},
 		{name: "of two traces", meta: `"traceparent":"` + ours + `"`, sent: http.Header{"Traceparent": {other}, "Tracestate": {"a=1"}}, parent: ours},
 	} {
 		t.Run(c.name, func(t *testing.T) {
