@@ -583,18 +583,20 @@ func TestMachineLoginHangs(t *testing.T) {
 // While the authorization server does not answer, a token that is valid is used.
 func TestRenewalFails(t *testing.T) {
 	for _, machine := range []bool{false, true} {
-		s, o := start(t, logintest.Config{Lifetime: dueLifetime, Clients: map[string]string{"machine": "s3cret"}})
-		if o.Machine = machine; machine {
-			o.ClientID, o.ClientSecret = "machine", func() (string, error) { return "s3cret", nil }
-		} else {
-			logIn(t, o)
-		}
-		c := credentials(o)
-		requireServed(t, s, c, "")
-		o.Transport.Proxy = func(*http.Request) (*url.URL, error) { return nil, errors.New("no answer") } // before each request
-		for range 2 {
+		synctest.Test(t, func(t *testing.T) { // on a clock that stands still while requests are under way
+			s, o := start(t, logintest.Config{Lifetime: dueLifetime, Clients: map[string]string{"machine": "s3cret"}})
+			if o.Machine = machine; machine {
+				o.ClientID, o.ClientSecret = "machine", func() (string, error) { return "s3cret", nil }
+			} else {
+				logIn(t, o)
+			}
+			c := credentials(o)
 			requireServed(t, s, c, "")
-		}
+			o.Transport.Proxy = func(*http.Request) (*url.URL, error) { return nil, errors.New("no answer") } // before each request
+			for range 2 {
+				requireServed(t, s, c, "")
+			}
+		})
 	}
 }
 
