@@ -339,7 +339,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 	token := r.FormValue("token")
 	if f := cmp.Or(s.refresh[token], s.tokens[token]); f != nil && f.client == id {
-		f.access, f.revoked = "", s.refresh[token] != nil
+		f.access, f.revoked = "", f.revoked || s.refresh[token] != nil
 	}
 }
 
