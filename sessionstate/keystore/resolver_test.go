@@ -206,7 +206,7 @@ func TestFlood(t *testing.T) {
 	if n := len(r.byHash); n > maxAnswers {
 		t.Errorf("%d answers are cached", n)
 	}
-	for i := 0; len(r.byHash) < maxAnswers; i++ {
+	for i := range maxAnswers - len(r.byHash) {
 		_, _ = r.Resolve(t.Context(), fmt.Sprint("more ", i))
 	}
 	late, _ := f.add()
