@@ -18,9 +18,9 @@ const (
 	sweepBatch = 1000
 )
 
-// Sweep ends lost runs, expired messages, and sessions of people that were unused for idle, or
-// for [Expiry] if that is longer. It deletes everything that ended [Retention] ago. It covers all tenants. Only one of the processes
-// that share a server does the work.
+// Sweep ends lost runs, expired messages, and sessions of people that were unused for idle, or for [Expiry] if
+// that is longer. It deletes everything that ended [Retention] ago. It covers all tenants. Only one of the
+// processes that share a server does the work.
 func (s *Store) Sweep(ctx context.Context, idle time.Duration) error {
 	if s.db.Shared() {
 		if mine, err := s.takeSweep(ctx); err != nil || !mine {
