@@ -95,7 +95,8 @@ func Run(ctx context.Context, o Options) int {
 
 // cannotListen returns text, and what to do if another program listens at the address that key sets.
 func cannotListen(text string, err error, key string) string {
-	if errors.Is(err, syscall.EADDRINUSE) {
+	const inUseOnWindows = syscall.Errno(10048) // WSAEADDRINUSE, which package syscall does not name
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, inUseOnWindows) {
 		text += ": end what listens there, or choose another " + key
 	}
 	return text
