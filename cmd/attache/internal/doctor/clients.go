@@ -125,11 +125,13 @@ func (d *Doctor) settingsOf(f mcpclient.File, e *clientconfig.Entry, l clientcon
 	process.Env = slices.DeleteFunc(slices.Concat(e.Env(), process.Env), func(entry string) bool {
 		return strings.Contains(entry, "=$") || strings.Contains(entry, "={env:") || strings.Contains(entry, "={file:") // opencode
 	})
-	s, err := config.LoadEntry(process, e.Own(l), e.Behind(l))
-	if err == nil && !e.IsTeams() {
-		d.wrapped = append(d.wrapped, s)
+	command := e.Behind(l)
+	if e.IsTeams() {
+		command = []string{clientconfig.TeamsServer}
 	}
+	s, err := config.LoadEntry(process, e.Own(l), command)
 	if err == nil {
+		d.wrapped = append(d.wrapped, s)
 		err = filecheck.All(process, s)
 	}
 	if err == nil && e.IsTeams() && !s.Teams.Enabled {
