@@ -3,11 +3,11 @@ package doctor
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -38,18 +38,19 @@ func (d *Doctor) clients() {
 // unused reports the entries of servers without a match that apply to no wrapped server. The name may be the
 // client's for the server, or misspelled.
 func (d *Doctor) unused() {
+	var entries []string
 	for _, e := range d.Settings.Servers {
-		var names []string
-		applies := slices.ContainsFunc(d.wrapped, func(s *config.Settings) bool {
-			names = append(names, strconv.Quote(s.Server.Name))
-			return s.Server.Name == e.Name || slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.Name == e.Name })
-		})
-		if len(d.Server) == 0 && len(d.wrapped) > 0 && e.ByName() && !applies {
-			slices.Sort(names)
-			d.note("if it is for one of them, add a match to the entry, by package, command or url",
-				"servers.%s (%v) applies to no server of your clients; their names are %s", e.Name, e.From, strings.Join(slices.Compact(names), ", "))
+		if e.ByName() && !slices.Contains(d.wrapped, e.Name) {
+			entries = append(entries, fmt.Sprintf("servers.%s (%v)", e.Name, e.From))
 		}
 	}
+	if len(d.Server) > 0 || len(d.wrapped) == 0 || len(entries) == 0 {
+		return
+	}
+	slices.Sort(d.wrapped)
+	d.note("nothing, if it is for a server elsewhere; or add a match to the entry, by package, command or url",
+		"no server of your clients has the name of %s; their names are %s",
+		strings.Join(entries, ", "), strings.Join(slices.Compact(d.wrapped), ", "))
 }
 
 // clientFile checks one file, and reports whether it has servers or cannot be read.
@@ -131,7 +132,7 @@ func (d *Doctor) settingsOf(f mcpclient.File, e *clientconfig.Entry, l clientcon
 	}
 	s, err := config.LoadEntry(process, e.Own(l), command)
 	if err == nil {
-		d.wrapped = append(d.wrapped, s)
+		d.wrapped = append(d.wrapped, s.Server.Name)
 		err = filecheck.All(process, s)
 	}
 	if err == nil && e.IsTeams() && !s.Teams.Enabled {

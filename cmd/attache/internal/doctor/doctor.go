@@ -68,7 +68,7 @@ type Doctor struct {
 	valid        bool                    // the configuration is valid
 	principal    *sessionstate.Principal // nil if nobody is identified
 	unidentified error                   // why nobody is identified, nil without a credential
-	wrapped      []*config.Settings      // those of the attaches in clients' files
+	wrapped      []string                // the names of the servers behind the attaches in clients' files
 }
 
 // Examine runs all checks. mistakes are the mistakes in the settings.
