@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -77,12 +78,16 @@ there are mistakes; warnings do not change it.`,
 		for _, e := range s.Applied {
 			fmt.Fprintf(c.Stdout, "ok: servers.%s applies to this server (%v)\n", e.Name, e.From)
 		}
+		var names []string
 		for _, e := range s.Unmatched(c.server) {
 			if e.ByName() {
-				fmt.Fprintf(c.Stdout, "note: servers.%s does not apply: it is for the server of that name, and this one's is %q: if it is meant for this server, add a match (%v)\n", e.Name, s.Server.Name, e.From)
+				names = append(names, fmt.Sprintf("servers.%s (%v)", e.Name, e.From))
 				continue
 			}
 			fmt.Fprintf(c.Stdout, "note: servers.%s does not apply: it is for %v, and this server's command names no package: if it is meant for this server, add command: to its match (%v)\n", e.Name, &e.Match, e.From)
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(c.Stdout, "note: no entry of servers applies to this server, whose name is %q; without a match are %s: if one is meant for it, add a match to the entry\n", s.Server.Name, strings.Join(names, ", "))
 		}
 		return nil
 	}
