@@ -99,6 +99,9 @@ func choosesWorkspace(tool string) string {
 // MakesWorkspaces reports whether a tool makes or registers workspaces according to its name, such as
 // init_workspace. Its server may mean one of these by "workspace"; see [Verdict.AmongOwn].
 func MakesWorkspaces(tool string) bool {
+	if !strings.Contains(strings.ToLower(tool), "workspace") { // as most names; the rest costs more
+		return false
+	}
 	words := nameWords(tool)
 	if len(words) < 2 {
 		return false

@@ -101,3 +101,10 @@ func TestServersOwnWorkspace(t *testing.T) {
 		}
 	}
 }
+
+// Each page of a list is asked about all tools of the server, of which there may be thousands.
+func TestMakesWorkspacesIsCheap(t *testing.T) {
+	if n := testing.AllocsPerRun(10, func() { MakesWorkspaces("list_project_items") }); n > 0 {
+		t.Errorf("a name without a workspace costs %v allocations, want none", n)
+	}
+}
