@@ -140,13 +140,13 @@ func remote(p cli.Process, s *config.Settings) (all setting.Problems) {
 	return slices.Concat(all, readable(s, "server.tls.ca", r.CA), readable(s, "server.tls.cert", r.Cert), readable(s, "server.tls.key", r.Key))
 }
 
-// serve returns the mistakes with which attache serve would not start. It does not ask a database
-// whether it has keys.
+// serve returns the mistakes with which attache serve would not start, or would start with a certificate
+// that it cannot use. It does not ask a database whether it has keys.
 func serve(p cli.Process, s *config.Settings) setting.Problems {
 	all := slices.Concat(config.CheckServe(s), readable(s, "serve.tls.cert", s.Serve.Cert), readable(s, "serve.tls.key", s.Serve.Key))
 	if s.Serve.Cert != "" && len(all) == 0 {
 		if _, err := tls.LoadX509KeyPair(s.Serve.Cert, s.Serve.Key); err != nil {
-			all.Add(s.Origin("serve.tls.cert"), "serve.tls: no client can connect (%v): name a certificate in PEM and its key", err)
+			all.Add(s.Origin("serve.tls.cert"), "serve.tls: the certificate cannot be used (%v): name one in PEM and its key", err)
 		}
 	}
 	if s.Store.URL.File != "" {
