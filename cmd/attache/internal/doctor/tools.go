@@ -278,7 +278,8 @@ func suggestedRule(g argumentGroup, all int) string {
 	return line
 }
 
-// meantArgument suggests an argument of the rule's tools if that of the rule looks misspelled. It returns "" if not.
+// meantArgument suggests an argument of the rule's tools if that of the rule looks misspelled. It returns "" if not,
+// and if the rule's has a further word, such as projectId for project: that is another argument, perhaps another server's.
 func meantArgument(r *arguments.Rule, all []toolArgument) string {
 	var names []string
 	for _, a := range all {
@@ -287,7 +288,8 @@ func meantArgument(r *arguments.Rule, all []toolArgument) string {
 		}
 	}
 	name := strings.Join(r.Argument, ".")
-	if near := cli.Nearest(name, names); near != "" && !slices.Contains(names, name) {
+	near := cli.Nearest(name, names)
+	if near != "" && !slices.Contains(names, name) && !(strings.HasPrefix(name, near) && len(name) > len(near)+1) {
 		return fmt.Sprintf(": did you mean %q?", near)
 	}
 	return ""

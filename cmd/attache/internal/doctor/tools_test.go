@@ -105,3 +105,19 @@ func TestArgumentsOfServerWithOwnWorkspaces(t *testing.T) {
 		t.Errorf("got %d arguments, want 2", len(all))
 	}
 }
+
+// An argument with a further word is another one: a rule for workspace_id must not become one for workspace.
+func TestMeantArgument(t *testing.T) {
+	for _, test := range []struct{ rule, argument, want string }{
+		{"projectID", "projectId", `: did you mean "projectId"?`},
+		{"workspce", "workspace", `: did you mean "workspace"?`},
+		{"projects", "project", `: did you mean "project"?`},
+		{"workspace_id", "workspace", ""},
+		{"projectId", "project", ""},
+	} {
+		all := []toolArgument{{tool: "t", path: []string{test.argument}}}
+		if got := meantArgument(&arguments.Rule{Tools: []string{"*"}, Argument: []string{test.rule}}, all); got != test.want {
+			t.Errorf("for %s: %q, want %q", test.rule, got, test.want)
+		}
+	}
+}
