@@ -75,7 +75,7 @@ func (x *toolTest) shown(schema string) string {
 	return x.listed(`{"name":"t","inputSchema":` + schema + `}`)
 }
 
-// listed is like shown, for a server with several tools, of which the first counts.
+// listed is like shown, but the server has several tools. It returns the schema of the first one.
 func (x *toolTest) listed(tools string) string {
 	x.Helper()
 	x.handle("tools/list", "{}")

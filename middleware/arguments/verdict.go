@@ -96,10 +96,10 @@ func choosesWorkspace(tool string) string {
 	return ""
 }
 
-// MakesWorkspaces reports whether a tool makes or registers workspaces according to its name, such as
-// init_workspace. Its server may mean one of these by "workspace"; see [Verdict.AmongOwn].
+// MakesWorkspaces reports whether the name of a tool, such as init_workspace, says that it creates or
+// registers workspaces. Its server may mean one of these by "workspace": see [Verdict.AmongOwn].
 func MakesWorkspaces(tool string) bool {
-	if !strings.Contains(strings.ToLower(tool), "workspace") { // as most names; the rest costs more
+	if !strings.Contains(strings.ToLower(tool), "workspace") { // most names; nameWords is slower
 		return false
 	}
 	words := nameWords(tool)
@@ -113,8 +113,8 @@ func MakesWorkspaces(tool string) bool {
 	return strings.TrimSuffix(place, "s") == "workspace" && (makers.has(verb) || adders.has(verb))
 }
 
-// AmongOwn returns the verdict on an argument of a server that makes workspaces. It is no if the name
-// of the argument has the word workspace.
+// AmongOwn returns the verdict on an argument of a server that makes workspaces. It is no if the word
+// workspace is in the name of the argument.
 func (v Verdict) AmongOwn(argument string) Verdict {
 	if v.Path && slices.Contains(nameWords(argument), "workspace") {
 		return Verdict{Why: "the server makes workspaces, so it may mean one of those"}

@@ -68,8 +68,8 @@ func TestJudgeServers(t *testing.T) {
 	}
 }
 
-// If a server makes workspaces, the built-in rule does not fill: by "workspace" its tools may mean one of those.
-// The words are those of a server that has a workspace for each of its flows.
+// The built-in rule does not fill the argument workspace of a server that makes workspaces, because the argument
+// may be for one of those. The description is that of a real server, which has a workspace for each flow.
 func TestServersOwnWorkspace(t *testing.T) {
 	const schema = `{"type":"object","properties":{"workspace":{"type":"string","description":"Workspace directory path"}},"required":["workspace"]}`
 	for _, test := range []struct {
@@ -102,7 +102,8 @@ func TestServersOwnWorkspace(t *testing.T) {
 	}
 }
 
-// Each page of a list is asked about all tools of the server, of which there may be thousands.
+// MakesWorkspaces is called with the name of each tool of the server, for each page of tools/list. There may be
+// thousands of tools.
 func TestMakesWorkspacesIsCheap(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { MakesWorkspaces("list_project_items") }); n > 0 {
 		t.Errorf("a name without a workspace costs %v allocations, want none", n)

@@ -16,9 +16,9 @@ var traceHeaders = []struct{ header, meta string }{
 // many servers refuse a request with a header of 16 KiB.
 const maxTrace = 8 << 10
 
-// addTrace sets the trace headers of a request: those that the client of a front has sent, and in their
-// place those in meta, its _meta, where attache's own span may be. No tracestate goes with the traceparent
-// of another trace.
+// addTrace sets the trace headers of a request. They are those that the client of a front has sent. If meta,
+// the _meta of the request, has a traceparent, which may be attache's own span, the values in meta replace
+// them. A tracestate is never sent with the traceparent of another trace.
 func (x *exchange) addTrace(m *wire.Message, meta wire.Value) {
 	if m.Kind() != wire.Request {
 		return

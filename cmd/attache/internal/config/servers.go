@@ -110,7 +110,8 @@ func (s *Settings) Unmatched(command []string) (entries []Server) {
 	})
 }
 
-// ByName reports whether the entry only has settings for a server that is not its own, which it recognises by its name.
+// ByName reports whether the entry has neither a match nor a server of its own. It is then for the server of
+// its name, which a client starts.
 func (e *Server) ByName() bool {
 	return e.Match.String() == "" && !e.served
 }

@@ -1094,8 +1094,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// If another program listens at serve.admin, such as a front with the same configuration, the operator learns what
-// to do.
+// If another program listens at serve.admin, for example a front with the same configuration, the log says what to
+// do.
 func TestAdminAddressInUse(t *testing.T) {
 	var out bytes.Buffer
 	r := startLogging(t, slog.New(slog.NewTextHandler(logging.NewStderr(&out), nil)), "{}\n")
