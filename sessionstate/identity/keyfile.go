@@ -247,15 +247,15 @@ func withEntries(old []byte, entries []Entry) ([]byte, error) {
 	if err := yaml.UnmarshalWithOptions(old, new(keysYAML), yaml.CommentToMap(comments)); err != nil {
 		comments = nil
 	}
-	for _, keep := range []yaml.CommentMap{comments, nil} {
-		data, err := encode(w, keep)
-		if err != nil {
-			continue
+	before := head(old)
+	for range 2 {
+		if data, err := encode(w, comments); err == nil {
+			data = append(before, data...)
+			if back, err := parse(data); err == nil && reflect.DeepEqual(back, entries) {
+				return data, nil
+			}
 		}
-		data = append(head(old), data...)
-		if back, err := parse(data); err == nil && reflect.DeepEqual(back, entries) {
-			return data, nil
-		}
+		before, comments = nil, nil
 	}
 	return nil, errors.New("the changed file would not read back: correct the entries by hand")
 }

@@ -13,7 +13,7 @@ import (
 func FuzzKeyFile(f *testing.F) {
 	const sum = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	for _, seed := range []string{
-		"", "# c\n", "keys:\n", "keys: 5\n", "keys: [\n", "- a\n", "\xff", "a: &a b\nc: *a\n",
+		"", "# c\n", "#\r!", "#\rkeys:\n", "keys:\n", "keys: 5\n", "keys: [\n", "- a\n", "\xff", "a: &a b\nc: *a\n",
 		"# head\nkeys:\n  # first\n  - id: a # line\n    sha256: " + sum + "\n    roles: [x, y]\n    expires: 2026-07-28\n# end\n",
 		"keys:\n- {id: a, sha256: " + sum + ", user: \"b: #c\", trust: direct}\n",
 		"keys:\n  - id: a\n    sha256: '" + sum + "'\n    atk_x7k2m4qa_ABCDEFGHABCDEFGHABCDEFGHABCDEFGH: x\n",
