@@ -31,6 +31,14 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		{
+			name:  "a key that is a block",
+			files: map[string]string{"a.yaml": "|-\n  scope\n: a\n"},
+			want: []string{
+				"a.yaml: has no scope: add a line such as scope: acme/platform",
+				`a.yaml:1:1: unknown key "|-": the keys here are scope, parent, policies, drop, objectives`,
+			},
+		},
+		{
 			name: "missing and wrong parts of a policy",
 			files: map[string]string{"a.yaml": `scope: a
 policies:

@@ -21,13 +21,14 @@ type field struct {
 
 // fields reads the mapping n, which problems call what. It reports whether n is a mapping.
 func (r *reader) fields(n ast.Node, what string, known fields) bool {
-	if !isMapping(n) {
+	if !textfile.IsMapping(n) {
 		r.add(textfile.Start(n), "%s is %s where a mapping is expected: write %s: and what belongs to it", what, kind(n), known[0].key)
 		return false
 	}
 	seen := map[string]*token.Token{}
 	for iter := n.(ast.MapNode).MapRange(); iter.Next(); {
-		key, at := keyText(iter.Key()), iter.Key().GetToken()
+		at := iter.Key().GetToken()
+		key := at.Value
 		if first := seen[key]; first != nil {
 			r.add(at, "key %s already exists, in line %d: take one of them out", quote(key), first.Position.Line)
 			continue
@@ -65,19 +66,6 @@ func (f fields) keys() []string {
 		keys = append(keys, known.key)
 	}
 	return keys
-}
-
-func isMapping(n ast.Node) bool {
-	_, ok := n.(ast.MapNode)
-	return ok && (n.Type() == ast.MappingType || n.Type() == ast.MappingValueType)
-}
-
-// keyText returns the text of a key, without quotes.
-func keyText(n ast.Node) string {
-	if s, ok := n.(*ast.StringNode); ok {
-		return s.Value
-	}
-	return n.GetToken().Value
 }
 
 // kind returns the kind of n for people who write YAML.

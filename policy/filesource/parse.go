@@ -71,7 +71,7 @@ func (r *reader) file(body ast.Node, f *file) {
 		}},
 		{"objectives", func(n ast.Node) { f.scope.Objectives = r.objectives(n) }},
 	})
-	if !scopeSeen && isMapping(body) {
+	if !scopeSeen && textfile.IsMapping(body) {
 		r.add(nil, "has no scope: add a line such as scope: acme/platform")
 	}
 }
@@ -169,15 +169,12 @@ func (r *reader) text(n ast.Node, what string) string {
 // YAML gives `1.10` or `no` surprises people.
 func (r *reader) string(n ast.Node, what string) string {
 	text := ""
-	switch n := n.(type) {
-	case *ast.StringNode:
-		text = n.Value
-	case *ast.LiteralNode:
-		text = n.Value.Value
-	case *ast.NullNode:
-	default:
+	switch {
+	case textfile.IsText(n):
+		text = textfile.TextOf(n)
+	case n.Type() != ast.NullType:
 		hint := "put it in quotes"
-		if isMapping(n) {
+		if textfile.IsMapping(n) {
 			hint = "put it in quotes if a colon made it one"
 		}
 		r.add(textfile.Start(n), "%s is %s where text is expected: %s", what, kind(n), hint)

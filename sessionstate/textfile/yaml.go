@@ -89,6 +89,27 @@ func Start(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
+// IsText reports whether n is a text: quoted, plain or a block.
+func IsText(n ast.Node) bool {
+	return n.Type() == ast.StringType || n.Type() == ast.LiteralType
+}
+
+// IsMapping reports whether n has keys and values.
+func IsMapping(n ast.Node) bool {
+	return n.Type() == ast.MappingType || n.Type() == ast.MappingValueType
+}
+
+// TextOf returns the text of a scalar without its quotes.
+func TextOf(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	}
+	return n.GetToken().Value
+}
+
 // checkText refuses bytes that are not UTF-8, and control characters.
 func checkText(data []byte) error {
 	for i := 0; i < len(data); {

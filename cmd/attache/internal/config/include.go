@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/include"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // A document is a configuration file that was parsed: the user's file, or a file that it
@@ -92,10 +93,10 @@ func (l *loader) included(r *setting.Reader, f setting.Field, s *Settings) (all 
 // readIncluded returns the content of one included file, the name of the file in problems, and the
 // base of its relative paths.
 func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Settings) (name, base string, data []byte, ok bool) {
-	if setting.IsText(n) {
-		path, err := setting.Absolute(setting.TextOf(n), r.Base)
-		if strings.Contains(setting.TextOf(n), "://") {
-			err = fmt.Errorf("an address needs a digest or a key: write {url: %s, digest: sha256:...}, or key in place of digest", ShownAddress(setting.TextOf(n)))
+	if textfile.IsText(n) {
+		path, err := setting.Absolute(textfile.TextOf(n), r.Base)
+		if strings.Contains(textfile.TextOf(n), "://") {
+			err = fmt.Errorf("an address needs a digest or a key: write {url: %s, digest: sha256:...}, or key in place of digest", ShownAddress(textfile.TextOf(n)))
 		}
 		if path == "" && err == nil {
 			err = setting.NotEmpty(path)
@@ -108,7 +109,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 		data, ok = l.readFile(path, r.Place(n))
 		return path, filepath.Dir(path), data, ok
 	}
-	if !setting.IsMapping(n) {
+	if !textfile.IsMapping(n) {
 		r.AddProblem(n, "%s: wants the path of a file, or {url: https://..., digest: sha256:...} with a digest or a key, not %s", key, setting.KindOf(n))
 		return "", "", nil, false
 	}

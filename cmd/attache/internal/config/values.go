@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy/httpsource"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // workspacePath reads the path of a workspace. The workspace may be on another machine, so only a
@@ -94,7 +95,7 @@ func (v variable) Set(s, _ string) error {
 
 func (v variable) Written(n ast.Node) (string, bool) {
 	plain := []ast.NodeType{ast.IntegerType, ast.FloatType, ast.BoolType}
-	return `a text, such as ""`, setting.IsText(n) || slices.Contains(plain, n.Type())
+	return `a text, such as ""`, textfile.IsText(n) || slices.Contains(plain, n.Type())
 }
 
 func (v variable) EmptyAdvice() string { return `write a text, such as ""` }

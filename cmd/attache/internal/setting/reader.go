@@ -71,20 +71,14 @@ func (r *Reader) AddProblem(n ast.Node, format string, args ...any) {
 
 // Fields returns the fields of the mapping n, each key once. Problems call n what.
 func (r *Reader) Fields(n ast.Node, what string) ([]Field, bool) {
-	var entries []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		entries = n.Values
-	case *ast.MappingValueNode:
-		entries = []*ast.MappingValueNode{n}
-	default:
+	if !textfile.IsMapping(n) {
 		r.AddProblem(n, "%s: wants keys and values, not %s", what, KindOf(n))
 		return nil, false
 	}
 	seen := map[string]Origin{}
 	var all []Field
-	for _, e := range entries {
-		f, ok := r.field(e, what)
+	for iter := n.(ast.MapNode).MapRange(); iter.Next(); {
+		f, ok := r.field(iter.KeyValue(), what)
 		if !ok {
 			continue
 		}
@@ -197,7 +191,7 @@ func (r *Reader) readScalar(key string, v Scalar, n ast.Node) {
 		r.AddProblem(n, "%s: wants %s, not %s", key, want, KindOf(n))
 		return
 	}
-	if err := v.Set(TextOf(n), r.Base); err != nil {
+	if err := v.Set(textfile.TextOf(n), r.Base); err != nil {
 		r.AddProblem(n, "%s: %v", key, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/sessionstate/expression"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // scalar is a [Scalar] made of functions.
@@ -191,7 +192,7 @@ func Count(to *int, least, most int) Scalar {
 
 func isNumber(n ast.Node) bool { return n.Type() == ast.IntegerType }
 
-func isTextOrNumber(n ast.Node) bool { return IsText(n) || isNumber(n) }
+func isTextOrNumber(n ast.Node) bool { return textfile.IsText(n) || isNumber(n) }
 
 // Expression returns a value that is a CEL expression of type want. It is compiled when it is read,
 // so that mistakes are reported before anything runs.

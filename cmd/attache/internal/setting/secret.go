@@ -93,7 +93,7 @@ func (v secretValue) Schema() map[string]any {
 
 func (v secretValue) Read(r *Reader, key string, n ast.Node) {
 	*v.to = Secret{}
-	if !IsMapping(n) {
+	if !textfile.IsMapping(n) {
 		r.readScalar(key, Text(&v.to.Text, v.check), n)
 		return
 	}

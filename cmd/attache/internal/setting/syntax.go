@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // writtenText reports whether n is a text, and describes the nodes that are accepted.
@@ -11,28 +13,7 @@ func writtenText(n ast.Node) (want string, ok bool) {
 	if n.Type() == ast.SequenceType {
 		return "one text", false
 	}
-	return "a text (put it in quotes)", IsText(n)
-}
-
-// IsText reports whether n is a text: quoted, plain or a block.
-func IsText(n ast.Node) bool {
-	return n.Type() == ast.StringType || n.Type() == ast.LiteralType
-}
-
-// IsMapping reports whether n has keys and values.
-func IsMapping(n ast.Node) bool {
-	return n.Type() == ast.MappingType || n.Type() == ast.MappingValueType
-}
-
-// TextOf returns the text of a scalar without its quotes.
-func TextOf(n ast.Node) string {
-	switch n := n.(type) {
-	case *ast.StringNode:
-		return n.Value
-	case *ast.LiteralNode:
-		return n.Value.Value
-	}
-	return n.GetToken().Value
+	return "a text (put it in quotes)", textfile.IsText(n)
 }
 
 // kinds describes the types of nodes for people.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // Words is a list of words.
@@ -24,7 +26,7 @@ type Words struct {
 
 // Read replaces the default with a list of texts.
 func (v Words) Read(r *Reader, key string, n ast.Node) {
-	if v.Single && IsText(n) {
+	if v.Single && textfile.IsText(n) {
 		var word string
 		r.readScalar(key, Text(&word, NotEmpty), n)
 		*v.To = []string{word}
@@ -128,7 +130,7 @@ type WordOr struct {
 
 // Read reads the word or the object.
 func (v WordOr) Read(r *Reader, key string, n ast.Node) {
-	if !IsText(n) {
+	if !textfile.IsText(n) {
 		v.Object.Read(r, key, n)
 		return
 	}
@@ -158,7 +160,7 @@ type objectPath struct{ to *[]string }
 
 func (v objectPath) Read(r *Reader, key string, n ast.Node) {
 	switch {
-	case IsText(n):
+	case textfile.IsText(n):
 		Words{To: v.to, Single: true}.Read(r, key, n)
 	case n.Type() == ast.SequenceType:
 		Words{To: v.to, Empty: "name the objects that the path goes through"}.Read(r, key, n)
