@@ -89,7 +89,7 @@ func Start(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// IsText reports whether n is a text: quoted, plain or a block.
+// IsText reports whether n is a string, be it plain, in quotes or a block.
 func IsText(n ast.Node) bool {
 	return n.Type() == ast.StringType || n.Type() == ast.LiteralType
 }
