@@ -57,6 +57,7 @@ func TestE2E(t *testing.T) {
 		{"Fill", false, l.testFill},
 		{"Briefing", false, l.testBriefing},
 		{"Chain", false, l.testChain},
+		{"Worktree", false, l.testWorktree},
 		{"Issuer", false, l.testIssuer},
 	} {
 		t.Run(group.name, func(t *testing.T) {

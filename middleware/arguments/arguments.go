@@ -56,12 +56,13 @@ import (
 
 // A Workspace can find out the workspace of a session. Package capture implements it.
 type Workspace interface {
-	// CanAskWorkspace reports whether the client can be asked.
+	// CanAskWorkspace reports whether the client's answer may change the workspace of the call.
 	CanAskWorkspace(call *middleware.Call) bool
 	// AskWorkspace asks the client. ready is closed when the answer is known; ok is false
 	// if there is nothing to wait for.
 	AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool)
-	// Refresh returns the current context and attaches it to call.
+	// Refresh attaches the session's current context to call. It returns the context for the call's
+	// arguments, in which the workspace can be another one.
 	Refresh(call *middleware.Call) *sessionstate.Context
 }
 
@@ -308,7 +309,7 @@ func (c *Conn) askList(tc *toolCall, waited *waitState) <-chan struct{} {
 // the schema, so that the client is not asked for an argument that the tool does not have,
 // then for the workspace.
 func (c *Conn) wait(tc *toolCall, intents []intent, waited *waitState) <-chan struct{} {
-	askable := !waited.workspace && slices.ContainsFunc(intents, lacksWorkspace) && c.canAsk(tc.call)
+	askable := !waited.workspace && slices.ContainsFunc(intents, readsWorkspace) && c.canAsk(tc.call)
 	if !tc.known && !waited.list && (askable || slices.ContainsFunc(intents, worthAsking)) {
 		if ready := c.askList(tc, waited); ready != nil {
 			return ready
@@ -327,10 +328,10 @@ func (c *Conn) canAsk(call *middleware.Call) bool {
 	return c.workspace != nil && c.workspace.CanAskWorkspace(call)
 }
 
-func lacksWorkspace(in intent) bool { return in.value.empty() && in.rule.fact == workspacePath }
+func readsWorkspace(in intent) bool { return in.rule.fact == workspacePath }
 
 // pinsWorkspace reports whether a pin needs the workspace. It needs it whatever the schema is.
-func pinsWorkspace(in intent) bool { return in.rule.enforces() && lacksWorkspace(in) }
+func pinsWorkspace(in intent) bool { return in.rule.enforces() && readsWorkspace(in) }
 
 // worthAsking reports whether the list matters for an intent: it has a value, or the call may
 // be refused without one. The built-in rule does not ask for the list without a value.

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -290,7 +291,10 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	if !f.workspace.Empty() {
 		c.initial = c.conn.Base.WithWorkspace(sessionstate.Fact{Value: f.workspace.Value, Source: sessionstate.InitializeMeta, From: f.workspace.From})
 	}
-	c.ask = rootsAsk{allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists()}
+	c.ask = rootsAsk{
+		allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists(),
+		moves:   toolresult.ClientOf(m.Get("params", "clientInfo", "name").Text()).Moves,
+	}
 	call.OnReply(c.readRevision)
 }
 

@@ -16,9 +16,10 @@ import (
 // rootsAsk is the state of the request for the client's roots. Conn.mu guards it.
 type rootsAsk struct {
 	allowed bool
+	moves   bool              // the client's roots change without a report
 	ready   chan struct{}     // closed when the client has answered or is late; nil if it was not asked
-	late    int               // how often the client did not answer in time
-	again   time.Time         // when a client that was late may be asked again; zero if it may not
+	late    int               // how often in a row the client did not answer in time
+	again   time.Time         // when the client may be asked again; zero if it may not
 	root    sessionstate.Fact // the workspace that the client's roots name, in all of its conversations
 }
 
@@ -33,22 +34,26 @@ const maxLate = 3
 // wait only once.
 const latePause = time.Second
 
-// CanAskWorkspace reports whether AskWorkspace would return a channel.
+// CanAskWorkspace reports whether the client's roots may give the call another workspace. AskWorkspace
+// then returns a channel.
 func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.canAskLocked(sessionstate.ContextOf(call))
 }
 
-// canAskLocked reports whether the client may be asked for its roots: never in the modern era, in
-// which a server sends no requests.
+// canAskLocked reports whether the client may be asked for its roots on behalf of a call: never in the
+// modern era, in which a server sends no requests. A call that has a workspace needs no roots, unless they
+// may have changed without a report.
 func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
-	return view != nil && !view.Modern && c.ask.allowed
+	return view != nil && !view.Modern && c.ask.allowed &&
+		(view.Workspace.Empty() || c.ask.moves && view.Workspace.Source <= sessionstate.HostEnvironment)
 }
 
-// AskWorkspace asks a legacy client for its roots on behalf of a call that lacks a workspace. It does
-// not ask again if the client has answered, was late a moment ago, or was late too often. If ok is
-// false, the client cannot be asked. If ok is true, wait until ready is closed and then call [Conn.Refresh].
+// AskWorkspace asks a legacy client for its roots on behalf of a call that reads the workspace. It does
+// not ask again if the client was late a moment ago or too often, or has answered and is not known to
+// change its roots without a report. If ok is false, the client cannot be asked. If ok is true, wait until
+// ready is closed and then call [Conn.Refresh].
 //
 // It must be called while the call is in flight (SEP-2260).
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
@@ -74,8 +79,8 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	return done, true
 }
 
-// AskingLayer returns the layer for rules that read the workspace of every call. A call of a session
-// without one waits until the client has been asked for its roots.
+// AskingLayer returns the layer for rules that read the workspace of every call. A call for which
+// [Conn.CanAskWorkspace] holds waits until the client has been asked for its roots.
 func (c *Conn) AskingLayer() middleware.Layer {
 	l := c.Layer()
 	l.Wrap = func(next middleware.Handler) middleware.Handler { return c.wrap(c.askFirst(next)) }
@@ -85,7 +90,7 @@ func (c *Conn) AskingLayer() middleware.Layer {
 func (c *Conn) askFirst(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		call := middleware.CallFrom(ctx)
-		if m.From != wire.Client || m.Kind() != wire.Request || !m.MethodIs("tools/call") || !sessionstate.ContextOf(call).Workspace.Empty() {
+		if m.From != wire.Client || m.Kind() != wire.Request || !m.MethodIs("tools/call") {
 			return next(ctx, m)
 		}
 		ready, ok := c.AskWorkspace(call)
@@ -93,7 +98,8 @@ func (c *Conn) askFirst(next middleware.Handler) middleware.Handler {
 			return next(ctx, m)
 		}
 		refreshed := func(ctx context.Context, m *wire.Message) error {
-			c.Refresh(middleware.CallFrom(ctx))
+			call := middleware.CallFrom(ctx)
+			call.SetValue(sessionstate.ContextKey{}, c.Refresh(call))
 			return next(ctx, m)
 		}
 		select {
@@ -138,6 +144,10 @@ func (c *Conn) storeRoots(reply *wire.Message) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ask.late = 0
+	if c.ask.moves && reply.Get("result").Exists() {
+		c.ask.again = time.Now()
+	}
 	if c.ask.root = (sessionstate.Fact{}); first != "" {
 		root := (*sessionstate.Context)(nil).WithWorkspace(sessionstate.Fact{Value: first, Source: sessionstate.Roots, From: "roots/list"})
 		c.ask.root = root.Workspace
@@ -166,20 +176,26 @@ func isInside(path, dir string) bool {
 	return err == nil && filepath.IsLocal(inside)
 }
 
-// Refresh attaches the session's current workspace to a call that has waited for it, and returns
-// the context.
+// Refresh attaches the session's current workspace to a call that has waited for it, and returns the
+// context. If the session has the directory that the host's variable named when it started the client, and
+// the client has moved to one inside, such as a worktree, the returned context has that one. The call keeps
+// the other: its session is briefed once, with the policies of one workspace.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view := sessionstate.ContextOf(call)
-	if view == nil {
-		return nil
+	if view == nil || view.Workspace.Source > sessionstate.HostEnvironment {
+		return view
 	}
 	s := c.conn.Sessions.Get(view.Session.Value)
 	c.mu.Lock()
 	initial, root := c.initial, c.ask.root
 	c.mu.Unlock()
 	useRoot(s, initial, root)
-	view = view.WithWorkspace(s.Context().Workspace)
+	known := s.Context().Workspace
+	view = view.With(func(ctx *sessionstate.Context) { ctx.Workspace = known })
 	call.SetValue(sessionstate.ContextKey{}, view)
+	if known.Source == sessionstate.HostEnvironment && root.Value != known.Value && isInside(root.Value, known.Value) {
+		return view.With(func(ctx *sessionstate.Context) { ctx.Workspace = root })
+	}
 	return view
 }
 

@@ -36,6 +36,9 @@ type Client struct {
 	// Window is the member of _meta that identifies the part of a conversation that the model
 	// sees. It ends in a number that grows when the client compacts the conversation.
 	Window string
+	// Moves means that the client can change to another directory during a session. It then answers
+	// roots/list with that, but sends no notifications/roots/list_changed.
+	Moves bool
 }
 
 // A Limit is the number of UTF-16 code units of a server's instructions that a client shows, in
@@ -69,6 +72,7 @@ func Clients() []Client {
 			StructuredAlone: true,
 			Instructions:    true,
 			Variable:        "CLAUDE_CODE_SESSION_ID",
+			Moves:           true, // EnterWorktree
 			Limits:          []Limit{{[3]int{2, 1, 330}, 4096}, {Units: 2048}},
 		},
 		{
