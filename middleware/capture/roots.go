@@ -26,8 +26,8 @@ type rootsAsk struct {
 // RootsTimeout is how long a call waits for the client's roots.
 const RootsTimeout = time.Second
 
-// maxLate is how many calls of a connection wait in vain for the client's roots. It is more than one,
-// because a busy client may answer later, and small, because some clients never answer.
+// maxLate is how many calls in a row wait in vain for the client's roots. It is more than one, because a
+// busy client may answer later, and small, because some clients never answer.
 const maxLate = 3
 
 // latePause is how long a client that was late is not asked again, so that calls that were sent together
