@@ -21,6 +21,9 @@ type Context struct {
 	Conversation Fact
 	// Workspace is the path of the workspace.
 	Workspace Fact
+	// Moved is the directory in which the client makes a call, if it has left Workspace during the
+	// session. Lookup returns it as the path of the workspace. Briefing and teams use Workspace.
+	Moved Fact
 	// WorkspaceID is the durable id of the workspace, if it has one.
 	WorkspaceID Fact
 	// Trust is the trust level from the operator. Read it with Lookup("session.trust"), which

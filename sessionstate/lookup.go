@@ -8,7 +8,7 @@ var facts = [...]struct {
 	of   func(c *Context, p *Principal) Fact
 }{
 	{"session.id", func(c *Context, _ *Principal) Fact { return c.Session }},
-	{"session.workspace.path", func(c *Context, _ *Principal) Fact { return c.Workspace }},
+	{"session.workspace.path", func(c *Context, _ *Principal) Fact { return cmp.Or(c.Moved, c.Workspace) }},
 	{"session.workspace.id", func(c *Context, _ *Principal) Fact { return c.WorkspaceID }},
 	{"session.trust", (*Context).trust},
 	{"session.conversation", func(c *Context, _ *Principal) Fact { return c.Conversation }},

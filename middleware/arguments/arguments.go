@@ -61,8 +61,8 @@ type Workspace interface {
 	// AskWorkspace asks the client. ready is closed when the answer is known; ok is false
 	// if there is nothing to wait for.
 	AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool)
-	// Refresh attaches the session's current context to call. It returns the context for the call's
-	// arguments, in which the workspace can be another one.
+	// Refresh returns the current context and attaches it to call. The client is then not asked again
+	// for the call.
 	Refresh(call *middleware.Call) *sessionstate.Context
 }
 

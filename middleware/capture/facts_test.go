@@ -70,15 +70,23 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 		if c.Current() != view && !has("roots") {
 			s.Note("Current returns another context")
 		}
-		s.Note("session %s, workspace %s (%s), %s modern=%v", view.Session.Value, view.Workspace.Value, view.Workspace.From, view.Protocol, view.Modern)
+		moved := ""
+		if !view.Moved.Empty() {
+			moved = ", moved to " + view.Moved.Value
+		}
+		s.Note("session %s, workspace %s (%s)%s, %s modern=%v", view.Session.Value, view.Workspace.Value, view.Workspace.From, moved, view.Protocol, view.Modern)
 	}
 	wrap := func(next middleware.Handler) middleware.Handler {
-		inner := c.Layer().Wrap(func(ctx context.Context, m *wire.Message) error {
+		layer := c.Layer()
+		if has("asking") {
+			layer = c.AskingLayer()
+		}
+		inner := layer.Wrap(func(ctx context.Context, m *wire.Message) error {
 			if m.From != wire.Client || m.Kind().IsReply() {
 				return next(ctx, m)
 			}
 			call := middleware.CallFrom(ctx)
-			if has("roots") && m.MethodIs("ping") && c.CanAskWorkspace(call) {
+			if has("roots") && (m.MethodIs("ping") || m.MethodIs("tools/call")) && c.CanAskWorkspace(call) {
 				ready, _ := c.AskWorkspace(call)
 				call.Suspend(m, ready, 2*capture.RootsTimeout, func(ctx context.Context, m *wire.Message) error {
 					note(c.Refresh(middleware.CallFrom(ctx)))

@@ -39,14 +39,18 @@ const latePause = time.Second
 func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.canAskLocked(sessionstate.ContextOf(call))
+	return c.canAskLocked(call)
 }
 
-// canAskLocked reports whether the client may be asked for its roots on behalf of a call: never in the
-// modern era, in which a server sends no requests. A call that has a workspace needs no roots, unless they
-// may have changed without a report.
-func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
-	return view != nil && !view.Modern && c.ask.allowed &&
+// A refreshedKey is the key under which Refresh attaches true to a call.
+type refreshedKey struct{}
+
+// canAskLocked reports whether the client may be asked for its roots on behalf of a call: only once, and
+// never in the modern era, in which a server sends no requests. A call that has a workspace needs no
+// roots, unless they may have changed without a report.
+func (c *Conn) canAskLocked(call *middleware.Call) bool {
+	view := sessionstate.ContextOf(call)
+	return view != nil && !view.Modern && c.ask.allowed && call.Value(refreshedKey{}) == nil &&
 		(view.Workspace.Empty() || c.ask.moves && view.Workspace.Source <= sessionstate.HostEnvironment)
 }
 
@@ -57,10 +61,9 @@ func (c *Conn) canAskLocked(view *sessionstate.Context) bool {
 //
 // It must be called while the call is in flight (SEP-2260).
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
-	view := sessionstate.ContextOf(call)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.canAskLocked(view) {
+	if !c.canAskLocked(call) {
 		return nil, false
 	}
 	if c.ask.ready != nil && (c.ask.again.IsZero() || time.Now().Before(c.ask.again)) {
@@ -98,8 +101,7 @@ func (c *Conn) askFirst(next middleware.Handler) middleware.Handler {
 			return next(ctx, m)
 		}
 		refreshed := func(ctx context.Context, m *wire.Message) error {
-			call := middleware.CallFrom(ctx)
-			call.SetValue(sessionstate.ContextKey{}, c.Refresh(call))
+			c.Refresh(middleware.CallFrom(ctx))
 			return next(ctx, m)
 		}
 		select {
@@ -178,8 +180,7 @@ func isInside(path, dir string) bool {
 
 // Refresh attaches the session's current workspace to a call that has waited for it, and returns the
 // context. If the session has the directory that the host's variable named when it started the client, and
-// the client has moved to one inside, such as a worktree, the returned context has that one. The call keeps
-// the other: its session is briefed once, with the policies of one workspace.
+// the client has moved to one inside, such as a worktree, the context has both.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view := sessionstate.ContextOf(call)
 	if view == nil || view.Workspace.Source > sessionstate.HostEnvironment {
@@ -191,11 +192,14 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	c.mu.Unlock()
 	useRoot(s, initial, root)
 	known := s.Context().Workspace
-	view = view.With(func(ctx *sessionstate.Context) { ctx.Workspace = known })
+	view = view.With(func(ctx *sessionstate.Context) {
+		ctx.Workspace = known
+		if known.Source == sessionstate.HostEnvironment && root.Value != known.Value && isInside(root.Value, known.Value) {
+			ctx.Moved = root
+		}
+	})
 	call.SetValue(sessionstate.ContextKey{}, view)
-	if known.Source == sessionstate.HostEnvironment && root.Value != known.Value && isInside(root.Value, known.Value) {
-		return view.With(func(ctx *sessionstate.Context) { ctx.Workspace = root })
-	}
+	call.SetValue(refreshedKey{}, true)
 	return view
 }
 
