@@ -69,13 +69,13 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	if c.ask.ready != nil && (c.ask.again.IsZero() || time.Now().Before(c.ask.again)) {
 		return c.ask.ready, true
 	}
-	done := make(chan struct{})
+	done, moves := make(chan struct{}), c.ask.moves
 	c.ask.ready, c.ask.again = done, time.Time{}
 	call.Ask(wire.Client, "roots/list", nil, RootsTimeout, func(reply *wire.Message) {
 		if reply == nil {
 			c.rootsLate(done)
 		} else {
-			c.storeRoots(reply)
+			c.storeRoots(reply, moves)
 		}
 		close(done)
 	})
@@ -127,8 +127,9 @@ func (c *Conn) rootsLate(asked chan struct{}) {
 
 // storeRoots stores the client's root, for the sessions that have no workspace. If there are several
 // roots, such as the folders of an editor, it is unknown in which one the model works, so the workspace
-// stays unknown: a wrong value is worse than none. Roots inside the first are part of it.
-func (c *Conn) storeRoots(reply *wire.Message) {
+// stays unknown: a wrong value is worse than none. Roots inside the first are part of it. If the client
+// moves, the model works in the first root, and the others are directories that the user has added.
+func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 	first, several := "", false
 	for root := range reply.Get("result", "roots").Elements() {
 		path := filePath(root.Get("uri").Text())
@@ -137,7 +138,7 @@ func (c *Conn) storeRoots(reply *wire.Message) {
 		case first == "":
 			first = path
 		default:
-			several = several || !isInside(path, first)
+			several = several || !moves && !isInside(path, first)
 		}
 	}
 	if several {
@@ -147,7 +148,7 @@ func (c *Conn) storeRoots(reply *wire.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ask.late = 0
-	if c.ask.moves && reply.Get("result").Exists() {
+	if moves && reply.Get("result").Exists() {
 		c.ask.again = time.Now()
 	}
 	if c.ask.root = (sessionstate.Fact{}); first != "" {

@@ -37,7 +37,7 @@ type Client struct {
 	// sees. It ends in a number that grows when the client compacts the conversation.
 	Window string
 	// Moves means that the client can change to another directory during a session. It then answers
-	// roots/list with that, but sends no notifications/roots/list_changed.
+	// roots/list with that first, but sends no notifications/roots/list_changed.
 	Moves bool
 }
 
