@@ -21,6 +21,7 @@ type rootsAsk struct {
 	late    int               // how often in a row the client did not answer in time
 	again   time.Time         // when the client may be asked again; zero if it may not
 	root    sessionstate.Fact // the workspace that the client's roots name, in all of its conversations
+	agreed  bool              // a root was the directory of the host's variable, so both name places alike
 }
 
 // RootsTimeout is how long a call waits for the client's roots.
@@ -155,6 +156,7 @@ func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 		root := (*sessionstate.Context)(nil).WithWorkspace(sessionstate.Fact{Value: first, Source: sessionstate.Roots, From: "roots/list"})
 		c.ask.root = root.Workspace
 	}
+	c.ask.agreed = c.ask.agreed || c.ask.root.Value == c.conn.Base.Workspace.Value
 }
 
 // useRoot makes root the workspace of a session that has no better one, in place of an earlier root.
@@ -181,7 +183,9 @@ func isInside(path, dir string) bool {
 
 // Refresh attaches the session's current workspace to a call that has waited for it, and returns the
 // context. If the session has the directory that the host's variable named when it started the client, and
-// the client has moved to one inside, such as a worktree, the context has both.
+// the client has moved to another, such as a worktree, the context has both. One outside counts only if the
+// client has been in the first: a variable that was set by hand, as for a container, can name places that
+// the client calls otherwise.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view := sessionstate.ContextOf(call)
 	if view == nil || view.Workspace.Source > sessionstate.HostEnvironment {
@@ -189,13 +193,13 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	}
 	s := c.conn.Sessions.Get(view.Session.Value)
 	c.mu.Lock()
-	initial, root := c.initial, c.ask.root
+	initial, root, agreed := c.initial, c.ask.root, c.ask.agreed
 	c.mu.Unlock()
 	useRoot(s, initial, root)
 	known := s.Context().Workspace
 	view = view.With(func(ctx *sessionstate.Context) {
 		ctx.Workspace = known
-		if known.Source == sessionstate.HostEnvironment && root.Value != known.Value && isInside(root.Value, known.Value) {
+		if known.Source == sessionstate.HostEnvironment && root.Value != known.Value && (agreed && !root.Empty() || isInside(root.Value, known.Value)) {
 			ctx.Moved = root
 		}
 	})
