@@ -26,8 +26,9 @@ const (
 	// sinkBytes is how many bytes may wait to be written. A front whose sessions all end at
 	// once logs thousands of lines.
 	sinkBytes = 1 << 20
-	// sinkPatience is how long Close waits for the waiting lines.
-	sinkPatience = 200 * time.Millisecond
+	// sinkPatience is how long Close waits for the waiting lines, in steps of sinkStep.
+	sinkPatience = time.Second
+	sinkStep     = 20 * time.Millisecond
 )
 
 // NewSink returns a Sink that writes to w.
@@ -88,7 +89,9 @@ func (s *Sink) next() (lines [][]byte, lost int, more bool) {
 	return lines, lost, !s.closed
 }
 
-// Close waits for the remaining lines to be written, but not longer than sinkPatience.
+// Close waits for the remaining lines to be written, but not longer than sinkPatience. If the machine is
+// busy and this process does not run for a while, only one step passes: the last line often says why
+// attache ends.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -98,8 +101,11 @@ func (s *Sink) Close() {
 	if done == nil {
 		return
 	}
-	select {
-	case <-done:
-	case <-time.After(sinkPatience):
+	for range sinkPatience / sinkStep {
+		select {
+		case <-done:
+			return
+		case <-time.After(sinkStep):
+		}
 	}
 }

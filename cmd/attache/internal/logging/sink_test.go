@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -22,6 +24,29 @@ func TestStderrSinkWritesInOrder(t *testing.T) {
 	fmt.Fprintln(s, "too late")
 	if got := out.String(); got != "0\n1\n2\n" {
 		t.Errorf("wrote %q", got)
+	}
+}
+
+// The last line is not lost if stderr takes its time. If nobody reads stderr, Close returns nevertheless.
+func TestStderrSinkWaitsAtTheEnd(t *testing.T) {
+	for takes, want := range map[time.Duration]bool{sinkPatience - sinkStep: true, time.Hour: false} {
+		synctest.Test(t, func(t *testing.T) {
+			out := &gate{open: make(chan struct{})}
+			time.AfterFunc(takes, func() { close(out.open) })
+			s := NewSink(out)
+			fmt.Fprintln(s, "the reason")
+			began, written := time.Now(), false
+			s.Close()
+			took := time.Since(began)
+			select {
+			case <-s.done:
+				written = true
+			default:
+			}
+			if <-s.done; written != want || took > sinkPatience || out.String() != "the reason\n" {
+				t.Errorf("stderr takes %v: Close took %v; the line %q was written before it returned: %v", takes, took, out.String(), written)
+			}
+		})
 	}
 }
 
