@@ -46,6 +46,7 @@ func TestCanResume(t *testing.T) {
 		{"was ended", teams.Session{Agent: "resumes", State: teams.Ended, AgentSession: "id"}, false, false},
 		{"gone, of a person", teams.Session{State: teams.Gone}, false, false},
 		{"its template cannot", teams.Session{Agent: "once", State: teams.Finished, AgentSession: "id"}, false, true},
+		{"its template cannot, and it works", teams.Session{Agent: "once", State: teams.Working, AgentSession: "id"}, false, false},
 		{"its template is gone", teams.Session{Agent: "other", State: teams.Finished, AgentSession: "id"}, false, false},
 		{"its parent is over", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, false},
 		{"its parent is over, stop", teams.Session{Agent: "stops", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, false},
@@ -166,13 +167,15 @@ func TestDirectory(t *testing.T) {
 // An agent gets no variable that describes the session of its parent, whatever prefixes are configured: with
 // ATTACHE_SESSION it would be that session.
 func TestNoVariablesOfTheParent(t *testing.T) {
-	parent := []string{"ATTACHE_SESSION=parent", "ATTACHE_TRUST=direct", "ATTACHE_WORKSPACE=/parent", "OTHER_SESSION_PROOF=parent", "OTHER_INJECTED=parent"}
+	parent := []string{"ATTACHE_SESSION=parent", "ATTACHE_TRUST=direct", "ATTACHE_WORKSPACE=/parent", "OTHER_SESSION_PROOF=parent", "OTHER_INJECTED=parent",
+		"CLAUDECODE=1", "CLAUDE_CODE_ENTRYPOINT=cli", "CODEX_SANDBOX=seatbelt", "GEMINI_CLI=1"}
+	users := []string{"PATH=/bin", "PWD=/home", "ATTACHE_LOG_LEVEL=debug", "CLAUDE_CODE_USE_BEDROCK=1", "CODEX_HOME=/codex", "GEMINI_CLI_HOME=/gemini"}
 	for _, prefixes := range [][]string{{"ATTACHE", "OTHER"}, {"OTHER"}} {
 		settings := config.DefaultSettings("")
 		settings.Session.EnvPrefixes = prefixes
 		l := &Launcher{
 			Settings: func() *config.Settings { return settings },
-			Process:  cli.Process{Env: append([]string{"PATH=/bin", "ATTACHE_LOG_LEVEL=debug"}, parent...)},
+			Process:  cli.Process{Env: slices.Concat(users, parent)},
 		}
 		env := l.environment(config.Agent{}, &teams.Session{Trust: "sandboxed"}, Secrets{Key: "child"}, &sessionstate.Context{})
 		for _, entry := range parent {
@@ -180,7 +183,7 @@ func TestNoVariablesOfTheParent(t *testing.T) {
 				t.Errorf("with the prefixes %v the agent gets %s", prefixes, entry)
 			}
 		}
-		for _, entry := range []string{"PATH=/bin", "ATTACHE_LOG_LEVEL=debug", "ATTACHE_SESSION_ID=child", "ATTACHE_TRUST_LEVEL=sandboxed"} {
+		for _, entry := range append(users, "ATTACHE_SESSION_ID=child", "ATTACHE_TRUST_LEVEL=sandboxed") {
 			if !slices.Contains(env, entry) {
 				t.Errorf("with the prefixes %v the agent does not get %s", prefixes, entry)
 			}

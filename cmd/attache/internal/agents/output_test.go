@@ -35,6 +35,16 @@ func TestResult(t *testing.T) {
 		{"codex, killed while it had no network", codexJSONL, `{"type":"turn.started"}` + "\n" + `{"type":"error","message":"Reconnecting... waiting for network"}`, result{text: "Reconnecting... waiting for network"}},
 		{"codex, after an error", codexJSONL, `{"type":"error","message":"Reconnecting... 1/5"}` + "\n" + `{"type":"item.completed","item":{"type":"agent_message","text":"done"}}`, result{text: "done"}},
 		{"codex, failed", codexJSONL, `{"type":"turn.failed","error":{"message":"no"}}`, result{text: "no", failed: true}},
+		{"codex, a long answer", codexJSONL, `{"type":"item.completed","item":{"type":"agent_message","text":"` + strings.Repeat("x", 100<<10) + `"}}`, result{text: strings.Repeat("x", 100<<10)}},
+		{"codex, killed while it answered", codexJSONL, `{"type":"item.updated","item":{"type":"agent_message","text":"do"}}`, result{}},
+		{"codex, after a failed turn", codexJSONL, `{"type":"turn.failed","error":{"message":"no"}}` + "\n" + `{"type":"item.completed","item":{"type":"agent_message","text":"done"}}` + "\n" + `{"type":"turn.completed"}`, result{text: "done"}},
+		{"codex, after an error without an answer", codexJSONL, `{"type":"error","message":"Reconnecting... 1/5"}` + "\n" + `{"type":"turn.completed"}`, result{}},
+		{"codex, another message", codexJSONL, `{"type":"notice","message":"old"}`, result{}},
+		{"text like claude's", "text", `{"result":"done"}`, result{text: `{"result":"done"}`}},
+		{"text like claude's, failed", "text", `{"subtype":"error"}`, result{text: `{"subtype":"error"}`}},
+		{"text like claude's, verbose", "text", `[{"type":"result"}]`, result{text: `[{"type":"result"}]`}},
+		{"text like gemini's", "text", `{"response":"done"}`, result{text: `{"response":"done"}`}},
+		{"text like gemini's, failed", "text", `{"error":{"message":"no"}}`, result{text: `{"error":{"message":"no"}}`}},
 		{"text", "text", " done\xff\n", result{text: "done\ufffd"}},
 		{"nothing", claudeJSON, "", result{}},
 	} {
@@ -55,9 +65,10 @@ func TestFindThread(t *testing.T) {
 	const line = `{"type":"thread.started","thread_id":"t1"}` + "\n"
 	for text, want := range map[string]string{
 		line: "t1",
-		"a warning\n{\"type\":\"turn.started\"}\n" + line:  "t1",
-		`{"type":"thread.started"}` + "\n":                 "",
-		strings.Repeat("x", 2*maxThreadLine) + "\n" + line: "",
+		"a warning\n{\"type\":\"turn.started\"}\n" + line:        "t1",
+		`{"type":"thread.started"}` + "\n":                       "",
+		`{"type":"turn.started","thread_id":"t0"}` + "\n" + line: "t1",
+		strings.Repeat("x", 2*maxThreadLine) + "\n" + line:       "",
 		"": "",
 	} {
 		if got := findThread(strings.NewReader(text)); got != want {
