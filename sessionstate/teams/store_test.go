@@ -91,7 +91,7 @@ func TestInvalidID(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+path)
 	check(t, err)
 	defer db.Close()
-	for _, ids := range [][2]string{{"../../../etc"}, {me.ID + "/.."}, {""}, {me.ID, "ses_1 rm -rf"}} {
+	for _, ids := range [][2]string{{"../../../etc"}, {me.ID + "/.."}, {""}, {"ses_0"}, {"000000000000"}, {me.ID, "ses_1 rm -rf"}} {
 		id := ids[0]
 		_, err = db.ExecContext(t.Context(), "UPDATE sessions SET id = ?1, parent = ?2, run = 1, run_state = 'finished', queued = 1", id, ids[1])
 		check(t, err)

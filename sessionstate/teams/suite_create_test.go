@@ -71,6 +71,11 @@ func createLimits(b *bench) {
 	l.MaxChildren = 10
 	_, err = create(parent)
 	b.refused(err, "Spawn limit reached (4 sessions in the life of one)")
+
+	_, err = b.EndByOperator(b.Context(), one)
+	b.check(err)
+	_, err = create(one)
+	b.refused(err, "Session context not available")
 }
 
 // A second child is refused immediately after the first, and created a second later.

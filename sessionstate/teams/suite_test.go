@@ -136,12 +136,13 @@ func onHosts(b *bench) {
 // A session is working after a call, idle later, and gone when no process renews its lease.
 func states(b *bench) {
 	ref := b.person("w", "direct")
+	called := b.now()
 	b.same(b.session(ref).State, teams.Working)
 	b.pass(80 * time.Second)
 	other := b.person("w", "direct")
-	b.same(b.session(ref).State, teams.Idle)
+	b.same([]any{b.session(ref).State, b.session(ref).LastActive.Equal(called), b.session(ref).Wakes}, []any{teams.Idle, true, false})
 	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one"}))
-	b.same(b.session(ref).State, teams.Working)
+	b.same([]any{b.session(ref).State, b.session(ref).LastActive.Equal(b.now())}, []any{teams.Working, true})
 	b.pass(teams.Lease - time.Second)
 	b.check(b.Renew(b.Context(), other, teams.Renewal{Instance: "one"}))
 	b.pass(time.Second)
@@ -161,6 +162,14 @@ func states(b *bench) {
 	b.same(b.session(child).State, teams.Starting)
 	b.check(b.MarkRunning(b.Context(), run, ""))
 	b.same(b.session(child).State, teams.Working)
+	for _, started := range []bool{false, true} {
+		lost := b.child(parent, "direct")
+		if started {
+			b.check(b.MarkRunning(b.Context(), teams.RunRef{Ref: lost, Run: 1}, ""))
+		}
+		b.pass(teams.Lease)
+		b.same(b.session(lost).State, teams.Failed) // before a sweep, too
+	}
 	_, err := b.EndRun(b.Context(), run, teams.Ending{Failed: true, ExitStatus: 3, CostUSD: "0.02"})
 	b.check(err)
 	s := b.session(child)
@@ -246,7 +255,7 @@ func parentOver(b *bench) {
 
 // list tests which sessions a session sees, and the filters.
 func list(b *bench) {
-	direct := b.person("w", "direct")
+	direct := b.claim(teams.Claim{Key: "a person", Workspace: "w", Trust: "direct", Title: "claude-code in shop"}).Ref
 	sandboxed := b.child(direct, "sandboxed")
 	grandchild := b.child(sandboxed, "direct")
 	b.person("elsewhere", "direct")
@@ -254,10 +263,13 @@ func list(b *bench) {
 		for {
 			sessions, cursor, err := b.List(b.Context(), me, f)
 			b.check(err)
+			if f.Limit > 0 && len(sessions) > f.Limit {
+				b.Errorf("a page of %d has %d sessions", f.Limit, len(sessions))
+			}
 			for _, s := range sessions {
 				ids = append(ids, s.ID)
-				if s.ID == direct.ID && me != direct && (s.Title != "" || s.CreatedBy != "") {
-					b.Errorf("a sandboxed session sees of its parent %+v", s)
+				if own := me == direct; s.ID == direct.ID && (own != (s.Title != "") || own != (s.CreatedBy != "")) {
+					b.Errorf("%s sees %+v", me.ID, s)
 				}
 				if s.ID == sandboxed.ID && (me == grandchild) != (s.Parent == "" && s.CreatedBy == "") {
 					b.Errorf("%s sees the parent %q (%s) of a sandboxed session, which is direct", me.ID, s.Parent, s.CreatedBy)
