@@ -100,6 +100,7 @@ func TestCleanInvisible(t *testing.T) {
 		"❤\ufe0f 1\ufe0f\u20e3":            "❤\ufe0f 1\ufe0f\u20e3",
 		"〽\ufe0f ㊗\ufe0f ‼\ufe0f":          "〽\ufe0f ㊗\ufe0f ‼\ufe0f",
 		"❤\ufe0f\ufe0f\ufe0fx\ufe0f":       "❤\ufe0fx",
+		"❤\ufe00 ❤\ufe0e":                  "❤ ❤",
 		"한글 नमस्ते ສະບາຍ é e\u0301":        "한글 नमस्ते ສະບາຍ é e\u0301",
 	} {
 		if got := Clean(text); got != want {
