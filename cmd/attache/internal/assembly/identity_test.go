@@ -86,6 +86,9 @@ func TestPrincipalSources(t *testing.T) {
 			c := testAuthenticator(t, test.config, map[string]string{
 				"known.yaml": keys, "session.yaml": session, "trust.yaml": "trust: odd\n", "token": attachetest.Token(nil) + "\n",
 			}, test.env...)
+			if accepts := len(c.Accept) > 0; accepts != (test.meta.Text != "") { // the operator's credential counts alone
+				t.Errorf("credentials in _meta that are accepted: %q", c.Accept)
+			}
 			p, err := c.Identify(context.Background(), test.meta)
 			check(t, err)
 			dir := filepath.Dir(strings.TrimPrefix(c.operator.Origin().Name, "session file "))
