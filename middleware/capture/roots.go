@@ -129,7 +129,7 @@ func (c *Conn) rootsLate(asked chan struct{}) {
 // storeRoots stores the client's root, for the sessions that have no workspace. If there are several
 // roots, such as the folders of an editor, it is unknown in which one the model works, so the workspace
 // stays unknown: a wrong value is worse than none. Roots inside the first are part of it. If the client
-// moves, the model works in the first root, and the others are directories that the user has added.
+// moves, the model works in the first root.
 func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 	first, several := "", false
 	for root := range reply.Get("result", "roots").Elements() {
@@ -139,7 +139,10 @@ func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 		case first == "":
 			first = path
 		default:
-			several = several || !moves && !isInside(path, first)
+			several = several || !isInside(path, first)
+		}
+		if moves {
+			break // the others are directories that the user has added
 		}
 	}
 	if several {
