@@ -129,7 +129,7 @@ func Compile(o Options) (*Shared, error) {
 type ConnOptions struct {
 	// Catalog is the connection's catalogue; nil means an empty one.
 	Catalog *middleware.Catalog
-	// Workspace, if not nil, is used when the workspace is unknown.
+	// Workspace, if not nil, is asked when the workspace is unknown or may have changed.
 	Workspace Workspace
 	// Log receives edits and warnings; nil discards them.
 	Log *slog.Logger

@@ -21,7 +21,7 @@ type rootsAsk struct {
 	late    int               // how often in a row the client did not answer in time
 	again   time.Time         // when the client may be asked again; zero if it may not
 	root    sessionstate.Fact // the workspace that the client's roots name, in all of its conversations
-	agreed  bool              // a root was the directory of the host's variable, so both name places alike
+	agreed  bool              // a root was the directory of the host's variable, so both use the same paths
 }
 
 // RootsTimeout is how long a call waits for the client's roots.
@@ -186,9 +186,9 @@ func isInside(path, dir string) bool {
 
 // Refresh attaches the session's current workspace to a call that has waited for it, and returns the
 // context. If the session has the directory that the host's variable named when it started the client, and
-// the client has moved to another, such as a worktree, the context has both. One outside counts only if the
-// client has been in the first: a variable that was set by hand, as for a container, can name places that
-// the client calls otherwise.
+// the client has moved to another, such as a worktree, the context has both. A directory outside the first
+// counts only if a root was the first before: a variable that was set by hand, as for a container, can have
+// a path that is another directory, or none, for the client.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view := sessionstate.ContextOf(call)
 	if view == nil || view.Workspace.Source > sessionstate.HostEnvironment {

@@ -36,8 +36,8 @@ type Client struct {
 	// Window is the member of _meta that identifies the part of a conversation that the model
 	// sees. It ends in a number that grows when the client compacts the conversation.
 	Window string
-	// Moves means that the client can change to another directory during a session. It then answers
-	// roots/list with that first, but sends no notifications/roots/list_changed.
+	// Moves means that the client can change to another directory during a session. The first root in its
+	// answer to roots/list is then that directory, but it sends no notifications/roots/list_changed.
 	Moves bool
 }
 

@@ -89,9 +89,9 @@ func (s *Sink) next() (lines [][]byte, lost int, more bool) {
 	return lines, lost, !s.closed
 }
 
-// Close waits for the remaining lines to be written, but not longer than sinkPatience. If the machine is
-// busy and this process does not run for a while, only one step passes: the last line often says why
-// attache ends.
+// Close waits for the remaining lines to be written, but not longer than sinkPatience: the last line
+// often says why attache ends. It waits in steps, because on a busy machine this process may not run for a
+// while, and a single timer would then expire before the line could be written.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	s.closed = true
