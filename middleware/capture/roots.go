@@ -24,6 +24,9 @@ type rootsAsk struct {
 	agreed  bool              // a root was the directory of the host's variable, so both use the same paths
 }
 
+// worktrees is the directory in a project in which Claude Code makes worktrees.
+const worktrees = ".claude/worktrees"
+
 // RootsTimeout is how long a call waits for the client's roots.
 const RootsTimeout = time.Second
 
@@ -186,9 +189,9 @@ func isInside(path, dir string) bool {
 
 // Refresh attaches the session's current workspace to a call that has waited for it, and returns the
 // context. If the session has the directory that the host's variable named when it started the client, and
-// the client has moved to another, such as a worktree, the context has both. A directory outside the first
-// counts only if a root was the first before: a variable that was set by hand, as for a container, can have
-// a path that is another directory, or none, for the client.
+// the client has moved to another, the context has both. Another directory counts only if it is one of the
+// client's worktrees in the first, or if a root was the first before: a variable that was set by hand, as
+// for a container, can have a path that is another directory, or none, for the client.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view := sessionstate.ContextOf(call)
 	if view == nil || view.Workspace.Source > sessionstate.HostEnvironment {
@@ -202,7 +205,8 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	known := s.Context().Workspace
 	view = view.With(func(ctx *sessionstate.Context) {
 		ctx.Workspace = known
-		if known.Source == sessionstate.HostEnvironment && root.Value != known.Value && (agreed && !root.Empty() || isInside(root.Value, known.Value)) {
+		if known.Source == sessionstate.HostEnvironment && root.Value != known.Value &&
+			(agreed && !root.Empty() || isInside(root.Value, filepath.Join(known.Value, worktrees))) {
 			ctx.Moved = root
 		}
 	})
