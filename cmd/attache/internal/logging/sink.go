@@ -27,7 +27,7 @@ const (
 	// once logs thousands of lines.
 	sinkBytes = 1 << 20
 	// sinkPatience is how long Close waits for the waiting lines, in steps of sinkStep.
-	sinkPatience = time.Second
+	sinkPatience = 200 * time.Millisecond
 	sinkStep     = 20 * time.Millisecond
 )
 
