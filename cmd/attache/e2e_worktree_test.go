@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// testWorktree lets Claude Code enter a worktree and leave it. An argument with the workspace must be filled
-// with the directory in which Claude Code is at each call, over stdio and behind a front.
+// testWorktree lets Claude Code enter a worktree and leave it, over stdio and behind a front. An argument with
+// the workspace must be filled with the directory in which Claude Code is.
 func (l *lab) testWorktree(t *testing.T) {
 	for _, version := range []string{"2.1.197", "2.1.330"} {
 		t.Run("stdio-"+version, func(t *testing.T) {
@@ -30,8 +30,8 @@ func (l *lab) testWorktree(t *testing.T) {
 	}
 }
 
-// newWorktreeAgent returns an agent that enters a worktree, leaves it, and calls echo in both places. A call is
-// repeated if it has another directory: on a busy machine Claude Code may not list its roots in time.
+// newWorktreeAgent returns an agent that calls echo in a worktree, and again after it has left the worktree. It
+// repeats a call that was filled with another directory, because Claude Code can be late on a busy machine.
 func (l *lab) newWorktreeAgent(t *testing.T, version string) *agent {
 	a := l.newAgent(t, []string{l.agentProgram(t, "claude-"+version+"/claude")}, messages{}, map[string][]toolCall{})
 	a.model.scripts["main"] = []toolCall{

@@ -38,8 +38,8 @@ const maxLate = 3
 // wait only once.
 const latePause = time.Second
 
-// CanAskWorkspace reports whether the client's roots may give the call another workspace. AskWorkspace
-// then returns a channel.
+// CanAskWorkspace reports whether a call may get another workspace from the client's roots. If so,
+// AskWorkspace returns a channel.
 func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,10 +58,10 @@ func (c *Conn) canAskLocked(call *middleware.Call) bool {
 		(view.Workspace.Empty() || c.ask.moves && view.Workspace.Source <= sessionstate.HostEnvironment)
 }
 
-// AskWorkspace asks a legacy client for its roots on behalf of a call that reads the workspace. It does
-// not ask again if the client was late a moment ago or too often, or has answered and is not known to
-// change its roots without a report. If ok is false, the client cannot be asked. If ok is true, wait until
-// ready is closed and then call [Conn.Refresh].
+// AskWorkspace asks a legacy client for its roots, for a call that reads the workspace. A client that has
+// answered is asked again only if it is known to change its roots without a report. A client that was late
+// is asked again later, but not if it was late too often. If ok is false, the client cannot be asked. If ok
+// is true, wait until ready is closed and then call [Conn.Refresh].
 //
 // It must be called while the call is in flight (SEP-2260).
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
@@ -86,8 +86,8 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	return done, true
 }
 
-// AskingLayer returns the layer for rules that read the workspace of every call. A call for which
-// [Conn.CanAskWorkspace] holds waits until the client has been asked for its roots.
+// AskingLayer returns the layer for rules that read the workspace of every call. If [Conn.CanAskWorkspace]
+// is true for a call, the call waits until the client has been asked for its roots.
 func (c *Conn) AskingLayer() middleware.Layer {
 	l := c.Layer()
 	l.Wrap = func(next middleware.Handler) middleware.Handler { return c.wrap(c.askFirst(next)) }
@@ -188,10 +188,10 @@ func isInside(path, dir string) bool {
 }
 
 // Refresh attaches the session's current workspace to a call that has waited for it, and returns the
-// context. If the session has the directory that the host's variable named when it started the client, and
-// the client has moved to another, the context has both. Another directory counts only if it is one of the
-// client's worktrees in the first, or if a root was the first before: a variable that was set by hand, as
-// for a container, can have a path that is another directory, or none, for the client.
+// context. If the workspace comes from the host's variable and the client has moved to another directory,
+// the context has both. attache uses the other directory only if it is a worktree of the client in the
+// workspace, or if an earlier root was the workspace itself. Otherwise a person may have set the variable,
+// as for a container, and its paths may not be those of the client.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view := sessionstate.ContextOf(call)
 	if view == nil || view.Workspace.Source > sessionstate.HostEnvironment {

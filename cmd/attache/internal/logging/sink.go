@@ -26,7 +26,8 @@ const (
 	// sinkBytes is how many bytes may wait to be written. A front whose sessions all end at
 	// once logs thousands of lines.
 	sinkBytes = 1 << 20
-	// sinkPatience is how long Close waits for the waiting lines, in steps of sinkStep.
+	// sinkPatience is how long Close waits for the waiting lines, in steps of sinkStep. On a busy machine
+	// a step takes longer.
 	sinkPatience = 200 * time.Millisecond
 	sinkStep     = 20 * time.Millisecond
 )
@@ -89,9 +90,9 @@ func (s *Sink) next() (lines [][]byte, lost int, more bool) {
 	return lines, lost, !s.closed
 }
 
-// Close waits for the remaining lines to be written, but not longer than sinkPatience: the last line
-// often says why attache ends. It waits in steps, because on a busy machine this process may not run for a
-// while, and a single timer would then expire before the line could be written.
+// Close waits for sinkPatience until the remaining lines are written: the last line often says why attache
+// ends. It waits in steps, because a busy machine can stop this process for a while. A single timer would
+// then end the wait before the line is written.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	s.closed = true
