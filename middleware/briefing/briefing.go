@@ -68,12 +68,9 @@ type Options struct {
 	// process gives the briefing. It is called in a goroutine of its own after Turns has given
 	// the turn of a session whose key other processes may have too, and returns the same Turns
 	// each time. If it fails or takes longer than Wait, the briefing is given as Turns has
-	// decided, with one warning, and UserTurns is not used again unless AskAgain is set.
+	// decided, with one warning for each process, and UserTurns is not used again for the session.
 	// tenant is the tenant of the session's principal.
 	UserTurns func(tenant string) (sessionstate.Turns, error)
-	// AskAgain uses UserTurns also after a failure. It is for a database server, which may
-	// come back and whose absence is reported quickly.
-	AskAgain bool
 
 	// Response and Instructions select the channels. With neither, the layer uses the responses,
 	// and the instructions as well for a client that is known to show them.

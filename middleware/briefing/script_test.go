@@ -32,7 +32,8 @@ func TestScripts(t *testing.T) {
 }
 
 // session returns a layer that sets the context as capture does: "session=operator" or
-// "session=host", or "session=connection" for a key that no other process can know.
+// "session=host", or "session=connection" for a key that no other process can know. After the
+// notification "session" the context is that of another session.
 func session(_ *proxytest.Session, whose string) middleware.Layer {
 	view := &sessionstate.Context{Protocol: "2024-11-05", Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}}
 	if whose == "connection" {
@@ -40,6 +41,11 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 	}
 	return middleware.Layer{Name: "session", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
+			if m.MethodIs("notifications/test/session") {
+				other := *view
+				other.Session.Value = "s2"
+				view = &other
+			}
 			middleware.CallFrom(ctx).SetValue(sessionstate.ContextKey{}, view)
 			return next(ctx, m)
 		}
@@ -128,13 +134,13 @@ type faultyTurns struct {
 func (f *faultyTurns) Take(ctx context.Context, key string, idle time.Duration) (bool, int, error) {
 	n := f.taken.Add(1)
 	switch {
-	case f.how == "failing":
+	case f.how == "failing", f.how == "busy" && n == 1:
 		return false, 0, errors.New("disk I/O error")
 	case f.how == "stuck":
 		<-time.After(time.Minute) // like a file on a lost network
 	case f.how == "slow":
 		<-time.After(100 * time.Millisecond)
-	case f.how == "spent", f.how == "unswept", f.how == "held" && n == 1:
+	case f.how == "spent", f.how == "busy", f.how == "unswept", f.how == "held" && n == 1:
 		return false, 0, nil
 	}
 	return f.Turns.Take(ctx, key, idle)

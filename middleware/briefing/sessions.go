@@ -35,8 +35,7 @@ const (
 
 // sessions is the table of the sessions of a process, and their look-ups.
 type sessions struct {
-	slots    chan struct{} // holds one element for each running look-up
-	unshared atomic.Bool   // whether Options.UserTurns is no longer used
+	slots chan struct{} // holds one element for each running look-up
 
 	mu      sync.Mutex
 	byKey   map[string]*session
@@ -53,6 +52,7 @@ type session struct {
 	ready     chan struct{} // closed when the look-up has ended
 	done      atomic.Bool   // whether the turn is spent, so that further calls of the session cost nothing
 	swept     atomic.Bool   // whether UserTurns was swept for this session
+	unshared  atomic.Bool   // whether UserTurns failed, and is not asked again for this session
 
 	// Written before ready is closed:
 	text  string // the briefing, "" if there is none

@@ -76,7 +76,7 @@ func (c *Conn) instructionsTurn(view *sessionstate.Context, s *session, suffix s
 
 // isShared reports whether other processes may have the session too, and UserTurns can be asked.
 func (t turn) isShared() bool {
-	return t.userKey != "" && !t.c.shared.sessions.unshared.Load()
+	return t.userKey != "" && !t.s.unshared.Load()
 }
 
 // take asks for the turn, suspends reply meanwhile, and then calls then. why is "" if this
@@ -102,7 +102,7 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	return t.c.await(call, reply, taken, func(reply *wire.Message, err error) error {
 		switch {
 		case err != nil:
-			t.c.stopSharing(err)
+			t.stopSharing(err)
 			return then(reply, unseen, "")
 		case !ours:
 			t.sweep()
@@ -187,7 +187,7 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 	})
 	return errors.Join(err, t.c.await(call, reply, settled, func(_ *wire.Message, err error) error {
 		if err != nil {
-			t.c.stopSharing(err)
+			t.stopSharing(err)
 			return nil
 		}
 		if t.serverKey != "" && outcome == sessionstate.Seen {
@@ -206,11 +206,11 @@ func (c *Conn) pause(s *session) {
 	s.pausedTo = time.Now().Add(askAgain)
 }
 
-// stopSharing stops the use of UserTurns, unless Options.AskAgain is set. Each server may then
-// give the briefing, which is better than no briefing.
-func (c *Conn) stopSharing(err error) {
-	c.shared.warnings.once("the briefing may come once a server, because the database that the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", "err", err)
-	c.shared.sessions.unshared.Store(!c.shared.o.AskAgain)
+// stopSharing stops the use of UserTurns for the session. Each server may then give the briefing, which
+// is better than no briefing.
+func (t turn) stopSharing(err error) {
+	t.c.shared.warnings.once("the briefing may come once a server, because the database that the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", "err", err)
+	t.s.unshared.Store(true)
 }
 
 // A lookup runs in a goroutine of its own. err is its result and may be read after done is closed.

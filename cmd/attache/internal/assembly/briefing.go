@@ -64,7 +64,7 @@ func (s *Shared) setTurns(o *briefing.Options) {
 	if s.settings.DryRun {
 		return
 	}
-	o.Turns, o.AskAgain = s.turns, s.Database != nil
+	o.Turns = s.turns
 	switch {
 	case !s.UserTurns:
 	case s.settings.Briefing.OncePer != "server":
