@@ -38,7 +38,7 @@ func (c *Control) session() *session {
 	return c.s
 }
 
-// Replace makes r the rules for the frames to come; before the session, in place of those in the
+// Replace makes r the rules for later frames. Before the session begins, r replaces the rules in the
 // [Options]. A call in flight keeps its hooks, so no call sees half of each. Replace waits until the
 // current frames are handled, and so for a peer that does not read, but not after the session's end.
 func (c *Control) Replace(r Rules) {

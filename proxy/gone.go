@@ -11,8 +11,9 @@ func (s *session) clientReads() bool {
 	return s.o.ClientReads()
 }
 
-// awaitAnswers returns when a client that has closed its end no longer waits for answers, nor the server for
-// the client to read, or the session has to end. A server that is down is not started again for it (R3).
+// awaitAnswers returns when a client that has closed its end no longer waits for answers and the server no
+// longer waits for the client to read, or when the session has to end. A server that is down is not started
+// again for it (R3).
 func (s *session) awaitAnswers() {
 	// Without an upstream, layers may still be answering calls.
 	if l := s.link.Load(); s.clientReads() && (l == nil || l.Gate.IsOpen()) {

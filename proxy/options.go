@@ -28,8 +28,8 @@ type Upstream interface {
 // A Point is a place where lines can be watched.
 type Point uint8
 
-// The points, in the order a request and its reply pass them. The last three are moments; their
-// lines are those of package record.
+// The points, in the order a request and its reply pass them. The last three report a start or an end of
+// the upstream; their lines are those of package record.
 const (
 	ClientIn    Point = iota // read from the client
 	ServerIn                 // written to the upstream

@@ -87,8 +87,8 @@ func (d *serverSide) lookAt(m *wire.Message) bool {
 	if m.Kind() != wire.Unreadable {
 		return true
 	}
-	// An array, and a frame that is not plain, are looked at again: LookEnvelope finds less ambiguous, and
-	// what it does not mind passes.
+	// An array, and a frame that is not plain, are scanned again: LookEnvelope finds fewer frames ambiguous,
+	// and the frames that it accepts pass.
 	if d.hooked {
 		d.scanner.Look(m)
 		if m.Plain() && m.Kind() != wire.Batch {

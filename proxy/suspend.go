@@ -15,7 +15,7 @@ func (c *relayedCall) Suspend(m *wire.Message, ready <-chan struct{}, limit time
 	s := c.s
 	sp := &inflight.Suspension{Message: m, Ready: ready, Limit: limit, Resume: resume}
 	switch {
-	// What is no call cannot wait for itself, and the members of a batch leave together.
+	// A frame that is not a call cannot wait, and the members of a batch leave together.
 	case c == &s.c.none, c == &s.v.none, m.From == wire.Client && c.Batch != nil:
 		resume(&relayed.Context{Context: s.ctx, Call: &c.MW}, m)
 	case m.From == wire.Server:

@@ -73,15 +73,11 @@ func (s *session) withholdReply(id []byte) {
 	if c == nil && !known {
 		c = s.calls.ClaimSpelled(id)
 	}
-	if c != nil {
-		id = c.ID()
-	}
-	reply := wire.ErrorReply(id, wire.CodeInternalError, tooLongToRead)
 	switch {
 	case c != nil:
-		s.answered(&s.v.ctx, c, reply, len(c.MW.Hooks())-1) // the flush that follows returns the error again
+		s.answered(&s.v.ctx, c, wire.ErrorReply(c.ID(), wire.CodeInternalError, tooLongToRead), len(c.MW.Hooks())-1) // the flush that follows returns the error again
 	case known:
-		s.deliver(reply)
+		s.deliver(wire.ErrorReply(id, wire.CodeInternalError, tooLongToRead))
 	}
 }
 

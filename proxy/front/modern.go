@@ -180,10 +180,8 @@ func (s *session) abandonLocked(c *call) {
 	s.abandoned[callid.Kept(c.id)] = token
 }
 
-// notifyModern handles a notification. It is ignored if there is no session for it, and if it cancels a
-// request that was sent with another credential, or one of several with that id, or if one of the last 64
-// replies was to a request with that id: the other one may be another client's. go-sdk closes the stream and cancels,
-// maybe as the reply comes. A subscription is ended all the same if the other request has got its reply.
+// notifyModern handles a notification. It ignores one without a session, and a cancellation that may be meant
+// for the request of another client: see toCancel.
 func (x *exchange) notifyModern(p *message) {
 	key, cancelled := x.f.keys.Of(x.who.ID, &p.m, x.f.o.Conversation), p.cancels()
 	x.f.mu.Lock()
@@ -206,8 +204,10 @@ func (x *exchange) notifyModern(p *message) {
 	x.finish(http.StatusAccepted)
 }
 
-// toCancel returns the call that a cancellation of the request with the raw id is about, nil if it is to be
-// ignored.
+// toCancel returns the call that a cancellation of the request with the raw id ends. It returns nil if no call
+// with that id was sent with this Authorization, or several were, or if one of the last 64 replies was to a
+// request with that id: go-sdk closes the stream and cancels, maybe as the reply comes, and by then the id may
+// be that of another client. Such a reply does not protect a subscription.
 func (s *session) toCancel(id []byte, authorization string) *call {
 	calls := s.named(callKey(id), authorization)
 	// One cancellation takes one id: the others wait for theirs.

@@ -247,7 +247,7 @@ func (s *session) awaitCalls(ctx context.Context) {
 	}
 }
 
-// signalIdleLocked tells who waits in awaitCalls. The caller holds s.mu.
+// signalIdleLocked wakes the callers of awaitCalls if no call is running. The caller holds s.mu.
 func (s *session) signalIdleLocked() {
 	if s.idle != nil && len(s.runningLocked()) == 0 {
 		close(s.idle)

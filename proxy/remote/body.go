@@ -72,8 +72,8 @@ func (l *ledger) written(n int) bool {
 	return true
 }
 
-// leave no longer counts a message. kept says that it was written. Room among those kept wakes nobody: written does
-// not wait for it.
+// leave stops counting a message. kept says that it was written. Then leave wakes nobody, because written does not
+// wait for room.
 func (l *ledger) leave(n int, kept bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

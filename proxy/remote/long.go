@@ -19,11 +19,7 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	x.whole = make(chan struct{})
 	x.peek(chunk)
 	// run does not count it, because first is nil: whether it is a request is known only at its end.
-	s.calls.Add(1)
-	go func() {
-		defer s.calls.Done()
-		x.run()
-	}()
+	s.calls.Go(x.run)
 	var env wire.Envelope
 	for more := true; more; {
 		// The Envelope keeps the id, wherever it is, and little else.

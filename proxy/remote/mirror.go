@@ -185,16 +185,14 @@ func (v *mirror) set(tool string, found []parameter) {
 // annotated returns the mirrored parameters of a schema. It reports false if an annotation is not
 // valid.
 func annotated(schema wire.Value) ([]parameter, bool) {
-	var w annotations
-	// ok becomes false at the first annotation that is not valid; found then does not count.
-	w.ok = true
+	w := annotations{ok: true}
 	w.walk(schema, nil, true, 0)
 	return w.found, w.ok
 }
 
 type annotations struct {
 	found []parameter
-	ok    bool
+	ok    bool // false after an annotation that is not valid
 }
 
 // maxNesting is how deep annotations are looked for. Each level reads the text of those inside again,

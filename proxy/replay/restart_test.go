@@ -64,7 +64,7 @@ func (f *failingServer) serve() {
 // could end during the comparison, and the recording would contain only a part of it.
 const awaitChange = "await change"
 
-// recordSession records a session with failingServers.
+// recordSession records a session with servers that fail.
 func recordSession(t *testing.T, policy *proxy.Restart, requests ...string) *record.Session {
 	t.Helper()
 	in, out := mempipe.New(0), mempipe.New(0)

@@ -15,8 +15,8 @@ const (
 	unseenWait  = time.Minute
 	// checkTime is the interval between checks whether the client still reads.
 	checkTime = 250 * time.Millisecond
-	// A server does not wait for the client if freeChecks checks in a row, freeTime apart, find that no write does. One
-	// check could come between two writes to a client that reads slowly.
+	// A server does not wait for the client if freeChecks checks in a row, freeTime apart, find no write that waits.
+	// One check could come between two writes to a client that reads slowly.
 	freeTime   = 10 * time.Millisecond
 	freeChecks = 5
 )
@@ -77,9 +77,9 @@ func AwaitAnswers(s Session, reads func() bool, over <-chan struct{}) {
 	}
 }
 
-// AwaitReader returns when the server, whose input has ended, has written all its output, which closes ended, or
-// does not wait for the client, or over is closed: then it can be ended. blocked reports whether a write to the
-// client is waiting. reads is that of AwaitAnswers.
+// AwaitReader returns when a server whose input has ended can be ended: when it has written all its output,
+// which closes ended, when it does not wait for the client to read, or when over is closed. blocked reports
+// whether a write to the client is waiting. reads is that of AwaitAnswers.
 func AwaitReader(blocked, reads func() bool, ended, over <-chan struct{}) {
 	start, wait, free := time.Now(), freeTime, 0
 	for free < freeChecks && mayRead(reads, start) {

@@ -211,8 +211,7 @@ func missing(before, after wire.Value) string {
 		name := m.Key.Text()
 		v := after.Get(name)
 		// A capability may change in other ways, as those in experimental do.
-		switch {
-		case !v.Exists(), string(m.Value.Raw) == "true" && string(v.Raw) != "true":
+		if !v.Exists() || string(m.Value.Raw) == "true" && string(v.Raw) != "true" {
 			return name
 		}
 		if inner := missing(m.Value, v); m.Value.IsObject() && inner != "" {

@@ -188,7 +188,7 @@ func (i *Inbox) next() (m *wire.Message, more bool) {
 	return m, len(i.waiting) > 0
 }
 
-// leaveLocked no longer counts a message among those that wait. The caller holds mu.
+// leaveLocked stops counting a message as waiting. The caller holds mu.
 func (i *Inbox) leaveLocked(m *wire.Message) {
 	full := i.bytes > room // otherwise nobody waits
 	if i.bytes -= len(m.Line()); full {

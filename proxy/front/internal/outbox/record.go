@@ -13,12 +13,12 @@ import (
 // recordRoom is how many bytes of events a Record keeps.
 const recordRoom = 64 << 10
 
-// A Record keeps the events that were last written to a stream, so that a client that has lost its connection
-// can have those again that it has not received. The last event of each write has an id. One goroutine uses a
-// Record at a time.
+// A Record keeps the events that were last written to a stream. A client that has lost its connection gets the
+// events again that it has not received. The last event of each write has an id. One goroutine uses a Record at a
+// time.
 //
-// Always from <= n and last <= len(text). What lies behind last is a write that has no id yet: a message comes in
-// several writes, of which only the last one has its end. With from == n, nothing before the last id is kept.
+// Always from <= n and last <= len(text). The bytes after last have no id yet: a message may take several writes,
+// and only the last one has its end. With from == n, nothing before the last id is kept.
 type Record struct {
 	name string // the beginning of the ids
 	n    int    // number of the last id that was written; 0 is that of Begin
@@ -74,8 +74,8 @@ func prime(id string) []byte { return []byte("event: prime\nid: " + id + "\ndata
 // getPrefix begins the ids of GET streams. Package remote knows it, too.
 const getPrefix = "get."
 
-// BeginGet returns an event like that of Begin for a GET stream, of which no events are kept. go-sdk ends its session
-// when it has lost six GET streams that gave it no new id, as at the sixth restart of fronts.
+// BeginGet returns an event like that of Begin for a GET stream, whose events are not kept. go-sdk ends its session
+// when it has lost six GET streams that gave it no new id, as after six restarts of the front.
 func BeginGet() []byte { return prime(getPrefix + rand.Text()) }
 
 // IsGetID reports whether id is that of a GET stream: with it, a client opens another one.

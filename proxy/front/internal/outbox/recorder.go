@@ -30,7 +30,8 @@ type recorded struct {
 	left   *time.Timer // forgets the stream; nil until a reader has left it
 }
 
-// finished reports whether nothing waits on the stream or will, and nobody reads it: most often its client has all.
+// finished reports whether nobody reads the stream and nothing more will be written to it. Usually its client has
+// received everything.
 func (r *recorded) finished() bool {
 	over, abandoned := r.t.Progress()
 	return r.reader == nil && (over || abandoned)
@@ -152,7 +153,7 @@ func (q *Reader) Leave(whole bool) {
 	})
 }
 
-// Forget makes the streams that were recorded so far ones that cannot be taken up again.
+// Forget forgets the streams that were recorded so far: they cannot be taken up again.
 func (o *Recorder) Forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 // SubscriptionID is the member of _meta with the id of the subscriptions/listen request that a message belongs to.
 const SubscriptionID = "io.modelcontextprotocol/subscriptionId"
 
-// A Name is what a relay knows a renamed request by. All is raw JSON.
+// A Name has the ids and progress tokens of a renamed request, as raw JSON.
 type Name struct {
-	ID, Token []byte // towards the relay; Token is nil if the request has no progress token
-	id, token []byte // those that the client wrote
+	ID, Token []byte // for the relay; Token is nil if the request has no progress token
+	id, token []byte // as the client wrote them
 }
 
 // Request gives the request m another id. raw is its id, n the number of the name. It returns nil if m
