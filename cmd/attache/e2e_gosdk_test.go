@@ -128,7 +128,7 @@ func (r *recorder) stop() {
 func (r *recorder) add(tag string, m jsonrpc.Message) {
 	b, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
-		b = []byte(fmt.Sprintf("%q", err))
+		b = fmt.Appendf(nil, "%q", err)
 	}
 	// A cancelled listen request may or may not get its result.
 	if tag == "recv" && bytes.Contains(b, []byte(`/subscriptionId`)) && !bytes.Contains(b, []byte(`"method"`)) {
@@ -213,7 +213,7 @@ func (s *goSession) step(name string, result any, err error) {
 	}
 	b, err := json.Marshal(line)
 	if err != nil {
-		b = []byte(fmt.Sprintf(`{"step":%q,"error":%q}`, name, err))
+		b = fmt.Appendf(nil, `{"step":%q,"error":%q}`, name, err)
 	}
 	s.lines = append(s.lines, string(b))
 }

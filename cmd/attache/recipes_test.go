@@ -46,7 +46,7 @@ func TestRecipes(t *testing.T) {
 				checkListed(t, r.Name, listed, rule.Tools, "")
 			}
 			script := "layers chain=recipe\n"
-			for _, diff := range strings.Split(page(t, "cmd/attache/testdata/recipes/"+r.Name+".diff"), "\n\n") {
+			for diff := range strings.SplitSeq(page(t, "cmd/attache/testdata/recipes/"+r.Name+".diff"), "\n\n") {
 				script += play(t, r.Name, strings.TrimSuffix(diff, "\n")+"\n")
 			}
 			file := filepath.Join(t.TempDir(), "script.txt")

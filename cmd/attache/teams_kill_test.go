@@ -23,7 +23,7 @@ func alive(pid int) bool {
 func supervisor(tm *team, id string) (pid int) {
 	tm.Helper()
 	out, _ := exec.Command("ps", "-ww", "-A", "-o", "pid=,args=").Output()
-	for _, line := range strings.Split(string(out), "\n") {
+	for line := range strings.SplitSeq(string(out), "\n") {
 		if strings.HasSuffix(strings.TrimSpace(line), "agent-run "+id) {
 			_, _ = fmt.Sscan(line, &pid)
 			return pid
@@ -178,7 +178,7 @@ func TestClaimed(t *testing.T) {
 	})
 	said := tm.attache("agents", "logs", sortedKeys(m.sessions(object{"children_of": "me"}))[0])
 	env := map[string]string{}
-	for _, line := range strings.Split(said, "\n") {
+	for line := range strings.SplitSeq(said, "\n") {
 		name, value, _ := strings.Cut(line, "=")
 		env[name] = value
 	}

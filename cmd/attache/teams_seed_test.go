@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,9 +17,7 @@ func TestCreateSession(t *testing.T) {
 	run := func(name string, f func(*team)) { t.Run(name, func(t *testing.T) { f(newTeam(t, "0s")) }) }
 	good := func(change object) object {
 		in := object{"title": "Backend API", "agent_name": "agent", "initial_message": "do print done"}
-		for k, v := range change {
-			in[k] = v
-		}
+		maps.Copy(in, change)
 		return in
 	}
 	run("creates_child_session_with_parent_relationship", func(tm *team) {

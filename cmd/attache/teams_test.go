@@ -68,7 +68,7 @@ func (tm *team) attache(args ...string) string {
 
 // stopAgents ends the agents that a test has left running.
 func (tm *team) stopAgents() {
-	for _, line := range strings.Split(tm.attache("agents", "list"), "\n") {
+	for line := range strings.SplitSeq(tm.attache("agents", "list"), "\n") {
 		if words := strings.Fields(line); len(words) > 2 && strings.HasPrefix(words[0], "ses_") {
 			tm.attache("agents", "stop", words[0])
 		}
@@ -312,7 +312,7 @@ func teamsAgent() {
 	fmt.Println(strings.Join(os.Args[1:], " "))
 	var t testing.T
 	var m *member
-	for _, line := range strings.Split(string(prompt), "\n") {
+	for line := range strings.SplitSeq(string(prompt), "\n") {
 		line, ok := strings.CutPrefix(strings.TrimPrefix(line, "  | "), "do ")
 		if !ok {
 			continue

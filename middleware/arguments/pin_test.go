@@ -85,7 +85,7 @@ func checkPinned(t *testing.T, sent, path string) {
 		t.Fatalf("%s: %v", sent, err)
 	}
 	at := last.Params.Arguments
-	for _, key := range strings.Split(path, ".") {
+	for key := range strings.SplitSeq(path, ".") {
 		o, _ := at.(map[string]any)
 		at = o[key]
 	}

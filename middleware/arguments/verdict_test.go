@@ -56,7 +56,7 @@ func TestJudgeServers(t *testing.T) {
 		for i := len(path) - 1; i >= 0; i-- {
 			schema = `{"type":"object","properties":{"` + path[i] + `":` + schema + `}}`
 		}
-		for _, tool := range strings.Fields(r[5]) {
+		for tool := range strings.FieldsSeq(r[5]) {
 			judged++
 			if got := Judge(tool, []byte(schema), path...); got.Path != (r[1] == "path") {
 				t.Errorf("%s %s %s: got %t (%s: %q)", server, tool, r[2]+" "+r[4], got.Path, got.Why, got.Words)

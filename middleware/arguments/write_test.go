@@ -53,7 +53,7 @@ func pins(t *testing.T, paths string) *Conn {
 	t.Helper()
 	values := map[string]string{"workspace": workspacePath, "tenant": "principal.tenant"}
 	var rules []Rule
-	for _, path := range strings.Fields(paths) {
+	for path := range strings.FieldsSeq(paths) {
 		source := values[path]
 		if source == "" {
 			source = "7"

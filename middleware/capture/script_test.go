@@ -50,7 +50,7 @@ func scriptedLayer(s *proxytest.Session, arg string) middleware.Layer {
 	}
 	conn := capture.ConnOptions{Log: slog.New(logNotes{s})}
 	a := &answers{s: s}
-	for _, word := range strings.Split(arg, ",") {
+	for word := range strings.SplitSeq(arg, ",") {
 		if word == "accept" {
 			o.Accept = capture.CredentialKeys()
 			continue

@@ -9,7 +9,7 @@ import (
 
 // HasForm distinguishes messages from log lines of a server.
 func TestHasForm(t *testing.T) {
-	for _, line := range strings.Split(strings.TrimSpace(`
+	for line := range strings.SplitSeq(strings.TrimSpace(`
 yes {"jsonrpc":"2.0","id":1,"result":{}}
 yes { "result" : { "a":1 } , "id" : "x" , "jsonrpc" : "2.0" }
 yes {"jsonrpc":"2.\u0030","id":1.5,"result":"text"}

@@ -188,7 +188,7 @@ func quiet(t testing.TB, token string, err error) {
 	if strings.ContainsAny(text, "\n\r\x1b") || strings.Contains(text, secret) {
 		t.Errorf("the error contains too much: %q", text)
 	}
-	for _, part := range strings.Split(token, ".") {
+	for part := range strings.SplitSeq(token, ".") {
 		if len(part) > 8 && strings.Contains(text, part[:8]) {
 			t.Errorf("the error quotes the token: %q", text)
 		}

@@ -271,7 +271,7 @@ func TestParseHostileYAML(t *testing.T) {
 // tellsWord reports whether text contains more than MaxQuoted consecutive bytes of a word in data.
 func tellsWord(text string, data []byte) bool {
 	text = strings.ReplaceAll(text, `"`, " ") // the quotes around words
-	for _, word := range strings.Fields(string(data)) {
+	for word := range strings.FieldsSeq(string(data)) {
 		const n = textfile.MaxQuoted + 1
 		for i := n; i <= len(word); i++ {
 			if strings.Contains(text, word[i-n:i]) {

@@ -34,7 +34,7 @@ func TestAuditTailFollows(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, word := range strings.Fields(out.String()) {
+		for word := range strings.FieldsSeq(out.String()) {
 			if strings.HasPrefix(word, "tool-") {
 				got = append(got, word)
 			}

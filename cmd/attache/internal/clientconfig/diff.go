@@ -77,7 +77,7 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 		if afterLine && len(text) == 0 {
 			continue // not even an empty line
 		}
-		for _, l := range strings.Split(string(text), "\n") {
+		for l := range strings.SplitSeq(string(text), "\n") {
 			lines = append(lines, DiffLine{"-+"[i], strings.TrimSuffix(l, "\r")})
 		}
 	}

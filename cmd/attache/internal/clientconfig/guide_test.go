@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,10 +83,8 @@ func clientTable() string {
 	b.WriteString("| client | `--client` | your file | in a project |\n|---|---|---|---|\n")
 	variable := func(names ...string) func(string) string {
 		return func(name string) string {
-			for _, n := range names {
-				if n == name {
-					return "%" + name + "%"
-				}
+			if slices.Contains(names, name) {
+				return "%" + name + "%"
 			}
 			return ""
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,10 +22,8 @@ func parachute(session, workspace, trust string) Injection {
 func TestInject(t *testing.T) {
 	out := func(names ...string) func(string) string {
 		return func(name string) string {
-			for _, n := range names {
-				if n == name {
-					return "not for this session"
-				}
+			if slices.Contains(names, name) {
+				return "not for this session"
 			}
 			return ""
 		}

@@ -20,8 +20,8 @@ func TestExplainMembersAreDocumented(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	for _, v := range []any{explanation{}, callReport{}, factReport{}, layerReport{}, noteReport{}, editReport{}} {
 		typ := reflect.TypeOf(v)
-		for i := range typ.NumField() {
-			member, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		for field := range typ.Fields() {
+			member, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if !strings.Contains(table, "`"+member) && !strings.Contains(table, "."+member) {
 				t.Errorf("the member %s of %s is not documented", member, typ.Name())
 			}

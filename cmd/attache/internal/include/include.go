@@ -153,7 +153,7 @@ func (f file) signed() (seconds int64) {
 	if len(f.signature) == 0 || s.UnmarshalText(f.signature) != nil {
 		return 0
 	}
-	for _, word := range strings.Fields(s.TrustedComment) {
+	for word := range strings.FieldsSeq(s.TrustedComment) {
 		if text, ok := strings.CutPrefix(word, "timestamp:"); ok {
 			_, _ = fmt.Sscanf(text, "%d", &seconds)
 		}

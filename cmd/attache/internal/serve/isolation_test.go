@@ -221,7 +221,7 @@ func (v *visitor) visit(n int) {
 	}
 	v.post(v.frame(0, "tools/list", "", ""))
 	var some sync.WaitGroup
-	for i := 0; i < n; i++ {
+	for i := range n {
 		some.Go(func() { v.call(i + 1) })
 		if rand.IntN(4) == 0 {
 			some.Wait()

@@ -74,8 +74,8 @@ func kind(t reflect.Type) string {
 // argumentNames returns the names of the arguments in the struct that to points to.
 func argumentNames(to any) (names []string) {
 	t := reflect.TypeOf(to).Elem()
-	for i := range t.NumField() {
-		names = append(names, t.Field(i).Tag.Get("json"))
+	for field := range t.Fields() {
+		names = append(names, field.Tag.Get("json"))
 	}
 	return names
 }

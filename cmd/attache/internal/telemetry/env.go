@@ -58,7 +58,7 @@ func readSignal(getenv func(string) string, signal string) (s signalSettings, er
 	if asked == "" && v.get("ENDPOINT") != "" {
 		asked = "otlp"
 	}
-	for _, name := range strings.Split(asked, ",") {
+	for name := range strings.SplitSeq(asked, ",") {
 		switch strings.TrimSpace(name) {
 		case "", "none":
 		case "console":
@@ -178,7 +178,7 @@ func (v otlpVariables) endpoint() string {
 // in what is read as the name, if somebody wrote "api-key: a2V5=" or "a2V/eQ==", and net/http would quote that.
 func (v otlpVariables) headers() (map[string]string, error) {
 	out := map[string]string{}
-	for _, pair := range strings.Split(v.get("HEADERS"), ",") {
+	for pair := range strings.SplitSeq(v.get("HEADERS"), ",") {
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}

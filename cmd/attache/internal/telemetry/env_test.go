@@ -64,7 +64,7 @@ func TestReadTelemetry(t *testing.T) {
 	}
 	for _, test := range tests {
 		env := map[string]string{}
-		for _, entry := range strings.Fields(test.env) {
+		for entry := range strings.FieldsSeq(test.env) {
 			name, value, _ := strings.Cut(entry, "=")
 			env["OTEL_"+name] = value
 		}
