@@ -54,7 +54,7 @@ func find(in wire.Value, member, kind string) (wire.Value, refusal) {
 	fits := kind == "a string" && v.IsString() || kind == "an object" && v.IsObject() || kind == "an array" && v.IsArray()
 	// A reader that converts types or ignores letter case could find another value, so a hidden
 	// item could be asked for past the rules.
-	if v.Exists() && !fits || in.Exists() && !in.IsObject() || hasTwin(in, member) {
+	if v.Exists() && !fits || in.Exists() && !in.IsObject() || in.HasTwin(member) {
 		return v, refusal{none, "refused: " + member + " must appear exactly once, as " + kind, member + " could be read in more than one way"}
 	}
 	return v, refusal{}
@@ -148,16 +148,6 @@ func (c *Conn) filterSubscriptions(call *middleware.Call, m *wire.Message, view 
 		c.note(call, by, "hide", path, before, m.Get(path...).Raw)
 	}
 	return refusal{}
-}
-
-// hasTwin reports whether an object has another member that some reader takes for member.
-func hasTwin(in wire.Value, member string) bool {
-	for m := range in.Members() {
-		if !m.Key.Equals(member) && wire.SameName([]byte(m.Key.View()), member) {
-			return true
-		}
-	}
-	return false
 }
 
 // watchResources adds the hook that edits a list of resources or templates and remembers its URIs

@@ -31,10 +31,10 @@ type ToolCall struct {
 	s    *session // nil if the session is unknown
 	view *sessionstate.Context
 
-	mu    sync.Mutex
-	err   error // context.Canceled if the client has cancelled the call
-	sent  func(error)
-	notes []middleware.Note
+	mu        sync.Mutex
+	cancelled bool // by the client
+	sent      func(error)
+	notes     []middleware.Note
 }
 
 // addHandle writes the handle of a call into the message. It replaces a value from the client.
@@ -83,7 +83,7 @@ func (a *answer) Reply(context.Context, *wire.Message) error {
 func (c *ToolCall) cancel() {
 	c.mu.Lock()
 	sent := c.sent
-	c.sent, c.err = nil, context.Canceled
+	c.sent, c.cancelled = nil, true
 	c.mu.Unlock()
 	if sent != nil {
 		sent(context.Canceled)
@@ -151,11 +151,11 @@ func (c *ToolCall) View() *sessionstate.Context { return c.view }
 // an error if it cannot be written.
 func (c *ToolCall) onSent(f func(error)) {
 	c.mu.Lock()
-	err := c.err
+	cancelled := c.cancelled
 	c.sent = f
 	c.mu.Unlock()
-	if err != nil {
-		f(err)
+	if cancelled {
+		f(context.Canceled)
 	}
 }
 

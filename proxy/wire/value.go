@@ -183,6 +183,17 @@ func AppendQuote(dst []byte, s string) []byte { return jsonstring.AppendQuoted(d
 // casefold, lower, upper and strip take for equal.
 func SameName(name []byte, known string) bool { return jsonstring.SameName(name, known) }
 
+// HasTwin reports whether an object has a member with another name than known that some reader
+// takes for known: see [SameName].
+func (v Value) HasTwin(known string) bool {
+	for m := range v.Members() {
+		if !m.Key.Equals(known) && SameName([]byte(m.Key.View()), known) {
+			return true
+		}
+	}
+	return false
+}
+
 // Mentions reports whether some reader finds name in frame, escaped or as another
 // spelling that [SameName] takes for it. It is for a frame that cannot be taken apart,
 // and need not be JSON: the name may stand anywhere.

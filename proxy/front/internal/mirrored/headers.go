@@ -36,7 +36,7 @@ func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambigu
 	if member == "" {
 		return ""
 	}
-	if member != "name" && hasTwin(m, member) { // the scanner has looked for twins of name
+	if member != "name" && m.Params().HasTwin(member) { // the scanner has looked for twins of name
 		return doubtful + wire.TwinName.String()
 	}
 	name := m.Get("params", member)
@@ -44,16 +44,6 @@ func Mismatch(h http.Header, m *wire.Message, revision string, doubt wire.Ambigu
 		return ""
 	}
 	return compare(h, "Mcp-Name", name.Text())
-}
-
-// hasTwin reports whether params have a member that a server may take for the one of that name.
-func hasTwin(m *wire.Message, name string) bool {
-	for other := range m.Params().Members() {
-		if !other.Key.Equals(name) && wire.SameName([]byte(other.Key.Text()), name) {
-			return true
-		}
-	}
-	return false
 }
 
 // doubtOf scans m without the names of arguments that rules read, which need not be in a header.
