@@ -2,6 +2,7 @@ package teams
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -150,7 +151,7 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session, mine bo
 		switch err := db.Renew(ctx, me.Ref, r); {
 		case err == nil:
 			m.renewed = now
-		case store.IsGone(err): // removed from the registry, as after a long sleep
+		case errors.Is(err, store.ErrNoSession): // removed from the registry, as after a long sleep
 			s.attach(ctx, m)
 		default:
 			s.disturbed = now

@@ -141,7 +141,7 @@ func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, e
 
 // isOver reports whether a session was ended or forgotten.
 func isOver(s *store.Session, err error) bool {
-	return store.IsGone(err) || err == nil && s.State == store.Ended
+	return errors.Is(err, store.ErrNoSession) || err == nil && s.State == store.Ended
 }
 
 // View returns the context of the session that made the call.

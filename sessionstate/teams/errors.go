@@ -39,15 +39,15 @@ const (
 // token.
 var ErrUnproved = errors.New("a session that an agent started is claimed without its token")
 
-// errNoSession is returned for a session that is not, or no longer, registered.
-var errNoSession = errors.New("the session is not registered")
+// ErrNoSession is returned for a session that is not, or no longer, registered.
+var ErrNoSession = errors.New("the session is not registered")
 
 // unavailable returns the error for the caller: it wraps an error of the database in
 // [ErrUnavailable].
 func unavailable(err error) error {
 	var refusal Refusal
 	switch {
-	case err == nil, errors.As(err, &refusal), errors.Is(err, ErrUnproved), errors.Is(err, errNoSession), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, &refusal), errors.Is(err, ErrUnproved), errors.Is(err, ErrNoSession), errors.Is(err, context.Canceled):
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)

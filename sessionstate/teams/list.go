@@ -3,7 +3,6 @@ package teams
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -108,6 +107,3 @@ func (s *Store) Resumable(ctx context.Context, tenant, workspace string) ([]*Ses
 	})
 	return slices.DeleteFunc(sessions, func(s *Session) bool { return s.Attached }), err
 }
-
-// IsGone reports whether err means that a session is no longer registered.
-func IsGone(err error) bool { return errors.Is(err, errNoSession) }

@@ -228,7 +228,7 @@ func (s *Store) Session(ctx context.Context, ref Ref) (*Session, error) {
 func (t *tx) session(ref Ref) (*Session, error) {
 	found := t.one(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.id = ?3`, t.now, ref.Tenant, ref.ID)
 	if found == nil {
-		return nil, errNoSession
+		return nil, ErrNoSession
 	}
 	return found, nil
 }
@@ -262,7 +262,7 @@ func (s *Store) Renew(ctx context.Context, ref Ref, r Renewal) error {
 			WHERE tenant = ?1 AND session = ?2 AND (instance = ?3 OR host = ?4 AND ?4 <> '')`,
 			ref.Tenant, ref.ID, r.Instance, r.Host, t.now+int64(Lease), t.now-int64(max(r.Since, 0)))
 		if n == 0 {
-			return errNoSession
+			return ErrNoSession
 		}
 		t.exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
 		return nil

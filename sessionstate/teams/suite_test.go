@@ -150,7 +150,7 @@ func states(b *bench) {
 	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one"}))
 	b.check(b.Detach(b.Context(), ref, "one"))
 	b.same(b.session(ref).State, teams.Gone)
-	if err := b.Renew(b.Context(), ref, teams.Renewal{Instance: "one"}); !teams.IsGone(err) {
+	if err := b.Renew(b.Context(), ref, teams.Renewal{Instance: "one"}); !errors.Is(err, teams.ErrNoSession) {
 		b.Errorf("renewing a lease that does not exist: %v", err)
 	}
 	onHosts(b)
@@ -394,7 +394,7 @@ func sweep(b *bench) {
 		b.check(b.Store.Sweep(b.Context(), time.Hour))
 	}
 	b.same(b.session(parent).State, teams.Working)
-	if _, err := b.Session(b.Context(), child); !teams.IsGone(err) {
+	if _, err := b.Session(b.Context(), child); !errors.Is(err, teams.ErrNoSession) {
 		b.Errorf("the child was not deleted: %v", err)
 	}
 	b.pass(24 * time.Hour)
