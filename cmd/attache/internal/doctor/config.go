@@ -128,7 +128,7 @@ func (d *Doctor) keys() {
 	}
 	valid, now := 0, time.Now()
 	for _, e := range entries {
-		if e.Revoked.IsZero() && (e.Expires.IsZero() || now.Before(e.Expires)) {
+		if e.Check(now) == nil {
 			valid++
 		}
 	}
