@@ -118,7 +118,7 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	}, nil
 }
 
-// normalURL returns address as most clients write it, who parse the URL before they send it: the host in
+// normalURL returns address as most clients send it, because they parse the URL first: the host in
 // lower case, without the default port, and "/" for an empty path (WHATWG URL Standard).
 func normalURL(address string) string {
 	u, err := url.Parse(address)

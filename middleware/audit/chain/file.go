@@ -36,8 +36,8 @@ type file struct {
 
 	told bool // since the last rename it was logged that the file grows beyond its maximum size
 
-	// warnings are to be logged after append: a handler may block, and neither other processes, which wait
-	// for the lock, nor calls, which wait for receipts, may wait for it.
+	// warnings are logged only when append has released the lock and the receipts are settled: a handler
+	// may block, and other processes wait for the lock and calls for their receipts.
 	warnings []warning
 }
 

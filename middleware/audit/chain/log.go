@@ -264,8 +264,8 @@ func remedy(err error) string {
 }
 
 // take returns the records to write: those of the last, failed write, the queue and, if records
-// were lost, a gap record. That is last, because records are lost when there is no room behind those
-// that wait.
+// were lost, a gap record. That is last: nearly all records are lost because the queue is full, so they
+// come after those in the queue.
 func (l *Log) take() (work []item, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -108,7 +108,7 @@ func (c *Conn) use(s *Shared) {
 	}
 	c.shared.Store(s)
 	c.layers = c.chain(s)
-	// It may wait for a peer that does not read, but not after the end of the session, so Close gets mu.
+	// Replace may wait for a peer that does not read, but not once the session has ended, so Close can lock mu.
 	if c.Control != nil {
 		c.Control.Replace(proxy.Rules{Layers: c.layers, DryRun: s.settings.DryRun})
 	}

@@ -100,9 +100,9 @@ type relay struct {
 	withdraw func()    // removes the status report; nil before the server is started
 }
 
-// headroom is the size of an allocation that is never touched, so that it costs no memory. It is
-// made in front of a remote server, because requests over HTTP make garbage: the heap of a session
-// is small, and was collected every few hundred requests. growth is the argument of
+// headroom is the size of an allocation that is never touched, so that it costs no memory. It makes
+// garbage collections of a session with a remote server rarer: HTTP requests make garbage, and the
+// small heap of a session was collected every few hundred requests. growth is the argument of
 // debug.SetGCPercent: with the default of 100 the memory of a frame of 1 GiB would double.
 const (
 	headroom = 10 << 20
