@@ -86,17 +86,14 @@ func (j *Job) stepText(s clientconfig.Step) string {
 
 // showDiff adds the lines that would change to the report.
 func (j *Job) showDiff(plan *clientconfig.Plan) {
-	marks := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
+	styles := map[byte]term.Style{'@': term.Reason, '-': term.Bad, '+': term.Good}
 	coloured := term.HasColour(j.Getenv, j.Stdout)
 	for _, l := range plan.Diff(looksSecret) {
 		line := string(l.Op) + cli.Printable(l.Text, '\t')
 		if l.Op == '@' {
 			line = "@@ " + l.Text + " @@"
 		}
-		if coloured {
-			line = marks[l.Op] + line + "\x1b[0m"
-		}
-		fmt.Fprintln(&j.report, line)
+		fmt.Fprintln(&j.report, term.Paint(coloured, styles[l.Op], line))
 	}
 }
 
