@@ -35,7 +35,7 @@ type Reader struct {
 	small []byte  // from smallBuffers; nil while not in use
 	idle  []byte  // nil in a Reader that always has small
 	large *[]byte // from largeBuffers; nil while not in use
-	last  int     // bytes of the last read, and of those before it that the end of a buffer cut
+	last  int     // bytes of the last read, and of the reads before it, if they filled the buffer
 	grown func()  // see OnLongLine
 	long  bool    // within a line over the limit
 	err   error

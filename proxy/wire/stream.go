@@ -44,7 +44,7 @@ const (
 type captureBuffer struct {
 	text []byte
 	lost bool // it was too long
-	done bool // it is complete; 1 is not the id yet, because 12 may follow in the next chunk
+	done bool // it is complete: a number at the end of a chunk may go on in the next one
 }
 
 func (c *captureBuffer) reset() { c.text, c.lost, c.done = c.text[:0], false, false }
@@ -251,8 +251,8 @@ func Oversize(from Peer, e *Envelope) *Message {
 	if e.state == envBad || e.batch {
 		return m
 	}
-	// Only the method at reads the frame of such a message, so the frame need not be JSON: it is the
-	// id and the method, one after the other.
+	// Nothing reads the frame of such a message as JSON: it is only the id and the method, one after
+	// the other, for the spans.
 	id := e.ID()
 	m.frame = append(append(m.frame, id...), e.method.text...)
 	m.spans[slotID] = span{0, len(id)}

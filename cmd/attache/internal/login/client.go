@@ -179,7 +179,7 @@ func mediaType(resp *http.Response) string {
 	return kind
 }
 
-// errAnswered is in the error for a document whose server answers with a 5xx status. Its text is a part of that error.
+// errAnswered is wrapped in the error for a server that answers with a 5xx status. Its text is the verb there.
 var errAnswered = errors.New("answered")
 
 // getJSON reads the document at address into v. It returns false if there is none. Many servers answer
