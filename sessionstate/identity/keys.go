@@ -156,7 +156,7 @@ func checkAttributes(a Attributes) error {
 	words := []string{a.User, a.Tenant, a.Email, a.Plan, a.Scope}
 	for _, word := range slices.Concat(words, a.Roles, a.Permissions) {
 		if !isWord(word) {
-			return fmt.Errorf("%.40q: leave out line breaks, control characters and space around it", word)
+			return fmt.Errorf("%.40q: leave out line breaks, control characters and space around it; at most 1024 bytes are allowed", word)
 		}
 	}
 	if slices.Contains(slices.Concat(a.Roles, a.Permissions), "") {

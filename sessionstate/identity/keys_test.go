@@ -119,6 +119,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"long prefix", identity.Attributes{}, strings.Repeat("a", 33), 0, "write at most 32"},
 		{"expiry", identity.Attributes{}, "", -time.Hour, "give a longer time"},
 		{"line break", identity.Attributes{User: "a\nb"}, "", 0, "leave out line breaks"},
+		{"too long", identity.Attributes{User: strings.Repeat("a", 1025)}, "", 0, "at most 1024 bytes"},
 		{"control character", identity.Attributes{Permissions: []string{"a\x1bb"}}, "", 0, "control characters"},
 		{"space", identity.Attributes{Tenant: " a"}, "", 0, "space around it"},
 		{"not utf-8", identity.Attributes{Email: "\xff"}, "", 0, "leave out"},
