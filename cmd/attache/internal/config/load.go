@@ -218,7 +218,7 @@ func Path(p cli.Process, flags setting.Flags) (string, error) {
 		return "", err
 	}
 	if path == "" {
-		return "", errors.New("the user's configuration directory is not known: name a file with --config")
+		return "", cli.Usagef("the user's configuration directory is not known: set HOME, or name a file with --config")
 	}
 	return path, nil
 }

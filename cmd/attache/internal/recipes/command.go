@@ -100,17 +100,21 @@ func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
 	return nil
 }
 
-// create writes a file that does not exist yet.
+// create writes a file that does not exist yet. After an error there is none: a part of a recipe may lack rules.
 func create(path string, content []byte) error {
+	const remedy = "let this user write there, or name another file with --config"
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+		return fmt.Errorf("its directory cannot be made: %w: %s", cli.Reason(err), remedy)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return fmt.Errorf("it cannot be made: %w: %s", cli.Reason(err), remedy)
 	}
 	_, err = f.Write(content)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(fmt.Errorf("it cannot be written: %w: make room for it", cli.Reason(err)), os.Remove(path))
+	}
+	return nil
 }
 
 // report prints the lines that were added or removed.
