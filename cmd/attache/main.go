@@ -27,7 +27,7 @@ func main() {
 		Stderr: os.Stderr,
 		Tokens: &cli.Tokens{},
 	}
-	if dir, err := os.UserConfigDir(); err == nil {
+	if dir, err := os.UserConfigDir(); err == nil && filepath.IsAbs(dir) { // else it is in the workspace
 		p.ConfigDir = dir
 	}
 	p.StateDir = userStateDir(p.Getenv)
