@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,9 +37,9 @@ func All(p cli.Process, s *config.Settings) error {
 			}
 		}
 	}
-	if at := s.Origin("identity.keys_file"); !at.Default() {
+	if namesKeys(s) {
 		_, err := identity.List(s.Identity.KeysFile)
-		all.AddError(at, "identity.keys_file", err)
+		all.AddError(s.Origin("identity.keys_file"), "identity.keys_file", err)
 	}
 	all = slices.Concat(all, Identity(s), Audit(s), remote(p, s), serve(p, s))
 	if s.Record != "" {
@@ -162,11 +163,16 @@ func serve(p cli.Process, s *config.Settings) setting.Problems {
 
 // authenticates reports whether attache serve may require credentials.
 func authenticates(s *config.Settings) bool {
-	if s.Identity.AcceptsTokens() || s.Store.Shared() || !s.Origin("identity.keys_file").Default() {
+	return s.Identity.AcceptsTokens() || s.Store.Shared() || namesKeys(s)
+}
+
+// namesKeys reports whether a key file is configured, or is in the default place and used.
+func namesKeys(s *config.Settings) bool {
+	if !s.Origin("identity.keys_file").Default() {
 		return true
 	}
 	_, err := os.Stat(s.Identity.KeysFile)
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist) && !s.Store.Shared()
 }
 
 // readable returns a problem if the file of key cannot be read; path is empty for none.
