@@ -93,13 +93,15 @@ func Run(ctx context.Context, o Options) int {
 	return s.run(ctx, listeners)
 }
 
-// cannotListen returns text, and what to do if another program listens at the address that key sets.
+// cannotListen returns text, and what to do if attache cannot listen at the address that key sets.
 func cannotListen(text string, err error, key string) string {
 	const inUseOnWindows = syscall.Errno(10048) // WSAEADDRINUSE, which package syscall does not name
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, inUseOnWindows) {
-		text += ": end what listens there, or choose another " + key
+		text += ": end what listens there, or"
+	} else {
+		text += ":"
 	}
-	return text
+	return text + " choose another " + key
 }
 
 // A service is one run of attache serve.
