@@ -49,9 +49,9 @@ const rootExamples = `  attache demo                                     see wha
 const (
 	helpEnvironment = `Each flag can also be given as a variable (--workspace-id is ATTACHE_WORKSPACE_ID)
 or in the configuration file ("attache config schema"); a flag overrides a
-variable, and a variable overrides the file. Also read: ATTACHE_API_KEY, the session's key,
-and what another attache injects: ATTACHE_SESSION_ID, ATTACHE_WORKSPACE_PATH,
-ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.`
+variable, and a variable overrides the file. Also read: ATTACHE_API_KEY, the session's key;
+ATTACHE_TOKEN or MCP_JWT, its token; MCP_USER_ID and MCP_TENANT_ID; and what another attache
+injects: ATTACHE_SESSION_ID, ATTACHE_WORKSPACE_PATH, ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.`
 	helpExitStatus = `the server's; 1 when stdin or stdout fails; 2 for a mistake in
 flags or configuration; 127 when the server cannot be started.`
 )
