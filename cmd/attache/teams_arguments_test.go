@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Arguments with a wrong type, size or name are refused with an error that says what to write.
@@ -50,5 +51,22 @@ func TestTeamsArguments(t *testing.T) {
 	}
 	if left := m.sessions(object{"children_of": "me", "active_only": false}); len(left) != 0 {
 		t.Errorf("sessions were created: %v", left)
+	}
+}
+
+// A peek leaves the messages unread: they do not stand in front of its result either. Some of the peeks come after
+// attache has noticed that there is a message.
+func TestPeekLeavesMessages(t *testing.T) {
+	tm := newTeam(t, "0s")
+	from, to := tm.join("from", "proj", "direct"), tm.join("to", "proj", "direct")
+	from.do("send_message", object{"session_id": to.me(), "message": "to me"})
+	for begun := time.Now(); time.Since(begun) < 600*time.Millisecond; {
+		text, ahead, isError := to.call("read_messages", object{"peek": true})
+		if isError || ahead != "" || !strings.Contains(text, `"to me"`) {
+			t.Fatalf("a peek got %q, in front of it %q", text, ahead)
+		}
+	}
+	if text, ahead, _ := to.call("read_messages", object{}); ahead != "" || !strings.Contains(text, `"to me"`) {
+		t.Errorf("read_messages got %q, in front of it %q", text, ahead)
 	}
 }

@@ -186,6 +186,9 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 	if me == nil || c.o.Results.Handle(r, reply) || call.Cancelled() {
 		return nil
 	}
+	if c.o.ToolCalls != nil && r.Tool == "read_messages" {
+		return nil // it returns messages itself, and a peek leaves them unread
+	}
 	if why := r.Unfit(c.o.Catalog, reply); why != "" {
 		if call.Explained() {
 			note(call, middleware.Skipped, why)
