@@ -100,7 +100,7 @@ func (s *Settings) policyOptions() []setting.Option {
 		{Key: "policy.scope", Flag: "scope", Hint: "SCOPE", Help: "the policy scope used when the API key names none", Value: setting.Text(&o.Scope)},
 		{Key: "policy.timeout", Help: "how long the endpoint may take before it counts as down", Value: setting.Duration(&o.Timeout, time.Millisecond)},
 		{Key: "policy.token_env", Help: "the variable that holds the endpoint's token; default: the session's API key", Value: setting.Text(&o.TokenEnv, setting.TokenVariable)},
-		{Key: "briefing.channels", Help: "how the briefing reaches the model", Value: setting.Words{To: &b.Channels, Known: []string{"response", "instructions"}, Unset: "what the client shows"}},
+		{Key: "briefing.channels", Help: "how the briefing reaches the model", Value: setting.Words{To: &b.Channels, Known: []string{"response", "instructions"}, Unset: "what the client shows", Empty: "name one, or remove the key"}},
 		{Key: "briefing.once_per", Help: "session: one briefing for all servers of a session; server: one for each server", Value: setting.Choice(&b.OncePer, "session", "server")},
 		{Key: "briefing.structured", Help: "what to do with a first result that has structuredContent", Value: setting.Choice(&b.Structured, "auto", "member", "text-only", "defer")},
 		{Key: "briefing.wait", Help: "how long the first response waits for the policies", Value: setting.Duration(&b.Wait, time.Millisecond)},
