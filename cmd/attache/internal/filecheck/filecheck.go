@@ -46,6 +46,8 @@ func All(p cli.Process, s *config.Settings) error {
 		dir := filepath.Dir(s.Record)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			all.Add(s.Origin("record"), "record: there is no directory %s: make it, or name another file", dir)
+		} else if info, err := os.Stat(s.Record); err == nil && info.IsDir() {
+			all.Add(s.Origin("record"), "record: %s is a directory: name a file in it", s.Record)
 		}
 	}
 	return all.Err()
