@@ -70,3 +70,14 @@ func TestPeekLeavesMessages(t *testing.T) {
 		t.Errorf("read_messages got %q, in front of it %q", text, ahead)
 	}
 }
+
+// attache agents stop says what it did, also if there was nothing to do.
+func TestStopTwice(t *testing.T) {
+	m := newTeam(t, "0s").join("parent", "proj", "direct")
+	id := m.create("agent", "do await end")["session_id"].(string)
+	for _, want := range []string{"ended " + id + "\n", id + " has ended already\n"} {
+		if got := m.attache("agents", "stop", id); got != want {
+			t.Errorf("attache agents stop prints %q, want %q", got, want)
+		}
+	}
+}

@@ -125,5 +125,8 @@ func Stop(ctx context.Context, p cli.Process, db *teams.Store, id string) error 
 	for _, id := range ended {
 		fmt.Fprintln(p.Stdout, "ended", cli.Printable(id))
 	}
+	if err == nil && len(ended) == 0 {
+		fmt.Fprintln(p.Stdout, cli.Printable(id), "has ended already")
+	}
 	return err
 }
