@@ -53,7 +53,7 @@ func (r *Replayer) Run(ctx context.Context, files []string) error {
 		r.show(file, result.Differences)
 		if r.Update {
 			if err := rewriteFile(file, result.Session); err != nil {
-				return err
+				return fmt.Errorf("%s cannot be rewritten: %w: make room for it, and let this user write in its directory", file, cli.Reason(err))
 			}
 			fmt.Fprintf(r.Stdout, "%s: rewritten\n", file)
 		}
