@@ -53,6 +53,7 @@ func (c *program) explainCommand() *cobra.Command {
 	f.StringVar(&e.Tools, "tools", "", "a `FILE` with a saved answer to tools/list")
 	f.StringVar(&e.Entry, "server", "", "the `NAME` of an entry of servers with a command or URL, instead of a server after \"--\"")
 	f.StringVar(&e.Era, "era", "", "the protocol `ERA` of the call of --tool: legacy (with a handshake; the default) or modern (2026-07-28)")
+	_ = cmd.RegisterFlagCompletionFunc("era", cobra.FixedCompletions([]string{"legacy", "modern"}, cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVar(&e.JSON, "json", false, "print JSON instead of text")
 	f.BoolVar(&e.Chain, "chain", false, "print the layers in order, and nothing else")
 	flags := config.AddFlags(cmd)

@@ -53,6 +53,7 @@ its owner and its permissions. Give it to a session in ATTACHE_API_KEY, or in a 
 	} {
 		flags.Add(cmd, f[0], f[1], f[2])
 	}
+	_ = cmd.RegisterFlagCompletionFunc("trust", cobra.FixedCompletions(config.TrustLevels(), cobra.ShellCompDirectiveNoFileComp))
 	var a identity.Attributes
 	cmd.Flags().StringArrayVar(&a.Roles, "role", nil, "a `ROLE` of the owner; may be repeated")
 	cmd.Flags().StringArrayVar(&a.Permissions, "permission", nil, "a `PERMISSION` of the owner; may be repeated")
