@@ -179,3 +179,17 @@ func TestServerRequestsAreBounded(t *testing.T) {
 		t.Errorf("%d requests of the first server and %d of the second are tracked", orphans, open)
 	}
 }
+
+// A request with a long id is not tracked, so that memory stays bounded.
+func TestLongIDsAreNotTracked(t *testing.T) {
+	var r ServerRequests
+	for _, length := range []int{maxID - 2, maxID - 1} { // without the quotes
+		m := wire.Parse(wire.Server, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"%s","method":"ping"}`+"\n", strings.Repeat("i", length)))
+		if err := r.Asked(m, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(r.Orphan()); n != 1 {
+		t.Errorf("%d requests are tracked, want the one with the shorter id", n)
+	}
+}

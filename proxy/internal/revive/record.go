@@ -69,8 +69,12 @@ func (r *Record) Restore(s State) {
 // again (R1).
 func (r *Record) Armed() bool { return r.armed.Load() }
 
-// maxSubscriptions bounds the recorded subscriptions of a client.
-const maxSubscriptions = 1000
+const (
+	// maxSubscriptions bounds the recorded subscriptions of a client.
+	maxSubscriptions = 1000
+	// maxSubscription is the length in bytes of the longest params of one.
+	maxSubscription = 16 << 10
+)
 
 // Sent records a message on its way to the server. It returns a function to call with the
 // reply, nil if the reply is not needed.
@@ -150,7 +154,7 @@ func (r *Record) subscribe(uri, params string, on bool) {
 	if i := slices.Index(r.uris, uri); i >= 0 {
 		r.uris, *all = slices.Delete(r.uris, i, i+1), slices.Delete(*all, i, i+1)
 	}
-	if on && len(r.uris) < maxSubscriptions {
+	if on && len(r.uris) < maxSubscriptions && len(params) <= maxSubscription {
 		r.uris, *all = append(r.uris, uri), append(*all, params)
 	}
 }

@@ -125,4 +125,13 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	if n := len(r.Requests()); n != maxSubscriptions {
 		t.Errorf("%d subscriptions are recorded", n)
 	}
+	// They cost bounded memory, too.
+	r = Record{}
+	subscribe := `{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"%s"}}`
+	for _, length := range []int{maxSubscription - len(`{"uri":""}`), maxSubscription} {
+		exchange(&r, fmt.Sprintf(subscribe, strings.Repeat("u", length)), success)
+	}
+	if n := len(r.Requests()); n != 1 {
+		t.Errorf("%d subscriptions are recorded, want the one with the shorter params", n)
+	}
 }

@@ -8,8 +8,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxRequests bounds how many requests of a server are tracked.
-const maxRequests = 10_000
+const (
+	// maxRequests bounds how many requests of a server are tracked.
+	maxRequests = 10_000
+	// maxID is the length in bytes of the longest id of such a request.
+	maxID = 1 << 10
+)
 
 // ServerRequests tracks the requests of a server that the client has not answered (R15).
 // The zero value is empty.
@@ -29,7 +33,8 @@ type serverRequest struct {
 // request with the same id from a server that has ended, Asked gives this one the id that
 // newID returns: a new server starts counting again.
 func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
-	if m.ID() == nil { // some servers write notifications with the id null; no cancellation can name them
+	// Some servers write notifications with the id null, which no cancellation can name.
+	if m.ID() == nil || len(m.ID()) > maxID {
 		return nil
 	}
 	t.mu.Lock()
@@ -114,6 +119,9 @@ type Listens struct {
 	byID map[string]*listen
 }
 
+// maxGranted is the length in bytes of the longest grant that is kept.
+const maxGranted = 64 << 10
+
 type listen struct {
 	granted []byte // nil before the server has acknowledged
 	again   bool   // requested again from another server, which has not acknowledged yet
@@ -176,6 +184,9 @@ func (l *Listens) Granted(m *wire.Message) (drop bool, less []byte) {
 	s := l.byID[string(id)]
 	switch {
 	case s == nil:
+		return false, nil
+	case !s.again && len(granted.Raw) > maxGranted: // then it ends with the server
+		delete(l.byID, string(id))
 		return false, nil
 	case !s.again:
 		s.granted = append([]byte{}, granted.Raw...) // not nil, even if the server grants nothing

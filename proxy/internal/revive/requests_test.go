@@ -2,6 +2,7 @@ package revive
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/internal/relayed"
@@ -75,4 +76,25 @@ func TestSubscriptionsContinue(t *testing.T) {
 	again(true)
 	l.Ended(wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`+"\n")))
 	again(false)
+}
+
+// A subscription to which the server grants very much does not continue, so that memory stays bounded.
+func TestLongGrantsAreNotKept(t *testing.T) {
+	var l Listens
+	id := []byte(`"a"`)
+	for _, test := range []struct {
+		length int
+		kept   bool
+	}{{maxGranted, true}, {maxGranted + 1, false}} {
+		l.Begin(id)
+		notifications := `"` + strings.Repeat("n", test.length-2) + `"`
+		m := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"`+subscriptionKey+`":"a"},"notifications":`+notifications+"}}\n"))
+		if drop, _ := l.Granted(m); drop {
+			t.Errorf("%d bytes: the client does not get the acknowledgment", test.length)
+		}
+		if l.Again(id) != test.kept {
+			t.Errorf("%d bytes: the subscription continues: %t", test.length, !test.kept)
+		}
+		l.End(id)
+	}
 }
