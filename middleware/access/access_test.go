@@ -287,6 +287,22 @@ func TestRatesAreBounded(t *testing.T) {
 	}
 }
 
+// A long name costs no more memory than a short one, and has a bucket of its own.
+func TestLongNamesAreNotKept(t *testing.T) {
+	now := time.Now()
+	r := newCounters(Rate{Tools: []string{"*"}, Per: PerTool, Limit: 2, Window: time.Minute})
+	for _, end := range []string{"a", "b"} {
+		if n := makeCalls(r, 3, nil, strings.Repeat("x", 1<<20)+end, now); n != 2 {
+			t.Errorf("%d calls allowed of a burst of 2", n)
+		}
+	}
+	for key := range r.rates[0].byKey {
+		if len(key.name) > maxName {
+			t.Errorf("%d bytes are kept of a name", len(key.name))
+		}
+	}
+}
+
 // A configuration reload refills no bucket, unless the rate changed.
 func TestReloadKeepsBuckets(t *testing.T) {
 	now := time.Now()
