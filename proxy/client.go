@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -317,7 +316,7 @@ func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	// Calls of tools are the most frequent frames, so Sent gets them only while it needs them. A member
 	// of a batch is never repeated.
 	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.MW, m) && c.Batch == nil {
-		c.Frame = bytes.Clone(m.Line())
+		s.calls.Keep(c, m.Line())
 	}
 	switch {
 	case c.Batch == nil:

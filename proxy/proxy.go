@@ -38,9 +38,9 @@ import (
 
 const (
 	defaultInFlight = 100_000
-	// minIDs is how many bytes of long ids may be in flight, however little a
-	// line may hold.
-	minIDs = 1 << 20
+	// minInFlight is the least limit in bytes of long ids, of answers that wait for the server's array, and
+	// of lines that may be repeated, however little a line may hold.
+	minInFlight = 1 << 20
 )
 
 // RandomIDPrefix returns an [Options.IDPrefix] of the kind that a relay without one has.
@@ -88,7 +88,7 @@ func newSession(ctx context.Context, o Options) *session {
 		started:  make(chan *revive.Link, 1),
 		ending:   make(chan struct{}),
 	}
-	s.calls = inflight.New(o.InFlight, max(o.Hold, minIDs), s.newCall)
+	s.calls = inflight.New(o.InFlight, max(o.Hold, minInFlight), s.newCall)
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.going, s.leave = context.WithCancel(s.ctx)
 	s.deferredCtx, s.endDeferred = context.WithCancel(s.ctx)

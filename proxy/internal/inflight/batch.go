@@ -24,6 +24,7 @@ func (t *Table) AnswerLater(b *Batch, reply *wire.Message, sent []func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.answers = append(b.answers, reply)
+	t.bytes += len(reply.Line())
 	b.sent = append(b.sent, sent...)
 }
 
@@ -48,5 +49,9 @@ func (t *Table) TakeAnswers(b *Batch, company bool) (answers []*wire.Message, se
 	}
 	answers, sent = b.answers, b.sent
 	b.answers, b.sent = nil, nil
+	for _, reply := range answers {
+		t.bytes -= len(reply.Line())
+	}
+	t.makeRoom()
 	return answers, sent
 }

@@ -9,24 +9,26 @@ import (
 
 // A Table has the calls in flight. Both directions use it. Make one with New.
 type Table struct {
-	new    func() *Call
-	limit  int
-	maxIDs int // how many bytes of ids that are not kept inline may be in flight
+	new      func() *Call
+	limit    int
+	maxBytes int // the limit of bytes, and that of lines
 
 	mu     sync.Mutex
 	oldest callid.Index[Call] // of each id
 	n      int
-	ids    int // bytes of ids that are not kept inline
+	bytes  int // of ids that are not kept inline, and of answers that wait for the server's array
+	lines  int // bytes of Call.Frame
 	odd    int // calls whose id a server may spell otherwise
 	seq    uint64
 	room   chan struct{} // not nil while somebody waits for room
 	free   []*Call
 }
 
-// New returns a table for limit calls and for maxIDs bytes of ids that are not kept inline. newCall
-// returns a Call whose MW was reset with its relay; it is called while the table is locked.
-func New(limit, maxIDs int, newCall func() *Call) *Table {
-	return &Table{new: newCall, limit: limit, maxIDs: maxIDs, oldest: callid.NewIndex[Call]()}
+// New returns a table for limit calls, and for maxBytes bytes of ids that are not kept inline and of
+// answers that wait for the server's array. newCall returns a Call whose MW was reset with its relay; it is
+// called while the table is locked.
+func New(limit, maxBytes int, newCall func() *Call) *Table {
+	return &Table{new: newCall, limit: limit, maxBytes: maxBytes, oldest: callid.NewIndex[Call]()}
 }
 
 // Add puts a call for the raw id in the table.
@@ -43,7 +45,7 @@ func (t *Table) Add(raw []byte) *Call {
 	t.n++
 	t.seq++
 	c.seq = t.seq
-	t.ids += len(c.long) + len(c.raw)
+	t.bytes += len(c.long) + len(c.raw)
 	if c.odd = callid.IsOdd(raw); c.odd {
 		t.odd++
 	}
@@ -237,20 +239,38 @@ func (t *Table) remove(c *Call) {
 	}
 	c.next = nil
 	t.n--
-	t.ids -= len(c.long) + len(c.raw)
+	t.bytes -= len(c.long) + len(c.raw)
+	t.lines -= len(c.Frame)
 	if c.odd {
 		t.odd--
 	}
 	if c.Batch != nil && c.AtWork() { // counted by SendInBatch or Defer
 		c.Batch.open--
 	}
+	t.makeRoom()
+}
+
+// makeRoom wakes those who wait for room, if there is room. The caller holds Table.mu.
+func (t *Table) makeRoom() {
 	if t.room != nil && !t.crowded() {
 		close(t.room)
 		t.room = nil
 	}
 }
 
-func (t *Table) crowded() bool { return t.n >= t.limit || t.ids >= t.maxIDs }
+func (t *Table) crowded() bool { return t.n >= t.limit || t.bytes >= t.maxBytes }
+
+// Keep keeps the line of a call in Call.Frame, unless the call was cancelled, or the lines of others are so
+// long that memory would not stay bounded.
+func (t *Table) Keep(c *Call, line []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	inTable := t.oldest.Get(&c.key, c.long).any(func(o *Call) bool { return o == c })
+	if inTable && t.lines+len(line) <= t.maxBytes {
+		c.Frame = bytes.Clone(line)
+		t.lines += len(line)
+	}
+}
 
 // Full returns a channel that is closed when there is room for another call,
 // nil if there is room now.

@@ -215,3 +215,39 @@ func TestAwaitsBatchWhileAdded(t *testing.T) {
 		t.Error("a call that was sent awaits no reply")
 	}
 }
+
+// Answers that wait for the array of the server take room until they are written.
+func TestWaitingAnswersAreLimited(t *testing.T) {
+	table, b := newTable(10, 1<<10), &Batch{}
+	answer := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":"`+strings.Repeat("i", 1<<10)+`","result":{}}`))
+	table.AnswerLater(b, answer, nil)
+	room := table.Full()
+	if room == nil {
+		t.Fatal("the table has room")
+	}
+	table.BatchWritten(b)
+	if answers, _ := table.TakeAnswers(b, false); len(answers) != 1 {
+		t.Fatalf("%d answers can be written", len(answers))
+	}
+	<-room
+	if table.Full() != nil {
+		t.Error("the table has no room after the answer was written")
+	}
+}
+
+// The lines of calls that may be repeated are kept only up to a limit, and only while a call is in the table.
+func TestKeptLinesAreLimited(t *testing.T) {
+	table := newTable(10, 1<<10)
+	line := make([]byte, 1<<10)
+	first, second := send(table, "1"), send(table, "2")
+	table.Keep(first, line)
+	table.Keep(second, line)
+	if len(first.Frame) != len(line) || second.Frame != nil || table.Full() != nil {
+		t.Errorf("%d and %d bytes are kept, want only the first line, for which no client waits", len(first.Frame), len(second.Frame))
+	}
+	table.Cancel([]byte("1"), nil)
+	table.Keep(first, line) // a handler may still run
+	if table.Keep(second, line); second.Frame == nil {
+		t.Error("a call that was cancelled makes no room")
+	}
+}
