@@ -178,7 +178,7 @@ func (v *mirror) set(tool string, found []parameter) {
 	}
 	// The server chooses the names, so their number is bounded.
 	if len(v.tools) < maxMirrored {
-		v.tools[tool] = slices.Concat([]parameter{}, found) // not nil even if empty: the tool is known
+		v.tools[tool] = append([]parameter{}, found...) // not nil even if empty: the tool is known
 	}
 }
 

@@ -282,7 +282,7 @@ func TestF44UnknownParam(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{calls: func(w http.ResponseWriter, r *http.Request, id string) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.Header.Get("Mcp-Method") == "tools/list" {
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}`, id)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}},{"name":"plain","inputSchema":{"type":"object"}}]}}`, id)
 			return
 		}
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"name":%q,"param":%q,"region":%q,"other":%q}}`, id,
@@ -296,6 +296,12 @@ func TestF44UnknownParam(t *testing.T) {
 	resp, body := r.post(t, http.DefaultClient, modernCall, append(modern, "Mcp-Method", "tools/call", "Mcp-Name", "x", "Mcp-Param-Zzz", "1", "mcp-param-region", "us")...)
 	if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{"name":"x","param":"1","region":["eu"],"other":""}}` {
 		t.Errorf("%s %s", resp.Status, body)
+	}
+	// A tool of which no argument is mirrored is no unknown tool.
+	plain := strings.Replace(modernCall, `"name":"x"`, `"name":"plain"`, 1)
+	_, body = r.post(t, http.DefaultClient, plain, append(modern, "Mcp-Method", "tools/call", "Mcp-Name", "plain", "Mcp-Param-Zzz", "1")...)
+	if !strings.Contains(body, `"name":"plain","param":"1"`) {
+		t.Error(body)
 	}
 }
 
