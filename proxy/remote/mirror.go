@@ -33,8 +33,8 @@ type parameter struct {
 	path   []string // of properties, from the arguments on
 }
 
-// maxMirrored is how many tools a mirror keeps.
-const maxMirrored = 10_000
+// maxMirrored is how many tools a mirror keeps, and maxNames how many bytes of names of each.
+const maxMirrored, maxNames = 10_000, 8 << 10
 
 // mirrorMessage sets the headers of its trace context, and those that mirror a message of revision
 // 2026-07-28. Earlier revisions have no such headers.
@@ -176,8 +176,12 @@ func (v *mirror) set(tool string, found []parameter) {
 	if v.tools == nil {
 		v.tools = map[string][]parameter{}
 	}
-	// The server chooses the names, so their number is bounded.
-	if len(v.tools) < maxMirrored {
+	// The server chooses the names, so their number and their length are bounded.
+	length := len(tool)
+	for _, p := range found {
+		length += len(p.header) + len(strings.Join(p.path, ""))
+	}
+	if len(v.tools) < maxMirrored && length <= maxNames {
 		v.tools[tool] = append([]parameter{}, found...) // not nil even if empty: the tool is known
 	}
 }

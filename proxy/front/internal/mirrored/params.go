@@ -14,8 +14,8 @@ import (
 const (
 	annotation    = "x-mcp-header"
 	paramPrefix   = "Mcp-Param-"
-	maxAnnotated  = 10_000 // annotated arguments of a session that are kept
-	maxAnnotation = 16     // how deep the properties of a schema may nest
+	maxBytes      = 1 << 20 // of the names of a session that are kept
+	maxAnnotation = 16      // how deep the properties of a schema may nest
 )
 
 // A param is an argument of a tool that clients repeat in a header.
@@ -29,7 +29,7 @@ type param struct {
 type Params struct {
 	mu   sync.Mutex
 	tool map[string][]param
-	n    int // arguments in tool
+	n    int // bytes of the names in tool
 }
 
 // Learn records the annotated arguments in a reply to tools/list. A front must check their headers
@@ -43,17 +43,29 @@ func (p *Params) Learn(frame wire.Value) {
 	for tool := range frame.Get("result", "tools").Elements() {
 		name := tool.Get("name").Text()
 		found := annotations(tool.Get("inputSchema"), nil)
-		p.n -= len(p.tool[name]) // the tool may have been listed before, with others
+		p.n -= size(name, p.tool[name]) // the tool may have been listed before, with others
 		delete(p.tool, name)
-		if len(found) == 0 || p.n+len(found) > maxAnnotated {
+		n := size(name, found)
+		if n == 0 || p.n+n > maxBytes {
 			continue
 		}
 		if p.tool == nil {
 			p.tool = map[string][]param{}
 		}
 		p.tool[name] = found
-		p.n += len(found)
+		p.n += n
 	}
+}
+
+// size returns how many bytes the names of a tool and its annotated arguments have, 0 without any.
+func size(tool string, params []param) (n int) {
+	for _, a := range params {
+		n += len(tool) + len(a.header)
+		for _, name := range a.path {
+			n += len(name)
+		}
+	}
+	return n
 }
 
 // annotations returns the annotated properties of a schema, also those of nested objects.

@@ -1,0 +1,27 @@
+package remote
+
+import (
+	"strings"
+	"testing"
+)
+
+// A tool whose names are very long is not recorded: the server chooses them.
+func TestLongNamesAreNotMirrored(t *testing.T) {
+	v := mirror{all: true}
+	long := strings.Repeat("n", maxNames)
+	for _, test := range []struct {
+		tool  string
+		found []parameter
+		known bool
+	}{
+		{"short", []parameter{{"Mcp-Param-A", []string{"a"}}}, true},
+		{long, nil, true},
+		{long + "n", nil, false},
+		{"header", []parameter{{long, []string{"a"}}}, false},
+		{"path", []parameter{{"Mcp-Param-A", []string{"a", long}}}, false},
+	} {
+		if v.set(test.tool, test.found); (v.tools[test.tool] != nil) != test.known {
+			t.Errorf("%.10s: the tool is known: %t", test.tool, !test.known)
+		}
+	}
+}
