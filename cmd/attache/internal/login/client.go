@@ -131,8 +131,8 @@ func isPublic(ip netip.Addr) bool {
 	if all := ip.As16(); mappedIPv4.Contains(ip) {
 		ip = netip.AddrFrom4([4]byte(all[12:]))
 	}
-	// Shared address space, benchmarks, reserved, IPv4 in IPv6, and site-local (IANA's registries of special addresses).
-	for _, special := range []string{"100.64.0.0/10", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b:1::/48", "2002::/16", "fec0::/10"} {
+	// Shared address space, protocol assignments, benchmarks, reserved, IPv4 in IPv6, and site-local (IANA's registries of special addresses).
+	for _, special := range []string{"100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b:1::/48", "2002::/16", "fec0::/10"} {
 		if netip.MustParsePrefix(special).Contains(ip.Unmap()) {
 			return false
 		}

@@ -14,7 +14,7 @@ import (
 func TestU27ResolvedAddresses(t *testing.T) {
 	for address, want := range map[string]bool{
 		"93.184.215.14:443": true, "198.18.0.7:443": true, "[2606:2800::1]:443": true,
-		"10.0.0.1:443": false, "100.64.0.1:443": false, "240.0.0.1:443": false, "[::ffff:10.0.0.1]:443": false, "x": false,
+		"10.0.0.1:443": false, "100.64.0.1:443": false, "192.0.0.192:443": false, "240.0.0.1:443": false, "[::ffff:10.0.0.1]:443": false, "x": false,
 		"[64:ff9b::808:808]:443": true, "[64:ff9b::a00:1]:443": false, "[64:ff9b::7f00:1]:443": false, // 8.8.8.8, 10.0.0.1, 127.0.0.1
 		"[64:ff9b::a00:1%1]:443": false, "[2002:a00:1::1%1]:443": false, "[2606:2800::1%1]:443": true, // a zone changes nothing
 	} {
