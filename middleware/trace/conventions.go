@@ -43,8 +43,9 @@ const (
 
 // The bounds of a span.
 const (
-	maxAttribute   = 256 // bytes of a name or id from a peer
-	maxRulesOfCall = 32  // names of rules
+	maxAttribute   = 256     // bytes of a name or id from a peer
+	maxHidden      = 4 << 10 // bytes of it in which secrets are looked for, so that none is cut
+	maxRulesOfCall = 32      // names of rules
 )
 
 // durationBounds returns the buckets of the MCP conventions, in seconds.

@@ -27,6 +27,7 @@ type span struct {
 	start     time.Time
 	target    []attribute.KeyValue // the method and the name of the tool or prompt
 	transport attribute.KeyValue
+	shown     func(text string) string // Conn.shown
 
 	mu       sync.Mutex // both directions add notes
 	ended    bool
@@ -47,15 +48,15 @@ const (
 func (d decision) String() string { return [...]string{"passed", "edited", "refused"}[d] }
 
 // target returns the name of a request's span and the attributes of its target.
-func target(m *wire.Message) (name string, attributes []attribute.KeyValue) {
-	method := clip(m.Method())
+func (c *Conn) target(m *wire.Message) (name string, attributes []attribute.KeyValue) {
+	method := c.shown(m.Method())
 	attributes = append(make([]attribute.KeyValue, 0, 10), methodKey.String(method))
 	switch method {
 	case "tools/call":
-		tool := clip(m.Name().Text())
+		tool := c.shown(m.Name().Text())
 		return executeTool + " " + tool, append(attributes, operationKey.String(executeTool), toolKey.String(tool))
 	case "prompts/get":
-		prompt := clip(m.Name().Text())
+		prompt := c.shown(m.Name().Text())
 		return method + " " + prompt, append(attributes, promptKey.String(prompt))
 	}
 	return method, attributes
@@ -107,7 +108,7 @@ func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 	protocol := ""
 	if view := sessionstate.ContextOf(middleware.CallFrom(ctx)); view != nil {
 		protocol = view.Protocol
-		s.otel.SetAttributes(sessionKey.String(clip(view.Session.Value)))
+		s.otel.SetAttributes(sessionKey.String(s.shown(view.Session.Value)))
 	}
 	if s.target[0] == methodKey.String("initialize") {
 		protocol = reply.Result().Get("protocolVersion").Text() // not known at the request
@@ -181,16 +182,24 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "")
 }
 
+// shown returns a text from a peer without secrets, shortened: a client may use an API key as an id or a name.
+func (c *Conn) shown(s string) string {
+	if c.o.Hide != nil {
+		s = c.o.Hide(s[:min(len(s), maxHidden)])
+	}
+	return clip(s)
+}
+
 // startSpan starts the span of a request. It returns an invalid one without a tracer. The sampler
 // decides whether the span is recorded.
 func (c *Conn) startSpan(call *middleware.Call, m *wire.Message, client clientTrace) oteltrace.SpanContext {
 	t := c.o.Telemetry
-	name, attributes := target(m)
-	s := &span{t: t, open: c.o.Open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport)}
+	name, attributes := c.target(m)
+	s := &span{t: t, shown: c.shown, open: c.o.Open, id: string(m.ID()), start: time.Now(), target: append(attributes, t.server...), transport: transportKey.String(c.transport)}
 	s.ctx = client.remote()
 	s.otel = oteltrace.SpanFromContext(context.Background()) // a span that does nothing
 	if t.tracer != nil {
-		attributes := append(s.target[:len(s.target):len(s.target)], s.transport, requestIDKey.String(clip(idText(m.ID()))))
+		attributes := append(s.target[:len(s.target):len(s.target)], s.transport, requestIDKey.String(c.shown(idText(m.ID()))))
 		options := []oteltrace.SpanStartOption{oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...)}
 		if carrier := c.o.Carrier(m.ID()); !client.parent.IsValid() {
 			s.ctx = oteltrace.ContextWithSpanContext(s.ctx, carrier)

@@ -60,6 +60,9 @@ type Options struct {
 	DryRun bool
 	// Telemetry records spans and metrics; nil records nothing.
 	Telemetry *Telemetry
+	// Hide returns a text that a peer chose, such as the name of a tool, without secrets; nil
+	// changes nothing. It is used for what Telemetry exports.
+	Hide func(text string) string
 	// Log receives messages about requests that could not be edited; nil discards them.
 	Log *slog.Logger
 	// Open holds the spans of the calls in flight across configuration reloads; nil means a

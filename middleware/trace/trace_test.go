@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // observed returns a Telemetry, and the readers of its spans and metrics.
@@ -82,6 +83,36 @@ func TestClose(t *testing.T) {
 	}
 	if flight, over := sum(t, reader, "attache.calls.in_flight"), sum(t, reader, "attache.calls"); flight != 0 || over != 3 {
 		t.Errorf("%d calls in flight and %d over, want 0 and 3", flight, over)
+	}
+}
+
+// What is exported has no secret, wherever a client puts one, and no part of one that is cut.
+func TestSecretsAreNotExported(t *testing.T) {
+	secret := "key-" + strings.Repeat("k", 300)
+	hide := func(text string) string { return strings.ReplaceAll(text, secret, "[hidden]") }
+	telemetry, spans, reader := observed(t)
+	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry, Hide: hide}).Layer())
+	for _, frame := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s"}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"%s"}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"%s"}`,
+		`{"jsonrpc":"2.0","id":"%s","method":"ping"}`,
+	} {
+		var call relayed.Call
+		call.Reset(nil, true)
+		call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{Session: sessionstate.Fact{Value: secret}})
+		m := request(t, h, &call, fmt.Sprintf(frame, secret))
+		ctx := &relayed.Context{Context: context.Background(), Call: &call}
+		if err := call.Hooks()[0](ctx, wire.ResultReply(m.ID(), []byte("{}"))); err != nil {
+			t.Error(err)
+		}
+	}
+	var metrics metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &metrics); err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%+v %+v", spans.GetSpans(), metrics); strings.Contains(text, "key-") || len(spans.GetSpans()) != 4 {
+		t.Errorf("%d spans: %s", len(spans.GetSpans()), text)
 	}
 }
 

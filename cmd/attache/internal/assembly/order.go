@@ -99,6 +99,7 @@ func (b *builder) trace() (middleware.Layer, bool) {
 	o := trace.Options{
 		Propagate: s.Trace.Propagate, DryRun: s.DryRun, Telemetry: b.shared.Telemetry, Log: b.shared.Log,
 		Open: &b.conn.spans, Replayed: b.conn.Replayed,
+		Hide: func(text string) string { return string(b.shared.scrubber().Line([]byte(text))) },
 	}
 	if client := b.conn.Client; client != nil {
 		o.Carrier = client.Span
