@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -75,8 +76,8 @@ func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 		base = context.WithoutCancel(r.Context())
 		ask = func(ctx context.Context) (Principal, error) { return f.o.AuthenticateRequest(r.WithContext(ctx)) }
 	}
-	var check func()
-	check = func() {
+	var timer *time.Timer
+	check := func() {
 		if t.Ended() {
 			return
 		}
@@ -91,10 +92,12 @@ func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 				s.end("the credential of the session is no longer valid")
 			}
 		default:
-			time.AfterFunc(f.o.Reauthenticate, check)
+			timer.Reset(f.o.Reauthenticate)
 		}
 	}
-	time.AfterFunc(f.o.Reauthenticate, check)
+	timer = time.AfterFunc(math.MaxInt64, check) // check must not run before timer is set
+	timer.Reset(f.o.Reauthenticate)
+	t.StopAtEnd(timer)
 }
 
 // sessionID returns the session id of a GET or DELETE. ok is false if the request was refused.

@@ -100,6 +100,7 @@ type Stream struct {
 	emptied chan struct{} // closed when bytes becomes 0; nil while Push does not wait for that
 	due     time.Time     // when a comment is due
 	silent  bool          // a comment is due
+	timer   *time.Timer   // stops when nobody reads the stream any more; nil if there is none
 }
 
 // Init makes the Stream ready to use. events says that the client accepts events.
@@ -313,6 +314,19 @@ func (t *Stream) abandonLocked() {
 	}
 	t.items = nil
 	t.emptiedLocked()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// StopAtEnd stops a timer when nobody reads the stream any more: until it expires, it would keep the
+// stream in memory.
+func (t *Stream) StopAtEnd(timer *time.Timer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer = timer; t.unread {
+		timer.Stop()
+	}
 }
 
 // park keeps what is pushed for a client that may come back, up to streamRoom bytes; with more, the stream is

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func newStream() *Stream {
@@ -123,5 +124,28 @@ func TestOfferBetweenParts(t *testing.T) {
 	s.Push(i, false)
 	if !s.Offer(Item{Data: []byte("{}")}) {
 		t.Error("not accepted after a message")
+	}
+}
+
+// A timer of a stream that nobody reads any more does not wait.
+func TestStopAtEnd(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		var s Stream
+		s.Init(true)
+		timer := time.NewTimer(time.Hour)
+		if late {
+			s.Abandon()
+		}
+		s.StopAtEnd(timer)
+		if !late {
+			s.Close() // what is queued is still read
+			if !timer.Reset(time.Hour) {
+				t.Error("the timer of a stream that is still read was stopped")
+			}
+			s.Abandon()
+		}
+		if timer.Stop() {
+			t.Errorf("late %t: the timer was not stopped", late)
+		}
 	}
 }
