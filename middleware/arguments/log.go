@@ -13,11 +13,13 @@ type event struct {
 	rule *rule  // nil for all
 }
 
-// maxEvents bounds the number of events, because the server chooses the names of tools.
-const maxEvents = 1000
+// maxEvents bounds the number of events, and maxEventTool the bytes of a tool's name in one, because the
+// server and the client choose the names of tools.
+const maxEvents, maxEventTool = 1000, 1 << 10
 
 // first reports whether an event occurs for the first time.
 func (c *Conn) first(e event) bool {
+	e.tool = e.tool[:min(len(e.tool), maxEventTool)]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.logged[e] || len(c.logged) >= maxEvents {

@@ -3,6 +3,7 @@ package arguments
 import (
 	"bytes"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,18 @@ func TestEventsAreBounded(t *testing.T) {
 	for i := range maxEvents + 10 {
 		if got := c.first(event{kind: "filled", tool: strings.Repeat("x", i)}); got != (i < maxEvents) {
 			t.Fatalf("event %d is the first of its kind: %v", i, got)
+		}
+	}
+	// So is that for each: tools whose long names begin alike count as one.
+	var long Conn
+	for i, want := range []bool{true, false} {
+		if got := long.first(event{kind: "filled", tool: strings.Repeat("x", maxEventTool) + strconv.Itoa(i)}); got != want {
+			t.Errorf("event %d of a tool with a long name is the first of its kind: %v", i, got)
+		}
+	}
+	for e := range long.logged {
+		if len(e.tool) > maxEventTool {
+			t.Errorf("%d bytes of a name are kept", len(e.tool))
 		}
 	}
 }
