@@ -19,7 +19,9 @@ const maxEvents, maxEventTool = 1000, 1 << 10
 
 // first reports whether an event occurs for the first time.
 func (c *Conn) first(e event) bool {
-	e.tool = e.tool[:min(len(e.tool), maxEventTool)]
+	if len(e.tool) > maxEventTool {
+		e.tool = strings.Clone(e.tool[:maxEventTool]) // without it, the whole name would be kept
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.logged[e] || len(c.logged) >= maxEvents {

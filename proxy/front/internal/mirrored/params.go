@@ -14,7 +14,8 @@ import (
 const (
 	annotation    = "x-mcp-header"
 	paramPrefix   = "Mcp-Param-"
-	maxBytes      = 1 << 20 // of the names of a session that are kept
+	maxBytes      = 1 << 20 // estimated memory of the arguments of a session that are kept
+	paramBytes    = 100     // estimated memory of an argument without its names
 	maxAnnotation = 16      // how deep the properties of a schema may nest
 )
 
@@ -29,7 +30,7 @@ type param struct {
 type Params struct {
 	mu   sync.Mutex
 	tool map[string][]param
-	n    int // bytes of the names in tool
+	n    int // estimated memory of tool in bytes
 }
 
 // Learn records the annotated arguments in a reply to tools/list. A front must check their headers
@@ -57,10 +58,10 @@ func (p *Params) Learn(frame wire.Value) {
 	}
 }
 
-// size returns how many bytes the names of a tool and its annotated arguments have, 0 without any.
+// size estimates how many bytes of memory the annotated arguments of a tool need, 0 without any.
 func size(tool string, params []param) (n int) {
 	for _, a := range params {
-		n += len(tool) + len(a.header)
+		n += paramBytes + len(tool) + len(a.header)
 		for _, name := range a.path {
 			n += len(name)
 		}
