@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -117,7 +118,7 @@ func (d *Doctor) keys() {
 	}
 	entries, err := identity.List(path)
 	switch _, missing := os.Stat(path); {
-	case errors.Is(missing, fs.ErrNotExist) && d.Settings.Origin("identity.keys_file").Default():
+	case (errors.Is(missing, fs.ErrNotExist) || errors.Is(missing, syscall.ENOTDIR)) && d.Settings.Origin("identity.keys_file").Default():
 		d.ok("there is no key file: no API keys are accepted")
 		return
 	case err != nil:

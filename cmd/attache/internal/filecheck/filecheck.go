@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -174,7 +175,8 @@ func namesKeys(s *config.Settings) bool {
 		return true
 	}
 	_, err := os.Stat(s.Identity.KeysFile)
-	return !errors.Is(err, fs.ErrNotExist) && !s.Store.Shared()
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // HOME may be /dev/null
+	return !missing && !s.Store.Shared()
 }
 
 // readable returns a problem if the file of key cannot be read; path is empty for none.
