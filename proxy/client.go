@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -313,10 +314,13 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 // forward is the last handler of the chain. It sends the message to the upstream.
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	c := &relayed.From(ctx).Relay().(*relayedCall).call
-	// Calls of tools are the most frequent frames, so Sent gets them only while it needs them. A member
-	// of a batch is never repeated.
-	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.MW, m) && c.Batch == nil {
-		s.calls.Keep(c, m.Line())
+	// Calls of tools are the most frequent frames, so Sent gets them only while it needs them.
+	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) {
+		keeps := v.Repeatable(m) && s.calls.Reserve(c, len(m.Line()))
+		v.Sent(&c.MW, m, keeps)
+		if keeps && c.Batch == nil { // a member of a batch is never repeated
+			c.Frame = bytes.Clone(m.Line())
+		}
 	}
 	switch {
 	case c.Batch == nil:

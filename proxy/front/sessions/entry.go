@@ -49,7 +49,7 @@ func (s *Entry) Note(m *wire.Message) func(reply *wire.Message) {
 		!m.MethodIs("initialize") && !m.MethodIs("logging/setLevel") && !m.MethodIs("resources/subscribe") && !m.MethodIs("resources/unsubscribe") {
 		return nil
 	}
-	return s.Sent(m)
+	return s.Sent(m, true)
 }
 
 // Save stores the recorded session, if its server has answered initialize.

@@ -33,6 +33,7 @@ type Call struct {
 	cancelled atomic.Bool // layers read it without the lock
 	contested bool        // another with its id was in flight, and one of the two has a reply that must be held
 	odd       bool        // a server may spell its id otherwise
+	reserved  int         // bytes of its line that Table.lines counts
 	stop      func()      // not nil if the call was deferred: ends what will answer it
 
 	// Sent says that the call is on its way to the upstream: hooks are complete, a reply may come.
@@ -73,7 +74,7 @@ func (c *Call) ID() []byte {
 func (c *Call) reset(k callid.Key, long string) {
 	c.key, c.long, c.raw, c.next = k, long, nil, nil
 	c.replied, c.contested, c.Holding, c.Suspended, c.Batch, c.stop = false, false, false, nil, nil, nil
-	c.Frame, c.Again, c.Returned = nil, false, false
+	c.Frame, c.Again, c.Returned, c.reserved = nil, false, false, 0
 	c.Sent.Store(false)
 	c.cancelled.Store(false)
 	c.Listens.Store(false)

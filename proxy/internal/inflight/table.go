@@ -17,7 +17,7 @@ type Table struct {
 	oldest callid.Index[Call] // of each id
 	n      int
 	bytes  int // of ids that are not kept inline, and of answers that wait for the server's array
-	lines  int // bytes of Call.Frame
+	lines  int // bytes of the lines that are kept for calls
 	odd    int // calls whose id a server may spell otherwise
 	seq    uint64
 	room   chan struct{} // not nil while somebody waits for room
@@ -240,7 +240,7 @@ func (t *Table) remove(c *Call) {
 	c.next = nil
 	t.n--
 	t.bytes -= len(c.long) + len(c.raw)
-	t.lines -= len(c.Frame)
+	t.lines -= c.reserved
 	if c.odd {
 		t.odd--
 	}
@@ -260,16 +260,18 @@ func (t *Table) makeRoom() {
 
 func (t *Table) crowded() bool { return t.n >= t.limit || t.bytes >= t.maxBytes }
 
-// Keep keeps the line of a call in Call.Frame, unless the call was cancelled, or the lines of others are so
-// long that memory would not stay bounded.
-func (t *Table) Keep(c *Call, line []byte) {
+// Reserve counts n bytes of a line that is kept while its call is in flight. It reports false, and counts
+// nothing, if the call was cancelled, or if the lines of others are so long that memory would not stay bounded.
+func (t *Table) Reserve(c *Call, n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	inTable := t.oldest.Get(&c.key, c.long).any(func(o *Call) bool { return o == c })
-	if inTable && t.lines+len(line) <= t.maxBytes {
-		c.Frame = bytes.Clone(line)
-		t.lines += len(line)
+	if !inTable || t.lines+n > t.maxBytes {
+		return false
 	}
+	c.reserved += n
+	t.lines += n
+	return true
 }
 
 // Full returns a channel that is closed when there is room for another call,

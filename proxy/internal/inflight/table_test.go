@@ -238,16 +238,15 @@ func TestWaitingAnswersAreLimited(t *testing.T) {
 // The lines of calls that may be repeated are kept only up to a limit, and only while a call is in the table.
 func TestKeptLinesAreLimited(t *testing.T) {
 	table := newTable(10, 1<<10)
-	line := make([]byte, 1<<10)
 	first, second := send(table, "1"), send(table, "2")
-	table.Keep(first, line)
-	table.Keep(second, line)
-	if len(first.Frame) != len(line) || second.Frame != nil || table.Full() != nil {
-		t.Errorf("%d and %d bytes are kept, want only the first line, for which no client waits", len(first.Frame), len(second.Frame))
+	if !table.Reserve(first, 1<<10) || table.Reserve(second, 1) || table.Full() != nil {
+		t.Error("want room only for the first line, for which no client waits")
 	}
 	table.Cancel([]byte("1"), nil)
-	table.Keep(first, line) // a handler may still run
-	if table.Keep(second, line); second.Frame == nil {
+	if table.Reserve(first, 1) { // a handler may still run
+		t.Error("a call that was cancelled takes room")
+	}
+	if !table.Reserve(second, 1<<10) {
 		t.Error("a call that was cancelled makes no room")
 	}
 }

@@ -77,8 +77,9 @@ const (
 )
 
 // Sent records a message on its way to the server. It returns a function to call with the
-// reply, nil if the reply is not needed.
-func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
+// reply, nil if the reply is not needed. keeps says that the function may keep what m has: calls that the
+// server does not answer would otherwise need any amount of memory.
+func (r *Record) Sent(m *wire.Message, keeps bool) func(reply *wire.Message) {
 	switch method := m.Method(); method {
 	case "initialize":
 		// The next server must get what this one got, which the layers may have edited.
@@ -97,14 +98,23 @@ func (r *Record) Sent(m *wire.Message) func(reply *wire.Message) {
 		}
 	// The next server gets only what the last one accepted.
 	case "logging/setLevel":
+		if !keeps {
+			return nil
+		}
 		params := string(m.Params().Raw)
 		return r.result(func(*wire.Message) { r.state.Level = params })
 	case "resources/subscribe", "resources/unsubscribe":
+		if !keeps {
+			return nil
+		}
 		uri, params := string(m.Get("params", "uri").Raw), string(m.Params().Raw)
 		return r.result(func(*wire.Message) { r.subscribe(uri, params, method == "resources/subscribe") })
 	// A client that only probes the server must see that it has ended, so these end no handshake.
 	case "server/discover", "ping":
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		if !keeps {
+			return r.result(func(*wire.Message) { r.arm() })
+		}
 		cursor, meta := bytes.Clone(m.Get("params", "cursor").Raw), bytes.Clone(m.Meta().Raw)
 		return r.result(func(reply *wire.Message) {
 			if r.arm(); !r.legacy {

@@ -11,7 +11,7 @@ import (
 
 // exchange records a message and, if reply is not "", the reply to it.
 func exchange(r *Record, line, reply string) {
-	take := r.Sent(wire.Parse(wire.Client, []byte(line+"\n")))
+	take := r.Sent(wire.Parse(wire.Client, []byte(line+"\n")), true)
 	if take != nil && reply != "" {
 		take(wire.Parse(wire.Server, []byte(reply+"\n")))
 	}
@@ -63,7 +63,7 @@ func TestArmed(t *testing.T) {
 	}
 	var r Record
 	exchange(&r, call, success)
-	if r.Sent(wire.Parse(wire.Client, []byte(call+"\n"))) != nil {
+	if r.Sent(wire.Parse(wire.Client, []byte(call+"\n")), true) != nil {
 		t.Error("the reply to a call after the handshake is wanted")
 	}
 }
@@ -133,5 +133,20 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	}
 	if n := len(r.Requests()); n != 1 {
 		t.Errorf("%d subscriptions are recorded, want the one with the shorter params", n)
+	}
+}
+
+// While memory for calls in flight is used up, nothing of a request is kept until its reply. A list still ends the
+// handshake.
+func TestNothingIsKeptWithoutRoom(t *testing.T) {
+	var r Record
+	for _, line := range []string{setLevel, `{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a"}}`} {
+		if r.Sent(wire.Parse(wire.Client, []byte(line+"\n")), false) != nil {
+			t.Errorf("%s: what it has is kept", line)
+		}
+	}
+	r.Sent(wire.Parse(wire.Client, []byte(list+"\n")), false)(wire.Parse(wire.Server, []byte(success+"\n")))
+	if !r.Armed() || len(r.Requests()) != 0 {
+		t.Errorf("the handshake is over: %t; a new server gets %d requests", r.Armed(), len(r.Requests()))
 	}
 }

@@ -15,7 +15,7 @@ func TestEndedSubscriptionsAreForgotten(t *testing.T) {
 	send := func(line string) *relayed.Call {
 		c := new(relayed.Call)
 		c.Reset(nil, true)
-		v.Sent(c, wire.Parse(wire.Client, []byte(line+"\n")))
+		v.Sent(c, wire.Parse(wire.Client, []byte(line+"\n")), true)
 		return c
 	}
 	for i := range maxSubscriptions {

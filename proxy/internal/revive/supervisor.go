@@ -277,26 +277,25 @@ func (v *Supervisor) Attentive() bool {
 	return v.policy.Retry != nil || v.notice.Load() != nil || !v.record.Armed()
 }
 
-// Sent records a message on its way to the server. It reports whether its line may also be
-// sent to the next server.
-func (v *Supervisor) Sent(c *relayed.Call, m *wire.Message) (repeatable bool) {
-	if take := v.record.Sent(m); take != nil { // innermost, so it sees the reply as the server wrote it
+// Repeatable reports whether the line of a message may also be sent to the next server.
+func (v *Supervisor) Repeatable(m *wire.Message) bool { return Repeatable(m, v.policy.Retry) }
+
+// Sent records a message on its way to the server. keeps is that of [Record.Sent].
+func (v *Supervisor) Sent(c *relayed.Call, m *wire.Message, keeps bool) {
+	if take := v.record.Sent(m, keeps); take != nil { // innermost, so it sees the reply as the server wrote it
 		onReply(c, take)
 	}
 	if m.MethodIs("notifications/cancelled") {
 		v.listens.End(m.Get("params", "requestId").Raw)
 	}
-	if m.Kind() != wire.Request {
-		return false
-	}
 	switch {
+	case m.Kind() != wire.Request:
 	case v.notice.Load() != nil && m.MethodIs("tools/call"):
 		c.OnReply(v.putNotice)
 	case m.MethodIs("subscriptions/listen"):
 		v.listens.Begin(m.ID())
 		onReply(c, func(reply *wire.Message) { v.listens.End(reply.ID()) })
 	}
-	return Repeatable(m, v.policy.Retry)
 }
 
 // Resends prepares a call whose line is sent to another server than that of Sent.
