@@ -3,6 +3,7 @@ package middleware
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,7 @@ const (
 	maxToolBytes   = 4 << 20
 	maxAnnotations = 4 << 10
 	maxPages       = 100 // of a list that attache asks for
+	maxCursor      = 256 // bytes; of a longer one, a digest is kept
 )
 
 // ListTimeout bounds the time for which attache itself asks the server for its tools.
@@ -112,7 +114,7 @@ func (c *Catalog) wrap(next Handler) Handler {
 				c.Forget()
 			}
 		case m.MethodIs("tools/list"):
-			at, modern := cursor(m.Get("params", "cursor")), m.Meta().Get(versionKey).Exists()
+			at, modern := pageKey(cursor(m.Get("params", "cursor"))), m.Meta().Get(versionKey).Exists()
 			CallFrom(ctx).OnReply(func(_ context.Context, reply *wire.Message) error {
 				c.answered.Store(true)
 				if !modern && reply.Result().Exists() {
@@ -141,8 +143,18 @@ func cursor(v wire.Value) []byte {
 	return bytes.Clone(v.Raw)
 }
 
+// pageKey returns a cursor, or the digest of a long one: requests that the server does not answer would
+// otherwise need any amount of memory. The pageKey of a digest is the digest.
+func pageKey(cursor []byte) []byte {
+	if len(cursor) <= maxCursor {
+		return cursor
+	}
+	sum := sha256.Sum256(cursor)
+	return sum[:]
+}
+
 // learn adds the tools of a page of tools/list and returns the cursor of the next page. at is
-// the cursor of this page, nil for the first. A list is complete if its pages arrived in order
+// the cursor of this page or its pageKey, nil for the first. A list is complete if its pages arrived in order
 // from the first to the last; a page out of order only adds its tools.
 func (c *Catalog) learn(at []byte, reply *wire.Message, passed bool) (next []byte) {
 	list := reply.Get("result", "tools")
@@ -152,7 +164,7 @@ func (c *Catalog) learn(at []byte, reply *wire.Message, passed bool) (next []byt
 	next = cursor(reply.Get("result", "nextCursor"))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	inOrder := at == nil || bytes.Equal(at, c.next)
+	inOrder := at == nil || bytes.Equal(pageKey(at), pageKey(c.next))
 	if at == nil {
 		c.list++
 		c.cut = false

@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -120,22 +121,65 @@ func TestCatalogKeepsTools(t *testing.T) {
 	}
 }
 
+// Long cursors find the next page, and requests that the server does not answer keep none of them.
+func TestCatalogKeepsNoLongCursors(t *testing.T) {
+	var c middleware.Catalog
+	long := `"` + strings.Repeat("x", 1<<20)
+	ask(t, &c, "")(`{"tools":[{"name":"a"}],"nextCursor":` + long + `1"}`)
+	if _, known := c.Tool("b"); known {
+		t.Error("the list is complete after its first page")
+	}
+	ask(t, &c, long+`2"`)(`{"tools":[]}`) // of another list
+	if _, known := c.Tool("b"); known {
+		t.Error("another list completes this one")
+	}
+	ask(t, &c, long+`1"`)(`{"tools":[{"name":"c"}]}`)
+	if _, known := c.Tool("b"); !known {
+		t.Error("the list is not complete after its last page")
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var unanswered []func(string)
+	for range 50 {
+		unanswered = append(unanswered, ask(t, &c, long+`"`))
+	}
+	runtime.GC()
+	if runtime.ReadMemStats(&after); int(after.HeapAlloc)-int(before.HeapAlloc) > 10<<20 {
+		t.Errorf("%d requests keep %d bytes", len(unanswered), after.HeapAlloc-before.HeapAlloc)
+	}
+	runtime.KeepAlive(unanswered)
+}
+
 // learn runs a complete list that the client asked for through a catalogue.
 func learn(t *testing.T, c *middleware.Catalog, tools ...string) {
 	t.Helper()
+	ask(t, c, "")(`{"tools":[` + strings.Join(tools, ",") + `]}`)
+}
+
+// ask runs a request for the page with the raw cursor through a catalogue, and returns a function for its result.
+func ask(t *testing.T, c *middleware.Catalog, cursor string) (answer func(result string)) {
+	t.Helper()
+	var params []byte
+	if cursor != "" {
+		params = []byte(`{"cursor":` + cursor + `}`)
+	}
 	handler := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
 	call := new(relayed.Call)
 	call.Reset(nil, true)
 	ctx := &relayed.Context{Context: t.Context(), Call: call}
-	if err := handler(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", nil)); err != nil {
+	if err := handler(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", params)); err != nil {
 		t.Fatal(err)
 	}
-	reply := new(wire.Message)
-	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+strings.Join(tools, ",")+`]}}`))
-	reply.LookEnvelope()
-	for _, hook := range call.Hooks() {
-		if err := hook(ctx, reply); err != nil {
-			t.Fatal(err)
+	return func(result string) {
+		t.Helper()
+		reply := new(wire.Message)
+		reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":`+result+`}`))
+		reply.LookEnvelope()
+		for _, hook := range call.Hooks() {
+			if err := hook(ctx, reply); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
