@@ -33,8 +33,8 @@ type parameter struct {
 	path   []string // of properties, from the arguments on
 }
 
-// maxMirrored is how many tools a mirror keeps, and maxNames how many bytes of names of each.
-const maxMirrored, maxNames = 10_000, 8 << 10
+// maxMirrored is how many tools a mirror keeps, and maxMirror the estimated memory of each in bytes.
+const maxMirrored, maxMirror = 10_000, 16 << 10
 
 // mirrorMessage sets the headers of its trace context, and those that mirror a message of revision
 // 2026-07-28. Earlier revisions have no such headers.
@@ -169,19 +169,20 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 func (v *mirror) set(tool string, found []parameter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	delete(v.tools, tool) // it may have changed
 	if len(found) == 0 && !v.all {
-		delete(v.tools, tool)
 		return
 	}
 	if v.tools == nil {
 		v.tools = map[string][]parameter{}
 	}
 	// The server chooses the names, so their number and their length are bounded.
-	length := len(tool)
+	size := len(tool)
 	for _, p := range found {
-		length += len(p.header) + len(strings.Join(p.path, ""))
+		const fixed, name = 40, 16 // of a parameter, and of a string in its path, without their text
+		size += fixed + len(p.header) + name*len(p.path) + len(strings.Join(p.path, ""))
 	}
-	if len(v.tools) < maxMirrored && length <= maxNames {
+	if len(v.tools) < maxMirrored && size <= maxMirror {
 		v.tools[tool] = append([]parameter{}, found...) // not nil even if empty: the tool is known
 	}
 }
