@@ -219,7 +219,8 @@ func (t *Table) End(c *Call) {
 // recycle keeps c for another request. It changes nothing in c: the handler that sent it may
 // still run in the client's direction (see reset).
 func (t *Table) recycle(c *Call) {
-	if len(t.free) < 1024 { // an idle session must not keep the memory of a burst of calls
+	// An idle session must not keep the memory of a burst of calls, or of long ids.
+	if len(t.free) < 1024 && len(c.long)+len(c.raw) <= 1024 {
 		t.free = append(t.free, c)
 	}
 }

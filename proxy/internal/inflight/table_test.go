@@ -250,3 +250,18 @@ func TestKeptLinesAreLimited(t *testing.T) {
 		t.Error("a call that was cancelled makes no room")
 	}
 }
+
+// A call with a long id is not used again: until then its id would stay in memory.
+func TestLongIDsAreNotRecycled(t *testing.T) {
+	table := newTable(10, 1<<20)
+	short, long, escaped := send(table, "1"), send(table, `"`+strings.Repeat("i", 1<<10)+`"`), send(table, `"`+strings.Repeat(`\n`, 1<<9)+`"`)
+	for _, c := range []*Call{short, long, escaped} {
+		table.End(c)
+	}
+	if next := table.Add([]byte("2")); next != short {
+		t.Error("a call with a long id is used again")
+	}
+	if next := table.Add([]byte("3")); next == long || next == escaped {
+		t.Error("a call with a long id is used again")
+	}
+}
