@@ -19,9 +19,7 @@ const maxEvents, maxEventTool = 1000, 1 << 10
 
 // first reports whether an event occurs for the first time.
 func (c *Conn) first(e event) bool {
-	if len(e.tool) > maxEventTool {
-		e.tool = strings.Clone(e.tool[:maxEventTool]) // without it, the whole name would be kept
-	}
+	e.tool = e.tool[:min(len(e.tool), maxEventTool)]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.logged[e] || len(c.logged) >= maxEvents {
@@ -30,7 +28,7 @@ func (c *Conn) first(e event) bool {
 	if c.logged == nil {
 		c.logged = map[event]bool{}
 	}
-	// The name may be a view of a frame, whose memory is used again.
+	// The name may be a view of a frame, whose memory is used again, or a part of a long name.
 	e.tool = strings.Clone(e.tool)
 	c.logged[e] = true
 	return true
