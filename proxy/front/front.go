@@ -133,7 +133,7 @@ type session struct {
 	dropped      bool             // a message was dropped, which is logged once
 	version      string           // the revision that initialize negotiated
 	closed       bool
-	abandoned    map[string]string // of cancelled calls that may still get messages: callid.Kept of each id with the key of its token, and of each token
+	abandoned    map[string]string // of cancelled calls that may still get messages: the callKey of each id with that of its token, and of each token
 	replied      callid.Recent     // ids of calls that have their reply, in 2026-07-28
 	left         callid.Recent     // ids of calls whose clients closed the connection
 	number       uint64            // of the latest call

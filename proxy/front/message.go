@@ -98,8 +98,8 @@ func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 }
 
 // callKey returns the map key of a raw id or progress token: its bytes, with the escapes of a string
-// resolved, because peers may write them differently.
-func callKey(raw []byte) string { return string(unescaped(raw)) }
+// resolved, because peers may write them differently, or a digest of them: see callid.Kept.
+func callKey(raw []byte) string { return callid.Kept(string(unescaped(raw))) }
 
 func unescaped(raw []byte) []byte {
 	if len(raw) > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
@@ -110,5 +110,8 @@ func unescaped(raw []byte) []byte {
 
 // find returns the call whose key is callKey(raw), nil if there is none.
 func find(calls map[string]*call, raw []byte) *call {
-	return calls[string(unescaped(raw))]
+	if key := unescaped(raw); len(key) <= callid.MaxKept { // without a copy
+		return calls[string(key)]
+	}
+	return calls[callKey(raw)]
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
-	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -114,15 +113,15 @@ func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 
 // stale reports whether an abandoned call with the id or token of c may still get messages. The caller holds s.mu.
 func (s *session) stale(c *call) bool {
-	_, id := s.abandoned[callid.Kept(c.id)]
-	_, token := s.abandoned["token "+callid.Kept(c.token)]
+	_, id := s.abandoned[c.id]
+	_, token := s.abandoned["token "+c.token]
 	return id || token
 }
 
 // settleLocked forgets an abandoned call with that raw id: after its reply nothing comes for it. The caller
 // holds s.mu.
 func (s *session) settleLocked(raw []byte) {
-	id := callid.Kept(callKey(raw))
+	id := callKey(raw)
 	delete(s.abandoned, s.abandoned[id])
 	delete(s.abandoned, id)
 }
@@ -174,10 +173,10 @@ func (s *session) abandonLocked(c *call) {
 	}
 	token := ""
 	if c.token != "" {
-		token = "token " + callid.Kept(c.token) // no raw id begins like this
+		token = "token " + c.token // no raw id begins like this
 		s.abandoned[token] = ""
 	}
-	s.abandoned[callid.Kept(c.id)] = token
+	s.abandoned[c.id] = token
 }
 
 // notifyModern handles a notification. It ignores one without a session, and a cancellation that may be meant

@@ -71,6 +71,22 @@ func TestDeleteWhileResuming(t *testing.T) {
 	})
 }
 
+// Clients choose progress tokens, which the relay forgets as soon as the server has the call.
+func TestLongTokensAreNotKept(t *testing.T) {
+	long := `"` + strings.Repeat("x", 1<<20) + `"`
+	p, _, _ := parse([]byte(`{"jsonrpc":"2.0","id":`+long+`,"method":"tools/list","params":{"_meta":{"progressToken":`+long+`}}}`+"\n"), nil)
+	c := p.calls(newStream(true))[0]
+	if len(c.id) > 1000 || len(c.token) > 1000 {
+		t.Errorf("the keys of a call have %d and %d bytes", len(c.id), len(c.token))
+	}
+	if find(map[string]*call{c.token: c}, []byte(long)) != c || find(map[string]*call{c.token: c}, []byte(`"x"`)) != nil {
+		t.Error("the call is not found by its token, or by another one")
+	}
+	if f := New(Options{}); f.rename(c, p) || c.name != nil {
+		t.Error("a renamed call keeps a long token")
+	}
+}
+
 // Clients choose the ids of requests and the keys of conversations, and both are kept after the request.
 func TestLongTextsAreNotKept(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)

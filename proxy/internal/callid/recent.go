@@ -15,13 +15,13 @@ type Recent struct {
 
 const mostRecent = 64
 
-// maxKept is the length in bytes of the longest text that Kept returns unchanged.
-const maxKept = 256
+// MaxKept is the length in bytes of the longest text that Kept returns unchanged.
+const MaxKept = 256
 
 // Kept returns a text that a peer chose, in the form in which it may be kept for long: if it is longer
 // than 256 bytes, its digest, which cannot be mistaken for an id or a quoted text.
 func Kept(text string) string {
-	if len(text) <= maxKept {
+	if len(text) <= MaxKept {
 		return text
 	}
 	sum := sha256.Sum256([]byte(text))

@@ -24,7 +24,7 @@ func TestRecent(t *testing.T) {
 			t.Errorf("%d is remembered after it was taken", i)
 		}
 	}
-	for _, id := range []string{idOfLength(maxKept), idOfLength(maxKept + 1)} {
+	for _, id := range []string{idOfLength(MaxKept), idOfLength(MaxKept + 1)} {
 		r.Add([]byte(id))
 		if r.Take([]byte(id+" ")) || !r.Take([]byte(id)) {
 			t.Errorf("an id of %d bytes is not remembered as it is", len(id))
@@ -34,8 +34,8 @@ func TestRecent(t *testing.T) {
 
 // A long text is kept as a digest.
 func TestKept(t *testing.T) {
-	short, long := strings.Repeat("x", maxKept), strings.Repeat("x", maxKept+1)
-	if Kept(short) != short || Kept(long) == Kept(long+"x") || len(Kept(long)) >= maxKept || !strings.HasPrefix(Kept(long), "sha256:") {
+	short, long := strings.Repeat("x", MaxKept), strings.Repeat("x", MaxKept+1)
+	if Kept(short) != short || Kept(long) == Kept(long+"x") || len(Kept(long)) >= MaxKept || !strings.HasPrefix(Kept(long), "sha256:") {
 		t.Errorf("kept as %q and %q", Kept(short), Kept(long))
 	}
 }

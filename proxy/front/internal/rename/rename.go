@@ -22,8 +22,12 @@ type Name struct {
 	id, token []byte // as the client wrote them
 }
 
+// maxToken is the length in bytes of the longest progress token that a Name keeps. The relay bounds the
+// bytes of ids, and not those of tokens.
+const maxToken = 16 << 10
+
 // Request gives the request m another id. raw is its id, n the number of the name. It returns nil if m
-// cannot be edited.
+// cannot be edited, or if its progress token is too long to be kept.
 func Request(m *wire.Message, raw []byte, n uint64) *Name {
 	// What the client wrote stays readable in the logs of the server.
 	text := string(raw)
@@ -32,6 +36,9 @@ func Request(m *wire.Message, raw []byte, n uint64) *Name {
 	}
 	name := &Name{ID: wire.Quote(text + "#" + strconv.FormatUint(n, 10)), id: raw}
 	if token := m.Get("params", "_meta", "progressToken"); token.Exists() && !token.IsNull() {
+		if len(token.Raw) > maxToken {
+			return nil
+		}
 		name.Token, name.token = name.ID, bytes.Clone(token.Raw)
 		if m.Set(name.Token, "params", "_meta", "progressToken") != nil {
 			return nil
