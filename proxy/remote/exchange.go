@@ -24,15 +24,13 @@ type exchange struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	method  string // "" for a reply or an array
-	name    string // the tool of a tools/call
+	method  string // "" for a reply or an array, and if it is too long
 	reply   bool   // a reply to a request of the server
 	modern  bool   // it names its revision, as all requests of 2026-07-28 do
 	body    body
 	headers http.Header                    // those that mirror the message
 	trace   http.Header                    // those of its trace context
 	version string                         // the revision that it names
-	meta    []byte                         // raw _meta, if it names a revision
 	ticket  ticket                         // the session that it was sent in; without id and version for initialize and in 2026-07-28
 	tried   struct{ session, mirror bool } // why it was sent again
 	retry   retry                          // for a server that cannot be reached
@@ -121,7 +119,9 @@ func (x *exchange) describe(m *wire.Message) {
 		return
 	}
 	x.await(m)
-	x.method, x.reply = m.Method(), m.Kind().IsReply()
+	if x.reply = m.Kind().IsReply(); len(m.Method()) <= maxMirroredText {
+		x.method = m.Method()
+	}
 	x.mirrorMessage(m)
 }
 

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"maps"
@@ -43,9 +42,7 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 	x.addTrace(m, meta)
 	version := meta.Get(versionKey)
 	switch {
-	case version.IsString():
-		// The bytes of m may be lent, and x may outlive their use: see learnAgain.
-		x.meta = bytes.Clone(meta.Raw)
+	case version.IsString() && len(version.Raw) <= maxMirroredText:
 		x.s.mu.Lock()
 		x.s.modern = version.Text()
 		x.s.mu.Unlock()
@@ -63,11 +60,10 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 	params := m.Params()
 	x.mirrorTexts(x.version, x.method, params.Get("name").Text(), params.Get("uri").Text())
 	if strings.HasPrefix(x.method, "tasks/") { // SEP-2663
-		x.headers["Mcp-Name"] = []string{headertext.Encode(params.Get("taskId").Text())}
+		setMirror(x.headers, "Mcp-Name", params.Get("taskId").Text())
 	}
 	if x.method == "tools/call" {
-		x.name = params.Get("name").Text()
-		known := x.s.mirror.arguments(x.headers, x.name, params.Get("arguments"))
+		known := x.s.mirror.arguments(x.headers, params.Get("name").Text(), params.Get("arguments"))
 		if forward := x.s.o.Forward; forward != nil && known != nil {
 			x.forwardParams(forward(m.ID()), known)
 		}
@@ -97,9 +93,20 @@ func (x *exchange) mirrorTexts(version, method, name, uri string) {
 	x.headers = http.Header{"Mcp-Protocol-Version": {headertext.Encode(version)}, "Mcp-Method": {headertext.Encode(method)}}
 	switch method {
 	case "tools/call", "prompts/get":
-		x.headers["Mcp-Name"] = []string{headertext.Encode(name)}
+		setMirror(x.headers, "Mcp-Name", name)
 	case "resources/read":
-		x.headers["Mcp-Name"] = []string{headertext.Encode(uri)}
+		setMirror(x.headers, "Mcp-Name", uri)
+	}
+}
+
+// maxMirroredText is the length in bytes of the longest text that is mirrored. Most servers refuse longer headers,
+// and the headers of a request are kept until it is answered.
+const maxMirroredText = 64 << 10
+
+// setMirror sets a header to a text, unless that is too long.
+func setMirror(h http.Header, name, text string) {
+	if len(text) <= maxMirroredText {
+		h[name] = []string{headertext.Encode(text)}
 	}
 }
 
@@ -113,7 +120,7 @@ func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) []p
 		value := arguments.Get(p.path...)
 		switch raw := string(value.Raw); {
 		case value.IsString():
-			h[p.header] = []string{headertext.Encode(value.Text())}
+			setMirror(h, p.header, value.Text())
 		case raw == "true" || raw == "false":
 			h[p.header] = []string{raw}
 		default:
@@ -272,10 +279,13 @@ const (
 func (v *mirror) learnAgain(x *exchange) bool {
 	ctx, cancel := context.WithTimeout(x.ctx, listTime)
 	defer cancel()
-	before := x.headers
-	cursor := ""
+	line := x.body.bytes()
+	if line == nil {
+		return false
+	}
+	before, meta, cursor := x.headers, string(wire.Parse(wire.Client, line).Get("params", "_meta").Raw), ""
 	for range listPages {
-		params := `{"_meta":` + string(x.meta)
+		params := `{"_meta":` + meta
 		if cursor != "" {
 			params += `,"cursor":` + string(wire.Quote(cursor))
 		}
@@ -293,6 +303,6 @@ func (v *mirror) learnAgain(x *exchange) bool {
 		}
 	}
 	// From the bytes that will be sent: layers may have changed the arguments that the client wrote.
-	x.mirrorMessage(wire.Parse(wire.Client, x.body.bytes()))
-	return x.body.bytes() != nil && !maps.EqualFunc(before, x.headers, slices.Equal[[]string])
+	x.mirrorMessage(wire.Parse(wire.Client, line))
+	return !maps.EqualFunc(before, x.headers, slices.Equal[[]string])
 }
