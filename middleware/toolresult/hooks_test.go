@@ -1,6 +1,7 @@
 package toolresult_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/internal/relayed"
@@ -42,4 +43,17 @@ func TestHooksBesideHandlers(t *testing.T) {
 		t.Error(err)
 	}
 	<-handled
+}
+
+// Callers keep the name of a tool until its reply, and a client chooses it.
+func TestLongNameIsNotKept(t *testing.T) {
+	var k toolresult.Memory
+	for name, want := range map[string]string{"f": "f", strings.Repeat("x", 1<<20): ""} {
+		m := new(wire.Message)
+		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+name+`"}}`+"\n"))
+		new(wire.Scanner).Look(m)
+		if r, ok := k.Expect(m); !ok || r.Tool != want {
+			t.Errorf("a name of %d bytes: %d bytes of it are kept (%v)", len(name), len(r.Tool), ok)
+		}
+	}
 }

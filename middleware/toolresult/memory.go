@@ -26,7 +26,7 @@ const (
 	maxClientName = 128
 	maxMembers    = 10_000
 	maxTasks      = 1_000
-	maxTaskName   = 256 // of task ids and tool names
+	maxTaskName   = 256 // of task ids, of the names of their tools, and of those of calls in flight
 )
 
 // LearnClient reads the client's name and version from initialize, or from a request of the modern
@@ -93,9 +93,12 @@ func (k *Memory) learnTask(id, tool string) {
 	k.tasks[id] = tool
 }
 
-// toolName returns the decoded name of a tool. It allocates only if the name is not that of the
-// previous call.
+// toolName returns the decoded name of a tool, "" if it is too long to be kept until the reply. It
+// allocates only if the name is not that of the previous call.
 func (k *Memory) toolName(name wire.Value) string {
+	if len(name.Raw) > maxTaskName {
+		return ""
+	}
 	if string(name.Raw) != k.lastRaw {
 		k.last, k.lastRaw = name.Text(), string(name.Raw)
 	}

@@ -31,7 +31,7 @@ const (
 
 // A Response locates the result of a tool in a reply.
 type Response struct {
-	Tool   string // "" if unknown
+	Tool   string // "" if unknown, or too long
 	client string // the name of the client that made the request
 	inTask bool   // the result is inside a task in the reply
 }
