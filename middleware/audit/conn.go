@@ -232,7 +232,7 @@ func (s *Shared) newEntry() *entry {
 
 // free returns the entry of a recorded call to the pool, unless its buffers are large.
 func (e *entry) free() {
-	if cap(e.target)+cap(e.arguments)+cap(e.rules)+cap(e.edits)+cap(e.record) > maxBuffers {
+	if cap(e.id)+cap(e.target)+cap(e.arguments)+cap(e.rules)+cap(e.edits)+cap(e.record) > maxBuffers {
 		return
 	}
 	e.facts = facts{}
