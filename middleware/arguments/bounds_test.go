@@ -1,9 +1,11 @@
 package arguments
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware/arguments/internal/constraint"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // At most maxRounds rounds are remembered, and a round that is put twice counts once.
@@ -68,6 +70,18 @@ func TestJudgeMaxLength(t *testing.T) {
 		schema := `{"type":"object","properties":{"path":{"type":"string","description":"Absolute path of the workspace","maxLength":` + length + `}}}`
 		if v := Judge("git_status", []byte(schema), "path"); v.Path != want {
 			t.Errorf("maxLength %s: %+v", length, v)
+		}
+	}
+}
+
+// The client chooses the name of a tool. A call in flight must not keep a long one for a next round.
+func TestNoRoundsWithLongNames(t *testing.T) {
+	for length, want := range map[int]int{10: 1, maxEventTool + 1: 0} {
+		b := newBench(t, pin("tenant", "principal.email"))
+		b.view = modern("s", &sessionstate.Principal{Email: "ada@example.com"})
+		b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_` + strings.Repeat("x", length) + `","arguments":{"tenant":"x"}}}` + "\n"))
+		if n := len(b.ctx.Call.Hooks()); n != want {
+			t.Errorf("a name of %d bytes: %d hooks keep it, want %d", length, n, want)
 		}
 	}
 }

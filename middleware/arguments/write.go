@@ -42,7 +42,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 			values[in.rule.index] = string(raw)
 		}
 	}
-	if values != nil {
+	if values != nil && len(tc.m.Name().Raw) <= maxEventTool { // the hook keeps the name
 		tc.call.OnReply(c.rounds.hook(tc.view, bytes.Clone(tc.m.Name().Raw), round, values))
 	}
 	return nil
