@@ -117,7 +117,7 @@ func (o *output) reply(m *wire.Message) {
 		return
 	}
 	if c.initialize {
-		s.version = m.Get("result", "protocolVersion").Text()
+		s.version = callid.Kept(m.Get("result", "protocolVersion").Text())
 	}
 	if c.discovers && s.key != "" && m.Kind() == wire.Error && !s.closed {
 		s.refused++

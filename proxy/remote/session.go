@@ -74,10 +74,10 @@ func visible(s string) bool {
 }
 
 // agree sets the negotiated version from the result of the initialize of that generation. A version that
-// no header can hold counts as none.
+// no header can hold, or that is too long, counts as none.
 func (s *session) agree(result wire.Value, generation int) {
 	version := result.Get("protocolVersion").Text()
-	if !visible(version) {
+	if !visible(version) || len(version) > maxMirroredText {
 		version = ""
 	}
 	s.mu.Lock()

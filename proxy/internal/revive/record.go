@@ -74,6 +74,9 @@ const (
 	maxSubscriptions = 1000
 	// maxSubscription is the length in bytes of the longest params of one.
 	maxSubscription = 16 << 10
+	// maxHandshake is the length in bytes of the longest params of initialize, and of the longest version and
+	// capabilities in its result. A session with longer ones ends with its server.
+	maxHandshake = 1 << 20
 )
 
 // Sent records a message on its way to the server. It returns a function to call with the
@@ -83,12 +86,17 @@ func (r *Record) Sent(m *wire.Message, keeps bool) func(reply *wire.Message) {
 	switch method := m.Method(); method {
 	case "initialize":
 		// The next server must get what this one got, which the layers may have edited.
-		r.begin(m.Params())
+		if r.begin(m.Params()); len(m.Params().Raw) > maxHandshake {
+			return nil
+		}
 		return r.result(func(reply *wire.Message) {
+			version, capabilities := reply.Get("result", "protocolVersion").Raw, reply.Get("result", "capabilities").Raw
+			if len(version)+len(capabilities) > maxHandshake {
+				return
+			}
 			r.answered = true
 			r.armed.Store(r.initialized)
-			r.state.Version = string(reply.Get("result", "protocolVersion").Raw)
-			r.state.Capabilities = string(reply.Get("result", "capabilities").Raw)
+			r.state.Version, r.state.Capabilities = string(version), string(capabilities)
 		})
 	case "notifications/initialized":
 		r.mu.Lock()
@@ -146,7 +154,10 @@ func (r *Record) begin(params wire.Value) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.armed.Store(false)
-	r.state, r.uris = State{Initialize: string(params.Raw)}, nil
+	r.state, r.uris = State{}, nil
+	if len(params.Raw) <= maxHandshake {
+		r.state.Initialize = string(params.Raw)
+	}
 	r.legacy, r.answered, r.initialized = true, false, false
 }
 

@@ -117,6 +117,25 @@ func TestState(t *testing.T) {
 	}
 }
 
+// A front has the handshakes of all its sessions in memory.
+func TestLongHandshakes(t *testing.T) {
+	long := strings.Repeat("x", maxHandshake)
+	for _, test := range [][2]string{
+		{strings.Replace(initialize, `"n":1`, `"n":"`+long+`"`, 1), welcome},
+		{initialize, strings.Replace(welcome, "2025-06-18", long, 1)},
+		{initialize, strings.Replace(welcome, "{}", `{"x":"`+long+`"}`, 1)},
+	} {
+		var r Record
+		exchange(&r, test[0], test[1])
+		exchange(&r, initialized, "")
+		exchange(&r, call, success)
+		s, ok := r.State()
+		if ok || r.Armed() || len(s.Initialize)+len(s.Version)+len(s.Capabilities) > maxHandshake/2 {
+			t.Errorf("%.60s… and %.60s…: %d, %d and %d bytes are kept (armed: %v)", test[0], test[1], len(s.Initialize), len(s.Version), len(s.Capabilities), r.Armed())
+		}
+	}
+}
+
 func TestSubscriptionsAreBounded(t *testing.T) {
 	var r Record
 	for i := range maxSubscriptions + 1 {
