@@ -167,7 +167,7 @@ func (a *Announce) Shows(l List, match func(name string) bool) bool {
 func (a *Announce) begin(id []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.subscriptions) < maxSubscriptions {
+	if len(a.subscriptions) < maxSubscriptions && len(id) <= maxNameLength {
 		a.subscriptions = append(a.subscriptions, subscription{id: string(id)})
 	}
 }

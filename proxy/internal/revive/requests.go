@@ -11,7 +11,7 @@ import (
 const (
 	// maxRequests bounds how many requests of a server are tracked.
 	maxRequests = 10_000
-	// maxID is the length in bytes of the longest id of such a request.
+	// maxID is the length in bytes of the longest id of such a request, or of a subscription.
 	maxID = 1 << 10
 )
 
@@ -135,7 +135,7 @@ func (l *Listens) Begin(id []byte) {
 		l.byID = map[string]*listen{}
 		l.some.Store(true)
 	}
-	if len(l.byID) < maxSubscriptions {
+	if len(l.byID) < maxSubscriptions && len(id) <= maxID {
 		l.byID[string(id)] = &listen{}
 	}
 }

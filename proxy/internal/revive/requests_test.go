@@ -1,6 +1,7 @@
 package revive
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -96,5 +97,14 @@ func TestLongGrantsAreNotKept(t *testing.T) {
 			t.Errorf("%d bytes: the subscription continues: %t", test.length, !test.kept)
 		}
 		l.End(id)
+	}
+}
+
+// A cancellation that writes the id in another way does not end a subscription here, so long ids would stay.
+func TestLongSubscriptionIDs(t *testing.T) {
+	var l Listens
+	l.Begin(bytes.Repeat([]byte("1"), maxID+1))
+	if l.Begin([]byte("1")); len(l.byID) != 1 {
+		t.Errorf("%d subscriptions are kept, want the one with the short id", len(l.byID))
 	}
 }
