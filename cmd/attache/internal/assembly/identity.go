@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -139,7 +140,7 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 		return newSharedKeys(db, s)
 	}
 	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
-		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // HOME may be /dev/null
 			return endpointKeys{}
 		}
 	}

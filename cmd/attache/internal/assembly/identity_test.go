@@ -360,6 +360,18 @@ func TestPolicyKey(t *testing.T) {
 	}
 }
 
+// If there is no default key file, the policy endpoint may know the key. HOME of a service may be no directory.
+func TestKeysOfPolicyEndpoint(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	attachetest.WriteFile(t, file, "")
+	for _, dir := range []string{filepath.Dir(file), file} {
+		s := attachetest.Load(t, cli.Process{Env: []string{"ATTACHE_POLICY=https://policy.test"}, ConfigDir: dir})
+		if p, err := acceptedKeys(s, nil, nil).Resolve(t.Context(), "atk_a_b"); p != nil || err != nil {
+			t.Errorf("%s: %v, %v", dir, p, err)
+		}
+	}
+}
+
 // otherKey returns a key that the issuer does not have.
 func otherKey() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
