@@ -26,7 +26,8 @@ const (
 	maxClientName = 128
 	maxMembers    = 10_000
 	maxTasks      = 1_000
-	maxTaskName   = 256 // of task ids, of the names of their tools, and of those of calls in flight
+	maxTaskName   = 256     // of task ids and tool names
+	maxToolName   = 1 << 10 // of the names of tools of calls in flight, as the client wrote them
 )
 
 // LearnClient reads the client's name and version from initialize, or from a request of the modern
@@ -96,7 +97,7 @@ func (k *Memory) learnTask(id, tool string) {
 // toolName returns the decoded name of a tool, "" if it is too long to be kept until the reply. It
 // allocates only if the name is not that of the previous call.
 func (k *Memory) toolName(name wire.Value) string {
-	if len(name.Raw) > maxTaskName {
+	if len(name.Raw) > maxToolName {
 		return ""
 	}
 	if string(name.Raw) != k.lastRaw {
