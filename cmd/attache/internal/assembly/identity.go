@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -140,7 +139,7 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 		return newSharedKeys(db, s)
 	}
 	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
-		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // HOME may be /dev/null
+		if _, err := os.Stat(s.Identity.KeysFile); cli.IsMissing(err) {
 			return endpointKeys{}
 		}
 	}

@@ -16,6 +16,12 @@ func ReadAtMost(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
+// IsMissing reports whether err says that there is no file. A directory of its path may be a file: the home
+// directory of a service may be /dev/null.
+func IsMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
 // Reason returns err without its path or paths. The caller adds the path itself.
 func Reason(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/servername"
@@ -280,7 +279,7 @@ func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 		return nil, false
 	}
 	data, err := cli.ReadAtMost(path, maxConfigFile)
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	missing := cli.IsMissing(err)
 	at, file := setting.Origin{File: path}, ""
 	without, other := ", or leave it out to go without a configuration file", "name another file with --config"
 	if named.File != "" { // it is included

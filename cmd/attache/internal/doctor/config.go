@@ -3,10 +3,8 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -118,7 +116,7 @@ func (d *Doctor) keys() {
 	}
 	entries, err := identity.List(path)
 	switch _, missing := os.Stat(path); {
-	case (errors.Is(missing, fs.ErrNotExist) || errors.Is(missing, syscall.ENOTDIR)) && d.Settings.Origin("identity.keys_file").Default():
+	case cli.IsMissing(missing) && d.Settings.Origin("identity.keys_file").Default():
 		d.ok("there is no key file: no API keys are accepted")
 		return
 	case err != nil:

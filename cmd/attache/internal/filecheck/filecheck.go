@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -175,8 +173,7 @@ func namesKeys(s *config.Settings) bool {
 		return true
 	}
 	_, err := os.Stat(s.Identity.KeysFile)
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) // HOME may be /dev/null
-	return !missing && !s.Store.Shared()
+	return !cli.IsMissing(err) && !s.Store.Shared()
 }
 
 // readable returns a problem if the file of key cannot be read; path is empty for none.
