@@ -3,7 +3,6 @@ package middleware
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/attache-mcp/attache/internal/kept"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -63,7 +63,6 @@ const (
 	maxToolBytes   = 4 << 20
 	maxAnnotations = 4 << 10
 	maxPages       = 100 // of a list that attache asks for
-	maxCursor      = 256 // bytes; of a longer one, a digest is kept
 )
 
 // ListTimeout bounds the time for which attache itself asks the server for its tools.
@@ -143,14 +142,13 @@ func cursor(v wire.Value) []byte {
 	return bytes.Clone(v.Raw)
 }
 
-// pageKey returns a cursor, or the digest of a long one: requests that the server does not answer would
-// otherwise need any amount of memory. The pageKey of a digest is the digest.
+// pageKey returns a cursor in the form in which it is kept until the reply: the client may send many long ones,
+// and the server may answer none. The pageKey of a pageKey is the same.
 func pageKey(cursor []byte) []byte {
-	if len(cursor) <= maxCursor {
+	if len(cursor) <= kept.Max {
 		return cursor
 	}
-	sum := sha256.Sum256(cursor)
-	return sum[:]
+	return []byte(kept.Text(string(cursor)))
 }
 
 // learn adds the tools of a page of tools/list and returns the cursor of the next page. at is

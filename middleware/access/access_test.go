@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/kept"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -297,7 +298,7 @@ func TestLongNamesAreNotKept(t *testing.T) {
 		}
 	}
 	for key := range r.rates[0].byKey {
-		if len(key.name) > maxName {
+		if len(key.name) > kept.Max {
 			t.Errorf("%d bytes are kept of a name", len(key.name))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/attache-mcp/attache/internal/kept"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -41,10 +42,6 @@ type bucket struct {
 // keys.
 const maxBuckets = 10_000
 
-// maxName is the length in bytes of the longest name that is part of a key as it is: a client may
-// invent longer ones.
-const maxName = 256
-
 // roundingError is the part of a token that may be missing, because the limiter
 // computes with floating point seconds.
 const roundingError = 1e-6
@@ -52,11 +49,7 @@ const roundingError = 1e-6
 // key returns the key of the bucket that counts a call.
 func (b *buckets) key(view *sessionstate.Context, tool string) bucketKey {
 	if b.Per == PerTool {
-		if len(tool) > maxName {
-			sum := sha256.Sum256([]byte(tool))
-			tool = "sha256:" + string(sum[:])
-		}
-		return bucketKey{name: tool}
+		return bucketKey{name: kept.Text(tool)} // a client may invent long names
 	}
 	tenant, _ := view.Lookup("principal.tenant")
 	switch b.Per {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/attache-mcp/attache/internal/kept"
 	"github.com/attache-mcp/attache/proxy/front/internal/body"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -98,8 +99,8 @@ func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 }
 
 // callKey returns the map key of a raw id or progress token: its bytes, with the escapes of a string
-// resolved, because peers may write them differently, or a digest of them: see callid.Kept.
-func callKey(raw []byte) string { return callid.Kept(string(unescaped(raw))) }
+// resolved, because peers may write them differently, or a digest of them: see kept.Text.
+func callKey(raw []byte) string { return kept.Text(string(unescaped(raw))) }
 
 func unescaped(raw []byte) []byte {
 	if len(raw) > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
@@ -110,7 +111,7 @@ func unescaped(raw []byte) []byte {
 
 // find returns the call whose key is callKey(raw), nil if there is none.
 func find(calls map[string]*call, raw []byte) *call {
-	if key := unescaped(raw); len(key) <= callid.MaxKept { // without a copy
+	if key := unescaped(raw); len(key) <= kept.Max { // without a copy
 		return calls[string(key)]
 	}
 	return calls[callKey(raw)]

@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 
+	"github.com/attache-mcp/attache/internal/kept"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -117,7 +118,7 @@ func (o *output) reply(m *wire.Message) {
 		return
 	}
 	if c.initialize {
-		s.version = callid.Kept(m.Get("result", "protocolVersion").Text())
+		s.version = kept.Text(m.Get("result", "protocolVersion").Text())
 	}
 	if c.discovers && s.key != "" && m.Kind() == wire.Error && !s.closed {
 		s.refused++

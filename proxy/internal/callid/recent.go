@@ -1,9 +1,10 @@
 package callid
 
 import (
-	"crypto/sha256"
 	"slices"
 	"sync"
+
+	"github.com/attache-mcp/attache/internal/kept"
 )
 
 // A Recent remembers the last 64 ids of some kind, for messages that cross with an answer: it need not
@@ -15,26 +16,13 @@ type Recent struct {
 
 const mostRecent = 64
 
-// MaxKept is the length in bytes of the longest text that Kept returns unchanged.
-const MaxKept = 256
-
-// Kept returns a text that a peer chose, in the form in which it may be kept for long: if it is longer
-// than 256 bytes, its digest, which cannot be mistaken for an id or a quoted text.
-func Kept(text string) string {
-	if len(text) <= MaxKept {
-		return text
-	}
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + string(sum[:])
-}
-
 // recentID returns an id in the form in which it is kept.
 func recentID(raw []byte) string {
 	k, long := Of(raw)
 	if long == "" {
 		return string(k.b[:k.n])
 	}
-	return Kept(long)
+	return kept.Text(long)
 }
 
 // Add adds an id, in place of the oldest if there are 64.

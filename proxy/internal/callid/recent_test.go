@@ -2,8 +2,9 @@ package callid
 
 import (
 	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/kept"
 )
 
 // A Recent remembers the last ids, each until it is taken.
@@ -24,18 +25,10 @@ func TestRecent(t *testing.T) {
 			t.Errorf("%d is remembered after it was taken", i)
 		}
 	}
-	for _, id := range []string{idOfLength(MaxKept), idOfLength(MaxKept + 1)} {
+	for _, id := range []string{idOfLength(kept.Max), idOfLength(kept.Max + 1)} {
 		r.Add([]byte(id))
 		if r.Take([]byte(id+" ")) || !r.Take([]byte(id)) {
 			t.Errorf("an id of %d bytes is not remembered as it is", len(id))
 		}
-	}
-}
-
-// A long text is kept as a digest.
-func TestKept(t *testing.T) {
-	short, long := strings.Repeat("x", MaxKept), strings.Repeat("x", MaxKept+1)
-	if Kept(short) != short || Kept(long) == Kept(long+"x") || len(Kept(long)) >= MaxKept || !strings.HasPrefix(Kept(long), "sha256:") {
-		t.Errorf("kept as %q and %q", Kept(short), Kept(long))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/internal/kept"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -37,7 +37,7 @@ func (k *Keys) Of(who string, m *wire.Message, conversation func(*wire.Message) 
 			return key
 		}
 	}
-	return callid.Kept(who + conversation(m))
+	return kept.Text(who + conversation(m))
 }
 
 // taskOf returns the id of the task that a request is about, or of the first one that it subscribes to.
