@@ -121,7 +121,7 @@ func TestCatalogKeepsTools(t *testing.T) {
 	}
 }
 
-// Long cursors find the next page, and requests that the server does not answer keep none of them.
+// A long cursor finds the next page. A request that the server does not answer keeps no long cursor.
 func TestCatalogKeepsNoLongCursors(t *testing.T) {
 	var c middleware.Catalog
 	long := `"` + strings.Repeat("x", 1<<20)

@@ -54,8 +54,8 @@ func TestTeamsArguments(t *testing.T) {
 	}
 }
 
-// A peek leaves the messages unread: they do not stand in front of its result either. Some of the peeks come after
-// attache has noticed that there is a message.
+// A peek leaves the messages unread, so attache does not put them in front of its result either. attache looks for
+// messages in the background. The test peeks again and again, so that some peeks come after it has found the message.
 func TestPeekLeavesMessages(t *testing.T) {
 	tm := newTeam(t, "0s")
 	from, to := tm.join("from", "proj", "direct"), tm.join("to", "proj", "direct")

@@ -50,7 +50,7 @@ func TestEventsAreBounded(t *testing.T) {
 			t.Fatalf("event %d is the first of its kind: %v", i, got)
 		}
 	}
-	// So is that for each: tools whose long names begin alike count as one.
+	// Long names with the same beginning are one event.
 	var long Conn
 	for i, want := range []bool{true, false} {
 		if got := long.first(event{kind: "filled", tool: strings.Repeat("x", maxEventTool) + strconv.Itoa(i)}); got != want {

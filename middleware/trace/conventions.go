@@ -44,7 +44,7 @@ const (
 // The bounds of a span.
 const (
 	maxAttribute   = 256     // bytes of a name or id from a peer
-	maxHidden      = 4 << 10 // bytes of it in which secrets are looked for, so that none is cut
+	maxHidden      = 4 << 10 // bytes of it that are searched for secrets; more, so that no secret is cut
 	maxRulesOfCall = 32      // names of rules
 )
 

@@ -182,7 +182,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "")
 }
 
-// shown returns a text from a peer without secrets, shortened: a client may use an API key as an id or a name.
+// shown returns a text from a peer, shortened and without secrets. A client may use an API key as an id or a
+// name.
 func (c *Conn) shown(s string) string {
 	if c.o.Hide != nil {
 		s = c.o.Hide(s[:min(len(s), maxHidden)])

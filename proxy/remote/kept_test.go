@@ -23,8 +23,8 @@ func (t waitingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, ctx.Err()
 }
 
-// A client chooses how long the texts of its requests are that headers mirror, and may have many in
-// flight that the server does not answer.
+// A client may send many requests with long texts that become headers, and the server may answer none of
+// them.
 func TestLongTextsAreNotKept(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	const version = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`

@@ -99,11 +99,11 @@ func (x *exchange) mirrorTexts(version, method, name, uri string) {
 	}
 }
 
-// maxMirroredText is the length in bytes of the longest text that is mirrored. Most servers refuse longer headers,
-// and the headers of a request are kept until it is answered.
+// maxMirroredText is the length in bytes of the longest text that becomes a header. Most servers refuse longer
+// headers, and attache keeps the headers of a request until the answer.
 const maxMirroredText = 64 << 10
 
-// setMirror sets a header to a text, unless that is too long.
+// setMirror sets a header to text, if text is not too long.
 func setMirror(h http.Header, name, text string) {
 	if len(text) <= maxMirroredText {
 		h[name] = []string{headertext.Encode(text)}

@@ -39,7 +39,7 @@ const (
 // token.
 var ErrUnproved = errors.New("a session that an agent started is claimed without its token")
 
-// ErrNoSession is returned for a session that is not, or no longer, registered.
+// ErrNoSession says that a session was never registered, or was removed from the registry.
 var ErrNoSession = errors.New("the session is not registered")
 
 // unavailable returns the error for the caller: it wraps an error of the database in

@@ -145,8 +145,8 @@ func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 	return lapsed, err
 }
 
-// hold renews the lease if it is over: other fronts could take each session as soon as this front has it. While
-// the lease is valid, hold does not wait for a renewal.
+// hold renews the lease if it is over. Otherwise other fronts could take each new session of this front at once.
+// While the lease is valid, hold does not wait for a renewal.
 func (f *Front) hold(ctx context.Context) error {
 	if f.holds() {
 		return nil

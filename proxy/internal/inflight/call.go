@@ -33,7 +33,7 @@ type Call struct {
 	cancelled atomic.Bool // layers read it without the lock
 	contested bool        // another with its id was in flight, and one of the two has a reply that must be held
 	odd       bool        // a server may spell its id otherwise
-	reserved  int         // bytes of its line that Table.lines counts
+	reserved  int         // the part of Table.lines that this call has
 	stop      func()      // not nil if the call was deferred: ends what will answer it
 
 	// Sent says that the call is on its way to the upstream: hooks are complete, a reply may come.

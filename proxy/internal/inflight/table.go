@@ -11,13 +11,13 @@ import (
 type Table struct {
 	new      func() *Call
 	limit    int
-	maxBytes int // the limit of bytes, and that of lines
+	maxBytes int // the limit of bytes, and also of lines
 
 	mu     sync.Mutex
 	oldest callid.Index[Call] // of each id
 	n      int
 	bytes  int // of ids that are not kept inline, and of answers that wait for the server's array
-	lines  int // bytes of the lines that are kept for calls
+	lines  int // bytes that Reserve has given to calls
 	odd    int // calls whose id a server may spell otherwise
 	seq    uint64
 	room   chan struct{} // not nil while somebody waits for room
@@ -251,7 +251,7 @@ func (t *Table) remove(c *Call) {
 	t.makeRoom()
 }
 
-// makeRoom wakes those who wait for room, if there is room. The caller holds Table.mu.
+// makeRoom wakes the callers that wait for room, if there is room. The caller holds Table.mu.
 func (t *Table) makeRoom() {
 	if t.room != nil && !t.crowded() {
 		close(t.room)
@@ -261,8 +261,8 @@ func (t *Table) makeRoom() {
 
 func (t *Table) crowded() bool { return t.n >= t.limit || t.bytes >= t.maxBytes }
 
-// Reserve counts n bytes of a line that is kept while its call is in flight. It reports false, and counts
-// nothing, if the call was cancelled, or if the lines of others are so long that memory would not stay bounded.
+// Reserve takes room for the n bytes of a call's line until the call ends. It returns false and takes none if
+// the call was cancelled, or if the lines of other calls have left too little room.
 func (t *Table) Reserve(c *Call, n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -80,8 +80,8 @@ const (
 )
 
 // Sent records a message on its way to the server. It returns a function to call with the
-// reply, nil if the reply is not needed. keeps says that the function may keep what m has: calls that the
-// server does not answer would otherwise need any amount of memory.
+// reply, nil if the reply is not needed. If keeps is false, the function keeps no text of m, because
+// there is no room for more texts of unanswered requests.
 func (r *Record) Sent(m *wire.Message, keeps bool) func(reply *wire.Message) {
 	switch method := m.Method(); method {
 	case "initialize":

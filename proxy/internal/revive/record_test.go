@@ -144,7 +144,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	if n := len(r.Requests()); n != maxSubscriptions {
 		t.Errorf("%d subscriptions are recorded", n)
 	}
-	// They cost bounded memory, too.
+	// A subscription with long params is not recorded.
 	r = Record{}
 	subscribe := `{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"%s"}}`
 	for _, length := range []int{maxSubscription - len(`{"uri":""}`), maxSubscription} {

@@ -16,7 +16,7 @@ func ReadAtMost(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// IsMissing reports whether err says that there is no file. A directory of its path may be a file: the home
+// IsMissing reports whether err says that a file does not exist. This includes ENOTDIR, because the home
 // directory of a service may be /dev/null.
 func IsMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)

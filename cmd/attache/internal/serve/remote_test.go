@@ -297,7 +297,7 @@ func TestF44UnknownParam(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{"name":"x","param":"1","region":["eu"],"other":""}}` {
 		t.Errorf("%s %s", resp.Status, body)
 	}
-	// A tool of which no argument is mirrored is no unknown tool.
+	// A listed tool without mirrored arguments is known, too.
 	plain := strings.Replace(modernCall, `"name":"x"`, `"name":"plain"`, 1)
 	_, body = r.post(t, http.DefaultClient, plain, append(modern, "Mcp-Method", "tools/call", "Mcp-Name", "plain", "Mcp-Param-Zzz", "1")...)
 	if !strings.Contains(body, `"name":"plain","param":"1"`) {

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// The names that a server chooses cost bounded memory, and tools with short names keep their headers.
+// The memory for names that a server chooses is bounded. Tools with short names keep their headers.
 func TestLearnedNamesAreBounded(t *testing.T) {
 	var p Params
 	learn := func(tool string) {

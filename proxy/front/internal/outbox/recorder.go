@@ -153,7 +153,7 @@ func (q *Reader) Leave(whole bool) {
 	})
 }
 
-// Forget forgets the streams that were recorded so far: they cannot be taken up again.
+// Forget removes all streams that were recorded so far. Clients cannot take them up again.
 func (o *Recorder) Forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -319,8 +319,8 @@ func (t *Stream) abandonLocked() {
 	}
 }
 
-// StopAtEnd stops a timer when nobody reads the stream any more: until it expires, it would keep the
-// stream in memory.
+// StopAtEnd stops a timer when nobody reads the stream any more. A running timer would keep the stream in
+// memory.
 func (t *Stream) StopAtEnd(timer *time.Timer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
