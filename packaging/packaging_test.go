@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // root is the path of the repository.
@@ -37,13 +39,7 @@ type releaser struct {
 // target is a system and a processor with their names in Go.
 type target struct{ goos, goarch string }
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 func readReleaser(t *testing.T) releaser {
 	t.Helper()

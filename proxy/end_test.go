@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -174,7 +175,7 @@ func TestPartialWrite(t *testing.T) {
 // can have thousands of sessions.
 func TestIdleSessionIsSmall(t *testing.T) {
 	const sessions = 200
-	before := heap()
+	before := testkit.Heap()
 	var all []*proxytest.Session
 	for range sessions {
 		s := proxytest.Start(t, hookLayer())
@@ -184,21 +185,12 @@ func TestIdleSessionIsSmall(t *testing.T) {
 		s.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 		all = append(all, s)
 	}
-	each := int64(heap()-before) / sessions
+	each := (testkit.Heap() - before) / sessions
 	t.Logf("%d bytes of heap a session", each)
 	if each > 64<<10 {
 		t.Errorf("an idle session uses %d bytes of heap", each)
 	}
 	runtime.KeepAlive(all)
-}
-
-// heap returns how many bytes of the heap are in use.
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the second collection frees what pools keep
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // A session that waits for the next message does not keep the memory of a large one.
@@ -209,7 +201,7 @@ func testLargeMessagesAreNotKept(t *testing.T) {
 	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
 	fromClient, toServer := s.Server.Raw()
 	fromServer, toClient := s.Client.Raw()
-	before := heap()
+	before := testkit.Heap()
 	for _, way := range []struct {
 		out io.Writer
 		in  io.Reader
@@ -221,7 +213,7 @@ func testLargeMessagesAreNotKept(t *testing.T) {
 		}
 	}
 	synctest.Wait() // until the relay has done with the last one
-	if n := int64(heap() - before); n > size/2 {
+	if n := testkit.Heap() - before; n > size/2 {
 		t.Errorf("the session keeps %d bytes", n)
 	}
 }
@@ -238,7 +230,7 @@ func TestFramesThatHaveWaitedAreNotKept(t *testing.T) {
 		return nil
 	})
 	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Layers: []middleware.Layer{hold}}}.Start(t)
-	before := heap()
+	before := testkit.Heap()
 	s.Client.Send(first)
 	line := `{"jsonrpc":"2.0","method":"x","params":{"x":"` + strings.Repeat("x", size) + `"}}`
 	for range frames {
@@ -249,7 +241,7 @@ func TestFramesThatHaveWaitedAreNotKept(t *testing.T) {
 	for range frames {
 		s.Server.Expect(line)
 	}
-	if n := int64(heap() - before); n > frames*size/2 {
+	if n := testkit.Heap() - before; n > frames*size/2 {
 		t.Errorf("the session keeps %d bytes", n)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // TestMain lets the test binary be the server and the relays, like the program.
@@ -239,9 +241,4 @@ func TestRunModeLeavesFlagsAlone(t *testing.T) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

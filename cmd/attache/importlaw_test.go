@@ -58,6 +58,7 @@ func importLaw() []law {
 		{"internal/fetch", nil, "it fetches any document with the same checks"},
 		{"internal/kept", nil, "it shortens any text"},
 		{"internal/loopback", nil, "it recognises names of this machine"},
+		{"internal/testkit", nil, "it serves any test"},
 		{"proxy/child", nil, "it starts and stops any process"},
 		{"policy", nil, "policies know no JSON-RPC: other programs render them too"},
 		{"sessionstate/textfile", nil, "it reads any file with the same checks"},

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -69,9 +70,4 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
@@ -29,13 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "write the records in testdata")
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 // newLog returns a log in a temporary directory, with a known key.
 func newLog(t *testing.T, log *slog.Logger) (*chain.Log, string) {

@@ -3,12 +3,12 @@ package briefing
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -135,7 +135,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := Compile(Options{Source: &slowSource{gate: gate}, Anonymous: true}).Connect(ConnOptions{})
-			before := heap()
+			before := testkit.Heap()
 			for i := range test.sessions {
 				view := sessionOf(fmt.Sprint("conversation ", i), test.workspace(i))
 				s := c.open(view, "")
@@ -155,17 +155,9 @@ func TestSessionsAreBounded(t *testing.T) {
 			if all.bytes > maxSessionBytes+20<<10 || kept > all.bytes || len(all.byKey) > maxSessions {
 				t.Errorf("%d sessions are kept with %d bytes of text, counted as %d", len(all.byKey), kept, all.bytes)
 			}
-			if grown := heap() - before; grown > test.most {
+			if grown := testkit.Heap() - before; grown > test.most {
 				t.Errorf("the heap has grown by %d bytes, want at most %d", grown, test.most)
 			}
 		})
 	}
-}
-
-func heap() int {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }

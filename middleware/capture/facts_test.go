@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/proxy"
@@ -142,7 +143,7 @@ func TestBounds(t *testing.T) {
 	handler := c.Layer().Wrap(func(ctx context.Context, _ *wire.Message) error { passed++; return nil })
 	call := relayed.Call{}
 	var scanner wire.Scanner
-	before := heap()
+	before := testkit.Heap()
 	padding := strings.Repeat("x", 31<<10)
 	for i := range 3000 {
 		call.Reset(waitingRelay{}, true)
@@ -153,7 +154,7 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if grown := int(heap()) - int(before); grown > 24<<20 || passed != 3000 {
+	if grown := testkit.Heap() - before; grown > 24<<20 || passed != 3000 {
 		t.Errorf("%d conversations with tokens of 32 KB use %d MiB", passed, grown>>20)
 	}
 	runtime.KeepAlive(c)
@@ -277,13 +278,4 @@ func ping(t *testing.T, c *capture.Conn) string {
 		return p.User
 	}
 	return ""
-}
-
-// heap returns the bytes in use after a garbage collection.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

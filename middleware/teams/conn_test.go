@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -37,13 +38,7 @@ type client struct {
 	done    chan struct{}
 }
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 // connect starts a relay with the layer in front of a server with these answers, in the session
 // of the key.

@@ -3,15 +3,11 @@ package child
 import (
 	"context"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 // start starts a process that does not outlive the test.
 func start(t testing.TB, o Options) *Process {

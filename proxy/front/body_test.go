@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/internal/body"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -76,11 +76,11 @@ func TestBodiesOfRunningCalls(t *testing.T) {
 				session = post(`{"jsonrpc":"2.0","id":0,`, `"method":"initialize"}`).Header().Get(sessionHeader)
 				tail := `"method":"tools/call","params":{"text":"` + strings.Repeat("x", size) + `"}}`
 				const calls = 64
-				before := heap()
+				before := testkit.Heap()
 				for i := range calls {
 					post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, i+1), tail)
 				}
-				if held := int(heap() - before); held > calls*(size/4+16<<10) {
+				if held := testkit.Heap() - before; held > calls*(size/4+16<<10) {
 					t.Errorf("%d calls with %d bytes each hold %d bytes", calls, size, held)
 				}
 				ctx, cancel := context.WithCancel(context.Background())
@@ -90,13 +90,4 @@ func TestBodiesOfRunningCalls(t *testing.T) {
 			})
 		})
 	}
-}
-
-// heap returns how many bytes of the heap are in use.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // the first one keeps what is in a sync.Pool
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // A sink records each write separately.
@@ -436,9 +438,4 @@ func TestWriterOffersMessages(t *testing.T) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

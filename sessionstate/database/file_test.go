@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // tables returns a schema of one version.
@@ -106,9 +108,4 @@ func TestMappedFileTruncated(t *testing.T) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

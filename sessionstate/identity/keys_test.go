@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -26,13 +27,7 @@ var ada = identity.Attributes{
 	Permissions: []string{"records:read", "records:write"}, Plan: "free", Scope: "acme/platform", Trust: "sandboxed",
 }
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 // create makes a key that is valid for a year.
 func create(t *testing.T, file string, a identity.Attributes) (string, identity.Entry) {

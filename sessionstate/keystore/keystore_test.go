@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
@@ -31,13 +32,7 @@ var suite = []struct {
 	{"an unknown key", testUnknown},
 }
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 func TestOnSQLite(t *testing.T) {
 	for _, test := range suite {

@@ -12,19 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
 // A role is the work of a process in a test. It prints a line for each step.
 type role func(t *testing.T, s *teams.Store, arg string)
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 func roles() map[string]role {
 	return map[string]role{"create": createAs, "send": sendAs, "take": takeAs}

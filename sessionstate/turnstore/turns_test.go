@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/statetest"
@@ -73,13 +74,7 @@ func openedDB(t testing.TB, o Options) *DB {
 	return s
 }
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 func take(t *testing.T, s *Turns, key string, want bool) {
 	t.Helper()

@@ -16,18 +16,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // body returns a record.
 func body(i int) []byte { return fmt.Appendf(nil, `{"kind":"call","n":%d}`, i) }
 
-// check ends the test if err is not nil.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
 
 // write writes records from..to-1 to the log at path, as one process.
 func write(t *testing.T, o Options, from, to int) {

@@ -20,6 +20,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -377,9 +378,4 @@ func otherKey() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

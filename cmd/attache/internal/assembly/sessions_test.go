@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -43,19 +43,19 @@ func TestThousandSessions(t *testing.T) {
 	settings := attachetest.Load(t, p)
 	shared, err := Compile(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, settings)
 	check(t, err)
-	before := heap()
+	before := testkit.Heap()
 	all := make([]*playedSession, sessionCount)
 	for i := range all {
 		all[i] = &playedSession{conn: shared.Connect(ConnOptions{Control: new(proxy.Control)}), n: i}
 	}
-	if used := (heap() - before) / sessionCount; used > connHeap {
+	if used := (testkit.Heap() - before) / sessionCount; used > connHeap {
 		t.Errorf("a connection uses %d bytes, want at most %d", used, connHeap)
 	}
 	for _, s := range all {
 		s.start(t)
 	}
 	callAll(t, all, `{"user":"user-%[1]d","workspace":"/src/%[1]d"}`)
-	if used := (heap() - before) / sessionCount; used > sessionHeap {
+	if used := (testkit.Heap() - before) / sessionCount; used > sessionHeap {
 		t.Errorf("a used session uses %d bytes, want at most %d", used, sessionHeap)
 	}
 
@@ -71,15 +71,6 @@ func TestThousandSessions(t *testing.T) {
 	if n := len(shared.connections()); n > 0 {
 		t.Errorf("%d connections are open", n)
 	}
-}
-
-// heap returns the number of bytes in use on the heap.
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the second collection frees pooled objects
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // A playedSession is a session in which the test is both the client and the server.

@@ -16,6 +16,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 func all(string) bool { return true }
@@ -404,9 +405,4 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 	})
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // load loads settings as a command with these arguments does.
@@ -279,9 +280,4 @@ func TestAPIKey(t *testing.T) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

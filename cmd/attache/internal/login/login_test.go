@@ -23,6 +23,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -1084,9 +1085,4 @@ func TestSecretIsNotRedirected(t *testing.T) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

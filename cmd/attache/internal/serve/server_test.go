@@ -33,6 +33,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
@@ -1219,9 +1220,4 @@ func (w *brokenWriter) Write([]byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

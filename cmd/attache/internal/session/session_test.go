@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/remote"
@@ -131,9 +132,4 @@ type closedWriter struct{}
 
 func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check

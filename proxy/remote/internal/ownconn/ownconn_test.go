@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // newTransport returns a Transport whose last GET had a response of unknown length.
@@ -137,9 +139,4 @@ func TestTakes(t *testing.T) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = testkit.Check
