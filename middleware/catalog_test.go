@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -168,18 +169,14 @@ func ask(t *testing.T, c *middleware.Catalog, cursor string) (answer func(result
 	call := new(relayed.Call)
 	call.Reset(nil, true)
 	ctx := &relayed.Context{Context: t.Context(), Call: call}
-	if err := handler(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", params)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, handler(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", params)))
 	return func(result string) {
 		t.Helper()
 		reply := new(wire.Message)
 		reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":`+result+`}`))
 		reply.LookEnvelope()
 		for _, hook := range call.Hooks() {
-			if err := hook(ctx, reply); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, hook(ctx, reply))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -30,9 +31,7 @@ func TestChain(t *testing.T) {
 	last := func(context.Context, *wire.Message) error { b.WriteString("|"); return nil }
 	run := func(layers []middleware.Layer) string {
 		b.Reset()
-		if err := middleware.Chain(last, layers...)(t.Context(), &wire.Message{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, middleware.Chain(last, layers...)(t.Context(), &wire.Message{}))
 		return b.String()
 	}
 	if got := run(layers); got != "123|321" {

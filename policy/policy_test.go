@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy"
 )
 
@@ -20,9 +21,7 @@ func TestCredentialIsNeverPrinted(t *testing.T) {
 	logger.Info("query", "query", q, "credential", q.Credential)
 	slog.New(slog.NewTextHandler(&log, nil)).Info("query", "query", q, "credential", q.Credential)
 	marshalled, err := json.Marshal(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%z"} {
 		fmt.Fprintf(&log, verb+"\n", q)
 		fmt.Fprintf(&log, verb+"\n", &q)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/policytest"
 )
@@ -56,9 +57,7 @@ func TestResolveUnchecked(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := policy.Resolve(test.scopes, "leaf")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -227,9 +228,7 @@ func relayWith(t *testing.T, o proxy.Options, server proxy.Upstream, up *recorde
 		panic(fmt.Sprintf("the relay is stuck:\n%s", stacks[:runtime.Stack(stacks, true)]))
 	})
 	defer watchdog.Stop()
-	if err := proxy.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, proxy.Run(t.Context(), o))
 	s := relayOutput{server: up.in.Bytes()}
 	for line := range bytes.Lines(out.Bytes()) {
 		// attache's own answers may overtake lines from the server.
@@ -383,9 +382,7 @@ func fuzzSeeds(f *testing.F) []fuzzSeed {
 	var out []fuzzSeed
 	for _, name := range files {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Check(f, err)
 		var s fuzzSeed
 		for line := range bytes.Lines(data) {
 			m := sent.FindSubmatch(bytes.TrimSuffix(line, []byte("\n")))
@@ -395,9 +392,7 @@ func fuzzSeeds(f *testing.F) []fuzzSeed {
 			raw := append(m[3], '\n')
 			if len(m[2]) > 0 {
 				text, err := strconv.Unquote(string(m[3]))
-				if err != nil {
-					f.Fatal(err)
-				}
+				testkit.Check(f, err)
 				raw = []byte(text)
 			}
 			if string(m[1]) == "client" {

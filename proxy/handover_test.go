@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
@@ -60,9 +61,7 @@ func runPushed(t *testing.T, o proxy.Options, push pushFunc) (kept [][]byte, cli
 	o.Start = func(context.Context) (proxy.Upstream, error) {
 		return keepingServer{newRecordedServer(bytes.NewReader(nil)), &kept}, nil
 	}
-	if err := proxy.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, proxy.Run(t.Context(), o))
 	return kept, string(out.Bytes())
 }
 
@@ -155,9 +154,7 @@ func testTry(t *testing.T) {
 	to := <-client
 	const note, first, second = `{"jsonrpc":"2.0","method":"n"}`, `{"jsonrpc":"2.0","id":1,"method":"x"}`, `{"jsonrpc":"2.0","id":2,"method":"x"}`
 	client.try(t, to, note, false) // the upstream was not started
-	if err := to.Line(clientMessage(note), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, to.Line(clientMessage(note), false))
 	s.Server.Expect(note)
 	for i, call := range []string{first, second} {
 		client.try(t, to, call, true)
@@ -186,15 +183,11 @@ func testUnsentBeforeALongLine(t *testing.T) {
 	s := proxytest.Setup{Options: proxy.Options{ClientLines: client, Hold: 64}}.Start(t)
 	to := <-client
 	const note, call = `{"jsonrpc":"2.0","method":"n"}`, `{"jsonrpc":"2.0","id":1,"method":"x"}`
-	if err := to.Line(clientMessage(note), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, to.Line(clientMessage(note), false))
 	s.Server.Expect(note)
 	s.Server.CloseInput()
 	long := `{"jsonrpc":"2.0","method":"x","params":"` + strings.Repeat("x", 64) + `"}`
-	if err := errors.Join(to.Line(clientMessage(call), true), to.Line(clientMessage(long), false)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, errors.Join(to.Line(clientMessage(call), true), to.Line(clientMessage(long), false)))
 	s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server has closed its input and takes no more requests","data":{"source":"attache"}}}`)
 	to.End()
 	s.Server.Close()
@@ -207,9 +200,7 @@ func TestTryWithABacklog(t *testing.T) {
 	s := proxytest.Setup{PipeSize: pipeSize, Options: o}.Start(t)
 	to := <-client
 	const note = `{"jsonrpc":"2.0","method":"n"}`
-	if err := to.Line(clientMessage(note), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, to.Line(clientMessage(note), false))
 	s.Server.Expect(note)
 	_, out := s.Server.Raw()
 	_, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/message"}`)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -61,9 +62,7 @@ func TestPoints(t *testing.T) {
 			watched[at] = append(watched[at], string(line))
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for at, want := range map[proxy.Point][]string{
 		proxy.ClientIn: {hello, bye, request, answered}, proxy.ServerIn: {hello, bye, request},
 		proxy.ServerOut: {news, more, ask, reply}, proxy.ClientOut: {own, news, more, ask, reply},

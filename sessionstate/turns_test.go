@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -17,9 +18,7 @@ func TestMemoryTurnsAreBounded(t *testing.T) {
 		if _, _, err := turns.Take(t.Context(), fmt.Sprint(i), 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := turns.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, turns.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen))
 	}
 	if got, err := turns.Sweep(t.Context(), 0); got != sessionstate.DefaultMax || err != nil {
 		t.Errorf("%d keys (%v), want %d", got, err, sessionstate.DefaultMax)

@@ -25,6 +25,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // A suite is the official conformance suite with the go-sdk programs that it tests.
@@ -86,9 +88,7 @@ func (s *suite) testServer(t *testing.T, revision string) {
 	t.Run("stdio/killed", func(t *testing.T) {
 		t.Parallel()
 		server := filepath.Join(t.TempDir(), "frail")
-		if err := os.Link(s.server, server); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.Link(s.server, server))
 		s.testKilled(t, revision, direct, server, func() int { return killAll(server) })
 	})
 	t.Run("http/killed", func(t *testing.T) {

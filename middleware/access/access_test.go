@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/internal/kept"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -19,18 +20,14 @@ import (
 func when(t testing.TB, src string) *expression.Program {
 	t.Helper()
 	p, err := expression.Compile(src, expression.Bool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return p
 }
 
 func compile(t testing.TB, o Options) *Shared {
 	t.Helper()
 	s, err := Compile(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -103,9 +104,7 @@ func newProcess(t *testing.T, l *lender, rate access.Rate) *process {
 	t.Helper()
 	p := &process{limiters: &access.Limiters{Lender: l}}
 	s, err := access.Compile(access.Options{Rates: []access.Rate{rate}, Limiters: p.limiters})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	p.call = s.Connect(access.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error {
 		p.allowed++
 		return nil
@@ -125,9 +124,7 @@ func (p *process) tryTool(t *testing.T, tool string) bool {
 	call.Reset(blockingRelay{}, true)
 	before := p.allowed
 	m := wire.NewMessage(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`))
-	if err := p.call(&relayed.Context{Context: t.Context(), Call: call}, m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, p.call(&relayed.Context{Context: t.Context(), Call: call}, m))
 	return p.allowed > before
 }
 
@@ -319,9 +316,7 @@ func TestBucketNames(t *testing.T) {
 		}{{"", []access.Rate{base, base, tools, limit, window, burst}}, {"git", []access.Rate{base}}, {"", []access.Rate{base}}} {
 			p := &process{limiters: &access.Limiters{Lender: l}}
 			s, err := access.Compile(access.Options{Rates: o.rates, Server: o.server, Limiters: p.limiters})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			p.call = s.Connect(access.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { p.allowed++; return nil })
 			if !p.try(t) {
 				t.Error("a call is refused")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/proxy/proxytest"
@@ -65,9 +66,7 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	name, explain := strings.CutSuffix(name, "+explain")
 	shared, err := access.Compile(namedOptions(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	catalog := new(middleware.Catalog)
 	a := shared.Connect(access.ConnOptions{Catalog: catalog})
 	l := a.Layer()
@@ -106,9 +105,7 @@ func show(tool string, n middleware.Note) string {
 
 func when(t testing.TB, src string) *expression.Program {
 	p, err := expression.Compile(src, expression.Bool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return p
 }
 

@@ -135,9 +135,7 @@ func TestBounds(t *testing.T) {
 			return &sessionstate.Principal{User: c.Text[:8], Roles: []string{strings.Clone(c.Text)}}, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	c := shared.Connect(capture.ConnOptions{})
 	passed := 0
 	handler := c.Layer().Wrap(func(ctx context.Context, _ *wire.Message) error { passed++; return nil })
@@ -150,9 +148,7 @@ func TestBounds(t *testing.T) {
 		m := wire.Message{}
 		m.Reset(wire.Client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"threadId":"%d","io.github.attache-mcp/token":"%08d%s"}}}`+"\n", i, i, padding))
 		scanner.Look(&m)
-		if err := handler(&relayed.Context{Context: t.Context(), Call: &call}, &m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, handler(&relayed.Context{Context: t.Context(), Call: &call}, &m))
 	}
 	if grown := testkit.Heap() - before; grown > 24<<20 || passed != 3000 {
 		t.Errorf("%d conversations with tokens of 32 KB use %d MiB", passed, grown>>20)
@@ -170,9 +166,7 @@ func TestRecheck(t *testing.T) {
 				return &sessionstate.Principal{User: user}, nil
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		c := shared.Connect(capture.ConnOptions{Changed: func() { changed++ }})
 		if got := ping(t, c); got != "ada" {
 			t.Errorf("before Recheck: %s", got)
@@ -196,9 +190,7 @@ func TestAlternatingOwners(t *testing.T) {
 		user := ""
 		changed := 0
 		shared, err := capture.Compile(capture.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		c := shared.Connect(capture.ConnOptions{
 			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) { return nil, nil },
 			Known: func(*wire.Message) (*sessionstate.Principal, error, bool) {
@@ -239,9 +231,7 @@ func TestOwnerFailsForAWhile(t *testing.T) {
 		var failure error
 		changed := 0
 		shared, err := capture.Compile(capture.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		c := shared.Connect(capture.ConnOptions{
 			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) { return nil, nil },
 			Known: func(*wire.Message) (*sessionstate.Principal, error, bool) {
@@ -270,9 +260,7 @@ func ping(t *testing.T, c *capture.Conn) string {
 	m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
 	scanner.Look(&m)
 	err := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })(&relayed.Context{Context: t.Context(), Call: &call}, &m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	synctest.Wait()
 	if p := c.Current().Principal; p != nil {
 		return p.User

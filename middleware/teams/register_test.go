@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -17,9 +18,7 @@ import (
 // session, from another connection, came later and has none.
 func TestRegisterWithOwnWorkspace(t *testing.T) {
 	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer func() { _ = db.Close() }()
 	opening := make(chan struct{})
 	shared := Compile(Options{

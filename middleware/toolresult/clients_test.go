@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -13,9 +14,7 @@ import (
 // Every client of the table has a row in the documentation, with the versions that were measured.
 func TestClients(t *testing.T) {
 	page, err := os.ReadFile("../../docs/briefing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, c := range toolresult.Clients() {
 		if !regexp.MustCompile("(?m)^\\| .*[0-9]+\\.[0-9]+\\.[0-9]+ \\(`" + c.Name + "`").Match(page) {
 			t.Errorf("%s: docs/briefing.md has no row for it with a version", c.Name)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -21,9 +22,7 @@ func TestTwoTextsInOneMember(t *testing.T) {
 	}
 	list, listed := newCall(), parse(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"f","outputSchema":{"type":"object"}}]}}`)
 	for range 2 {
-		if err := k.Extend(list, listed); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, k.Extend(list, listed))
 	}
 	const schema = `{"type":"object","properties":{"session_context":{"type":"string","description":"Policies and objectives of this session"}}}`
 	if got := string(listed.Get("result", "tools").Raw); got != `[{"name":"f","outputSchema":`+schema+`}]` {
@@ -37,9 +36,7 @@ func TestTwoTextsInOneMember(t *testing.T) {
 		if plan != (toolresult.Plan{How: toolresult.InMember, Seen: true}) {
 			t.Errorf("the plan for %s is %+v", text, plan)
 		}
-		if err := plan.Put(call, r, reply, toolresult.Text{Text: text}, ""); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, plan.Put(call, r, reply, toolresult.Text{Text: text}, ""))
 	}
 	if got := string(reply.Get("result").Raw); got != `{"content":[],"structuredContent":{"session_context":"messages\n\nbriefing","a":1}}` {
 		t.Errorf("the result is %s", got)

@@ -9,6 +9,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy/proxytest"
@@ -69,9 +70,7 @@ func listen(s *proxytest.Session, _ string) middleware.Layer {
 func spans(t *testing.T, s *proxytest.Session, arg string) middleware.Layer {
 	p := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(noter{s: s}), sdktrace.WithIDGenerator(&numbers{}))
 	telemetry, err := trace.NewTelemetry(trace.TelemetryOptions{Tracer: p.Tracer(trace.Scope)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return trace.New(trace.Options{Telemetry: telemetry, Propagate: arg == "propagate", DryRun: arg == "dry"}).Layer()
 }
 

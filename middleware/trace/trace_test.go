@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -28,9 +29,7 @@ func observed(t testing.TB) (*trace.Telemetry, *tracetest.InMemoryExporter, *sdk
 		Tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer(trace.Scope),
 		Meter:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter(trace.Scope),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return telemetry, spans, reader
 }
 
@@ -42,9 +41,7 @@ func request(t testing.TB, h middleware.Handler, call *relayed.Call, frame strin
 	if s.Look(&m); !m.Plain() {
 		t.Fatalf("not plain: %s", frame)
 	}
-	if err := h(&relayed.Context{Context: context.Background(), Call: call}, &m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, h(&relayed.Context{Context: context.Background(), Call: call}, &m))
 	return &m
 }
 
@@ -108,9 +105,7 @@ func TestSecretsAreNotExported(t *testing.T) {
 		}
 	}
 	var metrics metricdata.ResourceMetrics
-	if err := reader.Collect(context.Background(), &metrics); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, reader.Collect(context.Background(), &metrics))
 	if text := fmt.Sprintf("%+v %+v", spans.GetSpans(), metrics); strings.Contains(text, "key-") || len(spans.GetSpans()) != 4 {
 		t.Errorf("%d spans: %s", len(spans.GetSpans()), text)
 	}
@@ -177,9 +172,7 @@ func TestBothDirections(t *testing.T) {
 // sum returns the total of a counter.
 func sum(t *testing.T, reader *sdkmetric.ManualReader, name string) (n int64) {
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, reader.Collect(t.Context(), &data))
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
 			if m.Name != name {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
@@ -220,9 +221,7 @@ func TestCheckFiles(t *testing.T) {
 	}
 	if runtime.GOOS != "windows" && os.Getuid() > 0 {
 		for _, name := range []string{"closed", "closed.yaml"} {
-			if err := os.Chmod(filepath.Join(dir, name), 0); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, os.Chmod(filepath.Join(dir, name), 0))
 			t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, name), 0o755) })
 		}
 		const closed = "cannot be read (permission denied): correct its permissions or take it out"

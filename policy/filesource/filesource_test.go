@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/policy/policytest"
@@ -49,20 +50,14 @@ func asYAML(t *testing.T, s policy.Scope) string {
 		out.Policies = append(out.Policies, written{p.Name, string(p.Position), p.Text})
 	}
 	text, err := json.MarshalIndent(out, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return string(text)
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	testkit.Check(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // dirOf creates a directory with the given files.
@@ -123,9 +118,7 @@ objectives:
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := filesource.Load(dirOf(t, test.files))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			want := map[string]policy.Scope{"acme": {Name: "acme"}, "acme/platform": platform}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -225,9 +218,7 @@ func TestKeeping(t *testing.T) {
 	write(t, file, "scope: acme\nobjectives: [three]\n")
 	want("three")
 	moved := dir + ".old"
-	if err := os.Rename(dir, moved); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.Rename(dir, moved))
 	want("three")
 	want("three")
 	if len(told) != 4 || told[2] != nil || !errors.Is(told[3], policy.ErrUnavailable) {
@@ -238,9 +229,7 @@ func TestKeeping(t *testing.T) {
 	if _, err := s.Effective(canceled, policy.Query{Scope: "acme"}); !errors.Is(err, policy.ErrUnavailable) {
 		t.Errorf("after the directory was removed, without time to look: %v", err)
 	}
-	if err := os.Rename(moved, dir); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.Rename(moved, dir))
 	want("three")
 	if len(told) != 5 || told[4] != nil {
 		t.Errorf("told %v; want nil", told[4:])
@@ -267,9 +256,7 @@ func TestKeepingReadsWhatChanged(t *testing.T) {
 	}
 	for _, step := range steps {
 		write(t, file, "scope: acme\nobjectives: ["+step.objective+"]\n")
-		if err := os.Chtimes(file, step.at, step.at); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.Chtimes(file, step.at, step.at))
 		got, err := s.Effective(t.Context(), policy.Query{Scope: "acme"})
 		if err != nil || len(got.Objectives) != 1 || got.Objectives[0] != step.want {
 			t.Errorf("%s, changed at %v: got %v, %v; want %s", step.objective, step.at, got.Objectives, err, step.want)
@@ -286,9 +273,7 @@ func TestKeepingReadsAnotherFile(t *testing.T) {
 	for _, objective := range []string{"old", "new"} {
 		file := filepath.Join(store, objective)
 		write(t, file, "scope: a\nobjectives: ["+objective+"]\n")
-		if err := os.Chtimes(file, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.Chtimes(file, time.Unix(1, 0), time.Unix(1, 0)))
 		_ = os.Remove(link)
 		if err := os.Symlink(file, link); err != nil {
 			t.Skip(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/httpsource"
 	"github.com/attache-mcp/attache/policy/policytest"
@@ -67,9 +68,7 @@ func newSource(t *testing.T, o httpsource.Options) *httpsource.Source {
 	t.Helper()
 	o.Timeout = time.Minute
 	source, err := httpsource.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return source
 }
 
@@ -342,9 +341,7 @@ func TestTimeout(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", timeout), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					source, err := httpsource.New(httpsource.Options{URL: "https://policy.example/", Timeout: timeout, Client: &http.Client{Transport: via}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Check(t, err)
 					start := time.Now()
 					_, err = ask(t, source)
 					want := timeout

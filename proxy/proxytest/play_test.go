@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy"
 )
 
@@ -27,9 +28,7 @@ func TestPlayFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := parseScript("f", 1, []byte(c.script+"\n"), proxy.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			synctest.Test(t, func(t *testing.T) {
 				session := newSession(t, 0)
 				err := Player{}.run(session, "f", s)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 func TestSessionRoundTrip(t *testing.T) {
@@ -27,13 +29,9 @@ func TestSessionRoundTrip(t *testing.T) {
 		},
 	}
 	var file bytes.Buffer
-	if err := in.Write(&file); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, in.Write(&file))
 	out, err := Read(bytes.NewReader(file.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if !reflect.DeepEqual(in, out) {
 		t.Errorf("read back:\n%+v\nwant:\n%+v\nfile:\n%s", out, in, file.String())
 	}
@@ -276,30 +274,20 @@ func FuzzScrub(f *testing.F) {
 func TestRecorder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	r := NewRecorder(f, Options{IDPrefix: "own-", Secrets: Secrets{Home: "/home/alice"}})
 	line := []byte(`{"jsonrpc":"2.0","id":1,"method":"server/discover"}` + "\n")
 	r.Watch(ClientIn, line)
 	copy(line, "overwritten")
 	r.Watch(ClientIn, []byte(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"x":"/home/alice"}}`+"\n"))
 	r.Watch(ServerOut, nil)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, r.Close())
 	r.Watch(ServerOut, []byte("too late\n"))
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, f.Close())
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	s, err := Read(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if h := s.Header; h.Era != "legacy" || h.IDPrefix != "own-" || !slices.Equal(h.Scrubbed, []string{"home"}) {
 		t.Errorf("header %+v", h)
 	}
@@ -314,9 +302,7 @@ func TestRecorder(t *testing.T) {
 // The header of a pipe cannot be completed, which is no failure: the first one names all that may be scrubbed.
 func TestRecorderOnAPipe(t *testing.T) {
 	from, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer from.Close()
 	r := NewRecorder(to, Options{Failed: func(err error) { t.Error(err) }})
 	r.Watch(ClientIn, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))

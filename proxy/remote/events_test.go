@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/remote/internal/eventstream"
 )
 
@@ -13,9 +14,7 @@ import (
 // buffer.
 func TestEventsInPieces(t *testing.T) {
 	s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: bodies(nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer s.cancel()
 	out := bufio.NewReader(s.Stdout())
 	for _, end := range []string{"\n", "\r\n", "\r"} {

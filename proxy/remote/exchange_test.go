@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -35,9 +36,7 @@ func TestAnsweredRequestsAreReleased(t *testing.T) {
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1.5,"method":"ping"}]`: `[{"jsonrpc":"2.0","id":1.5,"result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]`,
 	} {
 		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: fixedTransport{200, answer}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		io.WriteString(s.Stdin(), request+"\n")
 		if got, err := bufio.NewReader(s.Stdout()).ReadString('\n'); got != answer+"\n" {
 			t.Errorf("got %q, %v", got, err)
@@ -80,9 +79,7 @@ func TestTake(t *testing.T) {
 	} {
 		got := make(bodies, 1)
 		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: got})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		if c.before != nil {
 			c.before(s)
 		}
@@ -111,9 +108,7 @@ func TestTakenInOrder(t *testing.T) {
 func testTakenInOrder(t *testing.T) {
 	got := make(bodies, 4)
 	s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: got})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer s.cancel()
 	w := wire.NewWriter(s.Stdin())
 	frames := []string{
@@ -124,13 +119,9 @@ func testTakenInOrder(t *testing.T) {
 		var m wire.Message
 		m.Reset(wire.Client, []byte(frame+"\n"))
 		new(wire.Scanner).Look(&m)
-		if err := w.Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, w.Write(&m))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, w.Flush())
 	received := []string{<-got, <-got, <-got, <-got}
 	at := func(i int) int { return slices.Index(received, frames[i]) }
 	// A notification blocks the messages behind it; a request does not.
@@ -171,9 +162,7 @@ func TestAnswerDoesNotBlockSend(t *testing.T) {
 	const request, answer = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
 	for _, status := range []int{200, 500} {
 		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: fixedTransport{status, answer}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		sink := slowSink{pipeSink{mempipe.New(0)}, make(chan struct{})}
 		s.Push(sink)
 		io.WriteString(s.Stdin(), request+"\n")

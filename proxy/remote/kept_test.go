@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // waitingTransport reads requests, and answers none.
@@ -38,9 +40,7 @@ func TestLongTextsAreNotKept(t *testing.T) {
 	} {
 		sent := make(waitingTransport)
 		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: sent, Hold: 4 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		const n = 30
 		line := fmt.Sprintf(request, long) + "}\n"
 		var before, after runtime.MemStats

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -68,9 +69,7 @@ func startUnread(t *testing.T, handler http.HandlerFunc) (*remote.Server, io.Rea
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	s, err := remote.Start(remote.Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(s.Stop)
 	return s, s.Stdout()
 }
@@ -91,9 +90,7 @@ func TestLongAnswersAreNotHeld(t *testing.T) {
 			n, last := int64(0), []byte(nil)
 			for part := make([]byte, 64<<10); !bytes.HasSuffix(last, []byte("\n")); {
 				got, err := lines.Read(part)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Check(t, err)
 				n += int64(got)
 				last = append(last[:0], part[:got]...)
 			}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -110,9 +111,7 @@ func connectTo(t *testing.T, server *httptest.Server, transport *remote.Transpor
 	t.Helper()
 	c := newClient(t, server, transport, change...)
 	s, err := remote.Start(c.o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	c.s, c.in, c.stop = s, s.Stdin(), s.Stop
 	go c.read(s.Stdout())
 	t.Cleanup(s.Stop)

@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -315,9 +316,7 @@ func TestU29Proxy(t *testing.T) {
 	}))
 	defer proxy.Close()
 	address, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	c := connect(t, nil, func(o *remote.Options) {
 		o.URL = "http://mcp.example.invalid/mcp"
 		o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
@@ -340,9 +339,7 @@ func TestProxyRefuses(t *testing.T) {
 		}))
 		defer proxy.Close()
 		address, err := url.Parse(proxy.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		address.User = url.UserPassword("ada", "secret")
 		c := connect(t, nil, func(o *remote.Options) {
 			o.URL = "https://mcp.example.invalid/mcp"
@@ -358,9 +355,7 @@ func TestProxyRefuses(t *testing.T) {
 // A server that cannot be reached fails each call, and is logged once, without the query.
 func TestUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	closed.Close()
 	c := connect(t, nil, func(o *remote.Options) { o.URL = "http://" + closed.Addr().String() + "/mcp?key=secret" })
 	for range 2 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -27,9 +28,7 @@ func recording(lines ...string) *record.Session {
 func playRecording(t *testing.T, s *record.Session, layers ...middleware.Layer) *Result {
 	t.Helper()
 	r, err := Play(t.Context(), s, Options{Proxy: proxy.Options{Layers: layers}, Patience: grace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return r
 }
 

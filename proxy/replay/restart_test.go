@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -102,13 +103,9 @@ func recordSession(t *testing.T, policy *proxy.Restart, requests ...string) *rec
 	}
 	in.CloseWrite()
 	over.Wait()
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, r.Close())
 	s, err := record.Read(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return s
 }
 
@@ -159,9 +156,7 @@ func TestServerEnds(t *testing.T) {
 				t.Errorf("%q is not in the recording:\n%s", c.want, text(s))
 			}
 			r, err := Play(t.Context(), s, Options{Proxy: proxy.Options{Restart: c.policy}, Patience: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			for _, d := range r.Differences {
 				t.Error(d)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
@@ -382,9 +383,7 @@ func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 	l.pass()
 	s.breaker.recordSuccess()
 	// The transaction may have been committed or not, but not in part.
-	if err := insert(t.Context(), direct.Open(notes(1)), "", "5"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, insert(t.Context(), direct.Open(notes(1)), "", "5"))
 	if err := insert(t.Context(), db, "", "6"); err != nil {
 		t.Errorf("after that: %v", err)
 	}

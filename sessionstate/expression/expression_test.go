@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -302,9 +303,7 @@ func TestSimpleAgreesWithCEL(t *testing.T) {
 	} {
 		fast := compile(t, src, Bool)
 		slow, err := compileCEL(src, Bool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		for _, in := range []*Inputs{inputs(), {}} {
 			a, err1 := fast.Eval(in)
 			b, err2 := slow.Eval(in)
@@ -541,9 +540,7 @@ func TestDependsOnAnnotations(t *testing.T) {
 	} {
 		in := &Inputs{Tool: "a", Arguments: []byte(`{"path":"/a"}`), Context: &sessionstate.Context{Trust: sessionstate.Fact{Value: "direct", Source: sessionstate.Operator}}}
 		p, err := Compile(src, Bool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		if got := p.DependsOnAnnotations(in); got != want {
 			t.Errorf("%s: %t, want %t", src, got, want)
 		}

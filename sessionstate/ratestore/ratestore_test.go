@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
@@ -56,9 +57,7 @@ func TestOnSQLite(t *testing.T) {
 			c := newClock()
 			test.test(t, c, func() *Store {
 				db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: time.Minute, Schema: Schema()})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Check(t, err)
 				t.Cleanup(func() { _ = db.Close() })
 				db.Clock = c.now
 				return New(db)
@@ -97,9 +96,7 @@ func TestOnPostgreSQL(t *testing.T) {
 			}
 			return err
 		})
-		if err := errors.Join(err, <-swept); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, errors.Join(err, <-swept))
 		if loan := borrow(t, s, bucket, sessionstate.Demand{Want: 1}); loan.Tokens != 0 {
 			t.Errorf("%d tokens are lent twice", loan.Tokens)
 		}
@@ -145,9 +142,7 @@ var bucket = sessionstate.Bucket{Tenant: "acme", Name: "b", Every: time.Second, 
 func borrow(t *testing.T, s *Store, b sessionstate.Bucket, d sessionstate.Demand) sessionstate.Loan {
 	t.Helper()
 	loan, err := s.Lend(t.Context(), b, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return loan
 }
 
@@ -276,9 +271,7 @@ func testSweep(t *testing.T, c *clock, open func() *Store) {
 			c.now().Add(365*24*time.Hour).UnixNano(), sweepBatch)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for i := range 5 {
 		b := bucket
 		b.Tenant, b.Name = fmt.Sprint("tenant ", i%2), fmt.Sprint(i)
@@ -289,9 +282,7 @@ func testSweep(t *testing.T, c *clock, open func() *Store) {
 		want int
 	}{{0, 5}, {2*time.Minute + 3*time.Second, 3}, {time.Hour, 0}} {
 		c.pass(step.wait)
-		if err := s.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, s.sweep(t.Context()))
 		var n int
 		err := s.db.View(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) error {
 			return tx.Row(`SELECT count(*) FROM rate_buckets WHERE tenant <> 'never full'`).Scan(&n)
@@ -305,9 +296,7 @@ func testSweep(t *testing.T, c *clock, open func() *Store) {
 // Loans remove old rows, so nothing else has to.
 func TestLendSweeps(t *testing.T) {
 	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: filepath.Join(t.TempDir(), "rates.db"), Wait: time.Minute, Schema: Schema()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer db.Close()
 	c, s, old := newClock(), New(db), bucket
 	db.Clock, old.Name = c.now, "old"
@@ -317,9 +306,7 @@ func TestLendSweeps(t *testing.T) {
 		borrow(t, s, bucket, sessionstate.Demand{Want: 1})
 		rows := 0
 		err := db.View(t.Context(), database.Scope{}, func(tx *database.Tx) error { return tx.Row(`SELECT count(*) FROM rate_buckets`).Scan(&rows) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		if rows == 1 {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
@@ -22,15 +23,11 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 	clock := func() time.Time { now = now.Add(11 * time.Second); return now }
 	path := filepath.Join(t.TempDir(), "teams.db")
 	store, err := Open(t.Context(), Options{Path: path, Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer store.Close()
 	person := func(tenant, workspace, trust string) Ref {
 		s, err := store.Attach(t.Context(), Claim{Tenant: tenant, Key: rand12(), Workspace: workspace, Trust: trust}, Attachment{Instance: "one"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		return s.Ref
 	}
 	me := person("", "w", "sandboxed")
@@ -46,9 +43,7 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 
 	var traced []string
 	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: lockWait, Schema: Schema(), Trace: func(statement string) { traced = append(traced, statement) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer db.Close()
 	db.Clock = clock
 	s := &Store{db: db}
@@ -89,13 +84,9 @@ func TestSweepReadsNoTable(t *testing.T) {
 	db, err := database.OpenFile(t.Context(), database.FileOptions{
 		Path: filepath.Join(t.TempDir(), "teams.db"), Wait: lockWait, Schema: Schema(), Trace: func(statement string) { traced = append(traced, statement) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer db.Close()
-	if err := (&Store{db: db}).Sweep(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, (&Store{db: db}).Sweep(t.Context(), time.Hour))
 	plans := 0
 	for _, statement := range slices.Clone(traced) {
 		err := db.View(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) error {
@@ -118,9 +109,7 @@ func TestSweepReadsNoTable(t *testing.T) {
 			}
 			return rows.Err()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 	}
 	if plans < 10 {
 		t.Errorf("%d steps in the plans of %d statements", plans, len(traced))
@@ -137,9 +126,7 @@ func TestRowsChangeWhileStatementsWait(t *testing.T) {
 	s, err := Open(t.Context(), Options{Server: databasetest.Connect(t, url), Now: func() time.Time { return now }})
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 	}
 	must(err)
 	person := func(key string) Ref {

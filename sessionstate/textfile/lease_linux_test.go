@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
@@ -17,9 +18,7 @@ import (
 func TestReadFileWithLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer f.Close()
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGIO)

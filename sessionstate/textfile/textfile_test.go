@@ -11,17 +11,14 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 func put(t *testing.T, file, text string, mode fs.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(file, mode); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(file, []byte(text), mode))
+	testkit.Check(t, os.Chmod(file, mode))
 }
 
 func TestRead(t *testing.T) {
@@ -40,9 +37,7 @@ func TestRead(t *testing.T) {
 		{"closed to writers", file, textfile.Rules{Max: 4, Closed: 0o022}, ""},
 	}
 	if runtime.GOOS != "windows" {
-		if err := os.Symlink("file", link); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.Symlink("file", link))
 		tests = append(tests, []struct {
 			name, path string
 			rules      textfile.Rules
@@ -75,9 +70,7 @@ func TestReadIn(t *testing.T) {
 	path := t.TempDir()
 	put(t, filepath.Join(path, "file"), "text", 0o644)
 	dir, err := os.OpenRoot(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer dir.Close()
 	links := map[string]string{"within": "file", "out": filepath.Join("..", filepath.Base(path), "file")}
 	for name, target := range links {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
@@ -528,9 +529,7 @@ func testForeign(w *world) {
 // A killed process stops listening before it releases its lock, so Take waits a moment.
 func TestDying(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	l.Close()
 	w := newWorld(t, nil)
 	at := l.Addr().String()
@@ -566,9 +565,7 @@ func TestNothingStays(t *testing.T) {
 		}
 	}
 	all, err := os.ReadDir(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, entry := range all {
 		info, err := entry.Info()
 		if err != nil || info.Mode().Perm() != 0o600 {
@@ -587,9 +584,7 @@ func TestNothingStays(t *testing.T) {
 func TestLocksOfOthers(t *testing.T) {
 	w := newWorld(t, nil)
 	other := filepath.Join(t.TempDir(), "cargo.lock")
-	if err := os.WriteFile(other, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(other, nil, 0o600))
 	w.play("start a")
 	a := w.fronts["a"]
 	id, err := filepath.Rel(w.dir, strings.TrimSuffix(other, ".lock"))
@@ -597,9 +592,7 @@ func TestLocksOfOthers(t *testing.T) {
 		_, err = a.db.Exec(t.Context(), database.Scope{Tenant: tenant},
 			`INSERT INTO fronts (tenant, id, host, address, service, until) VALUES (?1, ?2, ?3, '', '', 0)`, tenant, id, a.host)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	a.renewed = sweepEvery // so it sweeps
 	if _, err := a.Renew(t.Context()); err != nil {
 		t.Fatal(err)

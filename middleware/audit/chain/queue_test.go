@@ -95,9 +95,7 @@ func TestLostRecordsAreReportedOnce(t *testing.T) {
 			var got []string
 			for _, line := range lines(t, path) {
 				var n note
-				if err := json.Unmarshal(line, &n); err != nil {
-					t.Fatal(err)
-				}
+				check(t, json.Unmarshal(line, &n))
 				got = append(got, fmt.Sprint(n.Kind, n.Records))
 			}
 			if want := "begin0 call0 call0 call0 gap7"; strings.Join(got, " ") != want {

@@ -19,6 +19,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware/trace/otlp"
 	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
 )
@@ -45,9 +46,7 @@ func TestSpans(t *testing.T) {
 	for _, compressed := range []bool{false, true} {
 		c := collector(t)
 		e, err := otlp.NewSpanExporter(otlp.Options{Endpoint: c.URL + "/v1/traces", Gzip: compressed, Failed: func(err error) { t.Error(err) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(e), sdktrace.WithResource(own()), sdktrace.WithIDGenerator(&ids{}))
 		state, _ := trace.ParseTraceState("rojo=00f067aa0ba902b7")
 		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: [16]byte{15: 9}, SpanID: [8]byte{7: 8}, TraceFlags: 1, TraceState: state})
@@ -86,9 +85,7 @@ func (g *ids) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 func TestMetrics(t *testing.T) {
 	c := collector(t)
 	e, err := otlp.NewMetricExporter(otlp.Options{Endpoint: c.URL + "/v1/metrics", Failed: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)), sdkmetric.WithResource(own()))
 	m := p.Meter("scope", metric.WithSchemaURL("https://schema"))
 	count, _ := m.Int64Counter("count", metric.WithUnit("{x}"))
@@ -115,9 +112,7 @@ func TestMetrics(t *testing.T) {
 func TestDelta(t *testing.T) {
 	c := collector(t)
 	e, err := otlp.NewMetricExporter(otlp.Options{Endpoint: c.URL + "/v1/metrics", Delta: true, Failed: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)), sdkmetric.WithResource(own()))
 	m := p.Meter("scope")
 	count, _ := m.Int64Counter("count")
@@ -319,9 +314,7 @@ func TestEndpoint(t *testing.T) {
 
 func exporter(t *testing.T, o otlp.Options) sdktrace.SpanExporter {
 	e, err := otlp.NewSpanExporter(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = e.Shutdown(context.Background()) })
 	return e
 }

@@ -4,21 +4,19 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // A pipe is enlarged. What is no pipe stays as it is.
 func TestWiden(t *testing.T) {
 	const fGetPipeSize = 1032 // F_GETPIPE_SZ, fcntl(2)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer r.Close()
 	defer w.Close()
 	raw, err := w.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	control := func(command, arg uintptr) (size uintptr) {
 		_ = raw.Control(func(fd uintptr) { size, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, command, arg) })
 		return size

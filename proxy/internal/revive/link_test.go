@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -126,16 +127,12 @@ func (t *lineTaker) Lines(_ []byte, from io.Reader) error {
 // A pipe can also be enlarged while the reads of it are counted.
 func TestCountedPipeCanBeEnlarged(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer r.Close()
 	defer w.Close()
 	for _, from := range []io.Reader{r, strings.NewReader("")} {
 		to := &lineTaker{}
-		if err := (linkOutput{to, NewLink(LinkOptions{Count: true}, Ending{})}).Lines(nil, from); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, (linkOutput{to, NewLink(LinkOptions{Count: true}, Ending{})}).Lines(nil, from))
 		c, ok := to.from.(syscall.Conn)
 		if !ok {
 			t.Fatalf("%T has no descriptor", to.from)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // The ledger is compared with the outcomes that clients know.
@@ -30,9 +32,7 @@ func TestLedger(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger")
-			if err := os.WriteFile(path, []byte(strings.ReplaceAll(row.ledger, " ", "\n")), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, os.WriteFile(path, []byte(strings.ReplaceAll(row.ledger, " ", "\n")), 0o600))
 			a := newAccount(io.Discard)
 			a.outcomes = row.outcomes
 			if _, err := a.checkLedger(path); err != nil || len(a.faults) != row.faults {

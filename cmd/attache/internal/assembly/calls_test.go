@@ -40,9 +40,7 @@ func callOnce(t *testing.T, shared *Shared, tool, arguments string) wire.Value {
 	reply, err := bufio.NewReader(replies).ReadBytes('\n')
 	client.Close()
 	go func() { _, _ = io.Copy(io.Discard, replies) }()
-	if err := errors.Join(err, <-ended); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(err, <-ended))
 	conn.Close()
 	return wire.Value{Raw: bytes.TrimSpace(reply)}.Get("result")
 }
@@ -62,9 +60,7 @@ func answer(in io.Reader, out io.Writer) error {
 func compiled(t *testing.T, p cli.Process) *Shared {
 	t.Helper()
 	shared, err := Compile(Options{Process: p, Audit: true, UserTurns: true, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(shared.Close)
 	return shared
 }
@@ -96,9 +92,7 @@ func TestRecordedArguments(t *testing.T) {
 		callOnce(t, shared, "x-moon-over-water", `{"q":"find","password":"guess","note":"moon-over-water"}`)
 		shared.Close()
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		records := string(text)
 		if strings.Contains(records, "find") != (mode != "digest") || strings.Contains(records, "guess") != (mode == "full") || mode != "digest" && !strings.Contains(records, want) {
 			t.Errorf("arguments: %s records %s", mode, records)
@@ -141,9 +135,7 @@ func TestIdleSessionIsBriefedAgain(t *testing.T) {
 	settings := attachetest.Load(t, p)
 	synctest.Test(t, func(t *testing.T) {
 		shared, err := Compile(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, settings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		defer shared.Close()
 		for _, step := range []struct {
 			idle time.Duration

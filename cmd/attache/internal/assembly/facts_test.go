@@ -49,9 +49,7 @@ func TestTeamsAreOptional(t *testing.T) {
 		for _, o := range []*TeamsOptions{nil, {}} {
 			p := attachetest.WriteConfig(t, text)
 			shared, err := Compile(Options{Process: p, Teams: o, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if got := slices.Contains(shared.Connect(ConnOptions{}).Names(), "teams"); got != (want && o != nil) {
 				t.Errorf("%s: with options for teams: %t, the layer is there: %t", text, o != nil, got)
 			}
@@ -128,9 +126,7 @@ func TestInheritedFacts(t *testing.T) {
 	} {
 		p := attachetest.WriteConfig(t, test.text)
 		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, p), ConnOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var got []string
 		for _, entry := range conn.Environment(slices.Concat(outer, test.more)) {
 			switch variable(entry) {
@@ -163,9 +159,7 @@ func TestRelayOptions(t *testing.T) {
 		"dry_run: true":          {8 << 20, 100_000, false, true},
 	} {
 		conn, err := Single(Options{Log: slog.New(slog.DiscardHandler)}, attachetest.Load(t, attachetest.WriteConfig(t, text)), ConnOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if o := conn.Relay(); (options{o.Hold, o.InFlight, o.ForwardNoise, o.DryRun}) != want {
 			t.Errorf("%s: hold %d, in flight %d, noise %t, dry run %t; want %+v", text, o.Hold, o.InFlight, o.ForwardNoise, o.DryRun, want)
 		}

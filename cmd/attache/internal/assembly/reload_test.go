@@ -35,9 +35,7 @@ func TestReloadApplies(t *testing.T) {
 	settings := attachetest.Load(t, p)
 	var out bytes.Buffer
 	s, err := Compile(Options{Process: p, Log: logging.New(p, settings, &out)}, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer s.Close()
 	conn := s.Connect(ConnOptions{})
 	next := *settings

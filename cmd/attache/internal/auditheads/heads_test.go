@@ -13,6 +13,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditlog"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
@@ -325,9 +326,7 @@ func empty(t *testing.T) *auditheads.Store {
 func open(t *testing.T, path string, trace func(string)) *auditheads.Store {
 	t.Helper()
 	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: time.Minute, Schema: auditheads.Schema(), Trace: trace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return auditheads.Open(db)
 }

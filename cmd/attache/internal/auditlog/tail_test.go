@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
@@ -30,9 +31,7 @@ func TestAuditTailFollows(t *testing.T) {
 	shown := func(step func() error, want ...string) {
 		t.Helper()
 		out.Reset()
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, step())
 		var got []string
 		for word := range strings.FieldsSeq(out.String()) {
 			if strings.HasPrefix(word, "tool-") {
@@ -58,13 +57,9 @@ func TestAuditTailFollows(t *testing.T) {
 		t.Fatalf("files: %v", names)
 	}
 	shown(tail.more, "tool-5", "tool-6", "tool-7", "tool-8", "tool-9", "tool-10", "tool-11", "tool-12", "tool-13", "tool-14")
-	if err := log.Close(time.Second); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, log.Close(time.Second))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer f.Close()
 	for _, part := range []struct{ text, want string }{{`{"kind":"call","tool":"to`, ""}, {"ol-15\"}\n", "tool-15"}} {
 		if _, err := f.WriteString(part.text); err != nil {
@@ -84,19 +79,11 @@ func TestAuditTailCutFile(t *testing.T) {
 		if err == nil {
 			_, err = f.WriteString(text)
 		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if err := tail.more(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, errors.Join(err, f.Close()))
+		testkit.Check(t, tail.more())
 	}
-	if err := os.WriteFile(path, []byte("one\ntwo\nthr"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := tail.Last(1); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(path, []byte("one\ntwo\nthr"), 0o600))
+	testkit.Check(t, tail.Last(1))
 	write(os.O_TRUNC, "four\n")
 	write(os.O_APPEND, "five\n")
 	write(os.O_TRUNC, "")
@@ -114,9 +101,7 @@ func TestAuditTailIsPrintable(t *testing.T) {
 		`{"kind":"call","tool":"\u001b[2J\r\n\u202eevil","decision":"refused","rules":[{"why":"\u0007"}]}`,
 		"\x1b[2J",
 	} {
-		if err := p.Record([]byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, p.Record([]byte(line)))
 	}
 	plain := strings.NewReplacer("\x1b[31m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(out.String())
 	if strings.ContainsAny(plain, "\x1b\r\a\u202e") || strings.Count(plain, "\n") != 3 {
@@ -147,9 +132,7 @@ func TestAuditTailRecords(t *testing.T) {
 func TestAuditTailOtherLine(t *testing.T) {
 	for _, line := range []string{`{"level":"info","msg":"hello"}`, `{}`, `null`, `[]`, `3`, `no JSON`} {
 		var out bytes.Buffer
-		if err := NewPrinter(&out, false, time.UTC).Record([]byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, NewPrinter(&out, false, time.UTC).Record([]byte(line)))
 		if !strings.HasPrefix(out.String(), "a line that is not a record: ") {
 			t.Errorf("%s is printed as %q", line, out.String())
 		}

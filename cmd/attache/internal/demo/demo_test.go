@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // demo returns the output of the demo. It runs in a synctest bubble, so that a goroutine that does not end
@@ -30,9 +31,7 @@ func demo(t *testing.T, colours bool) string {
 
 func TestDemo(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join("testdata", "demo.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for range 5 {
 		if got := demo(t, false); got != string(want) {
 			t.Fatalf("the demo is not that of testdata/demo.txt:\n%s\nif this is meant: go run ./cmd/attache demo > cmd/attache/internal/demo/testdata/demo.txt, and the README",

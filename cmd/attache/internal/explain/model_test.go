@@ -5,14 +5,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // docs/explain.md documents every member of the JSON output.
 func TestExplainMembersAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/explain.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	_, table, ok := strings.Cut(string(page), "\n## For programs\n")
 	if !ok {
 		t.Fatal("docs/explain.md has no part for programs")

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"aead.dev/minisign"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // A site serves files over https and counts the requests.
@@ -69,9 +71,7 @@ func TestDigest(t *testing.T) {
 	}
 
 	// A copy that was changed on the disk is not used, nor is other content.
-	if err := os.WriteFile(f.path(s)+".yaml", []byte("evil: {}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(f.path(s)+".yaml", []byte("evil: {}\n"), 0o600))
 	if content, _, failure := read(t, f, s); content != "log: {}\n" || failure != "" {
 		t.Errorf("a changed copy: %q, %q", content, failure)
 	}
@@ -86,9 +86,7 @@ func TestDigest(t *testing.T) {
 func TestKey(t *testing.T) {
 	web := newSite(t)
 	public, private, err := minisign.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	publish := func(content string, signed int64) {
 		web.files["/team.yaml"] = content
 		web.files["/team.yaml.minisig"] = string(minisign.SignWithComments(private, []byte(content), "timestamp:"+strconv.FormatInt(signed, 10), ""))
@@ -153,9 +151,7 @@ func TestCheck(t *testing.T) {
 func TestQueryIsHidden(t *testing.T) {
 	web := newSite(t)
 	public, private, err := minisign.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	web.files["/team.yaml"] = "log: {}\n"
 	key := strings.Split(public.String(), "\n")
 	for _, s := range []Source{
@@ -172,9 +168,7 @@ func TestQueryIsHidden(t *testing.T) {
 	f := &Fetcher{Dir: t.TempDir(), Client: web.Client(), Now: func() time.Time { return now }}
 	s := Source{URL: web.URL + "/team.yaml?token=s3cret", Key: key[len(key)-1]}
 	signed := file{[]byte("log: {}\n"), minisign.Sign(private, []byte("log: {}\n"))}
-	if err := f.store(s, signed); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, f.store(s, signed))
 	now, web.down = now.Add(2*maxAge), true
 	if content, note, _ := read(t, f, s); content == "" || !strings.Contains(note, ".yaml?[hidden]") || strings.Contains(note, "s3cret") {
 		t.Errorf("%q, %s", content, note)
@@ -190,9 +184,7 @@ func TestFetchRefuses(t *testing.T) {
 		t.Error(failure)
 	}
 	next, err := http.NewRequest(http.MethodGet, "http://host/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if checkRedirect(next, nil) == nil {
 		t.Error("a redirect to http is followed")
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // A name may resolve to an address of a local proxy, and not to a private one.
@@ -27,9 +29,7 @@ func TestU27ResolvedAddresses(t *testing.T) {
 // The address that a name resolves to is checked when the connection is made.
 func TestPrivateName(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer l.Close()
 	o := Options{URL: "https://mcp.example.com/mcp", Transport: &http.Transport{}}
 	if _, err := o.Client().Transport.(*guard).public.DialContext(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errPrivate) {

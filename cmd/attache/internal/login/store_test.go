@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // A process that is killed while it saves a grant leaves a file with tokens, which must not outlive the login.
@@ -20,19 +22,13 @@ func TestUnfinishedFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Store{Dir: t.TempDir()}
-			if err := s.Save(&Grant{URL: "https://mcp.example.com/mcp"}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, s.Save(&Grant{URL: "https://mcp.example.com/mcp"}))
 			left, other := filepath.Join(s.Dir, ".new-1"), filepath.Join(s.Dir, ".new-2") // the second may still be written
 			for _, file := range []string{left, other} {
-				if err := os.WriteFile(file, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Check(t, os.WriteFile(file, nil, 0o600))
 			}
 			yesterday := time.Now().Add(-24 * time.Hour)
-			if err := errors.Join(os.Chtimes(left, yesterday, yesterday), do(s)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, errors.Join(os.Chtimes(left, yesterday, yesterday), do(s)))
 			if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the old file is still there: %v", err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // Every recipe has a summary, and a placeholder for each of its parameters.
@@ -59,9 +60,7 @@ func TestAddAndRemove(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			after, err := Add([]byte(test.before), "git", body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			if diff := cmp.Diff(test.after, string(after)); diff != "" {
 				t.Error(diff)
 			}
@@ -74,9 +73,7 @@ func TestAddAndRemove(t *testing.T) {
 				t.Error("it was added twice")
 			}
 			two, err := Add(after, "sentry", body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			for _, name := range []string{"git", "sentry"} {
 				if two, err = Remove(two, name); err != nil {
 					t.Fatal(err)
@@ -104,9 +101,7 @@ func changedLines(sign, short, long string) (all []string) {
 func reported(t *testing.T, before, after []byte) (all []string) {
 	t.Helper()
 	var out strings.Builder
-	if err := (Command{Process: cli.Process{Stdout: &out}}).report("config.yaml", before, after); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, (Command{Process: cli.Process{Stdout: &out}}).report("config.yaml", before, after))
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
 			all = append(all, strings.TrimSuffix(line, "\n"))

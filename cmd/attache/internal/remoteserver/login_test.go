@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -19,9 +20,7 @@ import (
 func TestOwnLogin(t *testing.T) {
 	p := cli.Process{StateDir: t.TempDir()}
 	g := &login.Grant{URL: "https://mcp.example.com/mcp", Obtained: time.Now(), Secrets: login.Secrets{Access: "own"}}
-	if err := remoteserver.Logins(p).Save(g); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, remoteserver.Logins(p).Save(g))
 	header := config.DefaultSettings("")
 	header.Server.Remote.Headers = map[string]setting.Secret{"Authorization": {Text: "Bearer configured"}}
 	for _, test := range []struct {
@@ -37,9 +36,7 @@ func TestOwnLogin(t *testing.T) {
 		test.settings.Server.Remote.URL = test.url
 		for i, options := range []func(cli.Process, *config.Settings, *slog.Logger) (remote.Options, error){remoteserver.Options, remoteserver.SharedOptions} {
 			o, err := options(p, test.settings, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			h := http.Header{}
 			if err := o.Credentials.Set(t.Context(), h); err != nil {
 				t.Error(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -48,9 +49,7 @@ func TestU29TLS(t *testing.T) {
 			c.settings.URL = server.URL
 			s.Server.Remote = c.settings
 			o, err := Options(cli.Process{StateDir: t.TempDir()}, s, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			if got := answer(t, o); !strings.Contains(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -62,15 +61,11 @@ func TestU29TLS(t *testing.T) {
 func answer(t *testing.T, o remote.Options) string {
 	t.Helper()
 	r, err := remote.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer r.Stop()
 	io.WriteString(r.Stdin(), `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`+"\n")
 	line, err := bufio.NewReader(r.Stdout()).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return line
 }
 
@@ -87,9 +82,7 @@ func TestReplacedFileIsSecret(t *testing.T) {
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "header")
 	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	write("Bearer the-old-value")
 	p, s := cli.Process{Tokens: &cli.Tokens{}}, config.DefaultSettings("")
@@ -97,9 +90,7 @@ func TestReplacedFileIsSecret(t *testing.T) {
 	s.Server.Remote.Headers = map[string]setting.Secret{"Authorization": {File: file}, "X-Team": {Text: "shop"}}
 	s.Server.Remote.OAuth.ClientSecret = setting.Secret{File: file}
 	o, err := Options(p, s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	write("Bearer the-new-value")
 	if got := answer(t, o); !strings.Contains(got, `"result"`) {
 		t.Errorf("got %s", got)
@@ -117,18 +108,14 @@ func TestReplacedFileIsSecret(t *testing.T) {
 func writePair(t *testing.T, pair tls.Certificate) (cert, key string) {
 	t.Helper()
 	private, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for path, block := range map[string]*pem.Block{
 		cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]},
 		key:  {Type: "PRIVATE KEY", Bytes: private},
 	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	return cert, key
 }
@@ -136,9 +123,7 @@ func writePair(t *testing.T, pair tls.Certificate) (cert, key string) {
 // Mistakes in the settings are reported before a session begins.
 func TestOptionsRefused(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.pem")
-	if err := os.WriteFile(bad, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(bad, []byte("no certificate"), 0o600))
 	for want, settings := range map[string]config.RemoteSettings{
 		"server.tls.ca: " + bad + " has no certificate in it: name a PEM file": {CA: bad},
 		"server.headers.X-A: the variable NONE is not set":                     {Headers: map[string]setting.Secret{"X-A": {Env: "NONE"}}},

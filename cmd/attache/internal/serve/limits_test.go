@@ -127,18 +127,14 @@ func TestOriginsAndHosts(t *testing.T) {
 		{"https://app.example", "evil.example", http.StatusForbidden},
 	} {
 		q, err := http.NewRequest(http.MethodPost, r.url, strings.NewReader(initialize))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		q.Header.Set("Content-Type", "application/json")
 		q.Header.Set("Accept", "application/json, text/event-stream")
 		if q.Host = test.host; test.origin != "" {
 			q.Header.Set("Origin", test.origin)
 		}
 		resp, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != test.want {
 			t.Errorf("origin %q, host %q: %d, want %d", test.origin, test.host, resp.StatusCode, test.want)

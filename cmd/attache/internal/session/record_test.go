@@ -33,9 +33,7 @@ func TestRecordingsOfOneConfiguration(t *testing.T) {
 	var log strings.Builder
 	for _, message := range []string{"one", "two", ""} {
 		r, err := startRecording(cli.Process{}, settings, proxy.RandomIDPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if message != "" {
 			r.watch(proxy.ClientIn, []byte(message+"\n"))
 		}

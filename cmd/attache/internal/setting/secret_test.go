@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 func TestSecretFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	for content, want := range map[string]string{"s3cret": "s3cret", " s3cret\r\n": "s3cret", "\ufeffs3cret\n": "s3cret"} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(path, []byte(content), 0o600))
 		if got, err := (Secret{File: path}).Value(cli.Process{}); got != want || err != nil {
 			t.Errorf("%q: %q, %v", content, got, err)
 		}
@@ -32,18 +31,12 @@ func TestSecretFileRefused(t *testing.T) {
 		if test.mode != 0o600 && runtime.GOOS == "windows" {
 			continue // its files have no such modes
 		}
-		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, test.mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(path, []byte(test.content), 0o600))
+		testkit.Check(t, os.Chmod(path, test.mode))
 		if _, err := (Secret{File: path}).Value(cli.Process{}); err == nil || strings.Contains(err.Error(), "s3") {
 			t.Errorf("%.20q with mode %v: %v", test.content, test.mode, err)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.Remove(path))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -93,9 +94,7 @@ func TestLayerListens(t *testing.T) {
 		})
 		m := wire.NewRequest(wire.Client, []byte("1"), method, nil)
 		ctx := &relayed.Context{Context: t.Context(), Call: &relayed.Call{}}
-		if err := handler(ctx, m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, handler(ctx, m))
 		if got := r.snapshot(); got.Briefed != 1 || got.Calls != calls || got.Edits[0].Text != "briefed the model" {
 			t.Errorf("%s: briefed %d, calls %d, edits %v", method, got.Briefed, got.Calls, got.Edits)
 		}
@@ -202,9 +201,7 @@ func TestRunningRemovesTheDead(t *testing.T) {
 func leaveDead(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"1.json", "2.lock", "3.json.new", "3.lock"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"pid":1}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(`{"pid":1}`), 0o600))
 	}
 }
 
@@ -231,9 +228,7 @@ func TestLockOnDisk(t *testing.T) {
 	if !p.locked() || !p.onDisk() {
 		t.Fatal("not locked, though nobody else is there")
 	}
-	if err := os.Remove(p.lock.Path()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.Remove(p.lock.Path()))
 	if p.onDisk() {
 		t.Error("the file that was removed counts as there")
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/internal/relayed"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
@@ -54,9 +55,7 @@ func TestTelemetryEnds(t *testing.T) {
 	var call relayed.Call
 	call.Reset(nil, true)
 	m := wire.NewRequest(wire.Client, []byte("1"), "ping", nil)
-	if err := h(&relayed.Context{Context: t.Context(), Call: &call}, m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, h(&relayed.Context{Context: t.Context(), Call: &call}, m))
 	open.Close()
 	began := time.Now()
 	tel.Close()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy"
 )
 
@@ -20,9 +21,7 @@ import (
 func workspace(t *testing.T, text string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	write(t, dir, text)
 	return dir
 }
@@ -30,34 +29,26 @@ func workspace(t *testing.T, text string) string {
 func write(t *testing.T, dir, text string) {
 	t.Helper()
 	file := filepath.Join(dir, trust.File)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)))
 }
 
 // trustFile trusts the policy file of a workspace like attache trust.
 func trustFile(t *testing.T, s trust.Store, path string) {
 	t.Helper()
 	w, real, err := trust.Resolve(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	text, err := trust.Read(real)
 	if err == nil {
 		err = s.Trust(w, real, text, time.Unix(1, 0))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 }
 
 // policyNames returns the names of the policies for a session in a workspace.
 func policyNames(t *testing.T, s *trust.Source, path string) string {
 	t.Helper()
 	e, err := s.Effective(t.Context(), policy.Query{WorkspacePath: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	var names []string
 	for _, p := range e.Policies {
 		names = append(names, p.Name)
@@ -174,15 +165,11 @@ func TestState(t *testing.T) {
 		"of another workspace":   func() error { return os.Rename(files[0], filepath.Join(store.Dir, strings.Repeat("0", 64)+".json")) },
 		"under no record's name": func() error { return os.Rename(files[0], filepath.Join(store.Dir, "new-1")) },
 	} {
-		if err := spoil(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, spoil())
 		if got := policyNames(t, s, dir); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
-		if err := os.RemoveAll(store.Dir); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.RemoveAll(store.Dir))
 		trustFile(t, store, dir)
 	}
 }
@@ -224,9 +211,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("without a file: %v", err)
 	}
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, trust.File), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.MkdirAll(filepath.Join(dir, trust.File), 0o700))
 	if _, err := trust.Read(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware/teams"
 )
 
@@ -19,9 +20,7 @@ import (
 func TestInbox(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "inbox")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer listener.Close()
 	got := make(chan string, 1)
 	go func() {
@@ -34,9 +33,7 @@ func TestInbox(t *testing.T) {
 	}()
 	s := config.DefaultSettings("")
 	p := cli.Process{Env: []string{socketVariable + "=" + socket, tokenVariable + "=secret"}}
-	if err := For(p, s)(teams.Host{})(t.Context(), "2 messages wait"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, For(p, s)(teams.Host{})(t.Context(), "2 messages wait"))
 	want := `{"token":"secret","type":"auth"}` + "\n" + `{"message":{"content":"2 messages wait","role":"user"},"priority":"later","type":"user"}` + "\n"
 	if text := <-got; text != want {
 		t.Errorf("got %q", text)
@@ -77,9 +74,7 @@ func TestCommand(t *testing.T) {
 		{teams.Host{Client: "codex-mcp-client", Session: "--yolo", Workspace: "/w"}, "2 messages wait\n/w\nkey=\n"},
 		{teams.Host{Client: "codex-mcp-client", Session: "a\nb", Workspace: "/w"}, "2 messages wait\n/w\nkey=\n"},
 	} {
-		if err := For(p, s)(test.host)(t.Context(), "2 messages wait"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, For(p, s)(test.host)(t.Context(), "2 messages wait"))
 		if got, _ := os.ReadFile(file); string(got) != test.want {
 			t.Errorf("%+v: got %q, want %q", test.host, got, test.want)
 		}
