@@ -172,9 +172,7 @@ func ask(t *testing.T, c *middleware.Catalog, cursor string) (answer func(result
 	testkit.Check(t, handler(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", params)))
 	return func(result string) {
 		t.Helper()
-		reply := new(wire.Message)
-		reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":`+result+`}`))
-		reply.LookEnvelope()
+		reply := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":`+result+`}`))
 		for _, hook := range call.Hooks() {
 			testkit.Check(t, hook(ctx, reply))
 		}

@@ -156,9 +156,7 @@ func TestPartialWrite(t *testing.T) {
 			synctest.Wait()
 			var got []string
 			for l := range strings.Lines(out.String()) {
-				var m wire.Message
-				m.Reset(wire.Server, []byte(l))
-				m.LookEnvelope()
+				m := wire.Parse(wire.Server, []byte(l))
 				got = append(got, string(m.ID()))
 			}
 			if text := strings.Join(got, " "); text != lost {

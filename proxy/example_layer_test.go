@@ -59,9 +59,7 @@ func careful(next middleware.Handler) middleware.Handler {
 func serve(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		var m wire.Message
-		m.Reset(wire.Client, lines.Bytes())
-		m.LookEnvelope()
+		m := wire.Parse(wire.Client, lines.Bytes())
 		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", m.ID())
 	}
 	return lines.Err()

@@ -160,9 +160,7 @@ func stressServer(s *proxytest.Session, meanwhile func(s *proxytest.Session, see
 	for line := range lines(in) {
 		seen++
 		meanwhile(s, seen)
-		var m wire.Message
-		m.Reset(wire.Client, []byte(line))
-		m.LookEnvelope()
+		m := wire.Parse(wire.Client, []byte(line))
 		switch {
 		case m.MethodIs("tools/list"): // a request of attache itself, for which a call waits
 			io.WriteString(out, `{"result":{},"jsonrpc":"2.0","id":`+string(m.ID())+"}\n")

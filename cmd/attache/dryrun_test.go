@@ -64,7 +64,7 @@ func (s transcript) dryRun(t *testing.T) {
 		}
 		from.Write(string(line.raw))
 		synctest.Wait()
-		if got := next(session, to); !bytes.Equal(got, line.raw) {
+		if got := next(to); !bytes.Equal(got, line.raw) {
 			t.Fatalf("a line came out otherwise:\n%s", record.Diff(line.raw, got))
 		}
 	}
@@ -72,7 +72,7 @@ func (s transcript) dryRun(t *testing.T) {
 
 // next returns the next line that reaches p and is not from attache itself. It answers attache's own requests
 // with an error, so that attache learns only what the script contains.
-func next(session *proxytest.Session, p *proxytest.Peer) []byte {
+func next(p *proxytest.Peer) []byte {
 	for {
 		line := p.Next()
 		id := regexp.MustCompile(`"id":("` + askPrefix + `\d+")`).FindSubmatch(line)

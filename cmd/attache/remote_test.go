@@ -48,9 +48,7 @@ func remoteServer(ts *testscript.TestScript, neg bool, args []string) {
 
 // answerRemote answers one request. The tool "echo" returns its arguments.
 func answerRemote(w http.ResponseWriter, r *http.Request, body []byte) {
-	var m wire.Message
-	m.Reset(wire.Client, body)
-	m.LookEnvelope()
+	m := wire.Parse(wire.Client, body)
 	switch {
 	case r.Method == http.MethodGet:
 		w.WriteHeader(http.StatusMethodNotAllowed)

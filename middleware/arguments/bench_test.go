@@ -58,11 +58,9 @@ func newBench(tb testing.TB, rules ...Rule) *bench {
 // reply runs the reply to the last call through its hooks, and returns the result.
 func (b *bench) reply(tb testing.TB, line string) string {
 	tb.Helper()
-	var reply wire.Message
-	reply.Reset(wire.Server, []byte(line))
-	reply.LookEnvelope()
+	reply := wire.Parse(wire.Server, []byte(line))
 	for _, hook := range slices.Backward(b.ctx.Call.Hooks()) {
-		if err := hook(&b.ctx, &reply); err != nil {
+		if err := hook(&b.ctx, reply); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -79,9 +79,7 @@ func (x *toolTest) shown(schema string) string {
 func (x *toolTest) listed(tools string) string {
 	x.Helper()
 	x.handle("tools/list", "{}")
-	reply := new(wire.Message)
-	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+tools+`]}}`))
-	reply.LookEnvelope()
+	reply := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+tools+`]}}`))
 	for _, hook := range slices.Backward(x.ctx.Call.Hooks()) {
 		check(x, hook(x.ctx, reply))
 	}

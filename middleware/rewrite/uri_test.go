@@ -89,11 +89,9 @@ func TestListedURIs(t *testing.T) {
 	call := new(relayed.Call)
 	call.Reset(nil, true)
 	c.watchResources((*middleware.Call)(call), nil, "resources", "uri")
-	var reply wire.Message
-	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"resources":[`+strings.Join(list, ",")+`]}}`))
-	reply.LookEnvelope()
+	reply := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"resources":[`+strings.Join(list, ",")+`]}}`))
 	for _, hook := range call.Hooks() {
-		check(t, hook(&relayed.Context{Context: t.Context(), Call: call}, &reply))
+		check(t, hook(&relayed.Context{Context: t.Context(), Call: call}, reply))
 	}
 	for _, row := range rows {
 		shown := bytes.Contains(reply.Frame(), []byte(`{"uri":`+row.raw+`}`))

@@ -23,22 +23,20 @@ func BenchmarkWithoutMail(b *testing.B) {
 	defer shared.Close()
 	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.Operator}}
 	results := new(toolresult.Memory)
-	var m wire.Message
-	m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"bench"}}}`+"\n"))
-	m.LookEnvelope()
-	results.LearnClient(&m)
+	m := wire.Parse(wire.Client, []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"bench"}}}`+"\n"))
+	results.LearnClient(m)
 	handler := shared.Connect(teams.ConnOptions{Results: results}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
 	frame := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"size":200}}}` + "\n")
 	var call relayed.Call
 	var scanner wire.Scanner
 	m.Reset(wire.Client, frame)
-	scanner.Look(&m)
+	scanner.Look(m)
 	ctx := &relayed.Context{Context: b.Context(), Call: &call}
 	b.ReportAllocs()
 	for b.Loop() {
 		call.Reset(nil, true)
 		call.SetValue(sessionstate.ContextKey{}, view)
-		if err := handler(ctx, &m); err != nil {
+		if err := handler(ctx, m); err != nil {
 			b.Fatal(err)
 		}
 		if len(call.Hooks()) > 0 {

@@ -64,9 +64,7 @@ func (e *echoServer) Take(m *wire.Message) bool {
 		e.t.Errorf("a line of %d bytes has a lease: %t", len(line), lease != nil)
 	}
 	e.all.Go(func() {
-		var m wire.Message
-		m.Reset(wire.Client, line)
-		m.LookEnvelope()
+		m := wire.Parse(wire.Client, line)
 		if m.Kind() == wire.Request {
 			e.answer(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","echo":%s}}`+"\n", m.ID(), m.Params().Raw))
 		}
@@ -82,13 +80,11 @@ func (e *echoServer) answer(line []byte) {
 	l := &testLease{bytes: line, released: func() { e.leases.Add(-1) }}
 	l.Hold()
 	defer l.Release()
-	var m wire.Message
-	m.Reset(wire.Server, line)
-	m.LookEnvelope()
+	m := wire.Parse(wire.Server, line)
 	m.Lease = l
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_ = e.sink.Line(&m, false)
+	_ = e.sink.Line(m, false)
 }
 
 // Close implements io.Closer.

@@ -35,10 +35,8 @@ func TestNullAnswersTheOldestCall(t *testing.T) {
 // An array is sent on one stream, and its replies answer no call of another stream.
 func TestNullsInAnArray(t *testing.T) {
 	s := sessionWithCalls("1.5", "2.5")
-	var m wire.Message
-	m.Reset(wire.Server, []byte(strings.Replace(`[ERROR,ERROR]`, "ERROR", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}`, 2)+"\n"))
-	m.LookEnvelope()
-	(&output{s: s}).batch(&m)
+	m := wire.Parse(wire.Server, []byte(strings.Replace(`[ERROR,ERROR]`, "ERROR", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}`, 2)+"\n"))
+	(&output{s: s}).batch(m)
 	if s.calls["1.5"] != nil || s.calls["2.5"] == nil {
 		t.Errorf("the calls that wait are %v", s.calls)
 	}

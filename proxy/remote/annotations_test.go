@@ -18,9 +18,7 @@ func TestManyAnnotations(t *testing.T) {
 		fmt.Fprintf(&tools, `,{"name":"t%d","inputSchema":{"x-mcp-header":1}}`, i)
 	}
 	many := `{"name":"many","inputSchema":{"properties":{` + properties.String()[1:] + `}}}`
-	var m wire.Message
-	m.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+many+tools.String()+`,{"name":"good","inputSchema":{}}]}}`+"\n"))
-	m.LookEnvelope()
+	m := wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+many+tools.String()+`,{"name":"good","inputSchema":{}}]}}`+"\n"))
 	began := time.Now()
 	for tool := range m.Get("result", "tools").Elements() {
 		for range tool.Get("inputSchema", "properties").Members() {
@@ -28,7 +26,7 @@ func TestManyAnnotations(t *testing.T) {
 	}
 	once := time.Since(began) // to read the list once is the measure: it takes longer on a slow or busy machine, too
 	began = time.Now()
-	new(mirror).learn(&m, slog.New(slog.DiscardHandler))
+	new(mirror).learn(m, slog.New(slog.DiscardHandler))
 	// It takes about 10 times as long. Without its bounds it would compare each annotation with all others.
 	if learn := time.Since(began); learn > 100*once {
 		t.Errorf("learn took %v, and reading the list once %v", learn, once)

@@ -253,9 +253,7 @@ func TestServerIsRestarted(t *testing.T) {
 				if r.method != "tools/list" && r.method != "tools/call" {
 					return false
 				}
-				var m wire.Message
-				m.Reset(wire.Client, []byte(r.body))
-				m.LookEnvelope()
+				m := wire.Parse(wire.Client, []byte(r.body))
 				w.Header().Set("Content-Type", asJSON)
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":%q}],"content":[]}}`, m.ID(), name)
 				return true

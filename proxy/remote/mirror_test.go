@@ -29,9 +29,7 @@ type modern struct {
 
 func (s *modern) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var m wire.Message
-	m.Reset(wire.Client, body)
-	m.LookEnvelope()
+	m := wire.Parse(wire.Client, body)
 	s.mu.Lock()
 	s.sent = append(s.sent, r.Header)
 	s.mu.Unlock()

@@ -222,9 +222,7 @@ type legacy struct {
 
 func (l *legacy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var m wire.Message
-	m.Reset(wire.Client, body)
-	m.LookEnvelope()
+	m := wire.Parse(wire.Client, body)
 	got := request{r.Header, r.Method, m.Method(), string(body)}
 	l.mu.Lock()
 	l.requests = append(l.requests, got)

@@ -15,14 +15,14 @@ import (
 )
 
 // tables returns a schema of one version.
-func tables(ddl string) Schema {
-	return Schema{Name: "test", Files: fstest.MapFS{"schema/1.sql": &fstest.MapFile{Data: []byte(ddl)}}}
+func tables() Schema {
+	return Schema{Name: "test", Files: fstest.MapFS{"schema/1.sql": &fstest.MapFile{Data: []byte(`CREATE TABLE a (b TEXT)`)}}}
 }
 
 // If many processes open a new file at the same time, one of them creates the tables.
 func TestOpenAtOnce(t *testing.T) {
 	for range 20 {
-		o := FileOptions{Path: filepath.Join(t.TempDir(), "new", "x.db"), Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)}
+		o := FileOptions{Path: filepath.Join(t.TempDir(), "new", "x.db"), Wait: time.Minute, Schema: tables()}
 		var wait sync.WaitGroup
 		for range 5 {
 			wait.Go(func() {
@@ -44,7 +44,7 @@ func TestOpenAtOnce(t *testing.T) {
 func TestDamagedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	check(t, os.WriteFile(path, []byte(strings.Repeat("damaged ", 1000)), 0o600))
-	_, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)})
+	_, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables()})
 	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v", err)
 	}
@@ -52,7 +52,7 @@ func TestDamagedFile(t *testing.T) {
 
 // So does the error for a page that is found damaged after the file was opened.
 func TestDamagedPage(t *testing.T) {
-	o := FileOptions{Path: filepath.Join(t.TempDir(), "x.db"), Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)}
+	o := FileOptions{Path: filepath.Join(t.TempDir(), "x.db"), Wait: time.Minute, Schema: tables()}
 	db, err := OpenFile(t.Context(), o)
 	if err == nil {
 		err = db.Close()
@@ -99,7 +99,7 @@ func TestMappedFileTruncated(t *testing.T) {
 		t.Skip("Windows refuses to truncate a mapped file")
 	}
 	path := filepath.Join(t.TempDir(), "x.db")
-	db, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables(`CREATE TABLE a (b TEXT)`)})
+	db, err := OpenFile(t.Context(), FileOptions{Path: path, Wait: time.Minute, Schema: tables()})
 	check(t, err)
 	defer func() { _ = db.Close() }()
 	check(t, os.Truncate(path+"-shm", 0))

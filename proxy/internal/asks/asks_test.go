@@ -17,10 +17,7 @@ func addHold(t *Table, hold bool) (id string, answered *bool) {
 }
 
 func reply(id string) *wire.Message {
-	var m wire.Message
-	m.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":`+id+`,"result":{}}`+"\n"))
-	m.LookEnvelope()
-	return &m
+	return wire.Parse(wire.Server, []byte(`{"jsonrpc":"2.0","id":`+id+`,"result":{}}`+"\n"))
 }
 
 // A server may answer with the id as a string of digits.

@@ -18,7 +18,7 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 	settings := l.Settings()
 	withheld := assembly.OwnVariables(settings)
 	if agent.Key == "inherit" {
-		for _, prefix := range append([]string{setting.Prefix}, settings.Session.EnvPrefixes...) {
+		for _, prefix := range settings.Session.Prefixes() {
 			withheld = slices.DeleteFunc(withheld, func(name string) bool { return name == prefix+"_API_KEY" })
 		}
 	}
@@ -53,7 +53,7 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 		suffix, ok := strings.CutPrefix(name, prefix)
 		return ok && slices.Contains(suffixes, suffix)
 	}
-	if slices.ContainsFunc(append([]string{setting.Prefix}, s.EnvPrefixes...), own) {
+	if slices.ContainsFunc(s.Prefixes(), own) {
 		return true
 	}
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }

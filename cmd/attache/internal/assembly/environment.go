@@ -66,7 +66,7 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 		}
 		inherited := env
 		if !s.DryRun {
-			inherited = config.WithoutOtherClient(env, s.Session.EnvPrefixes)
+			inherited = s.Session.WithoutOtherClient(env)
 		}
 		out := Without(inherited, without...)
 		for name, value := range s.Server.Env {
@@ -75,7 +75,7 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 		if out = append(out, context...); s.DryRun {
 			return out
 		}
-		mark := config.MarkVariable + "=" + config.Mark(cli.Process{Env: out}.Getenv, s.Session.EnvPrefixes)
+		mark := config.MarkVariable + "=" + s.Session.Mark(cli.Process{Env: out}.Getenv)
 		return append(Without(out, config.MarkVariable), mark)
 	}
 }
@@ -90,7 +90,7 @@ func (c *Conn) Injected(env []string) []string {
 	s := c.Settings()
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
 	inherited := map[string]bool{}
-	for _, entry := range config.WithoutOtherClient(env, s.Session.EnvPrefixes) {
+	for _, entry := range s.Session.WithoutOtherClient(env) {
 		inherited[variable(entry)] = true
 	}
 	context := sessionstate.Environment(c.capture.Current(), s.Session.EnvPrefixes, set)

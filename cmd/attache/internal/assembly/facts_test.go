@@ -114,7 +114,7 @@ func TestCachesOfKeys(t *testing.T) {
 // that attache has inherited.
 func TestInheritedFacts(t *testing.T) {
 	outer := []string{"ATTACHE_WORKSPACE_PATH=/outer", "ATTACHE_WORKSPACE_ID=outer"}
-	mark := config.MarkVariable + "=" + config.Mark(cli.Process{Env: outer}.Getenv, config.DefaultSettings("").Session.EnvPrefixes)
+	mark := config.MarkVariable + "=" + config.DefaultSettings("").Session.Mark(cli.Process{Env: outer}.Getenv)
 	for _, test := range []struct {
 		text string
 		more []string

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
-	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -73,7 +72,7 @@ func sessionNames(s *config.Settings) (flags map[string]string, variables []stri
 		}
 		flags["--"+o.Flag] = o.Variable()
 		variables = append(variables, o.Variable())
-		for _, prefix := range append([]string{setting.Prefix}, s.Session.EnvPrefixes...) {
+		for _, prefix := range s.Session.Prefixes() {
 			variables = append(variables, prefix+"_"+o.Injected)
 		}
 	}

@@ -94,7 +94,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 	}
 	command = s.CommandOr(command)
 	s.Server.Name = cmp.Or(s.Server.Name, l.entry, servername.Of(command))
-	l.Env = WithoutOtherClient(l.Env, s.Session.EnvPrefixes)
+	l.Env = s.Session.WithoutOtherClient(l.Env)
 	for _, o := range all {
 		if o.Flag != "" || o.Injected != "" {
 			l.fromEnvironment(s, o)
@@ -331,7 +331,7 @@ func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 	if o.Injected == "" {
 		return
 	}
-	for _, prefix := range append([]string{setting.Prefix}, s.Session.EnvPrefixes...) {
+	for _, prefix := range s.Session.Prefixes() {
 		name := prefix + "_" + o.Injected
 		if text := l.Getenv(name); text != "" {
 			l.setInjected(s, o, text, setting.Origin{Name: name})

@@ -40,20 +40,25 @@ func UnknownVariables(p cli.Process, s *Settings) []string {
 	return texts
 }
 
-// MarkVariable marks the session's variables that attache gives to a server; see [Mark].
+// MarkVariable marks the session's variables that attache gives to a server; see [SessionSettings.Mark].
 const MarkVariable = setting.Prefix + "_INJECTED"
+
+// Prefixes returns the prefixes of the session's variables: attache's own, and the configured ones.
+func (s SessionSettings) Prefixes() []string {
+	return append([]string{setting.Prefix}, s.EnvPrefixes...)
+}
 
 // Mark returns the value of [MarkVariable] for a server with the variables of getenv: a digest of the
 // session's variables, and one of those in which clients give servers their session and workspace. If
 // only the second differs later, the server, or a program that it runs, has started another client,
 // whose session and workspace are its own.
-func Mark(getenv func(string) string, prefixes []string) string {
+func (s SessionSettings) Mark(getenv func(string) string) string {
 	host := DefaultSettings("").Session.HostEnv // of all processes alike
-	return digest(getenv, sessionNames(prefixes)) + "-" + digest(getenv, slices.Concat(host.Session, host.Workspace))
+	return digest(getenv, s.variables()) + "-" + digest(getenv, slices.Concat(host.Session, host.Workspace))
 }
 
-func sessionNames(prefixes []string) (names []string) {
-	for _, prefix := range append([]string{setting.Prefix}, prefixes...) {
+func (s SessionSettings) variables() (names []string) {
+	for _, prefix := range s.Prefixes() {
 		names = append(names, prefix+"_SESSION_ID", prefix+"_WORKSPACE_ID", prefix+"_WORKSPACE_PATH")
 	}
 	return names
@@ -71,14 +76,14 @@ func digest(getenv func(string) string, names []string) string {
 // WithoutOtherClient returns an environment without the session's variables if their values are for another
 // client, in a server of which this one was started. It keeps the trust, because a session that was started
 // in a sandboxed one is not more trusted.
-func WithoutOtherClient(env, prefixes []string) []string {
+func (s SessionSettings) WithoutOtherClient(env []string) []string {
 	getenv := cli.Process{Env: env}.Getenv
 	was, wasHost, marked := strings.Cut(getenv(MarkVariable), "-")
-	own, host, _ := strings.Cut(Mark(getenv, prefixes), "-")
+	own, host, _ := strings.Cut(s.Mark(getenv), "-")
 	if !marked || own != was || host == wasHost {
 		return env
 	}
-	names := sessionNames(prefixes)
+	names := s.variables()
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(names, name)

@@ -106,10 +106,7 @@ func (s *session) serve(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return nil
 		}
-		var m wire.Message
-		m.Reset(wire.Client, line)
-		new(wire.Scanner).Look(&m)
-		if _, err := out.Write(s.answer(&m)); err != nil {
+		if _, err := out.Write(s.answer(wire.Parse(wire.Client, line))); err != nil {
 			return nil
 		}
 	}

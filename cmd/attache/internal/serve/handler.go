@@ -66,10 +66,8 @@ func noServer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxUnserved))
-	var m wire.Message
-	m.Reset(wire.Client, bytes.TrimSpace(body))
 	var id []byte
-	if m.LookEnvelope(); m.Kind() == wire.Request && m.Plain() {
+	if m := wire.Parse(wire.Client, bytes.TrimSpace(body)); m.Kind() == wire.Request && m.Plain() {
 		id = m.ID()
 	}
 	w.Header().Set("Content-Type", "application/json")

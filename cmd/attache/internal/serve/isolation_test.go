@@ -136,10 +136,10 @@ func newCrowd(t *testing.T, members int) (crowd []member, handler http.Handler, 
 	return crowd, s.handler(), servers
 }
 
-// newTestService returns a service with the configuration that p finds, at path if one is given.
-func newTestService(t *testing.T, p cli.Process, path ...string) *service {
+// newTestService returns a service with the configuration that p finds.
+func newTestService(t *testing.T, p cli.Process) *service {
 	t.Helper()
-	s, err := tryTestService(p, path...)
+	s, err := tryTestService(p)
 	check(t, err)
 	t.Cleanup(s.close)
 	return s
@@ -168,9 +168,7 @@ func echoServer(number int64, env []string) *mempipe.Server {
 	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {
-			var m wire.Message
-			m.Reset(wire.Client, append(bytes.Clone(lines.Bytes()), '\n'))
-			m.LookEnvelope()
+			m := wire.Parse(wire.Client, append(bytes.Clone(lines.Bytes()), '\n'))
 			result := `{}`
 			switch m.Method() {
 			case "initialize":
