@@ -15,6 +15,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
@@ -47,7 +48,8 @@ func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Lay
 // chainWith returns the chain of settings as one layer.
 func chainWith(t *testing.T, s *proxytest.Session, p cli.Process, settings *config.Settings) middleware.Layer {
 	t.Helper()
-	layers := assemble(t, settings, assembly.Options{Process: p, Log: slog.New(notes{s})}, assembly.ConnOptions{}).Relay().Layers
+	log := slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) { s.Note("%s", r.Message) })) // for "note" in a script
+	layers := assemble(t, settings, assembly.Options{Process: p, Log: log}, assembly.ConnOptions{}).Relay().Layers
 	layer := middleware.Needs(layers...)
 	layer.Name = "chain"
 	layer.Wrap = func(next middleware.Handler) middleware.Handler { return middleware.Chain(next, layers...) }
@@ -77,16 +79,3 @@ func private(t *testing.T, dir string) string {
 	check(t, err)
 	return to
 }
-
-// notes adds a note for every log message, for "note" in a script.
-type notes struct{ s *proxytest.Session }
-
-func (n notes) Enabled(context.Context, slog.Level) bool { return true }
-
-func (n notes) Handle(_ context.Context, r slog.Record) error {
-	n.s.Note("%s", r.Message)
-	return nil
-}
-
-func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
-func (n notes) WithGroup(string) slog.Handler      { return n }

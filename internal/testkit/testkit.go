@@ -2,6 +2,8 @@
 package testkit
 
 import (
+	"context"
+	"log/slog"
 	"runtime"
 	"testing"
 )
@@ -13,6 +15,19 @@ func Check(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A LogHandler is a [slog.Handler] that calls a function with each record. It drops the attributes of With.
+type LogHandler func(context.Context, slog.Record)
+
+func (LogHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h LogHandler) Handle(ctx context.Context, r slog.Record) error {
+	h(ctx, r)
+	return nil
+}
+
+func (h LogHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h LogHandler) WithGroup(string) slog.Handler      { return h }
 
 // Heap returns how many bytes the heap has after a garbage collection.
 func Heap() int {

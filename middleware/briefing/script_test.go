@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -59,7 +60,7 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 // "unknown" of the same server for a client whose process is not known.
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
 	shared := &faultyTurns{Turns: turns}
-	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
+	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: logNotes(s)}
 	closed := errors.New("read-only file system")
 	o.UserTurns = func(string) (sessionstate.Turns, error) { return shared, nil }
 	for word := range strings.SplitSeq(how, ",") {
@@ -95,7 +96,7 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 			ClientProcess: func() string { return process },
 			Directory:     directory,
 			Server:        server,
-			Log:           slog.New(warnings{s}),
+			Log:           logNotes(s),
 		})
 		running[server] = conn
 	}
@@ -177,17 +178,11 @@ func (onePolicy) Effective(context.Context, policy.Query) (policy.Effective, err
 	return policy.Effective{Objectives: []string{"Ship"}}, nil
 }
 
-// warnings adds a note for each log message and its error.
-type warnings struct{ s *proxytest.Session }
-
-func (warnings) Enabled(context.Context, slog.Level) bool { return true }
-
-func (w warnings) Handle(_ context.Context, r slog.Record) error {
-	text := r.Message
-	r.Attrs(func(a slog.Attr) bool { text += ": " + a.Value.String(); return true })
-	w.s.Note("%s", text)
-	return nil
+// logNotes returns a log that adds a note for each message and its error.
+func logNotes(s *proxytest.Session) *slog.Logger {
+	return slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) {
+		text := r.Message
+		r.Attrs(func(a slog.Attr) bool { text += ": " + a.Value.String(); return true })
+		s.Note("%s", text)
+	}))
 }
-
-func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
-func (w warnings) WithGroup(string) slog.Handler      { return w }

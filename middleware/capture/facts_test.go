@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -57,7 +56,7 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 	if err != nil {
 		panic(err) // a mistake in the script
 	}
-	o := capture.ConnOptions{Base: base, Name: "conn", Log: slog.New(logNotes{s})}
+	o := capture.ConnOptions{Base: base, Name: "conn", Log: logNotes(s)}
 	if has("inner") {
 		o.HostSession = func(client string) sessionstate.Fact {
 			if client != "inner" {

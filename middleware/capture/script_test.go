@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/proxy/proxytest"
@@ -48,7 +49,7 @@ func scriptedLayer(s *proxytest.Session, arg string) middleware.Layer {
 		Passing:    func(err error) bool { return errors.Is(err, errDown) || errors.Is(err, errAway) },
 		Unanswered: func(err error) bool { return errors.Is(err, errAway) },
 	}
-	conn := capture.ConnOptions{Log: slog.New(logNotes{s})}
+	conn := capture.ConnOptions{Log: logNotes(s)}
 	a := &answers{s: s}
 	for word := range strings.SplitSeq(arg, ",") {
 		if word == "accept" {
@@ -138,13 +139,7 @@ func (a *answers) identify(ctx context.Context, c capture.Credential) (*sessions
 	return &sessionstate.Principal{User: words[0], Permissions: words[1:]}, nil
 }
 
-// logNotes adds a note for every log message.
-type logNotes struct{ s *proxytest.Session }
-
-func (n logNotes) Enabled(context.Context, slog.Level) bool { return true }
-func (n logNotes) Handle(_ context.Context, r slog.Record) error {
-	n.s.Note("%s", r.Message)
-	return nil
+// logNotes returns a log that adds a note for every message.
+func logNotes(s *proxytest.Session) *slog.Logger {
+	return slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) { s.Note("%s", r.Message) }))
 }
-func (n logNotes) WithAttrs([]slog.Attr) slog.Handler { return n }
-func (n logNotes) WithGroup(string) slog.Handler      { return n }

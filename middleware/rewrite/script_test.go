@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -85,7 +86,7 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 	shared, err := Compile(Options{Rules: rules, Server: "git"})
 	check(t, err)
 	catalog := new(middleware.Catalog)
-	c := shared.Connect(ConnOptions{Catalog: catalog, Log: slog.New(logNotes{s})})
+	c := shared.Connect(ConnOptions{Catalog: catalog, Log: logNotes(s)})
 	layer := c.Layer()
 	layer.Wrap = func(next middleware.Handler) middleware.Handler {
 		return middleware.Chain(next, c.Layer(), catalog.Layer())
@@ -93,18 +94,14 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 	return layer
 }
 
-// logNotes notes every log message as "warn: text".
-type logNotes struct{ s *proxytest.Session }
-
-func (l logNotes) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-
-func (l logNotes) Handle(_ context.Context, r slog.Record) error {
-	l.s.Note("%s: %s", strings.ToLower(r.Level.String()), r.Message)
-	return nil
+// logNotes returns a log that notes warnings and errors as "warn: text".
+func logNotes(s *proxytest.Session) *slog.Logger {
+	return slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) {
+		if r.Level >= slog.LevelWarn {
+			s.Note("%s: %s", strings.ToLower(r.Level.String()), r.Message)
+		}
+	}))
 }
-
-func (l logNotes) WithAttrs([]slog.Attr) slog.Handler { return l }
-func (l logNotes) WithGroup(string) slog.Handler      { return l }
 
 func when(t testing.TB, src string) *expression.Program { return program(t, src, expression.Bool) }
 

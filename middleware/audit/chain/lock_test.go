@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
@@ -59,17 +60,6 @@ func TestLockIsKept(t *testing.T) {
 	})
 }
 
-// A handler is a slog.Handler that calls a function.
-type handler struct {
-	slog.Handler
-	handle func()
-}
-
-func (h handler) Handle(context.Context, slog.Record) error {
-	h.handle()
-	return nil
-}
-
 // The log reports missing records when the lock is free and the receipts are settled: a handler may block,
 // and neither other processes nor calls may wait for it.
 func TestReportsWithoutTheLock(t *testing.T) {
@@ -78,7 +68,7 @@ func TestReportsWithoutTheLock(t *testing.T) {
 	var l *Log
 	var reports, waiting int
 	var free bool
-	l = New(Options{File: path, Log: slog.New(handler{slog.NewTextHandler(t.Output(), nil), func() {
+	l = New(Options{File: path, Log: slog.New(testkit.LogHandler(func(context.Context, slog.Record) {
 		other, err := os.OpenFile(keyFile(path), os.O_RDWR, 0)
 		if err == nil {
 			free, err = filelock.Try(other)
@@ -91,7 +81,7 @@ func TestReportsWithoutTheLock(t *testing.T) {
 		l.mu.Lock()
 		waiting = l.waiting
 		l.mu.Unlock()
-	}})})
+	}))})
 	check(t, l.Commit(body(0)).Err())
 	check(t, os.Remove(path))
 	check(t, l.Commit(body(1)).Err())

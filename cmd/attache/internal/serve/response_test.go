@@ -15,25 +15,8 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/internal/testkit"
 )
-
-// A logHandler sends the attributes of log records about requests with one method on a channel.
-type logHandler struct {
-	slog.Handler
-	method  string
-	records chan map[string]slog.Value
-}
-
-func (h logHandler) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h logHandler) Handle(_ context.Context, r slog.Record) error {
-	all := map[string]slog.Value{}
-	r.Attrs(func(a slog.Attr) bool { all[a.Key] = a.Value; return true })
-	if r.Message == "request" && all["method"].String() == h.method {
-		h.records <- all
-	}
-	return nil
-}
 
 // A GET is logged and counted when its stream ends, although its handler returns immediately.
 func TestGetIsLoggedAtItsEnd(t *testing.T) {
@@ -45,7 +28,13 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 			config = "serve: {tls: {cert: " + dir + "/cert.pem, key: " + dir + "/key.pem}}\n"
 		}
 		logged := make(chan map[string]slog.Value, 1)
-		r := startLogging(t, slog.New(logHandler{slog.DiscardHandler, http.MethodGet, logged}), config)
+		r := startLogging(t, slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) {
+			all := map[string]slog.Value{}
+			r.Attrs(func(a slog.Attr) bool { all[a.Key] = a.Value; return true })
+			if r.Message == "request" && all["method"].String() == http.MethodGet {
+				logged <- all
+			}
+		})), config)
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // without HTTP/2
 		resp, _ := r.post(t, c, initialize)
 		session := resp.Header.Get("Mcp-Session-Id")
