@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
@@ -131,58 +132,32 @@ func loadHostile(t testing.TB, file string) *config.Settings {
 func relayLines(t testing.TB, s *config.Settings, client string) (reached, answered string) {
 	t.Helper()
 	conn := assemble(t, s, assembly.Options{Audit: true}, assembly.ConnOptions{})
-	server := newRecordingServer()
-	var out bytes.Buffer
+	var in, out bytes.Buffer
+	serve := func(r io.Reader, w io.Writer) error {
+		lines := bufio.NewReader(r)
+		for {
+			line, err := lines.ReadBytes('\n')
+			in.Write(line)
+			if reply := carefulReply(line); reply != "" {
+				_, _ = io.WriteString(w, reply)
+			}
+			if err != nil {
+				return nil
+			}
+		}
+	}
 	o := conn.Relay()
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &out
 	o.IDPrefix = "own-"
-	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
+	o.Start = func(context.Context) (proxy.Upstream, error) { return mempipe.Serve(serve), nil }
 	check(t, proxy.Run(t.Context(), o))
 	conn.Close()
 	conn.Shared().Close()
-	return server.input.String(), out.String()
+	return in.String(), out.String()
 }
 
-// A recordingServer records its input, lists two tools, and answers each request that it can read.
-type recordingServer struct {
-	in     *io.PipeReader
-	stdin  *io.PipeWriter
-	stdout *io.PipeReader
-	out    *io.PipeWriter
-	ended  chan struct{} // closed when serve has returned
-	input  bytes.Buffer
-}
-
-func newRecordingServer() *recordingServer {
-	k := &recordingServer{ended: make(chan struct{})}
-	k.in, k.stdin = io.Pipe()
-	k.stdout, k.out = io.Pipe()
-	return k
-}
-
-func (k *recordingServer) Stdin() io.WriteCloser { return k.stdin }
-func (k *recordingServer) Stdout() io.Reader     { return k.stdout }
-func (k *recordingServer) Stop()                 { k.stdin.Close(); <-k.ended }
-func (k *recordingServer) Wait() error           { <-k.ended; return nil }
-
-func (k *recordingServer) serve() {
-	defer close(k.ended)
-	defer k.out.Close()
-	lines := bufio.NewReader(k.in)
-	for {
-		line, err := lines.ReadBytes('\n')
-		k.input.Write(line)
-		if reply := k.reply(line); reply != "" {
-			io.WriteString(k.out, reply)
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// reply answers like a careful server: it ignores what it cannot read.
-func (k *recordingServer) reply(line []byte) string {
+// carefulReply returns the reply of a server with two tools that ignores what it cannot read.
+func carefulReply(line []byte) string {
 	var frame struct {
 		ID     json.RawMessage
 		Method string
