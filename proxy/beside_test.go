@@ -75,14 +75,12 @@ func TestBesideReplies(t *testing.T) {
 		"5": func(context.Context, *wire.Message) error { panic("a layer fails") },
 	}
 	want := map[string]any{"0": "0", "1": "1", "2": "2", "3": "3", "4": nil, "5": nil}
-	layer := middleware.Layer{Name: "hooks", Wrap: func(next middleware.Handler) middleware.Handler {
-		return func(ctx context.Context, m *wire.Message) error {
-			if hook := hooks[string(m.ID())]; hook != nil {
-				middleware.CallFrom(ctx).OnReply(hook)
-			}
-			return next(ctx, m)
+	hooked := layer("hooks", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		if hook := hooks[string(m.ID())]; hook != nil {
+			call.OnReply(hook)
 		}
-	}}
+		return next(ctx, m)
+	})
 	client := &besideRecorder{Writer: io.Discard, got: map[string]any{}, done: make(chan struct{}), want: len(want)}
 	server := errorServer{recordedServer: newRecordedServer(nil), calls: make(chan string, len(want))}
 	server.replies = func(to wire.Sink) {
@@ -97,7 +95,7 @@ func TestBesideReplies(t *testing.T) {
 		}
 	}
 	err := proxy.Run(t.Context(), proxy.Options{
-		Layers: []middleware.Layer{layer}, ClientOut: client,
+		Layers: []middleware.Layer{hooked}, ClientOut: client,
 		Start: func(context.Context) (proxy.Upstream, error) { return server, nil },
 		ClientLines: pushFunc(func(to wire.Sink) {
 			for id := range want {

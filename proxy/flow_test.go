@@ -252,12 +252,10 @@ func passLong(t *testing.T, out io.Writer, in io.Reader, head, tail string, size
 // A long reply that must not be streamed is read and discarded.
 func TestWithheldLongRepliesAreNotHeld(t *testing.T) {
 	const size = 64 << 20
-	holds := middleware.Layer{Name: "holds", Wrap: func(next middleware.Handler) middleware.Handler {
-		return func(ctx context.Context, m *wire.Message) error {
-			middleware.CallFrom(ctx).MustHold()
-			return next(ctx, m)
-		}
-	}}
+	holds := layer("holds", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		call.MustHold()
+		return next(ctx, m)
+	})
 	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Layers: []middleware.Layer{holds}}}.Start(t)
 	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
 	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)

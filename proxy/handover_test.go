@@ -69,16 +69,14 @@ func runPushed(t *testing.T, o proxy.Options, push pushFunc) (kept [][]byte, cli
 // has edited the line, or if the client reuses the bytes for its next line.
 func TestKeptLines(t *testing.T) {
 	const messages = 30
-	edits := middleware.Layer{Name: "edits", Wrap: func(next middleware.Handler) middleware.Handler {
-		return func(ctx context.Context, m *wire.Message) error {
-			if edit := m.Get("params", "edit"); edit.Exists() {
-				if err := m.Set(edit.Raw, "params", "edited"); err != nil {
-					t.Error(err)
-				}
+	edits := layer("edits", func(ctx context.Context, _ *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		if edit := m.Get("params", "edit"); edit.Exists() {
+			if err := m.Set(edit.Raw, "params", "edited"); err != nil {
+				t.Error(err)
 			}
-			return next(ctx, m)
 		}
-	}}
+		return next(ctx, m)
+	})
 	var lines [][]byte
 	var want []string
 	kept, _ := runPushed(t, proxy.Options{Layers: []middleware.Layer{edits}}, func(to wire.Sink) {

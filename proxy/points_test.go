@@ -29,23 +29,20 @@ func TestPoints(t *testing.T) {
 	var mu sync.Mutex
 	watched := map[proxy.Point][]string{}
 	var seen []string
-	layer := middleware.Layer{Name: "points", Wrap: func(next middleware.Handler) middleware.Handler {
-		return func(ctx context.Context, m *wire.Message) error {
-			call := middleware.CallFrom(ctx)
-			mu.Lock()
-			seen = append(seen, fmt.Sprint(m.Method(), " ", call.Value("key")))
-			mu.Unlock()
-			call.SetValue("key", "value")
-			if m.MethodIs("answered") {
-				return call.Answer(ctx, wire.ResultReply(m.ID(), []byte("{}")))
-			}
-			return next(ctx, m)
+	points := layer("points", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		mu.Lock()
+		seen = append(seen, fmt.Sprint(m.Method(), " ", call.Value("key")))
+		mu.Unlock()
+		call.SetValue("key", "value")
+		if m.MethodIs("answered") {
+			return call.Answer(ctx, wire.ResultReply(m.ID(), []byte("{}")))
 		}
-	}}
+		return next(ctx, m)
+	})
 	err := proxy.Run(t.Context(), proxy.Options{
 		ClientIn:  strings.NewReader(hello + bye + request + answered),
 		ClientOut: io.Discard,
-		Layers:    []middleware.Layer{layer},
+		Layers:    []middleware.Layer{points},
 		Start: func(context.Context) (proxy.Upstream, error) {
 			return mempipe.Serve(func(in io.Reader, out io.Writer) error {
 				for lines := bufio.NewScanner(in); lines.Scan(); {
