@@ -176,7 +176,7 @@ func importLaw() []law {
 		{rooms + "doctor", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "filecheck", rooms + "assembly", rooms + "clientconfig", rooms + "mcpclient", rooms + "inspect", rooms + "remoteserver", rooms + "term", rooms + "trust"}, "it looks at everything, and changes nothing"},
 		{rooms + "overview", []string{rooms + "cli", rooms + "clientconfig", rooms + "mcpclient", rooms + "config", rooms + "remoteserver", rooms + "status"}, "it shows the state and changes nothing"},
 		{rooms + "demo", []string{library, rooms + "term"}, "the demo needs no configuration"},
-		{rooms + "attachetest", []string{rooms + "cli", rooms + "config", "sessionstate/identity"}, "tests of several packages write the same configurations and tokens"},
+		{rooms + "attachetest", []string{"internal/testkit", rooms + "cli", rooms + "config", "sessionstate/identity"}, "tests of several packages write the same configurations and tokens"},
 		{"cmd/attache-bench", []string{"cmd/attache-bench/internal/httpclient", "cmd/attache-bench/internal/load", "cmd/attache-bench/internal/machine", "cmd/attache-bench/internal/soak"}, "it measures the program from outside"},
 		{"cmd/attache-bench/internal/httpclient", nil, "it is a client for measurements, and measures nothing itself"},
 		{"cmd/attache-bench/internal/machine", nil, "it reads the resource use of processes"},

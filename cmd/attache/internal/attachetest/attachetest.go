@@ -13,6 +13,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -61,9 +62,7 @@ func SignToken(method jwt.SigningMethod, key any, kid string, changed map[string
 func CreateKey(t testing.TB, file string, owner identity.Attributes) (key string, entry identity.Entry) {
 	t.Helper()
 	key, entry, err := identity.Create(file, owner, "", 0, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return key, entry
 }
 
@@ -71,9 +70,7 @@ func CreateKey(t testing.TB, file string, owner identity.Attributes) (key string
 func Load(t testing.TB, p cli.Process) *config.Settings {
 	t.Helper()
 	s, err := config.Load(p, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return s
 }
 
@@ -88,10 +85,6 @@ func WriteConfig(t testing.TB, text string, env ...string) cli.Process {
 // WriteFile writes a file that only the user can read, and creates missing directories.
 func WriteFile(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	testkit.Check(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/internal/testkit"
 )
 
 // Packaged returns the content of a file in packaging, with texts replaced that must all occur in it. It
@@ -21,9 +23,7 @@ import (
 func Packaged(t *testing.T, name string, replace ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../../packaging", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for i := 0; i < len(replace); i += 2 {
 		if !strings.Contains(string(b), replace[i]) {
 			t.Fatalf("packaging/%s has no %q", name, replace[i])
@@ -68,18 +68,12 @@ http {
 func WriteCertificate(t *testing.T, dir string, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"mcp.example.com"}}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	WriteFile(t, filepath.Join(dir, "cert.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
 	WriteFile(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
 }

@@ -81,15 +81,11 @@ func Plan(session *sessionstate.Context, s *config.Settings) clientconfig.Inject
 	id, _ := session.Lookup("session.workspace.id")
 	workspace := s.Inject.Workspaces[id.Value]
 	in.Overrides = workspace.Env
-	allowed := map[string]bool{}
-	for _, name := range workspace.Servers {
-		allowed[name] = true
-	}
 	in.LeaveOut = func(name string) string {
 		switch {
 		case s.Inject.Servers[name].Trust == sessionstate.Direct && trust.Value != sessionstate.Direct:
 			return "it is for direct sessions, and this one is " + trust.Value
-		case workspace.Servers != nil && !allowed[name]:
+		case workspace.Servers != nil && !slices.Contains(workspace.Servers, name):
 			return "the workspace " + id.Value + " does not have it"
 		}
 		return ""
