@@ -20,7 +20,7 @@ type ConnOptions struct {
 	// it, the annotations of tools are unknown, and so is which of two tools the server has.
 	Catalog *middleware.Catalog
 	// Listed is kept across configuration reloads; nil means an empty one.
-	Listed *Listed
+	Listed *ListedURIs
 	// Log receives problems with rules and lists; nil discards it.
 	Log *slog.Logger
 }
@@ -29,7 +29,7 @@ type ConnOptions struct {
 type Conn struct {
 	*Shared
 	catalog *middleware.Catalog
-	listed  *Listed
+	listed  *ListedURIs
 	log     *slog.Logger
 
 	// For the client's direction only.
@@ -48,7 +48,7 @@ type Conn struct {
 // Connect returns the layer for a new client connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.Catalog, o.Listed = cmp.Or(o.Catalog, new(middleware.Catalog)), cmp.Or(o.Listed, new(Listed))
+	o.Catalog, o.Listed = cmp.Or(o.Catalog, new(middleware.Catalog)), cmp.Or(o.Listed, new(ListedURIs))
 	return &Conn{
 		Shared: s, catalog: o.Catalog, listed: o.Listed, log: o.Log,
 		matching: glob.Names[*ruleSet]{All: &s.all, Find: s.rulesFor},

@@ -216,19 +216,20 @@ func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, wh
 	return rule, why
 }
 
-// Listed holds the URIs not in normal form that the server of a connection listed while a rule hid
+// ListedURIs holds the URIs not in normal form that the server of a connection listed while a rule hid
 // resources. The zero value is empty.
-type Listed struct {
+type ListedURIs struct {
 	mu   sync.Mutex
 	uris map[string]bool
 	size int // the bytes in uris
 }
 
-// maxListed bounds the bytes of the URIs in a Listed, because the server chooses them. What does not fit is refused.
+// maxListed bounds the bytes of the URIs in a ListedURIs, because the server chooses them. What does not fit is
+// refused.
 const maxListed = 1 << 20
 
 // add reports whether there was room for the URI.
-func (l *Listed) add(uri string) bool {
+func (l *ListedURIs) add(uri string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.uris[uri] {
@@ -246,7 +247,7 @@ func (l *Listed) add(uri string) bool {
 	return true
 }
 
-func (l *Listed) has(uri string) bool {
+func (l *ListedURIs) has(uri string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.uris[uri]

@@ -3,7 +3,8 @@
 // error pass unchanged, and the relay needs to know nothing of HTTP.
 package httpstatus
 
-type relayed struct {
+// A response is what the front reads of the remote server's response.
+type response struct {
 	status     int
 	retryAfter string
 }
@@ -15,14 +16,14 @@ func Beside(status int, retryAfter string) any {
 	if status != 429 && (status < 500 || status > 599) {
 		return nil
 	}
-	return &relayed{status, retryAfter}
+	return &response{status, retryAfter}
 }
 
 // BesideDiscover is Beside for replies to server/discover: to that, most refusals with a status of 4xx tell a
 // client that the server is of an earlier revision.
 func BesideDiscover(status int, retryAfter string) any {
 	if status >= 400 && status < 500 && status != 401 && status != 403 {
-		return &relayed{status, retryAfter}
+		return &response{status, retryAfter}
 	}
 	return Beside(status, retryAfter)
 }
@@ -30,7 +31,7 @@ func BesideDiscover(status int, retryAfter string) any {
 // Of returns the status and the Retry-After of a value that Beside or BesideDiscover returned. The status is 0
 // for any other value. The Retry-After may be empty.
 func Of(beside any) (status int, retryAfter string) {
-	if r, ok := beside.(*relayed); ok {
+	if r, ok := beside.(*response); ok {
 		return r.status, r.retryAfter
 	}
 	return 0, ""

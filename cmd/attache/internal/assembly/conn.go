@@ -49,7 +49,7 @@ type Conn struct {
 	briefed  briefing.Memory
 	spans    trace.OpenSpans
 	results  toolresult.Memory
-	listed   rewrite.Listed
+	listed   rewrite.ListedURIs
 	audit    *audit.Conn // nil without an audit
 	shared   atomic.Pointer[Shared]
 

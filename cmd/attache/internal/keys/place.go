@@ -74,8 +74,8 @@ func usage(err error) error {
 	return cli.Usagef("%v", err)
 }
 
-// shared is the database of store.url.
-type shared struct {
+// A sharedStore is the database of store.url.
+type sharedStore struct {
 	*keystore.Store
 	server *database.Server
 }
@@ -92,14 +92,14 @@ func openShared(url string) (Place, error) {
 	if err != nil {
 		return nil, cli.Usagef("%v", err)
 	}
-	return shared{keystore.New(server.Open(keystore.Schema())), server}, nil
+	return sharedStore{keystore.New(server.Open(keystore.Schema())), server}, nil
 }
 
-func (s shared) String() string { return s.server.Address() }
+func (s sharedStore) String() string { return s.server.Address() }
 
 // Create implements [Place]. It checks the attributes before it asks the database, so that only
 // mistakes in them are usage errors.
-func (s shared) Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (string, identity.Entry, error) {
+func (s sharedStore) Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (string, identity.Entry, error) {
 	if _, _, err := identity.NewKey(a, prefix, expiry, now); err != nil {
 		return "", identity.Entry{}, usage(err)
 	}
@@ -108,7 +108,7 @@ func (s shared) Create(ctx context.Context, a identity.Attributes, prefix string
 }
 
 // Revoke implements [Place]. An unknown id is a usage error.
-func (s shared) Revoke(ctx context.Context, id string, now time.Time) error {
+func (s sharedStore) Revoke(ctx context.Context, id string, now time.Time) error {
 	err := s.Store.Revoke(ctx, id, now)
 	if errors.Is(err, identity.ErrUnknownKey) {
 		return usage(err)
@@ -122,7 +122,7 @@ func Import(ctx context.Context, p cli.Process, s *config.Settings) error {
 	if err != nil {
 		return err
 	}
-	to, ok := place.(shared)
+	to, ok := place.(sharedStore)
 	if !ok {
 		return cli.Usagef("there is no database to import keys into: set store.url (docs/scale.md); without it the keys of %s are used as they are", place)
 	}

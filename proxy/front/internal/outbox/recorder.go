@@ -20,10 +20,11 @@ type Recorder struct {
 	// mu guards all, and reader and left of each. The mutex of a Stream may be locked while it is held, not the other
 	// way round.
 	mu  sync.Mutex
-	all []*recorded // the newest last
+	all []*recordedStream // the newest last
 }
 
-type recorded struct {
+// A recordedStream is a stream of the Recorder.
+type recordedStream struct {
 	t      *Stream
 	record *Record
 	reader *Reader     // nil while nobody reads the stream
@@ -32,7 +33,7 @@ type recorded struct {
 
 // finished reports whether nobody reads the stream and nothing more will be written to it. Usually its client has
 // received everything.
-func (r *recorded) finished() bool {
+func (r *recordedStream) finished() bool {
 	over, abandoned := r.t.Progress()
 	return r.reader == nil && (over || abandoned)
 }
@@ -43,7 +44,7 @@ type Reader struct {
 	Stream *Stream
 
 	of        *Recorder
-	r         *recorded
+	r         *recordedStream
 	interrupt func()
 	replaced  chan struct{} // closed when another one wants to read
 	done      chan struct{} // closed by Leave
@@ -60,10 +61,10 @@ func (o *Recorder) Record(t *Stream, request []byte, interrupt func()) *Reader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.all) >= maxRecorded {
-		finished := slices.IndexFunc(o.all, (*recorded).finished)
+		finished := slices.IndexFunc(o.all, (*recordedStream).finished)
 		o.forgetLocked(o.all[max(finished, 0)])
 	}
-	r := &recorded{t: t, record: record}
+	r := &recordedStream{t: t, record: record}
 	o.all = append(o.all, r)
 	return o.readLocked(r, interrupt)
 }
@@ -76,7 +77,7 @@ func (o *Recorder) TakeUp(id string, interrupt func()) *Reader {
 	defer o.mu.Unlock()
 	for {
 		// In each turn, because the stream may have been forgotten, or taken up by another reader, while this one waited.
-		i := slices.IndexFunc(o.all, func(r *recorded) bool { return r.record.has(id) })
+		i := slices.IndexFunc(o.all, func(r *recordedStream) bool { return r.record.has(id) })
 		if i < 0 {
 			return nil
 		}
@@ -101,7 +102,7 @@ func (o *Recorder) TakeUp(id string, interrupt func()) *Reader {
 }
 
 // readLocked gives r a new reader. The caller holds mu.
-func (o *Recorder) readLocked(r *recorded, interrupt func()) *Reader {
+func (o *Recorder) readLocked(r *recordedStream, interrupt func()) *Reader {
 	r.reader = &Reader{
 		Record: r.record, Stream: r.t, of: o, r: r,
 		interrupt: interrupt, replaced: make(chan struct{}), done: make(chan struct{}),
@@ -163,9 +164,9 @@ func (o *Recorder) Forget() {
 }
 
 // forgetLocked removes r. Its stream is abandoned when nobody reads it any more. The caller holds mu.
-func (o *Recorder) forgetLocked(r *recorded) {
+func (o *Recorder) forgetLocked(r *recordedStream) {
 	// r is not in all if its stream was forgotten while it was read, and Leave comes now.
-	o.all = slices.DeleteFunc(o.all, func(other *recorded) bool { return other == r })
+	o.all = slices.DeleteFunc(o.all, func(other *recordedStream) bool { return other == r })
 	if r.left != nil {
 		r.left.Stop()
 	}
