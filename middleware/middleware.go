@@ -25,9 +25,9 @@
 // A reply from the server never runs through handlers. A layer that wants the reply of a
 // call registers a hook with [Call.OnReply] while it handles the call. Hooks run in the
 // reverse order of their registration, so the layer nearest the upstream sees the reply
-// first. A reply without hooks costs nothing, and nor does one whose hooks do not want it
-// when it arrives; see [Call.OnReplyIf]. Replies of the client, to requests of the server,
-// run through the handlers like any other frame from the client.
+// first. A reply passes unread if it has no hooks, or if none of them wants it when it
+// arrives; see [Call.OnReplyIf]. Replies of the client, to requests of the server, run
+// through the handlers like any other frame from the client.
 //
 // # The order of attache's layers
 //
