@@ -116,7 +116,8 @@ func (s *Store) sweepMessages(ctx context.Context) error {
 const forgetBatch, forgetRounds = 200, 10
 
 // forget deletes a bounded number of old rows of each kind. It checks the time of a session twice, because
-// its user may come back while it waits for the row.
+// its user may come back while it waits for the row. Each search has the order of an index. Without it,
+// PostgreSQL reads the whole table if its statistics promise many rows, and the statement times out.
 func (s *Store) forget(ctx context.Context, idle time.Duration) error {
 	for _, f := range []func(*tx) int64{
 		func(t *tx) int64 {
@@ -125,23 +126,23 @@ func (s *Store) forget(ctx context.Context, idle time.Duration) error {
 		},
 		func(t *tx) int64 {
 			return t.exec(`UPDATE messages SET body = '' WHERE (tenant, id) IN (SELECT tenant, id FROM messages
-				WHERE state IN ('carried', 'seen') AND carried <= ?1 AND body <> '' LIMIT ?2)`, t.now-int64(Expiry), forgetBatch)
+				WHERE state IN ('carried', 'seen') AND carried <= ?1 AND body <> '' ORDER BY carried LIMIT ?2)`, t.now-int64(Expiry), forgetBatch)
 		},
 		func(t *tx) int64 {
 			return t.exec(`DELETE FROM messages WHERE (tenant, id) IN (SELECT tenant, id FROM messages
-				WHERE state <> 'queued' AND created <= ?1 LIMIT ?2)`, t.now-int64(Retention), forgetBatch)
+				WHERE state <> 'queued' AND created <= ?1 ORDER BY created LIMIT ?2)`, t.now-int64(Retention), forgetBatch)
 		},
 		func(t *tx) int64 { // created, which is never after seen, has an index
 			return t.exec(`UPDATE sessions SET ended = ?1 WHERE seen <= ?2 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
 				WHERE s.ended IS NULL AND s.created <= ?2 AND s.seen <= ?2 AND s.run_state NOT IN ('starting', 'running')
 				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id)
-				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id AND m.state = 'queued') LIMIT ?3)`,
+				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id AND m.state = 'queued') ORDER BY s.created LIMIT ?3)`,
 				t.now, t.now-int64(max(idle, Expiry)), forgetBatch)
 		},
 		func(t *tx) int64 {
 			return t.exec(`DELETE FROM sessions WHERE ended <= ?1 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
 				WHERE s.ended <= ?1 AND s.run_state NOT IN ('starting', 'running')
-				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id) LIMIT ?2)`, t.now-int64(Retention), forgetBatch)
+				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id) ORDER BY s.ended LIMIT ?2)`, t.now-int64(Retention), forgetBatch)
 		},
 	} {
 		n := int64(forgetBatch)
