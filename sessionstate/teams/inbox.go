@@ -83,15 +83,17 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 	return taking, err
 }
 
-// collect reads as many messages into taking as o allows.
+// collect reads as many messages into taking as o allows, at most maxQueued: there may be many more results.
 func (t *tx) collect(taking *Taking, o TakeOption) {
+	queued := 0 // with those that were announced
+	read := func(row database.Rows) (Message, error) { return scanMessage(row, &queued) }
 	// A body that another program has put into the registry may be longer than those of attache.
-	all := rows(t, scanMessage, `SELECT m.seq, m.id, m.from_session, m.kind, substr(m.body, 1, `+strconv.Itoa(ReadLimit)+`), m.tries, m.created,
-			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id
+	all := rows(t, read, `SELECT m.seq, m.id, m.from_session, m.kind, substr(m.body, 1, `+strconv.Itoa(ReadLimit)+`), m.tries, m.created,
+			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id, me.queued
 		FROM messages m JOIN sessions me ON me.tenant = m.tenant AND me.id = m.to_session
 		LEFT JOIN sessions f ON f.tenant = m.tenant AND f.id = m.from_session
-		WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued' AND (m.announced = 0 OR NOT ?3) ORDER BY m.seq`,
-		taking.ref.Tenant, taking.ref.ID, o.Cut)
+		WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued' AND (m.announced = 0 OR NOT ?3) ORDER BY m.seq LIMIT ?4`,
+		taking.ref.Tenant, taking.ref.ID, o.Cut, maxQueued)
 	room := o.Limit
 	for i, m := range all {
 		size := utf8.RuneCountInString(m.Body)
@@ -99,19 +101,23 @@ func (t *tx) collect(taking *Taking, o TakeOption) {
 			m.Body, m.Cut, size = Beginning(m.Body, cutAt), true, cutAt
 		}
 		if size > room && i > 0 {
-			taking.Remaining = len(all) - i
 			break
 		}
 		room -= size
 		taking.Messages = append(taking.Messages, m)
 	}
+	if len(all) < maxQueued {
+		queued = len(all)
+	}
+	taking.Remaining = max(queued-len(taking.Messages), 0)
 }
 
-func scanMessage(row database.Rows) (m Message, err error) {
+// scanMessage reads a message, and how many are queued.
+func scanMessage(row database.Rows, queued *int) (m Message, err error) {
 	var tries int
 	var created int64
 	var parent, child sql.NullBool
-	err = row.Scan(&m.seq, &m.ID, &m.From, &m.Kind, &m.Body, &tries, &created, &m.Title, &m.Agent, &m.Trust, &parent, &child)
+	err = row.Scan(&m.seq, &m.ID, &m.From, &m.Kind, &m.Body, &tries, &created, &m.Title, &m.Agent, &m.Trust, &parent, &child, queued)
 	// They stand where attache states who wrote the message, and other programs may write to the registry.
 	m.ID, m.From, m.Agent, m.Trust = word(m.ID), word(m.From), word(m.Agent), word(m.Trust)
 	m.Again, m.Sent, m.Relation = tries > 0, time.Unix(0, created), FromPeer

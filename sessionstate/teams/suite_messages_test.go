@@ -235,6 +235,36 @@ func takeWhatFits(b *bench) {
 	b.same(b.session(to).Queued, 0)
 }
 
+// No limit applies to results, so only the first of many are taken at once: their texts would not fit into memory,
+// and reading them would take longer than a tool result waits.
+func takeOfMany(b *bench) {
+	parent := b.person("w", "direct")
+	run := teams.RunRef{Ref: b.child(parent, "direct")}
+	const many = 60
+	for i := range many {
+		run.Run++
+		_, err := b.EndRun(b.Context(), run, teams.Ending{Report: fmt.Sprint(i)})
+		b.check(err)
+		b.write(parent, run.Ref, fmt.Sprint(i))
+		_, err = b.BeginRun(b.Context(), run.Ref, teams.DefaultLimits(), "key", "token")
+		b.check(err)
+		b.settle(b.take(run.Ref), teams.Arrived)
+		b.pass(time.Minute)
+	}
+	var got []string
+	for _, want := range []int{50, many - 50} {
+		taking := b.take(parent)
+		b.same([]any{len(taking.Messages), taking.Remaining}, []any{want, many - len(got) - want})
+		for _, m := range taking.Messages {
+			got = append(got, m.Body)
+		}
+		b.settle(taking, teams.Arrived)
+	}
+	for i, body := range got {
+		b.same(body, fmt.Sprint(i))
+	}
+}
+
 // Messages that a dead taker has not settled are taken again and marked.
 func takenAgain(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")

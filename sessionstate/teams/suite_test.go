@@ -39,6 +39,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"SendersAtOnce", sendersAtOnce},
 		{"TakeInOrder", takeInOrder},
 		{"TakeWhatFits", takeWhatFits},
+		{"TakeOfMany", takeOfMany},
 		{"TakenAgain", takenAgain},
 		{"Unsure", unsure},
 		{"Receipts", receipts},
