@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
@@ -196,27 +197,27 @@ func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err
 	return ended, err
 }
 
-// endTree ends a session and its descendants. Its first statement waits for children that are being created,
-// but does not see them: so it looks again until there are none.
-func (t *tx) endTree(root Ref) (all []string) {
+// endTree ends a session and its descendants. A child that is being created is in one of the looks: the update
+// waits for its parent's row, and a session that was ended creates no more. It looks for the children of one session
+// at a time, because PostgreSQL reads the whole table for those of many: most sessions have the same parent, none.
+func (t *tx) endTree(root Ref) (ended []string) {
 	read := func(row database.Rows) (id string, err error) {
 		err = row.Scan(&id)
 		return id, err
 	}
-	for {
-		ended := rows(t, read, `WITH RECURSIVE down (id) AS (
-				SELECT id FROM sessions WHERE tenant = ?1 AND id = ?2
-				UNION SELECT s.id FROM sessions s JOIN down ON s.tenant = ?1 AND s.parent = down.id)
-			UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id IN (SELECT id FROM down) AND ended IS NULL RETURNING id`,
-			root.Tenant, root.ID, t.now)
-		if len(ended) == 0 {
-			return all
+	tree := []string{root.ID}
+	for i := 0; i < len(tree); i++ {
+		if t.exec(`UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, root.Tenant, tree[i], t.now) > 0 {
+			ended = append(ended, tree[i])
+			t.giveUpAll(Ref{root.Tenant, tree[i]}, math.MaxInt64, "its session was ended")
 		}
-		all = append(all, ended...)
-		for _, id := range ended {
-			t.giveUpAll(Ref{root.Tenant, id}, math.MaxInt64, "its session was ended")
+		for _, child := range rows(t, read, `SELECT id FROM sessions WHERE tenant = ?1 AND parent = ?2`, root.Tenant, tree[i]) {
+			if !slices.Contains(tree, child) { // another program may have made a circle
+				tree = append(tree, child)
+			}
 		}
 	}
+	return ended
 }
 
 // giveUpAll removes the messages that were sent until a time from a mailbox and notifies their senders.

@@ -80,9 +80,9 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 
 func rand12() string { return newHandle("") }
 
-// The sweep uses indexes: with the messages of a million sessions a day, a statement that scans a
+// The sweep, and the end of a session, use indexes: with the messages of a million sessions a day, a statement that scans a
 // table would exceed its timeout.
-func TestSweepReadsNoTable(t *testing.T) {
+func TestStatementsReadNoTable(t *testing.T) {
 	var traced []string
 	db, err := database.OpenFile(t.Context(), database.FileOptions{
 		Path: filepath.Join(t.TempDir(), "teams.db"), Wait: lockWait, Schema: Schema(), Trace: func(statement string) { traced = append(traced, statement) },
@@ -105,12 +105,17 @@ func TestSweepReadsNoTable(t *testing.T) {
 	if steps < 10 {
 		t.Errorf("%d steps in the plans of %d statements", steps, len(statements))
 	}
-	t.Run("PostgreSQL", func(t *testing.T) { testSweepOfServer(t, statements) })
+	traced = nil
+	if _, err := (&Store{db: db}).EndByOperator(t.Context(), Ref{}); err != nil {
+		t.Fatal(err)
+	}
+	end := slices.Clone(traced)
+	t.Run("PostgreSQL", func(t *testing.T) { testPlansOfServer(t, statements, end) })
 }
 
 // PostgreSQL decides by its statistics, so the tables have a week of rows, whose order on the disk is not that of
 // their times: few rows are due, but each condition on its own holds for many.
-func testSweepOfServer(t *testing.T, statements []string) {
+func testPlansOfServer(t *testing.T, sweep, end []string) {
 	t.Parallel()
 	db := databasetest.Connect(t, databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())).Open(Schema())
 	exec := func(statement string, args ...any) {
@@ -128,17 +133,26 @@ func testSweepOfServer(t *testing.T, statements []string) {
 	exec(`ANALYZE messages`)
 	searches := regexp.MustCompile(`(?s)SELECT .* LIMIT \?\d`) // without the look-up of what they find
 	limit, placeholders := regexp.MustCompile(`LIMIT \?\d`), regexp.MustCompile(`\?\d`)
-	for _, statement := range statements {
-		due := now - int64(Expiry)
-		if strings.HasPrefix(statement, "DELETE") {
-			due = now - int64(Retention)
-		}
-		search := placeholders.ReplaceAllString(limit.ReplaceAllString(cmp.Or(searches.FindString(statement), statement), "LIMIT 200"), fmt.Sprint(due))
-		for _, step := range plan(t, db, `EXPLAIN `+search, func(row database.Rows) (step string, err error) { return step, row.Scan(&step) }) {
+	explain := func(statement string) {
+		for _, step := range plan(t, db, `EXPLAIN `+statement, func(row database.Rows) (step string, err error) { return step, row.Scan(&step) }) {
 			if strings.Contains(step, "Seq Scan on ") && !strings.Contains(step, "attachments") {
 				t.Errorf("%s: %s", statement, step)
 			}
 		}
+	}
+	for _, statement := range sweep {
+		due := now - int64(Expiry)
+		if strings.HasPrefix(statement, "DELETE") {
+			due = now - int64(Retention)
+		}
+		search := cmp.Or(searches.FindString(statement), statement)
+		explain(placeholders.ReplaceAllString(limit.ReplaceAllString(search, "LIMIT 200"), fmt.Sprint(due)))
+	}
+	for _, statement := range end {
+		explain(strings.NewReplacer("?1", "''", "?2", "'ses_000000000000'", "?3", fmt.Sprint(now)).Replace(statement))
+	}
+	if len(sweep) < 5 || len(end) == 0 {
+		t.Errorf("there are %d and %d statements", len(sweep), len(end))
 	}
 }
 

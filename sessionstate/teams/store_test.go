@@ -108,6 +108,29 @@ func TestInvalidID(t *testing.T) {
 	}
 }
 
+// Sessions that are each other's parents, as another program can write them, are ended once.
+func TestCircle(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "teams.db")
+	s := open(t, path, time.Now)
+	db, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	defer db.Close()
+	var ids [2]string
+	for i, key := range []string{"one", "two"} {
+		one, err := s.Attach(t.Context(), teams.Claim{Key: key, Workspace: "w", Trust: "direct"}, attachment)
+		check(t, err)
+		ids[i] = one.ID
+	}
+	for i, id := range ids {
+		_, err = db.ExecContext(t.Context(), `UPDATE sessions SET parent = ?1 WHERE id = ?2`, ids[1-i], id)
+		check(t, err)
+	}
+	if ended, err := s.EndByOperator(t.Context(), teams.Ref{ID: ids[0]}); len(ended) != 2 || err != nil {
+		t.Errorf("ended %q, %v", ended, err)
+	}
+}
+
 // Texts that another program has put into the registry cannot stand where attache states who wrote a message.
 func TestForeignWords(t *testing.T) {
 	t.Parallel()
