@@ -285,6 +285,32 @@ func TestRatesAreBounded(t *testing.T) {
 	}
 }
 
+// A user who invents sessions takes no calls from the sessions of others.
+func TestInventedSessionsAreTheirUsers(t *testing.T) {
+	now := time.Now()
+	r := newCounters(Rate{Tools: []string{"*"}, Per: PerSession, Limit: 2, Window: time.Hour})
+	session := func(user, id string) *sessionstate.Context {
+		view := principal()
+		view.Principal = &sessionstate.Principal{User: user, Tenant: "acme"}
+		view.Session.Value = id
+		return view
+	}
+	for i := range maxBuckets + 10 {
+		makeCalls(r, 1, session("eve", fmt.Sprint("made up ", i)), "x", now)
+	}
+	for i, want := range []int{2, 0} { // the second session of ada shares the bucket of the first
+		if n := makeCalls(r, 3, session("ada", fmt.Sprint("ada's ", i)), "x", now); n != want {
+			t.Errorf("%d calls allowed in session %d of another user, want %d", n, i, want)
+		}
+	}
+	if n := makeCalls(r, 1, session("eve", "one more"), "x", now); n != 0 {
+		t.Error("an invented session has got more calls")
+	}
+	if n := len(r.rates[0].byKey); n != maxBuckets {
+		t.Errorf("%d buckets are kept, want %d", n, maxBuckets)
+	}
+}
+
 // A long name costs no more memory than a short one, and has a bucket of its own.
 func TestLongNamesAreNotKept(t *testing.T) {
 	now := time.Now()

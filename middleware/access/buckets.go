@@ -21,8 +21,8 @@ type buckets struct {
 	Rate
 	limit rate.Limit
 	byKey map[bucketKey]*list.Element
-	order list.List // of *bucket, the most recently used first
-	rest  *bucket   // for keys beyond maxBuckets
+	order list.List             // of *bucket, the most recently used first
+	rests map[bucketKey]*bucket // for keys beyond maxBuckets, by owner
 
 	shared bool   // whether tokens come from a Lender
 	server string // the name of the server whose tools are limited
@@ -63,11 +63,22 @@ func (b *buckets) key(view *sessionstate.Context, tool string) bucketKey {
 	return bucketKey{tenant.Value, user.Value}
 }
 
+// owner returns the user who has chosen the key of the bucket that counts a call, or no user if that does
+// not matter.
+func (b *buckets) owner(view *sessionstate.Context) bucketKey {
+	if b.Per != PerSession {
+		return bucketKey{}
+	}
+	tenant, _ := view.Lookup("principal.tenant")
+	user, _ := view.Lookup("principal.user")
+	return bucketKey{tenant.Value, user.Value}
+}
+
 // bucket returns the bucket of a key. At maxBuckets it replaces the least recently
 // used bucket if that is full again, because a full bucket does not differ from a new one.
-// If it is not full, all further keys share one bucket, so that nobody gets tokens by
-// inventing keys.
-func (b *buckets) bucket(key bucketKey, now time.Time) *bucket {
+// If it is not full, all further keys of an owner share one bucket, so that nobody gets tokens by
+// inventing keys, and nobody takes those of other users.
+func (b *buckets) bucket(key bucketKey, view *sessionstate.Context, now time.Time) *bucket {
 	if at, ok := b.byKey[key]; ok {
 		b.order.MoveToFront(at)
 		return at.Value.(*bucket)
@@ -76,10 +87,7 @@ func (b *buckets) bucket(key bucketKey, now time.Time) *bucket {
 		oldest := b.order.Back()
 		old := oldest.Value.(*bucket)
 		if !old.isFull(now) {
-			if b.rest == nil {
-				b.rest = b.newBucket(bucketKey{}, "rest")
-			}
-			return b.rest
+			return b.restOf(b.owner(view))
 		}
 		delete(b.byKey, old.key)
 		b.order.Remove(oldest)
@@ -89,6 +97,20 @@ func (b *buckets) bucket(key bucketKey, now time.Time) *bucket {
 	k := b.newBucket(key, "key")
 	b.byKey[key] = b.order.PushFront(k)
 	return k
+}
+
+// restOf returns the bucket of an owner for the keys beyond maxBuckets.
+func (b *buckets) restOf(owner bucketKey) *bucket {
+	if b.rests[owner] == nil {
+		if len(b.rests) >= maxBuckets {
+			owner = bucketKey{}
+		}
+		if b.rests == nil {
+			b.rests = map[bucketKey]*bucket{}
+		}
+		b.rests[owner] = b.newBucket(owner, "rest")
+	}
+	return b.rests[owner]
 }
 
 func (b *buckets) newBucket(key bucketKey, kind string) *bucket {

@@ -92,7 +92,7 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 		if !matches {
 			continue
 		}
-		k := b.bucket(b.key(view, tool), a.now)
+		k := b.bucket(b.key(view, tool), view, a.now)
 		due = append(due, k)
 		wait, state := l.wait(k, a)
 		if state == unknown {
