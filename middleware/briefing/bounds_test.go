@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/policy"
@@ -160,4 +161,33 @@ func TestSessionsAreBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sweptTurns counts the calls of Sweep.
+type sweptTurns struct {
+	sessionstate.Turns
+	swept atomic.Int64
+}
+
+func (s *sweptTurns) Sweep(ctx context.Context, idle time.Duration) (int, error) {
+	s.swept.Add(1)
+	return s.Turns.Sweep(ctx, idle)
+}
+
+// A client that begins many sessions does not have the turns, of which others need theirs, swept for each of them.
+func TestSweepsAreRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := &sweptTurns{Turns: sessionstate.NewMemoryTurns(nil)}
+		c := Compile(Options{UserTurns: func(string) (sessionstate.Turns, error) { return turns, nil }}).Connect(ConnOptions{})
+		for round := range int64(3) {
+			for i := range 100 {
+				c.turnOf(sessionOf(fmt.Sprint("conversation ", i), "w"), &session{}, "").sweep()
+			}
+			synctest.Wait()
+			if n := turns.swept.Load(); n != round+1 {
+				t.Errorf("swept %d times after %d minutes", n, round)
+			}
+			time.Sleep(sweepPause)
+		}
+	})
 }

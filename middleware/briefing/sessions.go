@@ -42,6 +42,7 @@ type sessions struct {
 	texts   map[string]string // the texts, one copy of each
 	bytes   int               // estimated memory of byKey and texts
 	waiting int               // the number of look-ups that run or wait
+	sweepAt time.Time         // when UserTurns may be swept again
 }
 
 // session is the briefing of one session.
@@ -51,7 +52,6 @@ type session struct {
 	window    string        // see Conn.window
 	ready     chan struct{} // closed when the look-up has ended
 	done      atomic.Bool   // whether the turn is spent, so that further calls of the session cost nothing
-	swept     atomic.Bool   // whether UserTurns was swept for this session
 	unshared  atomic.Bool   // whether UserTurns failed, and is not asked again for this session
 
 	// Written before ready is closed:
@@ -296,6 +296,22 @@ func (t *sessions) isExhausted(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.unseen >= MaxUnseen
+}
+
+// sweepPause is the least time between two sweeps of UserTurns. One reads all turns, and a client may begin any number
+// of sessions.
+const sweepPause = time.Minute
+
+// sweepIsDue reports whether UserTurns were not swept for sweepPause. The caller then sweeps them.
+func (t *sessions) sweepIsDue() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	due := !now.Before(t.sweepAt)
+	if due {
+		t.sweepAt = now.Add(sweepPause)
+	}
+	return due
 }
 
 // whyNone returns why a session gets no briefing.
