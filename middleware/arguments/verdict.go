@@ -58,7 +58,7 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 func choosesWorkspace(tool string) string {
 	words := slices.DeleteFunc(nameWords(tool), wholes.has)
 	git := slices.Contains(words, "git")
-	var verb, place, path, other, changer, part string
+	var verb, place, path, other, changer, part, adder, owner string
 	for _, w := range words {
 		switch {
 		case makers.has(w), elsewhere.has(w) && !git:
@@ -79,6 +79,10 @@ func choosesWorkspace(tool string) string {
 			continue
 		case readers.has(w), technologies.has(w), w == "mcp":
 			continue
+		case adders.has(w), w == "start":
+			adder = w
+		case owners.has(w):
+			owner = w
 		}
 		other = cmp.Or(other, w)
 	}
@@ -88,6 +92,8 @@ func choosesWorkspace(tool string) string {
 	switch {
 	case place != "" && other != "": // sync_project, but not read_project_tree
 		return other + " " + place
+	case adder != "" && owner != "": // create_session
+		return adder + " " + owner
 	case verb != "" && path != "": // set_directory
 		return verb + " " + path
 	case verb != "" && verb == words[len(words)-1] && !git: // delete_all, of which wholes has the last word

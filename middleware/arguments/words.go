@@ -89,6 +89,8 @@ const (
 	// adders next to "workspace" in the name of a tool mean that the server has workspaces of its
 	// own, and so do makers.
 	adders vocabulary = `create add new make register attach`
+	// owners are things that each have a workspace of their own, so that one who makes them chooses it.
+	owners vocabulary = `session profile`
 	// wholes may follow a verb without naming its object.
 	wholes vocabulary = `all everything now it force`
 	// elsewhere are words in the name of a tool whose paths are not on this machine.
