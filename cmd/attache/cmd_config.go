@@ -84,7 +84,7 @@ there are mistakes; warnings do not change it.`,
 				names = append(names, fmt.Sprintf("servers.%s (%v)", e.Name, e.From))
 				continue
 			}
-			fmt.Fprintf(c.Stdout, "note: servers.%s does not apply: it is for %v, and this server's command names no package: if it is meant for this server, add command: to its match (%v)\n", e.Name, &e.Match, e.From)
+			fmt.Fprintf(c.Stdout, "note: servers.%s does not apply: it is for %v, and this server's command names no package: if it is meant for this server, start the server by a program of its own, and name that with command: in the match (%v)\n", e.Name, &e.Match, e.From)
 		}
 		if len(names) > 0 {
 			fmt.Fprintf(c.Stdout, "note: no entry of servers applies to this server, whose name is %q; without a match are %s: if one is meant for it, add a match to the entry\n", s.Server.Name, strings.Join(names, ", "))
