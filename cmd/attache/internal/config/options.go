@@ -84,7 +84,7 @@ func (s *Settings) identityOptions() []setting.Option {
 			Help: "file in which the host describes the session: user, tenant, roles, permissions, trust, workspace", Value: setting.Path(&s.Operator.SessionFile)},
 		{Key: "identity.api_key_file", Flag: "api-key-file", Hint: "FILE",
 			Help: "file that holds the session's API key (or give the key itself in ATTACHE_API_KEY)", Value: setting.Path(&s.APIKeyFile, notKey)},
-		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, the file that \"attache key import\" reads", Value: setting.Path(&o.KeysFile)},
+		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, the file that \"attache key import\" reads; default: keys.yaml beside the configuration", Value: setting.Path(&o.KeysFile)},
 		{Key: "identity.meta_api_key", Help: `accept a key in _meta["io.github.attache-mcp/apiKey"]`, Value: setting.Bool(&o.MetaAPIKey)},
 		{Key: "identity.cache", Help: "how long the result of looking up a key is used", Value: setting.Duration(&o.Cache, time.Millisecond)},
 		{Key: "identity.key_prefix", Help: "the prefix of new API keys", Value: setting.Text(&o.KeyPrefix, identity.CheckPrefix)},

@@ -96,5 +96,5 @@ func (d *Doctor) sourceRemedy(q policy.Query, err error) string {
 	case errors.Is(err, policy.ErrInvalid):
 		return `correct its policies; "attache policy check" shows where`
 	}
-	return "check that it runs and can be reached from here; sessions continue without policies until then"
+	return "check that it runs, can be reached from here and answers as docs/policies.md says; sessions continue without policies until then"
 }
