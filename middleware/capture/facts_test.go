@@ -29,6 +29,7 @@ import (
 //
 //	operator   the operator sets the session and the workspace
 //	host       the host's variables set them
+//	git        the git root of the working directory is known
 //	inner      a variable of the host names another session for a client called "inner"
 //	roots      a client may be asked for its roots, and each ping waits for them
 //	explain    facts that are not used add a note, too
@@ -46,7 +47,7 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 	words := "," + arg + ","
 	has := func(word string) bool { return strings.Contains(words, ","+word+",") }
 	base := &sessionstate.Context{}
-	for word, source := range map[string]sessionstate.Source{"operator": sessionstate.Operator, "host": sessionstate.HostEnvironment} {
+	for word, source := range map[string]sessionstate.Source{"operator": sessionstate.Operator, "host": sessionstate.HostEnvironment, "git": sessionstate.GitRoot} {
 		if has(word) {
 			base = base.WithSession(sessionstate.Fact{Value: word, Source: source, From: "the " + word}).
 				WithWorkspace(sessionstate.Fact{Value: "/" + word, Source: source, From: "the " + word})

@@ -51,11 +51,11 @@ type refreshedKey struct{}
 
 // canAskLocked reports whether the client may be asked for its roots on behalf of a call: only once, and
 // never in the modern era, in which a server sends no requests. A call that has a workspace needs no
-// roots, unless they may have changed without a report.
+// roots, unless it is the git root, or they may have changed without a report.
 func (c *Conn) canAskLocked(call *middleware.Call) bool {
 	view := sessionstate.ContextOf(call)
 	return view != nil && !view.Modern && c.ask.allowed && call.Value(refreshedKey{}) == nil &&
-		(view.Workspace.Empty() || c.ask.moves && view.Workspace.Source <= sessionstate.HostEnvironment)
+		(view.Workspace.Source < sessionstate.Roots || c.ask.moves && view.Workspace.Source <= sessionstate.HostEnvironment)
 }
 
 // AskWorkspace asks a legacy client for its roots, for a call that reads the workspace. A client that has
