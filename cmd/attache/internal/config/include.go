@@ -83,7 +83,7 @@ func (l *loader) included(r *setting.Reader, f setting.Field, s *Settings) (all 
 		}
 		d, nested := l.document(name, base, key+".", data)
 		for _, n := range nested {
-			l.problems.Add(n.At, "an included file cannot include others: name them in the file of your own")
+			l.problems.Add(n.At, "an included file cannot include others: name them in your own configuration file")
 		}
 		all = append(all, d)
 	}

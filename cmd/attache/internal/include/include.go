@@ -187,7 +187,7 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 		return nil, fmt.Errorf("it is larger than %d KiB, which no configuration needs", maxSize>>10)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be fetched: %w", err)
+		return nil, fmt.Errorf("it cannot be fetched: %w: see whether its server is up and the URL is right", err)
 	}
 	return body, nil
 }
