@@ -155,6 +155,23 @@ func TestU14Redirects(t *testing.T) {
 			})
 		}
 	}
+	t.Run("GET and DELETE", func(t *testing.T) {
+		l := &legacy{answer: func(w http.ResponseWriter, r request) bool {
+			if r.verb == http.MethodPost {
+				return false
+			}
+			w.Header().Set("Location", other.URL)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+			return true
+		}}
+		c := l.open(t, func(o *remote.Options) { o.Header = http.Header{"X-Api-Key": {"secret"}} })
+		c.send(call)
+		c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		c.close()
+		if gets, deletes := len(l.seen(http.MethodGet)), len(l.seen(http.MethodDelete)); gets == 0 || deletes != 1 {
+			t.Errorf("%d GET, %d DELETE", gets, deletes)
+		}
+	})
 	for status, want := range map[int]string{
 		307: result, 308: result,
 		301: `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects with HTTP 301 Moved Permanently to /mcp/: use that address"…`,

@@ -190,21 +190,32 @@ func TestF18OneInitializeForAll(t *testing.T) {
 	}
 }
 
-// The session keeps the id that it got first.
+// The session keeps the id that it got first, also if that came after the answer to initialize.
 func TestU17SessionID(t *testing.T) {
-	l := &legacy{}
-	l.answer = func(w http.ResponseWriter, r request) bool {
-		if r.method != "initialize" {
-			w.Header().Set("Mcp-Session-Id", "another")
+	for first, want := range map[string][]string{"session-1": {"session-1", "session-1", "session-1"}, "": {"", "another-1", "another-1"}} {
+		l := &legacy{}
+		calls := 0
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			switch r.method {
+			case "initialize":
+				if first == "" {
+					w.Header().Set("Content-Type", asJSON)
+					io.WriteString(w, agreed)
+				}
+				return first == ""
+			case "tools/call":
+				calls++
+				w.Header().Set("Mcp-Session-Id", fmt.Sprint("another-", calls))
+			}
+			return false
 		}
-		return false
+		c := l.open(t)
+		for _, id := range want {
+			c.send(call)
+			c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"session":%q}}`, id))
+		}
+		c.close()
 	}
-	c := l.open(t)
-	for range 2 {
-		c.send(call)
-		c.expect(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
-	}
-	c.close()
 }
 
 // A session that is lost after the client has opened a new one is not restored.
