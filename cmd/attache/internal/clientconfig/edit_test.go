@@ -260,7 +260,7 @@ func TestWrapSkips(t *testing.T) {
 		"{\"url\": \"https://x\", \"type\": \"a\x7f\"}":       "it is remote, and a key, its type or the name of a header is written with escapes",
 		`{"url": "https://x", "type": "a b"}`:                 "it is remote, and its type is written in a way that unwrap could not give back",
 		`{"url": "https://x", "type": ""}`:                    "it is remote, and its type is written in a way that unwrap could not give back",
-		`{"url": "https://x", "oauth": {}}`:                   "it is remote, and the client logs in to it",
+		`{"url": "https://x", "oauth": {}}`:                   `it is remote, and the client logs in to it as the entry says, which attache does not: to wrap it, remove that, and use "attache login" or server.headers`,
 		`{"url": "https://x", "url": "https://y"}`:            "a part of it appears twice",
 		`{"url": "https://x", "url": null}`:                   "a part of it appears twice",
 		`{"url": null, "url": "https://x"}`:                   "a part of it appears twice",

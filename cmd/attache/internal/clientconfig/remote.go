@@ -172,7 +172,7 @@ func (f *remoteForm) problem(client *mcpclient.Client) string {
 	case secret:
 		return "it is remote, and its address has a secret in it, or a UUID that may be one, which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
 	case f.login:
-		return "it is remote, and the client logs in to it as the entry says, which attache would not"
+		return "it is remote, and the client logs in to it as the entry says, which attache does not: to wrap it, remove that, and use \"attache login\" or server.headers"
 	case f.env.exists():
 		return "it is remote and has variables: remove env, which clients do not use there"
 	case f.args.exists():
