@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,5 +85,34 @@ func TestTeamsOfTwoMachines(t *testing.T) {
 	}
 	if !slices.Equal(got, []string{"found"}) {
 		t.Errorf("after it was away the other machine got %q", got)
+	}
+}
+
+// A person waits for attache agents. With a million sessions it takes longer than other statements may.
+func TestAgentsOfSlowDatabase(t *testing.T) {
+	t.Parallel()
+	cluster, users := machines(t)
+	here := users[0]
+	here.attache("store", "migrate")
+	const id = "ses_000000000001"
+	for _, statement := range []string{
+		`INSERT INTO sessions (tenant, id, key, workspace, trust, created_by, run, run_state, created, seen)
+			VALUES ('', '` + id + `', '', '', 'direct', 'user', 1, 'finished', 1, 1)`,
+		`CREATE POLICY slow ON sessions AS RESTRICTIVE USING (pg_sleep(0.6)::text IS NOT NULL)`,
+	} {
+		db, err := sql.Open("pgx", cluster.URL("d1", "postgres"))
+		if err == nil {
+			_, err = db.ExecContext(t.Context(), statement)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = db.Close()
+	}
+	if out := here.attache("agents", "list"); !strings.Contains(out, id) {
+		t.Errorf("attache agents list prints %q", out)
+	}
+	if out := here.attache("agents", "stop", id); out != "ended "+id+"\n" {
+		t.Errorf("attache agents stop prints %q", out)
 	}
 }

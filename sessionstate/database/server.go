@@ -53,6 +53,12 @@ func DefaultTimeouts() Timeouts {
 	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second, Answer: 10 * time.Second, Again: 5 * time.Second}
 }
 
+// PersonTimeouts returns timeouts for a command that a person waits for. It may read a large table, or import
+// many rows in one transaction.
+func PersonTimeouts() Timeouts {
+	return Timeouts{Connect: 10 * time.Second, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Answer: 2 * time.Minute, Again: time.Minute}
+}
+
 // idleTime is how long an idle connection stays open. It is short, because thousands of
 // processes may share a server.
 const idleTime = 10 * time.Second

@@ -650,3 +650,11 @@ func TestVersionChangesAtAnotherTimeInEachProcess(t *testing.T) {
 		t.Errorf("the versions of 100 processes change in %d quarters of the interval", len(quarters))
 	}
 }
+
+// A revocation that waits for a row that another transaction has locked ended after 10 seconds, the default of
+// Answer, with the error that the database is not available.
+func TestPersonTimeouts(t *testing.T) {
+	if o := PersonTimeouts(); o.Answer < o.All {
+		t.Errorf("a transaction is ended after %v, and may take %v", o.Answer, o.All)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +15,17 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
 // Use opens the registry of the settings and calls f with it. If no session has created a registry yet, f gets nil.
 func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
-	server, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
+	url, err := s.Store.Address(p)
+	var server *database.Server
+	if err == nil && url != "" {
+		server, err = database.Connect(database.ServerOptions{URL: url, Timeouts: database.PersonTimeouts()})
+	}
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}

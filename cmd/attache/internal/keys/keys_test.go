@@ -1,20 +1,9 @@
 package keys
 
 import (
-	"cmp"
 	"testing"
 	"time"
-
-	"github.com/attache-mcp/attache/sessionstate/database"
 )
-
-// A revocation that waits for a row that another transaction has locked ended after 10 seconds, the default of
-// Answer, with the error that the database is not available.
-func TestTimeouts(t *testing.T) {
-	if answer := cmp.Or(timeouts.Answer, database.DefaultTimeouts().Answer); answer < timeouts.All {
-		t.Errorf("a transaction is ended after %v, and may take %v", answer, timeouts.All)
-	}
-}
 
 func TestParseExpiry(t *testing.T) {
 	now := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)

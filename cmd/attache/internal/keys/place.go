@@ -80,15 +80,9 @@ type sharedStore struct {
 	server *database.Server
 }
 
-// timeouts are longer than those of a session, because a person waits, and an import is one transaction with
-// many statements. Answer bounds each transaction too.
-var timeouts = database.Timeouts{
-	Connect: 10 * time.Second, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Answer: 2 * time.Minute, Again: time.Minute,
-}
-
 // openShared returns the keys in a database.
 func openShared(url string) (Place, error) {
-	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: timeouts})
+	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: database.PersonTimeouts()})
 	if err != nil {
 		return nil, cli.Usagef("%v", err)
 	}
