@@ -52,10 +52,10 @@ type keyCache struct {
 // newKeyCache returns a cache for the key set at location, a path or an address. It reads nothing.
 func newKeyCache(location string, base *http.Client) (*keyCache, error) {
 	c := &keyCache{name: location, hint: "correct the file or identity.jwt.jwks", refresh: FileRefresh}
-	switch scheme, _, ok := strings.Cut(location, "://"); {
+	switch {
 	case location == "":
 		return nil, errors.New("identity.jwt.jwks is missing: write the file or https address of the issuer's key set")
-	case ok && isScheme(scheme):
+	case strings.Contains(location, "://"): // as in the configuration
 		u, err := parseKeySetURL(location)
 		if err != nil {
 			return nil, err
@@ -75,11 +75,6 @@ func newKeyCache(location string, base *http.Client) (*keyCache, error) {
 		}
 	}
 	return c, nil
-}
-
-// isScheme reports whether s can be the scheme of a URL. Paths may contain :// too.
-func isScheme(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !isKeyRune(r) && r != '+' && r != '.' })
 }
 
 // parseKeySetURL parses the address of a key set. Its errors do not quote the address.

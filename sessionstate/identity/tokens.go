@@ -207,7 +207,7 @@ func (t *Tokens) CheckKeys(ctx context.Context) error {
 }
 
 // verify checks the signature of token against set and then its claims. kid is the key id in
-// the token. Do not trust it if there is an error.
+// the token. Do not trust it if there is an error. The token is not malformed.
 func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid string, err error) {
 	var called bool
 	var keyErr error // why there is no key for the token
@@ -225,8 +225,6 @@ func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid st
 		return claims, kid, nil
 	case keyErr != nil:
 		return nil, kid, keyErr
-	case errors.Is(err, jwt.ErrTokenMalformed):
-		return nil, kid, errMalformed
 	case !called: // the library refuses the algorithm before it asks for the key
 		return nil, kid, fmt.Errorf("%w: have it signed with an RSA, ECDSA or Ed25519 key", ErrAlgorithm)
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
@@ -256,14 +254,14 @@ func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 }
 
 // typeFault returns the first of the claims that decide whether a token is valid that has a
-// wrong type, with the reason; "" if there is none. It ignores missing claims.
+// wrong type, with the reason; "" if there is none. It ignores missing times.
 func typeFault(claims jwt.MapClaims) string {
 	for _, name := range []string{"exp", "nbf", "iat"} {
 		if value, there := claims[name]; there && !isTime(value) {
 			return name + " is not a number of seconds since 1970 (milliseconds are a thousand times too many)"
 		}
 	}
-	if _, text := claims["iss"].(string); !text && claims["iss"] != nil {
+	if _, text := claims["iss"].(string); !text {
 		return "iss is not text"
 	}
 	if names, err := claims.GetAudience(); err != nil || len(names) == 0 || len(names) == 1 && names[0] == "" {

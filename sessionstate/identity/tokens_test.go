@@ -221,6 +221,11 @@ func TestTokensAlgorithms(t *testing.T) {
 			}
 		}
 	}
+	odd := ring["ed"]
+	odd.kid = "a\nb"
+	if p := newTokensTest(t, keySetOf(odd.jwk(nil)), nil).want(odd.token(claims(nil), nil), nil); p.KeyID != "jwt" {
+		t.Errorf("a key id with a line break: %q", p.KeyID)
+	}
 }
 
 // forged returns a token with any header, unsigned or signed with a shared secret.
@@ -287,6 +292,7 @@ func TestTokensRefuseSignatures(t *testing.T) {
 		{"five parts", good + ".a.b", identity.ErrToken},
 		{"padding", parts[0] + "." + parts[1] + "." + parts[2] + "=", identity.ErrToken},
 		{"not base64", parts[0] + "." + parts[1] + "!." + parts[2], identity.ErrToken},
+		{"a signature that is not base64", parts[0] + "." + parts[1] + ".!", identity.ErrToken},
 		{"not JSON", "aGFsbG8." + parts[1] + "." + parts[2], identity.ErrToken},
 		{"null", rehead(good, "null"), identity.ErrAlgorithm},
 		{"too long", ring["rsa"].token(claims(map[string]any{"x": strings.Repeat("x", 32<<10)}), nil), identity.ErrToken},
@@ -300,6 +306,7 @@ func TestTokensRefuseSignatures(t *testing.T) {
 	}
 	g.t = t
 	g.want(good, nil)
+	g.want(ring["rsa"].token(claims(nil), map[string]any{"typ": "application/at+jwt"}), nil)
 }
 
 func TestTokensClaims(t *testing.T) {
@@ -449,7 +456,7 @@ func TestTokensMapping(t *testing.T) {
 		},
 		{
 			"unknown trust", identity.Claims{Email: "-", Roles: "-", Permissions: "-", Trust: "trust"},
-			map[string]any{"trust": "root", "scope": 7, "scp": []string{"a", "b"}},
+			map[string]any{"trust": "root", "-": "x", "scope": 7, "scp": []string{"a", "b"}},
 			sessionstate.Principal{User: "ada", Tenant: "acme", TokenScopes: []string{"a", "b"}, Trust: sessionstate.Sandboxed},
 		},
 		{
@@ -537,6 +544,7 @@ func TestKeySetChoosesKeys(t *testing.T) {
 		{"of one algorithm, another used", keySetOf(ring["rsa"].jwk(map[string]any{"alg": "PS256"})), ring["rsa"], identity.ErrAlgorithm},
 		{"of an algorithm of another kind", keySetOf(ring["rsa"].jwk(map[string]any{"alg": "HS256"})), ring["rsa"], identity.ErrTokenKey},
 		{"Ed25519 by its new name", keySetOf(ring["ed"].jwk(map[string]any{"alg": "Ed25519"})), ring["ed"], nil},
+		{"Ed25519 of an algorithm of another kind", keySetOf(ring["ed"].jwk(map[string]any{"alg": "RS256"})), ring["ed"], identity.ErrTokenKey},
 		{"too short", keySetOf(weak.jwk(nil)), weak, identity.ErrTokenKey},
 		{"too long", keySetOf(ring["rsa"].jwk(map[string]any{"n": base64.RawURLEncoding.EncodeToString(bytes.Repeat([]byte{1}, 1025))})), ring["rsa"], identity.ErrTokenKey}, // 8193 bits
 		{"next to unknown keys", keySetOf(bad, map[string]any{"kty": "AKP"}, map[string]any{"kty": "oct", "k": "AA", "kid": "ed"}, map[string]any{"kty": 1}, ring["ed"].jwk(nil)), ring["ed"], nil},
@@ -772,6 +780,14 @@ func TestKeySetKept(t *testing.T) {
 	g.later(identity.FileRefresh + identity.KeepKeys)
 	g.want(token, identity.ErrKeySet)
 	wantTold(2)
+
+	// Nor is one that was read in the future, because the clock was set back.
+	put(t, g.file, allKeys())
+	g.later(identity.RetryAfter)
+	g.want(token, nil)
+	check(t, os.Remove(g.file))
+	g.later(-time.Minute)
+	g.want(token, identity.ErrKeySet)
 }
 
 // If the server does not answer, each caller waits at most for the timeout. A request whose caller
