@@ -43,9 +43,6 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		// net.Dialer returns such an error, too. From it, package remote knows that nothing was sent.
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	if len(addresses) == 1 {
-		return d.dial(ctx, network, join(addresses[0], port))
-	}
 	return d.race(ctx, network, interleave(addresses), port)
 }
 
@@ -75,16 +72,13 @@ type result struct {
 }
 
 // race connects to the first address that accepts a connection. It begins with the next address after
-// delay, or when one fails. If all fail, it returns the first error. When it returns, it cancels the other
-// attempts, which close connections that they make all the same.
+// delay, or when one fails. If all fail, it returns the first error. When it has returned, the caller cancels the
+// other attempts, which close connections that they make all the same.
 func (d *Dialer) race(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	// results has no buffer: a connection is either received, or closed by the attempt that made it.
 	results, over := make(chan result), make(chan struct{})
 	defer close(over)
 	next := time.NewTimer(0)
-	defer next.Stop()
 	var first error
 	for begun, failed := 0, 0; failed < len(addresses); {
 		select {

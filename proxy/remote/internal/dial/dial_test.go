@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,7 @@ func TestDial(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				made := make(chan *conn, 8)
+				var attempts atomic.Int64
 				d := New(&net.Dialer{Timeout: 30 * time.Second})
 				d.lookup = func(context.Context, string, string) (all []netip.Addr, err error) {
 					for text := range strings.FieldsSeq(c.hosts) {
@@ -60,6 +62,8 @@ func TestDial(t *testing.T) {
 					return all, err
 				}
 				d.dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+					attempts.Add(1)
+					defer attempts.Add(-1)
 					host, _, _ := net.SplitHostPort(address)
 					does := c.network[host]
 					after, opens := strings.CutPrefix(does, "open")
@@ -88,6 +92,9 @@ func TestDial(t *testing.T) {
 					t.Errorf("got %s, want %s", got.(*conn).address, c.want)
 				}
 				time.Sleep(2 * time.Second) // until those that are late are open
+				if n := attempts.Load(); n > 0 {
+					t.Errorf("%d attempts go on", n)
+				}
 				for range len(made) {
 					if m := <-made; got != net.Conn(m) {
 						<-m.closed
