@@ -3,6 +3,7 @@ package teams
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/attache-mcp/attache/internal/relayed"
@@ -93,6 +94,110 @@ func TestRegisterAtHandshake(t *testing.T) {
 		shared.Close()
 		if shared.background(func(context.Context) {}) {
 			t.Error("the session works after it was closed")
+		}
+	}
+}
+
+// The server of the teams tools registers a session with its first frame whose session and tenant are known, and that
+// is no probe.
+func TestRegisterEarly(t *testing.T) {
+	ada := &sessionstate.Principal{Tenant: "acme"}
+	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	none, named := sessionstate.Fact{Value: "connection"}, sessionstate.Fact{Value: "its own", Source: sessionstate.HostEnvironment}
+	for _, test := range []struct {
+		frame string
+		late  bool // credentials come with requests
+		view  sessionstate.Context
+		want  bool
+	}{
+		{initialized, false, sessionstate.Context{Session: named}, true},
+		{initialized, true, sessionstate.Context{Session: named}, false},
+		{initialized, true, sessionstate.Context{Session: named, Principal: ada}, true},
+		{`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, false, sessionstate.Context{Session: named}, false},
+		{`{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, false, sessionstate.Context{Session: named, Modern: true}, false},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, false, sessionstate.Context{Session: named, Modern: true}, true},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"codex-mcp-client"}}}}`, false, sessionstate.Context{Session: none, Modern: true}, false},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, false, sessionstate.Context{Session: named}, false},
+	} {
+		shared := Compile(Options{
+			Open:            func() (*store.Store, error) { return nil, store.ErrUnavailable },
+			Workspace:       func(*sessionstate.Context) string { return "w" },
+			ClientProcess:   func() string { return "1" },
+			LateCredentials: test.late,
+		})
+		var m wire.Message
+		m.Reset(wire.Client, []byte(test.frame+"\n"))
+		new(wire.Scanner).Look(&m)
+		var call relayed.Call
+		call.Reset(nil, true)
+		call.SetValue(sessionstate.ContextKey{}, &test.view)
+		shared.Connect(ConnOptions{ToolCalls: new(ToolCalls)}).observe((*middleware.Call)(&call), &m)
+		if got := len(shared.allSessions()) > 0; got != test.want {
+			t.Errorf("%s, late %t, %+v: registered %t", test.frame, test.late, test.view.Principal, got)
+		}
+		shared.Close()
+	}
+}
+
+// The sessions of a process are limited, because clients choose their keys.
+func TestMaxSessions(t *testing.T) {
+	shared := Compile(Options{
+		Open:      func() (*store.Store, error) { return nil, store.ErrUnavailable },
+		Workspace: func(*sessionstate.Context) string { return "" },
+	})
+	defer shared.Close()
+	for i := range maxSessions + 1 {
+		view := &sessionstate.Context{Session: sessionstate.Fact{Value: strconv.Itoa(i), Source: sessionstate.RequestMeta}}
+		if got := shared.session(view, new(toolresult.Memory)); (got != nil) != (i < maxSessions) {
+			t.Errorf("session %d: %v", i, got)
+		}
+	}
+}
+
+// A cancelledRelay is that of a call which the client has cancelled.
+type cancelledRelay struct{ relayed.Relay }
+
+func (cancelledRelay) Cancelled() bool { return true }
+
+// Messages for a call that was cancelled before or after its tool took them are queued again at once.
+func TestCancelledToolCall(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db")})
+		check := func(err error) {
+			if t.Helper(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(err)
+		defer func() { _ = db.Close() }()
+		var me, peer *store.Session
+		for key, s := range map[string]**store.Session{"me": &me, "peer": &peer} {
+			*s, err = db.Attach(t.Context(), store.Claim{Key: key, Workspace: "w", Trust: "direct"}, store.Attachment{Instance: "test"})
+			check(err)
+		}
+		_, err = db.Send(t.Context(), peer.Ref, store.Draft{To: me.ID, Body: "hello"})
+		check(err)
+		shared := Compile(Options{Open: func() (*store.Store, error) { return db, nil }})
+		tool := &ToolCall{c: shared.Connect(ConnOptions{ToolCalls: new(ToolCalls)}), s: new(session)}
+		var call relayed.Call
+		call.Reset(cancelledRelay{}, true)
+		take := func() {
+			taking, err := tool.Take(t.Context(), db, me, false)
+			check(err)
+			if len(taking.Messages) != 1 {
+				t.Fatalf("took %+v", taking)
+			}
+		}
+		if !early {
+			take()
+		}
+		(&answer{tool, (*middleware.Call)(&call), "id"}).Wanted()
+		if early {
+			take()
+		}
+		shared.Close()
+		if taking, err := db.Take(t.Context(), me.Ref, store.TakeOption{Limit: 1}); err != nil || len(taking.Messages) != 1 {
+			t.Errorf("cancelled before: %t; then taken: %+v, %v", early, taking, err)
 		}
 	}
 }
