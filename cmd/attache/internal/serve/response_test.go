@@ -43,6 +43,9 @@ func TestGetIsLoggedAtItsEnd(t *testing.T) {
 		if line, err := body.ReadString('\n'); line != ":\n" || err != nil || stream.Proto != "HTTP/1.1" {
 			t.Fatalf("the stream begins with %q (%v) over %s", line, err, stream.Proto)
 		}
+		if !stream.Close || stream.Header.Get("Date") == "" {
+			t.Errorf("the connection of the stream can be used again: %t; %v", !stream.Close, stream.Header)
+		}
 		if r.counts["/mcp"].of(http.MethodGet, 200) != 0 {
 			t.Error("the GET was counted before its end")
 		}

@@ -260,8 +260,12 @@ func TestKeys(t *testing.T) {
 	if got := call(keys[1]); got != 401 {
 		t.Error("a revoked key:", got)
 	}
-	if _, err := r.endpoints[0].authenticate(t.Context(), keys[1]); !errors.Is(err, front.ErrEnded) {
-		t.Error("a revoked key:", err)
+	expired, _, err := identity.Create(file, identity.Attributes{User: "eve"}, "", time.Second, time.Now().Add(-time.Hour))
+	check(t, err)
+	for state, key := range map[string]string{"revoked": keys[1], "expired": expired} {
+		if _, err := r.endpoints[0].authenticate(t.Context(), key); !errors.Is(err, front.ErrEnded) {
+			t.Errorf("a key that is %s: %v", state, err)
+		}
 	}
 }
 
@@ -388,6 +392,8 @@ func TestReadyWithKeys(t *testing.T) {
 	ready(r, 503, "the API keys cannot be read\n")
 	attachetest.CreateKey(t, file, identity.Attributes{User: "ada"})
 	ready(r, 200, "ok\n")
+	r.endpoints[0].front.Drain(t.Context())
+	ready(r, 503, "draining\n")
 }
 
 // A canceledContext returns err from its first call of Err, and context.Canceled from later ones.
@@ -697,6 +703,12 @@ func TestTokensForTheirServer(t *testing.T) {
 	attachetest.WriteFile(t, file, text)
 	s := startServers(t, io.Discard, file, "git", "sentry")
 	defer s.close()
+	for path, status := range map[string]int{"": 404, "/git": 200, "/tools/sentry": 200} { // at the root only that of a single server
+		w := httptest.NewRecorder()
+		if s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, metadataPath+path, nil)); w.Code != status {
+			t.Errorf("the metadata at %q: %d", path, w.Code)
+		}
+	}
 	token := func(audience string) string {
 		return attachetest.Token(map[string]any{"sub": "ada", "aud": audience})
 	}

@@ -57,6 +57,8 @@ func TestSpans(t *testing.T) {
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"carried"}}`, "Mcp-Session-Id", session, "Traceparent", outer)
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"linked","_meta":{"traceparent":"`+inner+`"}}}`, "Mcp-Session-Id", session, "Traceparent", outer)
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", "unknown", "Traceparent", outer)
+	s.endpoints[0].front.Drain(t.Context())
+	r.post(t, http.DefaultClient, initialize)
 	web.Close()
 	s.close() // exports the remaining spans
 
@@ -90,14 +92,41 @@ func TestSpans(t *testing.T) {
 	if linked.Parent.SpanID != inner[36:52] || len(linked.Links) != 1 || requests[linked.Links[0].SpanContext.SpanID].Parent.SpanID != outer[36:52] {
 		t.Errorf("%+v", linked)
 	}
-	refused := 0
+	refused := map[any]int{} // by the type of the error, which only attache's own failures have
 	for _, span := range requests {
-		if span.attribute("http.response.status_code") == 404.0 {
-			refused++
+		if status, _ := span.attribute("http.response.status_code").(float64); status >= 400 {
+			refused[span.attribute("error.type")]++
 		}
 	}
-	if len(requests) != 4 || refused != 1 {
-		t.Errorf("%d requests, %d refused", len(requests), refused)
+	if len(requests) != 5 || len(refused) != 2 || refused[nil] != 1 || refused["503"] != 1 {
+		t.Errorf("%d requests, refused: %v", len(requests), refused)
+	}
+}
+
+// The name and the attributes of a request's span, by the semantic conventions.
+func TestDescribeRequest(t *testing.T) {
+	e := &endpoint{Server: Server{Path: "/mcp"}}
+	for _, test := range []struct{ url, method, proto, want string }{
+		{"http://a/mcp?x", "POST", "HTTP/1.1", "POST /mcp: POST http 1.1"},
+		{"https://a/mcp", "GET", "HTTP/2.0", "GET /mcp: GET https 2"},
+		{"http://a/mcp", "DELETE", "HTTP/1.0", "DELETE /mcp: DELETE http 1.0"},
+		{"http://a/mcp", "OPTIONS", "HTTP/1.1", "OPTIONS /mcp: OPTIONS http 1.1"},
+		{"http://a/mcp", "BREW", "HTTP/1.1", "HTTP /mcp: BREW _OTHER http 1.1"},
+	} {
+		r := httptest.NewRequest(test.method, test.url, nil)
+		r.Proto = test.proto
+		r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(test.proto)
+		name, attributes := e.describeRequest(r)
+		got := name + ":"
+		for _, a := range attributes {
+			switch a.Key {
+			case originalMethodKey, requestMethodKey, schemeKey, protocolVersionKey:
+				got += " " + a.Value.AsString()
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s %s: %s, want %s", test.method, test.url, got, test.want)
+		}
 	}
 }
 
