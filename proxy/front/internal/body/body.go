@@ -48,9 +48,6 @@ func (b *Buffer) Read(from io.Reader, length int64) ([]byte, error) {
 	for {
 		// One byte more than the limit is read, to know that the body is too large.
 		if len(b.data) == cap(b.data) {
-			if int64(len(b.data)) > b.Limits.Body {
-				return nil, ErrTooLarge
-			}
 			if err := b.grow(min(int64(2*cap(b.data)), b.Limits.Body+2)); err != nil {
 				return nil, err
 			}
