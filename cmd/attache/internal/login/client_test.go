@@ -6,8 +6,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/attache-mcp/attache/internal/testkit"
 )
@@ -34,6 +37,59 @@ func TestPrivateName(t *testing.T) {
 	o := Options{URL: "https://mcp.example.com/mcp", Transport: &http.Transport{}}
 	if _, err := o.Client().Transport.(*guard).public.DialContext(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errPrivate) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Redirects are followed a few times, not from https to http, and not with a secret. Requests to the MCP server
+// stay there.
+func TestRedirects(t *testing.T) {
+	const a, b, local = "https://a.example/", "https://b.example/", "http://127.0.0.1/"
+	for _, row := range []struct {
+		method      string
+		urls        []string // the last one is that of the redirect
+		login, same string   // the errors
+	}{
+		{"GET", []string{a, a}, "", ""},
+		{"GET", []string{a, b}, "", "use last response"},
+		{"GET", []string{local, local}, "", ""},
+		{"GET", []string{a, local}, "redirected from https to http", "use last response"},
+		{"POST", []string{a, a}, "use last response", ""},
+		{"GET", []string{a, a, a, a, a, a}, "", ""},
+		{"GET", []string{a, a, a, a, a, a, a}, "redirected too often", "use last response"},
+	} {
+		var all []*http.Request
+		for _, url := range row.urls {
+			all = append(all, httptest.NewRequest(row.method, url, nil))
+		}
+		last := len(all) - 1
+		for want, err := range map[string]error{"login: " + row.login: checkRedirect(all[last], all[:last]), "same: " + row.same: sameOrigin(all[last], all[:last])} {
+			if _, want, _ = strings.Cut(want, ": "); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s %v: %v, want %q", row.method, row.urls, err, want)
+			}
+		}
+	}
+}
+
+// The answer to a login is a GET of its address with its state, and has a code.
+func TestAnswers(t *testing.T) {
+	r := &redirect{url: &url.URL{Path: "/callback"}, state: "s", answers: make(chan url.Values, 1)}
+	for _, row := range []struct {
+		method, target string
+		status         int
+	}{
+		{"POST", "/callback?state=s&code=x", 400},
+		{"GET", "/other?state=s&code=x", 400},
+		{"GET", "/callback?state=t&code=x", 400},
+		{"GET", "/callback?state=s", 200},
+	} {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest(row.method, row.target, nil))
+		if w.Code != row.status || len(r.answers) > 0 != (row.status == 200) {
+			t.Errorf("%s %s: %d, %d answers", row.method, row.target, w.Code, len(r.answers))
+		}
+	}
+	if code, err := checkAnswer(<-r.answers, &authority{AuthServerMeta: &oauthex.AuthServerMeta{}}); code != "" || err == nil || !strings.Contains(err.Error(), "has no code") {
+		t.Errorf("%q, %v", code, err)
 	}
 }
 
