@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // Flags cannot raise the trust of an agent that another session started as sandboxed.
@@ -163,5 +164,43 @@ func TestRelayOptions(t *testing.T) {
 		if o := conn.Relay(); (options{o.Hold, o.InFlight, o.ForwardNoise, o.DryRun}) != want {
 			t.Errorf("%s: hold %d, in flight %d, noise %t, dry run %t; want %+v", text, o.Hold, o.InFlight, o.ForwardNoise, o.DryRun, want)
 		}
+	}
+}
+
+// The operator's id of a workspace precedes the digest of its path.
+func TestWorkspaceID(t *testing.T) {
+	fact := func(value string) sessionstate.Fact {
+		return sessionstate.Fact{Value: value, Source: sessionstate.Operator}
+	}
+	path := sessionstate.Context{Workspace: fact("/src/shop")}
+	digest := WorkspaceID(&path)
+	both := path
+	both.WorkspaceID = fact("shop")
+	for _, row := range []struct {
+		view *sessionstate.Context
+		want string
+	}{
+		{nil, ""}, {&sessionstate.Context{}, ""}, {&both, "shop"}, {&sessionstate.Context{WorkspaceID: fact("shop")}, "shop"},
+		{&sessionstate.Context{Workspace: fact("/src/./shop/")}, digest},
+	} {
+		if got := WorkspaceID(row.view); got != row.want {
+			t.Errorf("%+v: %q, want %q", row.view, got, row.want)
+		}
+	}
+	if digest == "" || digest == WorkspaceID(&sessionstate.Context{Workspace: fact("/src/other")}) {
+		t.Errorf("the digest %q", digest)
+	}
+}
+
+// A restarted server gets calls again if their tool is named. In a dry run the notice of a restart waits.
+func TestRestartOptions(t *testing.T) {
+	p := attachetest.WriteConfig(t, "server: {restart: {retry: ['get_*']}}\n")
+	r := compiled(t, p).Connect(ConnOptions{}).Restart()
+	if !r.Retry("get_issue") || r.Retry("set_issue") || r.Quiet() {
+		t.Errorf("get_issue is retried: %t, set_issue: %t, quiet: %t", r.Retry("get_issue"), r.Retry("set_issue"), r.Quiet())
+	}
+	p = attachetest.WriteConfig(t, "{}\n", "ATTACHE_DRY_RUN=true")
+	if r = compiled(t, p).Connect(ConnOptions{}).Restart(); r.Retry != nil || !r.Quiet() {
+		t.Errorf("a dry run: retries: %t, quiet: %t", r.Retry != nil, r.Quiet())
 	}
 }

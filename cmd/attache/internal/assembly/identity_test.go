@@ -371,6 +371,10 @@ func TestKeysOfPolicyEndpoint(t *testing.T) {
 			t.Errorf("%s: %v, %v", dir, p, err)
 		}
 	}
+	named := attachetest.Load(t, attachetest.WriteConfig(t, "policy: {url: 'https://policy.test'}\nidentity: {keys_file: missing.yaml}\n"))
+	if p, err := acceptedKeys(named, nil, nil).Resolve(t.Context(), "atk_a_b"); !errors.Is(err, identity.ErrFile) {
+		t.Errorf("a key file that the configuration names: %v, %v", p, err)
+	}
 }
 
 // otherKey returns a key that the issuer does not have.
