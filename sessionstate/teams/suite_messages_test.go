@@ -291,6 +291,23 @@ func unsure(b *bench) {
 	b.same([]any{len(b.take(to).Messages), b.session(to).Queued}, []any{0, 0})
 }
 
+// The sender gets one notice of a message that an agent did not read, also if that is recorded twice.
+func unread(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	b.write(from, to, "one")
+	taking := b.take(to)
+	b.settle(taking, teams.Unread)
+	b.settle(taking, teams.Unread)
+	b.same([]any{len(b.take(to).Messages), b.session(to).Queued}, []any{0, 0})
+	messages := b.take(from).Messages
+	if len(messages) != 1 || messages[0].Kind != teams.Notice || !strings.Contains(messages[0].Body, "before it had read all") {
+		b.Errorf("the sender got %+v", messages)
+	}
+	all, err := b.Store.Receipts(b.Context(), from)
+	b.check(err)
+	b.same([]any{len(all), all[0].State}, []any{1, "undeliverable"})
+}
+
 // The sender gets each change once.
 func receipts(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")

@@ -42,6 +42,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 		{"TakeOfMany", takeOfMany},
 		{"TakenAgain", takenAgain},
 		{"Unsure", unsure},
+		{"Unread", unread},
 		{"Receipts", receipts},
 		{"ManyReceipts", manyReceipts},
 		{"Expiry", expiry},

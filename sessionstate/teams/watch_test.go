@@ -1,6 +1,9 @@
 package teams_test
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -57,4 +60,16 @@ func TestWatch(t *testing.T) {
 		check(what+": it is told", w.Told(), false)
 		w.Close()
 	}
+
+	old, fresh := filepath.Join(dir, "ses_222222222222"), filepath.Join(dir, "ses_333333333333")
+	for path, age := range map[string]time.Duration{old: teams.Retention + time.Hour, fresh: teams.Retention - time.Hour} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, now.Add(-age), now.Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	teams.OpenWatch(dir, ref).Close()
+	_, err := os.Stat(old)
+	check("an old file is removed", errors.Is(err, fs.ErrNotExist), true)
+	_, err = os.Stat(fresh)
+	check("a file that may be in use is removed", err != nil, false)
 }
