@@ -110,9 +110,10 @@ const (
 )
 
 func (c *Conn) instructions() instructionsUse {
-	o, shown := &c.shared.o, c.o.Results.Client().Instructions
+	o, client := &c.shared.o, c.o.Results.Client()
+	shown := client.Instructions
 	switch {
-	case o.Instructions && o.Response && !shown:
+	case o.Instructions && o.Response && !shown, client.Late && o.Instructions == o.Response:
 		return keepsTurn
 	case o.Instructions, shown && !o.Response:
 		return spendsTurn
