@@ -138,7 +138,7 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 	if db != nil {
 		return newSharedKeys(db, s)
 	}
-	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
+	if s.Policy.URL != "" && s.IsDefaultKeysFile() {
 		if _, err := os.Stat(s.Identity.KeysFile); cli.IsMissing(err) {
 			return endpointKeys{}
 		}

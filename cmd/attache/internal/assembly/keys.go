@@ -73,7 +73,7 @@ type sharedKeys struct {
 func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 	return &sharedKeys{
 		keyDatabase: db, own: db.answers.For(keyCache(s)), clients: db.answers.For(s.Identity.Cache),
-		endpoint: s.Policy.URL != "" && s.Origin("identity.keys_file").Default(),
+		endpoint: s.Policy.URL != "" && s.IsDefaultKeysFile(),
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *Shared) NeedsCredential() (needs, unsure bool) {
 		return true, false
 	case !isFile && !isShared:
 		return false, false
-	case !s.settings.Origin("identity.keys_file").Default():
+	case !s.settings.IsDefaultKeysFile():
 		return true, false
 	}
 	if _, err := os.Stat(s.settings.Identity.KeysFile); err == nil {

@@ -249,6 +249,9 @@ func DefaultSettings(dir string) *Settings {
 // that name, such as "servers.git.arguments[0]".
 func (s *Settings) Origin(key string) setting.Origin { return s.origins[key] }
 
+// IsDefaultKeysFile reports whether Identity.KeysFile is the default key file, which need not exist.
+func (s *Settings) IsDefaultKeysFile() bool { return s.Origin("identity.keys_file").Default() }
+
 // Inert returns a copy of s with which layers make the same decisions and do not write outside this
 // process.
 func Inert(s *Settings) *Settings {

@@ -116,7 +116,7 @@ func (d *Doctor) keys() {
 	}
 	entries, err := identity.List(path)
 	switch _, missing := os.Stat(path); {
-	case cli.IsMissing(missing) && d.Settings.Origin("identity.keys_file").Default():
+	case cli.IsMissing(missing) && d.Settings.IsDefaultKeysFile():
 		d.ok("there is no key file: no API keys are accepted")
 		return
 	case err != nil:

@@ -169,7 +169,7 @@ func authenticates(s *config.Settings) bool {
 
 // namesKeys reports whether a key file is configured, or is in the default place and used.
 func namesKeys(s *config.Settings) bool {
-	if !s.Origin("identity.keys_file").Default() {
+	if !s.IsDefaultKeysFile() {
 		return true
 	}
 	_, err := os.Stat(s.Identity.KeysFile)

@@ -118,7 +118,7 @@ func (e *endpoint) hasOnlyTokens(err error) bool {
 		return false
 	}
 	s := e.shared.Current().Settings() // a reload may name a key file
-	return s.Identity.AcceptsTokens() && s.Origin("identity.keys_file").Default()
+	return s.Identity.AcceptsTokens() && s.IsDefaultKeysFile()
 }
 
 // principalID returns the id that a session is bound to. A token may be renewed during a session, so

@@ -114,7 +114,7 @@ func (e *endpoint) loader(authenticates bool) func() (*config.Settings, error) {
 			return nil, err
 		}
 		e.acceptResource(s)
-		named := s.Identity.AcceptsTokens() || s.Identity.KeysFile != "" && !s.Origin("identity.keys_file").Default()
+		named := s.Identity.AcceptsTokens() || s.Identity.KeysFile != "" && !s.IsDefaultKeysFile()
 		if !authenticates && (named || e.shared.Authenticates()) {
 			once.Do(func() {
 				e.log.Warn("there are keys or tokens now, but clients need none until attache is started again", "path", e.Path)
