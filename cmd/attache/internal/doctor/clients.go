@@ -82,7 +82,7 @@ func (d *Doctor) clientFile(f mcpclient.File) bool {
 			remote++
 			d.skipped(f, steps[e])
 		case wrapped && e.Odd == "" && e.Broken(l):
-			d.problem("put \"--\" and the server's command after attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)
+			d.problem("put \"--\" and the server's command after attache's flags", "%s: the entry %q starts attache without a server", entryPlace(f, e), e.Name)
 		case wrapped:
 			with = append(with, e.Name)
 			d.attacheOf(f, e)
@@ -110,11 +110,16 @@ func (d *Doctor) clientFile(f mcpclient.File) bool {
 	return true
 }
 
+// entryPlace returns the client, the file and the line of an entry.
+func entryPlace(f mcpclient.File, e *clientconfig.Entry) string {
+	return fmt.Sprintf("%s: %s, line %d", f.Client.Title, f.Path, e.Line)
+}
+
 // skipped reports why wrap skips a server and what to do. It returns false if nothing can be done.
 func (d *Doctor) skipped(f mcpclient.File, step clientconfig.Step) bool {
 	at := strings.LastIndex(step.Text, ": ")
 	if at >= 0 {
-		d.note(step.Text[at+2:], "%s: %s, line %d: attache is not in front of %q: %s", f.Client.Title, f.Path, step.Entry.Line, step.Entry.Name, step.Text[:at])
+		d.note(step.Text[at+2:], "%s: attache is not in front of %q: %s", entryPlace(f, step.Entry), step.Entry.Name, step.Text[:at])
 	}
 	return at >= 0
 }
@@ -137,12 +142,12 @@ func (d *Doctor) settingsOf(f mcpclient.File, e *clientconfig.Entry, l clientcon
 	}
 	if err == nil && e.IsTeams() && !s.Teams.Enabled {
 		d.warn("set teams.enabled: true, or remove the entry",
-			"%s: %s, line %d: the entry %q starts attache teams, and teams are off", f.Client.Title, f.Path, e.Line, e.Name)
+			"%s: the entry %q starts attache teams, and teams are off", entryPlace(f, e), e.Name)
 	}
 	problems, _ := errors.AsType[setting.Problems](err)
 	for _, p := range problems {
 		if !slices.ContainsFunc(d.Findings, func(known finding) bool { return known.Text == cli.Elided(p.String()) }) {
-			d.problem("correct it there; flags of attache are changed by unwrap, then wrap", "%s: %s, line %d: the attache in front of %q: %v", f.Client.Title, f.Path, e.Line, e.Name, p)
+			d.problem("correct it there; flags of attache are changed by unwrap, then wrap", "%s: the attache in front of %q: %v", entryPlace(f, e), e.Name, p)
 		}
 	}
 }
@@ -156,13 +161,13 @@ func (d *Doctor) attacheOf(f mcpclient.File, e *clientconfig.Entry) {
 		}
 		if _, err := child.Find(child.Options{Argv: []string{e.Command}, Env: d.Env}); err != nil {
 			d.warn("install it where the client finds it, or unwrap, then wrap with --command",
-				"%s: %s, line %d: the server %q starts %s, which is not in the search path", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
+				"%s: the server %q starts %s, which is not in the search path", entryPlace(f, e), e.Name, e.Command)
 		}
 		return
 	}
 	if _, err := os.Stat(e.Command); errors.Is(err, fs.ErrNotExist) {
 		d.problem("attache wrap --repair --file \""+f.Path+"\"",
-			"%s: %s, line %d: the server %q starts %s, which does not exist", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
+			"%s: the server %q starts %s, which does not exist", entryPlace(f, e), e.Name, e.Command)
 	}
 }
 
