@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 const (
@@ -71,8 +72,7 @@ func parseKeySet(data []byte) (*keySet, error) {
 	var document struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // editors on Windows write this mark
-	if err := json.Unmarshal(data, &document); err != nil || document.Keys == nil {
+	if err := json.Unmarshal(textfile.TrimMark(data), &document); err != nil || document.Keys == nil {
 		return nil, errors.New(`it is not a JSON Web Key Set ({"keys": [...]})`)
 	}
 	if len(document.Keys) > maxKeys {

@@ -73,7 +73,7 @@ const knownSession = "user, tenant, email, roles, permissions, plan, scope, trus
 
 // parseSession parses the content of a session file.
 func parseSession(data []byte) (SessionFile, error) {
-	if text := bytes.TrimPrefix(data, []byte("\ufeff")); json.Valid(text) {
+	if text := textfile.TrimMark(data); json.Valid(text) {
 		data = jsonAsYAML(text)
 	}
 	var w sessionYAML

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // settleTime is the age of a file after which a later write changes its modification time:
@@ -48,7 +50,7 @@ func (t *cachedTokenFile) token() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := strings.TrimSpace(strings.TrimPrefix(string(data), "\ufeff")) // editors on Windows write this mark
+	text := strings.TrimSpace(string(textfile.TrimMark(data)))
 	switch {
 	case text == "":
 		return "", fmt.Errorf("%w: %s is empty: write the token into it", ErrTokenFile, t.path)

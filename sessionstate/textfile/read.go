@@ -1,6 +1,7 @@
 package textfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -98,6 +99,10 @@ func (r Rules) read(path string, stat func(string) (fs.FileInfo, error), open fu
 	}
 	return data, info, nil
 }
+
+// TrimMark returns text without a byte order mark, which some Windows editors and PowerShell write at the start of
+// a file.
+func TrimMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 // maxPause bounds the pauses while another process replaces the file or has a lease on it.
 const maxPause = 100 * time.Millisecond

@@ -44,7 +44,7 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 			content, err = nil, &SyntaxError{Text: "is not YAML that can be read: correct it"}
 		}
 	}()
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // written by some editors on Windows
+	data = TrimMark(data)
 	if err := checkText(data); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func readKeyFile(path string) (string, error) {
 	if !utf8.Valid(data) { // PowerShell's > writes UTF-16
 		return "", errors.New("is not UTF-8 text: save it as UTF-8")
 	}
-	words := strings.Fields(strings.TrimPrefix(string(data), "\ufeff")) // editors on Windows write this mark
+	words := strings.Fields(string(textfile.TrimMark(data)))
 	if len(words) != 1 {
 		return "", fmt.Errorf("has %d words in it: write the key, and nothing else, in it", len(words))
 	}

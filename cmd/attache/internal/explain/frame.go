@@ -13,13 +13,11 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // maxFile is the maximum size of a frame, a list of tools or a recording.
 const maxFile = 256 << 20
-
-// byteOrderMark begins the files that some Windows programs write.
-var byteOrderMark = []byte("\ufeff")
 
 func composeCall(tool, arguments, meta string, modern bool) ([]byte, error) {
 	args, err := objectFlag("--arguments", arguments)
@@ -108,7 +106,7 @@ func readInput(path string, stdin io.Reader) (frame []byte, recording *record.Se
 	if err != nil {
 		return nil, nil, cli.Usagef("--frame: %s: %v", path, cli.Unreadable(err))
 	}
-	data = bytes.TrimPrefix(data, byteOrderMark)
+	data = textfile.TrimMark(data)
 	head, _, _ := bytes.Cut(data, []byte{'\n'})
 	if header := (wire.Value{Raw: bytes.TrimSpace(head)}); json.Valid(head) && header.Get("version").Exists() && !header.Get("jsonrpc").Exists() {
 		if recording, err = record.Read(bytes.NewReader(data)); err != nil {

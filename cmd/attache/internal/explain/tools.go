@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // A toolList holds the server's tools, and their source.
@@ -27,7 +27,7 @@ func toolsFromFile(path string) (toolList, error) {
 	if err != nil {
 		return toolList{}, cli.Usagef("--tools: %s: %v", path, cli.Unreadable(err))
 	}
-	compact, err := oneLine(bytes.TrimPrefix(data, byteOrderMark))
+	compact, err := oneLine(textfile.TrimMark(data))
 	if err != nil {
 		return toolList{}, cli.Usagef("--tools: %s:%v", path, err)
 	}

@@ -17,9 +17,6 @@ import (
 // mark follows a key that [Add] has written, so that [Remove] removes nothing that the user wrote.
 const mark = "  # attache recipe"
 
-// byteOrderMark begins the files that some Windows editors write.
-const byteOrderMark = "\ufeff"
-
 // ErrAbsent is returned by [Remove] if the configuration does not have the recipe.
 var ErrAbsent = errors.New("the recipe is not in the configuration")
 
@@ -92,7 +89,7 @@ func decode(content []byte) (map[string]any, error) {
 	}
 	_, err := textfile.ParseYAML(content) // Unmarshal takes minutes for deep nesting, which this refuses
 	if err == nil {
-		err = yaml.Unmarshal(bytes.TrimPrefix(content, []byte(byteOrderMark)), &values)
+		err = yaml.Unmarshal(textfile.TrimMark(content), &values)
 	}
 	if err != nil {
 		return nil, errors.New("it is not valid: run \"attache config check\" and correct it first")
@@ -167,7 +164,7 @@ type section struct {
 func (f *file) section() section {
 	s := section{key: -1}
 	for i, line := range f.lines {
-		line = strings.TrimPrefix(line, byteOrderMark)
+		line = string(textfile.TrimMark([]byte(line)))
 		trimmed := strings.TrimLeft(line, " ")
 		switch {
 		case s.key < 0:

@@ -48,7 +48,7 @@ func (s Secret) Value(p cli.Process) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", s.File, cli.Unreadable(err))
 		}
-		value := strings.TrimSpace(strings.TrimPrefix(string(text), "\ufeff")) // editors on Windows write this mark
+		value := strings.TrimSpace(string(textfile.TrimMark(text)))
 		return value, CheckSecret(value)
 	}
 	return s.Text, nil

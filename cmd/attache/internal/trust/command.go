@@ -13,6 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // A Command changes or prints the content of a store, for a person.
@@ -125,7 +126,7 @@ func open(path string) (w workspace, err error) {
 // reportHidden returns the text of the workspace's policies with invisible characters escaped, and
 // prints a warning if there are any.
 func (c Command) reportHidden(w workspace) string {
-	text := strings.TrimPrefix(string(w.text), "\ufeff") // editors on Windows write this mark
+	text := string(textfile.TrimMark(w.text))
 	shown, hidden := policy.Escape(strings.ReplaceAll(text, "\r\n", "\n"))
 	if hidden > 0 {
 		fmt.Fprintf(c.Stderr, "attache: the text has %s that cannot be seen (--show writes them as <U+...>); the briefing leaves them out: ask who wrote them, and why\n", cli.Plural(hidden, "character"))
