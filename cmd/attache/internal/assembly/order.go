@@ -26,8 +26,8 @@ type Place struct {
 	// Does describes in one line what the layer does.
 	Does string
 
-	dryRun bool // in a dry run the layer decides and does not act
-	layer  func(*builder) (layer middleware.Layer, ok bool)
+	dryRun bool                            // in a dry run the layer decides and does not act
+	layer  func(*builder) middleware.Layer // without a name if there is none
 }
 
 // Order returns the places of all layers, from the client to the server. It is the
@@ -66,9 +66,9 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	}
 	var dryLayers []middleware.Layer
 	for _, place := range Order() {
-		layer, ok := place.layer(b)
+		layer := place.layer(b)
 		switch {
-		case !ok:
+		case layer.Name == "":
 		case place.dryRun && s.settings.DryRun:
 			dryLayers = append(dryLayers, layer)
 		default:
@@ -94,7 +94,7 @@ type builder struct {
 
 // trace returns the layer even if nothing is configured, because it also adds a client's trace id
 // to the log and the audit.
-func (b *builder) trace() (middleware.Layer, bool) {
+func (b *builder) trace() middleware.Layer {
 	s := b.shared.settings
 	o := trace.Options{
 		Propagate: s.Trace.Propagate, DryRun: s.DryRun, Telemetry: b.shared.Telemetry, Log: b.shared.Log,
@@ -104,35 +104,41 @@ func (b *builder) trace() (middleware.Layer, bool) {
 	if client := b.conn.Client; client != nil {
 		o.Carrier = client.Span
 	}
-	return trace.New(o).Layer(), true
+	return trace.New(o).Layer()
 }
 
 // audit returns a layer that enforces if the audit is required but no records are written, so that
 // an explanation treats frames as a session does.
-func (b *builder) audit() (middleware.Layer, bool) {
+func (b *builder) audit() middleware.Layer {
 	if b.conn.audit != nil {
-		return b.conn.audit.Layer(), true
+		return b.conn.audit.Layer()
 	}
 	a := b.shared.settings.Audit
-	return middleware.Layer{Name: "audit", Enforces: true}, !b.shared.Audit && a.Required && a.File != ""
+	if b.shared.Audit || !a.Required || a.File == "" {
+		return middleware.Layer{}
+	}
+	return middleware.Layer{Name: "audit", Enforces: true}
 }
 
-func (b *builder) status() (middleware.Layer, bool) {
+func (b *builder) status() middleware.Layer {
 	if b.conn.Status == nil {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
-	return b.conn.Status.Layer(), true
+	return b.conn.Status.Layer()
 }
 
-func (b *builder) announce() (middleware.Layer, bool) {
-	return b.conn.announce.Layer(), b.conn.Control != nil
+func (b *builder) announce() middleware.Layer {
+	if b.conn.Control == nil {
+		return middleware.Layer{}
+	}
+	return b.conn.announce.Layer()
 }
 
-func (b *builder) capture() (middleware.Layer, bool) {
+func (b *builder) capture() middleware.Layer {
 	if readsWorkspace(b.shared.settings) {
-		return b.conn.capture.AskingLayer(), true
+		return b.conn.capture.AskingLayer()
 	}
-	return b.conn.capture.Layer(), true
+	return b.conn.capture.Layer()
 }
 
 // readsWorkspace reports whether a rule needs the path of the workspace to judge or edit a call. It
@@ -156,51 +162,51 @@ func readsWorkspace(s *config.Settings) bool {
 	return slices.ContainsFunc(read, (*expression.Program).UsesWorkspace)
 }
 
-func (b *builder) rewrite() (middleware.Layer, bool) {
+func (b *builder) rewrite() middleware.Layer {
 	if b.shared.rewrite == nil {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
-	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Listed: &b.conn.listed, Log: b.log}).Layer(), true
+	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Listed: &b.conn.listed, Log: b.log}).Layer()
 }
 
-func (b *builder) accessList() (middleware.Layer, bool) {
+func (b *builder) accessList() middleware.Layer {
 	if b.access == nil || !b.access.Lists() {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
-	return b.access.ListLayer(), true
+	return b.access.ListLayer()
 }
 
-func (b *builder) accessCalls() (middleware.Layer, bool) {
+func (b *builder) accessCalls() middleware.Layer {
 	if b.access == nil {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
-	return b.access.Layer(), true
+	return b.access.Layer()
 }
 
 // arguments returns no layer if the configuration has an empty list of rules.
-func (b *builder) arguments() (middleware.Layer, bool) {
+func (b *builder) arguments() middleware.Layer {
 	if b.shared.arguments == nil {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
 	return b.shared.arguments.Connect(arguments.ConnOptions{
 		Catalog:   &b.conn.catalog,
 		Workspace: b.conn.capture,
 		Log:       b.log,
-	}).Layer(), true
+	}).Layer()
 }
 
 // auditGate returns no layer in a dry run, which refuses nothing.
-func (b *builder) auditGate() (middleware.Layer, bool) {
+func (b *builder) auditGate() middleware.Layer {
 	a := b.conn.audit
 	if a == nil || !a.Required() || b.shared.settings.DryRun {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
-	return a.Gate(), true
+	return a.Gate()
 }
 
-func (b *builder) briefing() (middleware.Layer, bool) {
+func (b *builder) briefing() middleware.Layer {
 	if b.shared.briefing == nil {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
 	server := append(slices.Clone(b.shared.Process.Args), b.shared.settings.Server.Name) // attache serve has several servers
 	o := briefing.ConnOptions{
@@ -217,10 +223,10 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 		o.Memory, o.Results = &b.conn.briefed, &b.conn.results
 	}
 	b.briefingConn = b.shared.briefing.Connect(o)
-	return b.briefingConn.Layer(), true
+	return b.briefingConn.Layer()
 }
 
-func (b *builder) catalog() (middleware.Layer, bool) { return b.conn.catalog.Layer(), true }
+func (b *builder) catalog() middleware.Layer { return b.conn.catalog.Layer() }
 
 // Names returns the names of the connection's layers, in their order.
 func (c *Conn) Names() []string {

@@ -72,15 +72,15 @@ func (p *process) watches(host string) string {
 }
 
 // teams returns no layer unless the operator has enabled it.
-func (b *builder) teams() (middleware.Layer, bool) {
+func (b *builder) teams() middleware.Layer {
 	if b.shared.teams == nil {
-		return middleware.Layer{}, false
+		return middleware.Layer{}
 	}
 	return b.shared.teams.Connect(teams.ConnOptions{
 		Catalog:   &b.conn.catalog,
 		Results:   &b.conn.results,
 		ToolCalls: b.shared.Options.Teams.ToolCalls,
-	}).Layer(), true
+	}).Layer()
 }
 
 // WorkspaceID returns the id of a session's workspace in the registry: the operator's id, or a
