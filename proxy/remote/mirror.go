@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/headername"
 	"github.com/attache-mcp/attache/proxy/internal/headertext"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -252,18 +253,11 @@ func (w *annotations) add(schema, name wire.Value, path []string, reachable bool
 	header := http.CanonicalHeaderKey(paramPrefix + name.Text())
 	kind := schema.Get("type").Text()
 	twice := slices.ContainsFunc(w.found, func(p parameter) bool { return p.header == header })
-	if !reachable || len(path) == 0 || !name.IsString() || !isToken(name.Text()) || twice || kind != "string" && kind != "integer" && kind != "boolean" {
+	if !reachable || len(path) == 0 || !name.IsString() || !headername.IsValid(name.Text()) || twice || kind != "string" && kind != "integer" && kind != "boolean" {
 		w.ok = false
 		return
 	}
 	w.found = append(w.found, parameter{header, path})
-}
-
-// isToken reports whether s is a token, as header names must be (RFC 9110, 5.6.2).
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
-	})
 }
 
 const (

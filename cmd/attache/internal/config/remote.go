@@ -16,6 +16,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/internal/headername"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -81,16 +82,13 @@ func LacksScheme(command string) bool {
 func headers(to *map[string]setting.Secret) setting.Value {
 	return setting.ByName[setting.Secret]{
 		To: to, Value: setting.SecretValue, Check: checkHeaderName,
-		Canonical: http.CanonicalHeaderKey, Pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+		Canonical: http.CanonicalHeaderKey, Pattern: headername.Pattern,
 	}
 }
 
 func checkHeaderName(name string) error {
-	invalid := strings.ContainsFunc(name, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
-	})
 	switch {
-	case name == "" || invalid:
+	case !headername.IsValid(name):
 		return fmt.Errorf("%q is not the name of a header: write one such as X-Api-Key", name)
 	case clientconfig.IsOwnHeader(name):
 		return fmt.Errorf("%s is set by attache: remove it", name)
