@@ -29,23 +29,21 @@ func (s *Session) Key() string { return s.key }
 // Context returns the current snapshot, which is never nil. It does not lock or allocate.
 func (s *Session) Context() *Context { return s.current.Load() }
 
-// Update replaces the snapshot with the result of change and returns the new snapshot. If
-// change returns nil, the snapshot stays. Updates of one session run one after another, so
-// change must be quick and must not call Update. Other goroutines read the snapshot passed to
-// change, so change must use the With methods.
-func (s *Session) Update(change func(*Context) *Context) *Context {
+// Update replaces the snapshot with the result of change. If change returns nil, the snapshot
+// stays. Updates of one session run one after another, so change must be quick and must not call
+// Update. Other goroutines read the snapshot passed to change, so change must use the With methods.
+func (s *Session) Update(change func(*Context) *Context) {
 	s.updating.Lock()
 	defer s.updating.Unlock()
 	old := s.current.Load()
 	next := change(old)
 	if next == nil || next == old {
-		return old
+		return
 	}
 	s.current.Store(next)
 	if s.table != nil {
 		s.table.weigh(s)
 	}
-	return next
 }
 
 // size returns the approximate memory use of s in bytes.

@@ -116,7 +116,8 @@ func TestSessionUpdate(t *testing.T) {
 	s := sessions.Get("a")
 	name(s, "/a")
 	before := s.Context()
-	if got := s.Update(func(*sessionstate.Context) *sessionstate.Context { return nil }); got != before || s.Context() != before {
+	s.Update(func(*sessionstate.Context) *sessionstate.Context { return nil })
+	if s.Context() != before {
 		t.Error("an update to nil changed the context")
 	}
 
