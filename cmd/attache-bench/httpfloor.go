@@ -246,7 +246,7 @@ func (s *bridgeSession) pump() {
 }
 
 // outBridge serves a server over HTTP on stdio.
-func outBridge(args []string) error {
+func outBridge(args []string) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}}
 	var session string
 	post := func(line []byte) {
@@ -286,7 +286,7 @@ func outBridge(args []string) error {
 	for {
 		b, _, err := readLine(in, &long)
 		if err != nil {
-			return nil
+			return
 		}
 		if b = bytes.Clone(b); session == "" {
 			post(b) // initialize, before the others: it returns the session

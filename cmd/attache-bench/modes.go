@@ -40,7 +40,7 @@ func runMode(args []string) (status int, ok bool) {
 	case modeBridge:
 		err = bridge(rest)
 	case modeOutBridge:
-		err = outBridge(rest)
+		outBridge(rest)
 	case modeReverse:
 		err = reverse(rest)
 	case soak.Stdio, soak.HTTP:
