@@ -306,8 +306,21 @@ func TestInventedSessionsAreTheirUsers(t *testing.T) {
 	if n := makeCalls(r, 1, session("eve", "one more"), "x", now); n != 0 {
 		t.Error("an invented session has got more calls")
 	}
+	for i := range maxBuckets {
+		makeCalls(r, 1, session(fmt.Sprint("user ", i), "new"), "x", now)
+	}
+	n := 0
+	for i := range 3 {
+		n += makeCalls(r, 1, session("bob", fmt.Sprint("bob's ", i)), "x", now)
+	}
+	if n != 0 {
+		t.Errorf("%d calls allowed to one of too many users, want those of the bucket that they share", n)
+	}
 	if n := len(r.rates[0].byKey); n != maxBuckets {
 		t.Errorf("%d buckets are kept, want %d", n, maxBuckets)
+	}
+	if n := len(r.rates[0].rests); n != maxBuckets+1 {
+		t.Errorf("%d buckets are kept for the rest, want %d", n, maxBuckets+1)
 	}
 }
 

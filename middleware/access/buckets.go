@@ -99,15 +99,15 @@ func (b *buckets) bucket(key bucketKey, view *sessionstate.Context, now time.Tim
 	return k
 }
 
-// restOf returns the bucket of an owner for the keys beyond maxBuckets.
+// restOf returns the bucket of an owner for the keys beyond maxBuckets. Owners beyond maxBuckets share one.
 func (b *buckets) restOf(owner bucketKey) *bucket {
+	if b.rests == nil {
+		b.rests = map[bucketKey]*bucket{}
+	}
+	if b.rests[owner] == nil && len(b.rests) >= maxBuckets {
+		owner = bucketKey{}
+	}
 	if b.rests[owner] == nil {
-		if len(b.rests) >= maxBuckets {
-			owner = bucketKey{}
-		}
-		if b.rests == nil {
-			b.rests = map[bucketKey]*bucket{}
-		}
 		b.rests[owner] = b.newBucket(owner, "rest")
 	}
 	return b.rests[owner]
