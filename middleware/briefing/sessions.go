@@ -39,10 +39,10 @@ type sessions struct {
 
 	mu      sync.Mutex
 	byKey   map[string]*session
-	texts   map[string]string // the texts, one copy of each
-	bytes   int               // estimated memory of byKey and texts
-	waiting int               // the number of look-ups that run or wait
-	sweepAt time.Time         // when UserTurns may be swept again
+	texts   map[string]string    // the texts, one copy of each
+	bytes   int                  // estimated memory of byKey and texts
+	waiting int                  // the number of look-ups that run or wait
+	sweepAt map[string]time.Time // when the UserTurns of a tenant may be swept again
 }
 
 // session is the briefing of one session.
@@ -298,20 +298,23 @@ func (t *sessions) isExhausted(s *session) bool {
 	return s.unseen >= MaxUnseen
 }
 
-// sweepPause is the least time between two sweeps of UserTurns. One reads all turns, and a client may begin any number
-// of sessions.
+// sweepPause is the least time between two sweeps of a tenant's UserTurns. One reads all turns of the tenant, and a
+// client may begin any number of sessions.
 const sweepPause = time.Minute
 
-// sweepIsDue reports whether UserTurns were not swept for sweepPause. The caller then sweeps them.
-func (t *sessions) sweepIsDue() bool {
+// sweepIsDue reports whether the UserTurns of a tenant were not swept for sweepPause. The caller then sweeps them.
+func (t *sessions) sweepIsDue(tenant string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	due := !now.Before(t.sweepAt)
-	if due {
-		t.sweepAt = now.Add(sweepPause)
+	if now.Before(t.sweepAt[tenant]) {
+		return false
 	}
-	return due
+	if t.sweepAt == nil || len(t.sweepAt) >= maxSessions {
+		t.sweepAt = map[string]time.Time{}
+	}
+	t.sweepAt[tenant] = now.Add(sweepPause)
+	return true
 }
 
 // whyNone returns why a session gets no briefing.

@@ -152,10 +152,10 @@ func (t turn) keep() {
 	})
 }
 
-// sweep removes old turns from UserTurns, at most once a minute. It runs when no reply waits for these
+// sweep removes old turns of the tenant from UserTurns, at most once a minute. It runs when no reply waits for these
 // turns, because there may be only one connection to them. If it fails, a later one succeeds.
 func (t turn) sweep() {
-	if !t.c.shared.sessions.sweepIsDue() {
+	if !t.c.shared.sessions.sweepIsDue(t.tenant) {
 		return
 	}
 	go func() {
