@@ -128,7 +128,7 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 		if m == nil && p.barren != nil {
 			barren = i + len(p.barren.Find(b[i:]))
 		}
-		if m == nil || s.prose && p.name == nameCredential && endsLocation(b[:i], m[0]) {
+		if m == nil || s.prose && p.name == nameCredential && len(m) > 1 && endsLocation(b[:i], m[0]) {
 			continue
 		}
 		if by := s.replacement(p, m); by != string(m[0]) { // a placeholder is no secret that was found

@@ -186,6 +186,7 @@ func TestScrubProse(t *testing.T) {
 		{`{"auth.token": "abcdef"}`, `{"auth.token": "scrubbed"}`},
 		{"/run/token: hunter2-is-long", "/run/token: scrubbed-secret-1"},
 		{"server.headers.Authorization: Bearer abcdefgh", "server.headers.Authorization: Bearer scrubbed"},
+		{`/run/key:-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nabcdef`, "/run/key:scrubbed"},
 		// Other programs use the same form.
 		{"the server answered: config.token: abcdef", "the server answered: config.token: scrubbed"},
 		{"invalid auth/api-key: abcdef", "invalid auth/api-key: scrubbed"},

@@ -8,11 +8,14 @@ import (
 // A text of many beginnings of secrets is not read from each of them to its end. Otherwise this test takes hours.
 func TestScrubIsLinear(t *testing.T) {
 	t.Parallel()
-	s := NewScrubber(Secrets{})
+	s, prose := NewScrubber(Secrets{}), NewScrubber(Secrets{Prose: true})
 	for _, part := range []string{"-eyJ", "_eyJ", "/eyj-eyJ", `-----BEGIN PRIVATE KEY-----\\x`, "-----BEGIN RSA PRIVATE KEY-----", "token=scrubbed-", "-signature=scrubbed", "atk_scrubbed_",
-		"atk_a", "token\\\\", "a://b:", "bearer scrubbed", "sk-", "token: ", `\"`, "-----END PRIVATE KEY-----"} {
+		"atk_a", "token\\\\", "a://b:", "bearer scrubbed", "sk-", "token: ", `\"`, "-----END PRIVATE KEY-----",
+		" /-----BEGIN PRIVATE KEY-----: ", "/token: -"} {
 		for _, around := range []string{`{"a":"`, `{\"token\": \"`, ""} {
-			s.Line([]byte(around + strings.Repeat(part, 256<<10/len(part)) + around))
+			line := []byte(around + strings.Repeat(part, 256<<10/len(part)) + around)
+			s.Line(line)
+			prose.Line(line)
 		}
 	}
 }
