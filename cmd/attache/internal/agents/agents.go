@@ -79,11 +79,11 @@ func (l *Launcher) CanResume(s *teams.Session) bool {
 }
 
 // NeverResumes reports whether no message restarts the agent of a session: its run is over, and its
-// template has no command to resume it. It returns false if the template is not known here, because its
-// owner may resume it.
+// template cannot resume it, or does not without its parent. It returns false if the template is not
+// known here, because its owner may resume it.
 func (l *Launcher) NeverResumes(s *teams.Session) bool {
-	agent, known := l.Settings().Agents[s.Agent]
-	return isOver(s) && known && !hasResume(agent, s)
+	_, known := l.Settings().Agents[s.Agent]
+	return isOver(s) && known && !l.CanResume(s)
 }
 
 func isOver(s *teams.Session) bool { return s.State == teams.Finished || s.State == teams.Failed }

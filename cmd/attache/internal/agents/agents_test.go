@@ -49,8 +49,8 @@ func TestCanResume(t *testing.T) {
 		{"its template cannot", teams.Session{Agent: "once", State: teams.Finished, AgentSession: "id"}, false, true},
 		{"its template cannot, and it works", teams.Session{Agent: "once", State: teams.Working, AgentSession: "id"}, false, false},
 		{"its template is gone", teams.Session{Agent: "other", State: teams.Finished, AgentSession: "id"}, false, false},
-		{"its parent is over", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, false},
-		{"its parent is over, stop", teams.Session{Agent: "stops", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, false},
+		{"its parent is over", teams.Session{Agent: "resumes", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, true},
+		{"its parent is over, stop", teams.Session{Agent: "stops", State: teams.Finished, AgentSession: "id", ParentOver: true}, false, true},
 		{"its parent is over, keep", teams.Session{Agent: "keeps", State: teams.Finished, AgentSession: "id", ParentOver: true}, true, false},
 	} {
 		if got := l.CanResume(&test.session); got != test.want {
