@@ -10,8 +10,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// ErrEnded is returned by a write to a server that has ended.
-var ErrEnded = errors.New("the server has ended")
+// errEnded is returned by a write to a server that has ended.
+var errEnded = errors.New("the server has ended")
 
 // A Gate is the input of one run of a server. It is shut until the server is ready:
 // until then it buffers what is written, and a writer blocks when the limit is reached.
@@ -82,7 +82,7 @@ func (g *Gate) KeepShut(b []byte, wait bool) (kept bool, err error) {
 	case g.open.Load():
 		return false, nil
 	case g.over:
-		return false, ErrEnded
+		return false, errEnded
 	}
 	g.keepLocked(b, time.Now().Add(g.hold))
 	return true, nil
@@ -166,7 +166,7 @@ func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 	if len(lines) > 0 && !g.over {
 		lines = edit(lines)
 		if n, err := w.Write(lines); err != nil {
-			lines = Unsent(lines, n)
+			lines = unsent(lines, n)
 		} else {
 			lines = nil
 		}

@@ -90,7 +90,7 @@ func TestEndClosesTheGate(t *testing.T) {
 					t.Errorf("line %d of %d: %v", i, lines, err)
 				}
 			}
-			if err := <-written; !errors.Is(err, ErrEnded) {
+			if err := <-written; !errors.Is(err, errEnded) {
 				t.Errorf("the writer after %d lines got %v", lines, err)
 			}
 		})
@@ -129,7 +129,7 @@ func TestLostSessionsAreNoCrashLoop(t *testing.T) {
 // A request of a server whose id belongs to one that the client has not answered gets another id,
 // and its own when the client answers or the server cancels it.
 func TestIDsOfServersThatHaveEnded(t *testing.T) {
-	var r ServerRequests
+	var r serverRequests
 	parse := func(from wire.Peer, line string) *wire.Message { return wire.Parse(from, []byte(line+"\n")) }
 	newID := func() string { return `"new"` }
 	step := func(what string, m *wire.Message, want string, err error) {
@@ -161,7 +161,7 @@ func TestIDsOfServersThatHaveEnded(t *testing.T) {
 
 // So many requests of a server are tracked, and no more, so that memory stays bounded.
 func TestServerRequestsAreBounded(t *testing.T) {
-	var r ServerRequests
+	var r serverRequests
 	ask := func(id int) {
 		m := wire.Parse(wire.Server, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", id))
 		if err := r.Asked(m, func() string { return `"new"` }); err != nil {
@@ -182,7 +182,7 @@ func TestServerRequestsAreBounded(t *testing.T) {
 
 // A request with a long id is not tracked, so that memory stays bounded.
 func TestLongIDsAreNotTracked(t *testing.T) {
-	var r ServerRequests
+	var r serverRequests
 	for _, length := range []int{maxID - 2, maxID - 1} { // without the quotes
 		m := wire.Parse(wire.Server, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"%s","method":"ping"}`+"\n", strings.Repeat("i", length)))
 		if err := r.Asked(m, nil); err != nil {

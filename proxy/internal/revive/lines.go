@@ -37,7 +37,7 @@ func (l *Lines) Add(b []byte) {
 // were written.
 func (l *Lines) AddRest(b []byte, n int) {
 	rest := b[bytes.LastIndexByte(b[:n], '\n')+1:]
-	if unread := Unsent(b, n); len(unread) < len(rest) {
+	if unread := unsent(b, n); len(unread) < len(rest) {
 		l.mu.Lock()
 		l.doubtful = bytes.Clone(rest[:len(rest)-len(unread)])
 		l.mu.Unlock()
@@ -77,10 +77,10 @@ func (l *Lines) Take() []byte {
 	return text
 }
 
-// Unsent returns the lines of b that a server cannot have read if only the first n bytes
+// unsent returns the lines of b that a server cannot have read if only the first n bytes
 // were written. If only the line end of a line is missing, the server may have read it: the
 // end of its input may end a line too.
-func Unsent(b []byte, n int) []byte {
+func unsent(b []byte, n int) []byte {
 	rest := b[bytes.LastIndexByte(b[:n], '\n')+1:]
 	end := bytes.IndexByte(rest, '\n')
 	if end < 0 {
@@ -104,10 +104,10 @@ func Requests(m *wire.Message) iter.Seq[*wire.Message] {
 	}
 }
 
-// Wanted reports whether a line has no request, or a request for whose id wants returns
+// isWanted reports whether a line has no request, or a request for whose id wants returns
 // true. A cancellation is not wanted: its request has ended, or is not sent to the next server either. It could
 // be the first message there, by which servers may tell the revision.
-func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted bool) {
+func isWanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted bool) {
 	m := wire.Parse(wire.Client, line)
 	if m.MethodIs("notifications/cancelled") {
 		return m.Kind(), false
@@ -125,7 +125,7 @@ func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted boo
 // youngest request with an id has no answer.
 func Resend(left []byte, awaits func(id []byte) bool) (lines []byte) {
 	for line := range bytes.Lines(left) {
-		if kind, wanted := Wanted(line, awaits); wanted && !kind.IsReply() {
+		if kind, wanted := isWanted(line, awaits); wanted && !kind.IsReply() {
 			lines = append(lines, line...)
 		}
 	}

@@ -21,7 +21,7 @@ func TestUnsent(t *testing.T) {
 		{" \n{}\n", 0, " \n{}\n"},
 		{" \n{}\n", 1, "{}\n"},
 	} {
-		if got := Unsent([]byte(test.text), test.written); string(got) != test.want {
+		if got := unsent([]byte(test.text), test.written); string(got) != test.want {
 			t.Errorf("%d bytes of %q were written: %q is unsent, want %q", test.written, test.text, got, test.want)
 		}
 	}

@@ -24,9 +24,9 @@ const (
 	shareOfUptime = 8
 )
 
-// A Pace computes when a server that has ended is started again (R13). The zero value is
+// A pace computes when a server that has ended is started again (R13). The zero value is
 // ready to use.
-type Pace struct {
+type pace struct {
 	tries  int           // deaths since the server was stable
 	early  int           // early deaths in a row
 	deaths []time.Time   // within stable
@@ -35,13 +35,13 @@ type Pace struct {
 }
 
 // Died records a death. ready is when the server was ready, zero if it never was.
-func (p *Pace) Died(ready, now time.Time) {
+func (p *pace) Died(ready, now time.Time) {
 	up := now.Sub(ready)
 	if ready.IsZero() {
 		up = 0
 	}
 	if up >= stable {
-		*p = Pace{}
+		*p = pace{}
 	}
 	p.early++
 	if p.up = 0; up > early {
@@ -65,7 +65,7 @@ func (p *Pace) Died(ready, now time.Time) {
 // Delay returns how much longer the next start must wait. The delay, which begins with the
 // last death, is zero after the first one. Then it doubles each time, plus or minus a fifth,
 // up to a share of the uptime of the last server.
-func (p *Pace) Delay(now time.Time) time.Duration {
+func (p *pace) Delay(now time.Time) time.Duration {
 	if p.tries <= 1 {
 		return 0
 	}
@@ -80,7 +80,7 @@ func (p *Pace) Delay(now time.Time) time.Duration {
 }
 
 // Down reports whether there is a crash loop.
-func (p *Pace) Down() bool { return !p.down.IsZero() }
+func (p *pace) Down() bool { return !p.down.IsZero() }
 
 // GivenUp reports whether the crash loop has lasted too long.
-func (p *Pace) GivenUp(now time.Time) bool { return p.Down() && now.Sub(p.down) >= giveUp }
+func (p *pace) GivenUp(now time.Time) bool { return p.Down() && now.Sub(p.down) >= giveUp }

@@ -30,7 +30,7 @@ func TestPace(t *testing.T) {
 		{"one that is never ready for 10 minutes", 0, 60, 30 * time.Second, true, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var p Pace
+			var p pace
 			now := time.Unix(1_800_000_000, 0)
 			var delay time.Duration
 			for range row.deaths {
@@ -56,7 +56,7 @@ func TestPace(t *testing.T) {
 
 // A crash loop is given up after exactly ten minutes.
 func TestGivenUp(t *testing.T) {
-	var p Pace
+	var p pace
 	now := time.Unix(1_800_000_000, 0)
 	if p.GivenUp(now) {
 		t.Error("given up before a server has died")
@@ -74,7 +74,7 @@ func TestGivenUp(t *testing.T) {
 // Five deaths are a crash loop if the first was no more than a minute ago.
 func TestManyDeaths(t *testing.T) {
 	for between, want := range map[time.Duration]bool{stable / (manyDeaths - 1): true, stable/(manyDeaths-1) + 1: false} {
-		var p Pace
+		var p pace
 		now := time.Unix(1_800_000_000, 0)
 		for range manyDeaths {
 			now = now.Add(between)

@@ -15,9 +15,9 @@ const (
 	maxID = 1 << 10
 )
 
-// ServerRequests tracks the requests of a server that the client has not answered (R15).
+// serverRequests tracks the requests of a server that the client has not answered (R15).
 // The zero value is empty.
-type ServerRequests struct {
+type serverRequests struct {
 	some atomic.Bool // there was a request; read without the lock for each reply of the client
 
 	mu   sync.Mutex
@@ -32,7 +32,7 @@ type serverRequest struct {
 // Asked records a request on its way to the client. If the client has not yet replied to a
 // request with the same id from a server that has ended, Asked gives this one the id that
 // newID returns: a new server starts counting again.
-func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
+func (t *serverRequests) Asked(m *wire.Message, newID func() string) error {
 	// Some servers write notifications with the id null, which no cancellation can name.
 	if m.ID() == nil || len(m.ID()) > maxID {
 		return nil
@@ -61,7 +61,7 @@ func (t *ServerRequests) Asked(m *wire.Message, newID func() string) error {
 }
 
 // Cancelled gives a cancellation of the server the id that the client sees for the request.
-func (t *ServerRequests) Cancelled(m *wire.Message) error {
+func (t *serverRequests) Cancelled(m *wire.Message) error {
 	if !t.some.Load() || !m.MethodIs("notifications/cancelled") {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (t *ServerRequests) Cancelled(m *wire.Message) error {
 
 // Answered records a reply of the client. It restores the id that the server used, and
 // reports whether to drop the reply, because its server has ended.
-func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {
+func (t *serverRequests) Answered(m *wire.Message) (drop bool) {
 	if !t.some.Load() || m.ID() == nil {
 		return false
 	}
@@ -95,7 +95,7 @@ func (t *ServerRequests) Answered(m *wire.Message) (drop bool) {
 
 // Orphan returns the ids of the requests that the client has not answered, and marks them
 // as those of a server that has ended.
-func (t *ServerRequests) Orphan() (ids [][]byte) {
+func (t *serverRequests) Orphan() (ids [][]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, r := range t.byID {
@@ -111,8 +111,8 @@ func (t *ServerRequests) Orphan() (ids [][]byte) {
 // notification belongs to.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// Listens tracks the open subscriptions of the modern era (R6). The zero value is empty.
-type Listens struct {
+// listens tracks the open subscriptions of the modern era (R6). The zero value is empty.
+type listens struct {
 	some atomic.Bool // there was a subscription
 
 	mu   sync.Mutex
@@ -128,7 +128,7 @@ type listen struct {
 }
 
 // Begin records a subscriptions/listen request on its way to the server.
-func (l *Listens) Begin(id []byte) {
+func (l *listens) Begin(id []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byID == nil {
@@ -142,7 +142,7 @@ func (l *Listens) Begin(id []byte) {
 
 // Again reports whether there is a subscription with the raw id, and records that its
 // request is sent to another server.
-func (l *Listens) Again(id []byte) bool {
+func (l *listens) Again(id []byte) bool {
 	if !l.some.Load() {
 		return false
 	}
@@ -156,7 +156,7 @@ func (l *Listens) Again(id []byte) bool {
 }
 
 // End forgets a subscription.
-func (l *Listens) End(id []byte) {
+func (l *listens) End(id []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.byID, string(id))
@@ -164,7 +164,7 @@ func (l *Listens) End(id []byte) {
 
 // Ended forgets the subscription that a notification of the server cancels, if it cancels one (revision
 // 2026-07-28, basic/patterns/cancellation).
-func (l *Listens) Ended(m *wire.Message) {
+func (l *listens) Ended(m *wire.Message) {
 	if l.some.Load() && m.MethodIs("notifications/cancelled") {
 		l.End(m.Get("params", "requestId").Raw)
 	}
@@ -173,7 +173,7 @@ func (l *Listens) Ended(m *wire.Message) {
 // Granted records what a notification of the server grants. It reports whether to drop the
 // notification, because the client already got that of the last server. less is the id of a
 // subscription to which this server grants less.
-func (l *Listens) Granted(m *wire.Message) (drop bool, less []byte) {
+func (l *listens) Granted(m *wire.Message) (drop bool, less []byte) {
 	if !l.some.Load() || !m.MethodIs("notifications/subscriptions/acknowledged") {
 		return false, nil
 	}

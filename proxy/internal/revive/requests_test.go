@@ -47,7 +47,7 @@ func TestEndedSubscriptionsAreForgotten(t *testing.T) {
 // The client gets the acknowledgment of its own request, and not that of the request to the next server, unless that
 // grants less: then the subscription ends.
 func TestSubscriptionsContinue(t *testing.T) {
-	var l Listens
+	var l listens
 	id := []byte(`"a"`)
 	granted := func(notifications string, wantDrop bool, wantLess string) {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestSubscriptionsContinue(t *testing.T) {
 
 // A subscription to which the server grants very much does not continue, so that memory stays bounded.
 func TestLongGrantsAreNotKept(t *testing.T) {
-	var l Listens
+	var l listens
 	id := []byte(`"a"`)
 	for _, test := range []struct {
 		length int
@@ -102,7 +102,7 @@ func TestLongGrantsAreNotKept(t *testing.T) {
 
 // A cancellation that writes the id in another way does not end a subscription here, so long ids would stay.
 func TestLongSubscriptionIDs(t *testing.T) {
-	var l Listens
+	var l listens
 	l.Begin(bytes.Repeat([]byte("1"), maxID+1))
 	if l.Begin([]byte("1")); len(l.byID) != 1 {
 		t.Errorf("%d subscriptions are kept, want the one with the short id", len(l.byID))

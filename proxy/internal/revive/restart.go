@@ -22,7 +22,7 @@ func (v *Supervisor) Restart(l *Link) bool {
 func (v *Supervisor) restartOrdered() bool {
 	select {
 	case <-v.byHand:
-		v.pace = Pace{}
+		v.pace = pace{}
 		return true
 	default:
 		return false

@@ -59,14 +59,14 @@ type Supervisor struct {
 	relay  Relay
 
 	record   Record
-	requests ServerRequests
-	listens  Listens
+	requests serverRequests
+	listens  listens
 	repeated repeatedCalls
 	notice   atomic.Pointer[restart] // the restart that the model does not know yet
 	byHand   chan struct{}           // receives from Restart
 
 	// Used by Run only:
-	pace Pace
+	pace pace
 	died time.Time // when the last ready server ended; zero while one is ready
 	lost int       // calls answered with an error since then
 }
@@ -222,7 +222,7 @@ func (v *Supervisor) await(ctx context.Context, l *Link) error {
 		select {
 		case <-l.Gate.wanted:
 		case <-v.byHand:
-			v.pace = Pace{}
+			v.pace = pace{}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -231,7 +231,7 @@ func (v *Supervisor) await(ctx context.Context, l *Link) error {
 	select {
 	case <-time.After(v.pace.Delay(time.Now())):
 	case <-v.byHand:
-		v.pace = Pace{}
+		v.pace = pace{}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -264,7 +264,7 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 // stillWanted returns the lines without requests, and those whose requests have no answer.
 func (v *Supervisor) stillWanted(lines []byte) (out []byte) {
 	for line := range bytes.Lines(lines) {
-		if _, wanted := Wanted(line, func(id []byte) bool { return v.o.Asks.Owns(id) || v.relay.Awaits(id) }); wanted {
+		if _, wanted := isWanted(line, func(id []byte) bool { return v.o.Asks.Owns(id) || v.relay.Awaits(id) }); wanted {
 			out = append(out, line...)
 		}
 	}
