@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// Lease is how long a front counts as alive after its last renewal.
-	Lease = 20 * time.Second
+	// lease is how long a front counts as alive after its last renewal.
+	lease = 20 * time.Second
 	// RenewEvery is how often a front renews its lease.
 	RenewEvery = 5 * time.Second
 	// sweepEvery is the number of renewals from one sweep to the next.
@@ -165,7 +165,7 @@ func (f *Front) hold(ctx context.Context) error {
 // holds reports whether the last renewal that succeeded is recent enough.
 func (f *Front) holds() bool {
 	at := f.at.Load()
-	return at != nil && time.Since(*at) < Lease
+	return at != nil && time.Since(*at) < lease
 }
 
 func (f *Front) renewLocked(ctx context.Context) (lapsed bool, err error) {
@@ -175,10 +175,10 @@ func (f *Front) renewLocked(ctx context.Context) (lapsed bool, err error) {
 	err = f.db.In(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *database.Tx) error {
 		now := t.Now().UnixNano()
 		n, err := t.Exec(`UPDATE fronts SET until = ?3 WHERE tenant = ?1 AND id = ?2 AND until > ?4 AND until <= ?5`,
-			tenant, f.id, now+int64(Lease), now, now+longestLease)
+			tenant, f.id, now+int64(lease), now, now+longestLease)
 		if lapsed = n == 0; lapsed && err == nil {
 			_, err = t.Exec(`INSERT INTO fronts (tenant, id, host, address, service, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-				ON CONFLICT (tenant, id) DO UPDATE SET until = ?6`, tenant, f.id, f.host, f.o.Address, f.o.Service, now+int64(Lease))
+				ON CONFLICT (tenant, id) DO UPDATE SET until = ?6`, tenant, f.id, f.host, f.o.Address, f.o.Service, now+int64(lease))
 		}
 		if gone = nil; err == nil && f.renewed%sweepEvery == 1 {
 			gone, err = sweep(t, now, f.o.Idle)
@@ -206,7 +206,7 @@ func (f *Front) Drain(ctx context.Context) error {
 // too long. It returns the deleted fronts. It compares the front of a session with the one that it has
 // seen, because another front may take the session meanwhile.
 func sweep(t *database.Tx, now int64, idle time.Duration) (fronts []peer, err error) {
-	gone := now - int64(Lease)
+	gone := now - int64(lease)
 	fronts, err = peers(t, `SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND until <= ?2`, tenant, gone)
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func peers(t *database.Tx, query string, args ...any) ([]peer, error) {
 
 // longestLease is the longest time, in nanoseconds, that a valid lease can have left. If a lease has more
 // time left, the clock was set back after the lease was renewed, and the lease counts as expired.
-const longestLease = 2 * int64(Lease)
+const longestLease = 2 * int64(lease)
 
 // alive reports whether a front has a valid lease and its process is running.
 func (f *Front) alive(p peer, now int64) bool {

@@ -36,8 +36,8 @@ const Command = "agent-run"
 // startTime is how long [Launcher.Start] waits for a supervisor to start its agent.
 const startTime = 2 * time.Second
 
-// An Order describes the run of an agent to its supervisor.
-type Order struct {
+// An order describes the run of an agent to its supervisor.
+type order struct {
 	Store       string // the registry's file
 	StoreURL    string // the registry's database; "" for the file
 	Outputs     string // the directory for the outputs of agents
@@ -51,8 +51,8 @@ type Order struct {
 	OnParentEnd string
 }
 
-// Directory returns the directory for the outputs of agents.
-func Directory(p cli.Process) string { return filepath.Join(p.StateDir, "attache", "agents") }
+// outputDirectory returns the directory for the outputs of agents.
+func outputDirectory(p cli.Process) string { return filepath.Join(p.StateDir, "attache", "agents") }
 
 // A Launcher starts agents.
 type Launcher struct {
@@ -121,8 +121,8 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	if run > 1 {
 		command = agent.Resume
 	}
-	o := Order{
-		Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
+	o := order{
+		Store: assembly.TeamsFile(l.Process), Outputs: outputDirectory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
 		Server: settings.Server.Name, Audit: settings.Audit,
 		Argv: setting.Fill(command, map[string]string{config.SessionPlaceholder: s.AgentSession, config.WorkspacePlaceholder: view.Workspace.Value}), Env: l.environment(agent, s, secrets, view),
 		Dir: directory(view), Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
@@ -155,7 +155,7 @@ func directory(view *sessionstate.Context) string {
 }
 
 // launch starts a supervisor and waits until it reports that the agent has started, or why not.
-func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
+func (l *Launcher) launch(ctx context.Context, o order, handle string) error {
 	input, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func notStarted(err error) teams.Ending {
 // templates allow it. Before that it reports the ends of runs that their supervisors could not
 // report.
 func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
-	sendSpooled(ctx, db, Directory(l.Process), l.Log)
+	sendSpooled(ctx, db, outputDirectory(l.Process), l.Log)
 	waiting, err := db.Resumable(ctx, me.Tenant, me.Workspace)
 	if err != nil {
 		return
@@ -230,7 +230,7 @@ func (l *Launcher) hasRun(s *teams.Session) bool {
 
 // startFile returns the path of the file with the template and the workspace of an agent.
 func (l *Launcher) startFile(s *teams.Session) string {
-	return filepath.Join(Directory(l.Process), s.ID, "template")
+	return filepath.Join(outputDirectory(l.Process), s.ID, "template")
 }
 
 // recordStart writes the file that hasRun reads.

@@ -131,7 +131,7 @@ func TestOutputIsLost(t *testing.T) {
 	parent, child := createAgent(t, db, db)
 	check(t, os.MkdirAll(filepath.Join(dir, child.ID), 0o700))
 	check(t, os.Symlink("/dev/full", filepath.Join(dir, child.ID, "run-1.out")))
-	check(t, supervise(t, dir, child, Order{Argv: []string{"echo", "the answer"}}))
+	check(t, supervise(t, dir, child, order{Argv: []string{"echo", "the answer"}}))
 	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output is incomplete: no space left on device)") {
 		t.Errorf("the parent was told %.200q", got)
 	}
@@ -143,7 +143,7 @@ func TestOutputIsCut(t *testing.T) {
 	db := openRegistry(t, dir, 0)
 	parent, child := createAgent(t, db, db)
 	const script = `echo '{"type":"item.completed","item":{"type":"agent_message","text":"I begin"}}'; head -c 10485760 /dev/zero; echo`
-	check(t, supervise(t, dir, child, Order{Argv: []string{"sh", "-c", script}, Result: codexJSONL}))
+	check(t, supervise(t, dir, child, order{Argv: []string{"sh", "-c", script}, Result: codexJSONL}))
 	if got := onlyMessage(t, db, parent); !strings.Contains(got, "(exit status 0, its output is incomplete: only its first 10 MiB are kept)") {
 		t.Errorf("the parent was told %.200q", got)
 	}

@@ -87,7 +87,7 @@ func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) e
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(Directory(p), s.ID, fmt.Sprintf("run-%d", s.Run))
+	name := filepath.Join(outputDirectory(p), s.ID, fmt.Sprintf("run-%d", s.Run))
 	for _, to := range []struct {
 		extension string
 		out       io.Writer

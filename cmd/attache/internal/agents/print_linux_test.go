@@ -20,7 +20,7 @@ func TestLogsOnTerminal(t *testing.T) {
 	p := cli.Process{StateDir: dir}
 	db := openRegistry(t, dir, 0)
 	_, child := createAgent(t, db, db)
-	name := filepath.Join(Directory(p), child.ID, fmt.Sprintf("run-%d", child.Run))
+	name := filepath.Join(outputDirectory(p), child.ID, fmt.Sprintf("run-%d", child.Run))
 	err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name+".out", []byte("\x1b[2Jout\n"), 0o600), os.WriteFile(name+".err", []byte("\x1b[2Jerr\n"), 0o600))
 	check(t, err)
 	screen, program := openTerminal(t)

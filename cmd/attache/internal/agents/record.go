@@ -13,7 +13,7 @@ import (
 const auditEnd = time.Second
 
 // openAudit returns the audit of an order, or nil if it has none. It does not open the file.
-func openAudit(o Order) *audit.Shared {
+func openAudit(o order) *audit.Shared {
 	if o.Audit.File == "" {
 		return nil
 	}

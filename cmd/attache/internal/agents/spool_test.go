@@ -29,7 +29,7 @@ func TestSpool(t *testing.T) {
 	db := connect()
 	parent, agent := createAgent(t, db, db)
 	cluster.Kill()
-	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: agent.Ref, Run: 1}}, db: db, reportEvery: 10 * time.Millisecond}
+	s := &supervisor{o: order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: agent.Ref, Run: 1}}, db: db, reportEvery: 10 * time.Millisecond}
 	end := teams.Ending{CostUSD: "0.5", Report: "finished after 1s"}
 	reported := make(chan struct{})
 	go func() { defer close(reported); s.report(end) }()
@@ -113,7 +113,7 @@ func TestSettledLater(t *testing.T) {
 	check(t, err)
 	agent, err := child.Start(t.Context(), child.Options{Argv: []string{"cat"}, Env: os.Environ()})
 	check(t, err)
-	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: me.Ref, Run: 1}}, db: db, me: me, agent: agent, settled: make(chan struct{}), reportEvery: 10 * time.Millisecond}
+	s := &supervisor{o: order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: me.Ref, Run: 1}}, db: db, me: me, agent: agent, settled: make(chan struct{}), reportEvery: 10 * time.Millisecond}
 	cluster.Kill()
 	go s.prompt(taking)
 	_, _ = io.Copy(io.Discard, agent.Stdout()) // it has read the messages

@@ -36,7 +36,7 @@ const (
 // When the agent has started or failed to start, it writes a line to stdout and closes it. If ctx ends,
 // it stops the agent.
 func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) error {
-	var o Order
+	var o order
 	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
 		return fmt.Errorf("this command is for attache itself; see \"attache agents --help\": %w", err)
 	}
@@ -62,7 +62,7 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	return nil
 }
 
-func (o *Order) open() (*store.Store, error) {
+func (o *order) open() (*store.Store, error) {
 	options := store.Options{Path: o.Store}
 	if o.StoreURL != "" {
 		server, err := database.Connect(database.ServerOptions{URL: o.StoreURL})
@@ -76,7 +76,7 @@ func (o *Order) open() (*store.Store, error) {
 
 // A supervisor supervises one run of an agent.
 type supervisor struct {
-	o      Order
+	o      order
 	db     *store.Store
 	audit  *audit.Shared  // nil for none
 	me     *store.Session // at the start of the run

@@ -38,8 +38,8 @@ func TestOnParentEnd(t *testing.T) {
 					_ = os.WriteFile(filepath.Join(dir, "end"), nil, 0o600)
 				}()
 			}
-			order := Order{Argv: []string{"sh", "-c", "until test -e end; do sleep 0.01; done"}, OnParentEnd: test.onParentEnd}
-			check(t, supervise(t, dir, child, order))
+			o := order{Argv: []string{"sh", "-c", "until test -e end; do sleep 0.01; done"}, OnParentEnd: test.onParentEnd}
+			check(t, supervise(t, dir, child, o))
 			if got := onlyMessage(t, now, parent); !strings.HasPrefix(got, test.want) {
 				t.Errorf("the parent was told %q, want %q…", got, test.want)
 			}
@@ -65,7 +65,7 @@ func TestEnding(t *testing.T) {
 			dir := t.TempDir()
 			db := openRegistry(t, dir, 0)
 			parent, child := createAgent(t, db, db)
-			check(t, supervise(t, dir, child, Order{Argv: []string{"sh", "-c", "cat >/dev/null; " + test.script}, Result: test.result}))
+			check(t, supervise(t, dir, child, order{Argv: []string{"sh", "-c", "cat >/dev/null; " + test.script}, Result: test.result}))
 			s, err := db.Session(t.Context(), child.Ref)
 			if err != nil || s.State != test.state || s.ExitStatus != test.status || s.CostUSD != test.cost {
 				t.Errorf("the registry has %+v, %v", s, err)
@@ -110,7 +110,7 @@ func TestEndedBeforeStart(t *testing.T) {
 	if _, err := db.EndByOperator(t.Context(), child.Ref); err != nil {
 		t.Fatal(err)
 	}
-	if err := supervise(t, dir, child, Order{Argv: []string{"touch", "started"}}); err == nil {
+	if err := supervise(t, dir, child, order{Argv: []string{"touch", "started"}}); err == nil {
 		t.Error("the supervisor returned no error")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
@@ -126,7 +126,7 @@ func TestNotStarted(t *testing.T) {
 	dir := t.TempDir()
 	db := openRegistry(t, dir, 0)
 	parent, child := createAgent(t, db, db)
-	if err := supervise(t, dir, child, Order{Argv: []string{"there-is-no-such-program"}}); err == nil {
+	if err := supervise(t, dir, child, order{Argv: []string{"there-is-no-such-program"}}); err == nil {
 		t.Error("the supervisor returned no error")
 	}
 	if got := onlyMessage(t, db, parent); !strings.HasPrefix(got, "could not start: ") {
@@ -148,7 +148,7 @@ func TestUnread(t *testing.T) {
 	if _, err := db.Send(t.Context(), peer.Ref, teams.Draft{To: child.ID, Body: long}); err != nil {
 		t.Fatal(err)
 	}
-	check(t, supervise(t, dir, child, Order{Argv: []string{"true"}}))
+	check(t, supervise(t, dir, child, order{Argv: []string{"true"}}))
 	if got := onlyMessage(t, db, peer); !strings.HasSuffix(got, " did not arrive: its agent ended before it had read all of its messages") {
 		t.Errorf("the sender was told %q", got)
 	}
@@ -172,7 +172,7 @@ func TestStartIsRecorded(t *testing.T) {
 			dir := t.TempDir()
 			db := openRegistry(t, dir, 0)
 			parent, child := createAgent(t, db, db)
-			err := supervise(t, dir, child, Order{
+			err := supervise(t, dir, child, order{
 				Argv: []string{"touch", "started"}, Server: "attache-teams",
 				Audit: config.AuditSettings{File: filepath.Join(dir, test.file), Required: test.required},
 			})
@@ -194,7 +194,7 @@ func TestStartIsRecorded(t *testing.T) {
 }
 
 // supervise runs the supervisor of the first run of an agent, with the registry and its outputs in dir.
-func supervise(t *testing.T, dir string, agent *teams.Session, o Order) error {
+func supervise(t *testing.T, dir string, agent *teams.Session, o order) error {
 	t.Helper()
 	o.Store, o.Outputs, o.Dir = filepath.Join(dir, "teams.db"), dir, dir
 	o.Run, o.Env, o.TimeLimit = teams.RunRef{Ref: agent.Ref, Run: 1}, os.Environ(), time.Hour

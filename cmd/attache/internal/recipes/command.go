@@ -60,8 +60,8 @@ func (c Command) Add(path, name string, parameters []string) error {
 
 // Remove removes a recipe from the configuration file at path.
 func (c Command) Remove(path, name string) error {
-	err := c.edit(path, func(content []byte) ([]byte, error) { return Remove(content, name) })
-	if errors.Is(err, ErrAbsent) {
+	err := c.edit(path, func(content []byte) ([]byte, error) { return remove(content, name) })
+	if errors.Is(err, errAbsent) {
 		return fmt.Errorf("the recipe %s is not in the configuration, or was not put there by \"attache recipe add\"", name)
 	}
 	return err

@@ -14,11 +14,11 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// mark follows a key that [Add] has written, so that [Remove] removes nothing that the user wrote.
+// mark follows a key that [Add] has written, so that remove takes out nothing that the user wrote.
 const mark = "  # attache recipe"
 
-// ErrAbsent is returned by [Remove] if the configuration does not have the recipe.
-var ErrAbsent = errors.New("the recipe is not in the configuration")
+// errAbsent is returned by remove if the configuration does not have the recipe.
+var errAbsent = errors.New("the recipe is not in the configuration")
 
 // Add returns content, a configuration file, with body under servers.name. It changes no other byte.
 // An error says why body cannot be added and what to do.
@@ -53,9 +53,9 @@ func Add(content []byte, name, body string) ([]byte, error) {
 	return after, onlyAdds(before, after, name)
 }
 
-// Remove returns content without the lines that [Add] wrote for name. The error is [ErrAbsent] if
+// remove returns content without the lines that [Add] wrote for name. The error is errAbsent if
 // there are none.
-func Remove(content []byte, name string) ([]byte, error) {
+func remove(content []byte, name string) ([]byte, error) {
 	if _, err := decode(content); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func Remove(content []byte, name string) ([]byte, error) {
 		}
 		return f.bytes(), nil
 	}
-	return nil, ErrAbsent
+	return nil, errAbsent
 }
 
 // decode returns the values in a configuration file.

@@ -43,7 +43,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// Add writes under servers, Remove removes only what Add wrote, and both change no other byte.
+// Add writes under servers, remove takes out only what Add wrote, and both change no other byte.
 func TestAddAndRemove(t *testing.T) {
 	const body = "match: {package: x}\naccess: {hide: true}\n"
 	tests := []struct{ name, before, after string }{
@@ -75,7 +75,7 @@ func TestAddAndRemove(t *testing.T) {
 			two, err := Add(after, "sentry", body)
 			testkit.Check(t, err)
 			for _, name := range []string{"git", "sentry"} {
-				if two, err = Remove(two, name); err != nil {
+				if two, err = remove(two, name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -132,7 +132,7 @@ func TestAddRefuses(t *testing.T) {
 // An entry that the user wrote under the name of a recipe is not removed.
 func TestRemoveKeepsEntriesOfTheUser(t *testing.T) {
 	for _, content := range []string{"", "log: {}\n", "servers:\n  git:\n    match: {package: x}\n", "servers:\n  git:  # mine\n    match: {package: x}\n"} {
-		if _, err := Remove([]byte(content), "git"); !errors.Is(err, ErrAbsent) {
+		if _, err := remove([]byte(content), "git"); !errors.Is(err, errAbsent) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
@@ -148,7 +148,7 @@ func FuzzAddRemove(f *testing.F) {
 		if err != nil {
 			return
 		}
-		back, err := Remove(after, "git")
+		back, err := remove(after, "git")
 		if err != nil {
 			t.Fatalf("%q became %q: %v", content, after, err)
 		}
