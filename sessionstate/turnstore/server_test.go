@@ -42,11 +42,11 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		server := connect(t)
 		var inserted int
 		err := cluster.Ask(filepath.Base(strings.Split(url, "?")[0]), `WITH all_turns AS (INSERT INTO turns (tenant, key, used, closed)
-			SELECT '', 'key ' || n, 0, 1 FROM generate_series(1, 2500) n RETURNING 1) SELECT count(*) FROM all_turns`, &inserted)
+			SELECT '', 'key ' || n, 0, 1 FROM generate_series(1, 20500) n RETURNING 1) SELECT count(*) FROM all_turns`, &inserted)
 		check(t, err)
 		s := openedDB(t, Options{Server: server}).Of("")
 		take(t, s, "held", true)
-		for _, want := range []int{2000, 500, 0} {
+		for _, want := range []int{20_000, 500, 0} {
 			if n, err := s.Sweep(t.Context(), time.Hour); n != want || err != nil {
 				t.Errorf("Sweep = %d, %v; want %d", n, err, want)
 			}

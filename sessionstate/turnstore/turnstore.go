@@ -167,8 +167,9 @@ func (t *Turns) Settle(ctx context.Context, key string, o sessionstate.Outcome) 
 }
 
 // On a server, one transaction of a sweep removes at most sweepBatch turns, and a sweep has at
-// most sweepRounds transactions. Each has to be short: see [database.Timeouts].
-const sweepBatch, sweepRounds = 200, 10
+// most sweepRounds transactions. Each has to be short: see [database.Timeouts]. A process sweeps once a
+// minute, so together they are more than the turns that clients take in that time.
+const sweepBatch, sweepRounds = 200, 100
 
 // Sweep implements [sessionstate.Turns]. In a file it also removes the least recently used keys
 // of the tenant if there are more than [sessionstate.DefaultMax]. A server has no such limit,
