@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"embed"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -79,7 +80,7 @@ type Front struct {
 	at atomic.Pointer[time.Time] // when the last renewal began that succeeded; nil before the first
 
 	renewing sync.Mutex // held during a renewal
-	renewed  int        // number of renewals
+	renewed  int        // number of renewals that Renew has made
 	lapsed   bool       // hold has renewed a lease that was over, and Renew has not reported that
 }
 
@@ -123,13 +124,11 @@ func (f *Front) takeLock() error {
 func (f *Front) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
-	err := f.db.In(ctx, database.Scope{Tenant: tenant, Urgent: true}, func(t *database.Tx) error {
-		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?3 WHERE tenant = ?1 AND front = ?2`, tenant, f.id, t.Now().UnixNano())
-		if err == nil {
-			_, err = t.Exec(`DELETE FROM fronts WHERE tenant = ?1 AND id = ?2`, tenant, f.id)
-		}
-		return err
-	})
+	scope := database.Scope{Tenant: tenant, Urgent: true}
+	err := f.inBatches(ctx, scope, func(t *database.Tx) (int64, error) { return release(t, f.id, t.Now().UnixNano(), math.MaxInt64) })
+	if err == nil {
+		_, err = f.db.Exec(ctx, scope, `DELETE FROM fronts WHERE tenant = ?1 AND id = ?2`, tenant, f.id)
+	}
 	f.unlock()
 	return errors.Join(err, f.db.Close())
 }
@@ -138,9 +137,14 @@ func (f *Front) Close() error {
 // taken sessions of this one. From time to time it also removes the rows of ended fronts.
 func (f *Front) Renew(ctx context.Context) (lapsed bool, err error) {
 	f.renewing.Lock()
-	defer f.renewing.Unlock()
 	if lapsed, err = f.renewLocked(ctx); err == nil {
 		lapsed, f.lapsed = lapsed || f.lapsed, false
+		f.renewed++
+	}
+	sweeps := err == nil && f.renewed%sweepEvery == 1
+	f.renewing.Unlock()
+	if sweeps {
+		_ = f.sweep(ctx) // if it fails, another front sweeps, or this one later
 	}
 	return lapsed, err
 }
@@ -169,9 +173,7 @@ func (f *Front) holds() bool {
 }
 
 func (f *Front) renewLocked(ctx context.Context) (lapsed bool, err error) {
-	var gone []peer
 	began := time.Now()
-	f.renewed++
 	err = f.db.In(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *database.Tx) error {
 		now := t.Now().UnixNano()
 		n, err := t.Exec(`UPDATE fronts SET until = ?3 WHERE tenant = ?1 AND id = ?2 AND until > ?4 AND until <= ?5`,
@@ -180,18 +182,10 @@ func (f *Front) renewLocked(ctx context.Context) (lapsed bool, err error) {
 			_, err = t.Exec(`INSERT INTO fronts (tenant, id, host, address, service, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 				ON CONFLICT (tenant, id) DO UPDATE SET until = ?6`, tenant, f.id, f.host, f.o.Address, f.o.Service, now+int64(lease))
 		}
-		if gone = nil; err == nil && f.renewed%sweepEvery == 1 {
-			gone, err = sweep(t, now, f.o.Idle)
-		}
 		return err
 	})
 	if err == nil {
 		f.at.Store(&began)
-	}
-	for _, p := range gone {
-		if f.processGone(p) {
-			_ = os.Remove(f.lockPath(p.id))
-		}
 	}
 	return lapsed, err
 }
@@ -202,27 +196,92 @@ func (f *Front) Drain(ctx context.Context) error {
 	return err
 }
 
-// sweep deletes fronts whose lease expired a while ago, and sessions that were without a front for
-// too long. It returns the deleted fronts. It compares the front of a session with the one that it has
-// seen, because another front may take the session meanwhile.
-func sweep(t *database.Tx, now int64, idle time.Duration) (fronts []peer, err error) {
-	gone := now - int64(lease)
-	fronts, err = peers(t, `SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND until <= ?2`, tenant, gone)
-	if err != nil {
-		return nil, err
+// A statement changes at most batchSize sessions, and a sweep runs each statement at most batches times, because a
+// front may have had thousands of sessions: see [database.Timeouts]. Their searches have the order of an index. Without it,
+// PostgreSQL reads the whole table if its statistics promise many rows.
+const batchSize, batches = 200, 100
+
+// inBatches runs change, which changes at most batchSize rows and returns their number, until no rows are left.
+func (f *Front) inBatches(ctx context.Context, s database.Scope, change func(*database.Tx) (int64, error)) error {
+	n := int64(batchSize)
+	for range batches {
+		err := f.db.In(ctx, s, func(t *database.Tx) (err error) {
+			n, err = change(t)
+			return err
+		})
+		if err != nil || n < batchSize {
+			return err
+		}
 	}
-	_, err = t.Exec(`UPDATE front_sessions SET front = '',
-		left_at = coalesce((SELECT f.until FROM fronts f WHERE f.tenant = ?1 AND f.id = front_sessions.front), ?2)
-		WHERE tenant = ?1 AND (server, id, front) IN (SELECT s.server, s.id, s.front FROM front_sessions s WHERE s.tenant = ?1 AND s.front <> ''
-			AND NOT EXISTS (SELECT 1 FROM fronts f WHERE f.tenant = ?1 AND f.id = s.front AND f.until > ?2))`, tenant, gone)
-	if err == nil {
-		_, err = t.Exec(`DELETE FROM fronts WHERE tenant = ?1 AND until <= ?2`, tenant, gone)
-	}
-	if err == nil {
-		_, err = t.Exec(`DELETE FROM front_sessions WHERE tenant = ?1 AND front = '' AND left_at <= ?2`, tenant, now-int64(idle))
-	}
-	return fronts, err
+	return nil
 }
+
+// release releases sessions of a front for others, unless its lease was valid at a time. The statement checks the
+// front of a session twice, because another front may take the session meanwhile.
+func release(t *database.Tx, front string, leftAt, ended int64) (int64, error) {
+	return t.Exec(releaseSome, tenant, front, leftAt, ended, batchSize)
+}
+
+const releaseSome = `UPDATE front_sessions SET front = '', left_at = ?3 WHERE tenant = ?1 AND front = ?2
+	AND (server, id) IN (SELECT server, id FROM front_sessions WHERE tenant = ?1 AND front = ?2 ORDER BY left_at LIMIT ?5)
+	AND NOT EXISTS (SELECT 1 FROM fronts WHERE tenant = ?1 AND id = ?2 AND until > ?4)`
+
+// abandoned selects the fronts that have sessions and whose lease ended before ?2, with the time at which it ended.
+// It looks for one front after the other in the index, and does not read the sessions.
+const abandoned = `WITH RECURSIVE owner (id) AS (
+		SELECT min(front) FROM front_sessions WHERE tenant = ?1 AND front > ''
+		UNION ALL SELECT (SELECT min(s.front) FROM front_sessions s WHERE s.tenant = ?1 AND s.front > owner.id)
+			FROM owner WHERE owner.id IS NOT NULL)
+	SELECT owner.id, '', '', coalesce(f.until, ?2) FROM owner LEFT JOIN fronts f ON f.tenant = ?1 AND f.id = owner.id
+	WHERE owner.id IS NOT NULL AND (f.until IS NULL OR f.until <= ?2)`
+
+// sweep releases the sessions of fronts whose lease expired a while ago, and deletes these fronts, and the sessions
+// that were without a front for too long. It does this apart from the renewal, which must not fail with it.
+func (f *Front) sweep(ctx context.Context) error {
+	scope := database.Scope{Tenant: tenant, Relaxed: true}
+	var now, ended int64
+	var owners, gone []peer
+	err := f.db.In(ctx, scope, func(t *database.Tx) (err error) {
+		now = t.Now().UnixNano()
+		ended = now - int64(lease)
+		owners, err = peers(t, abandoned, tenant, ended)
+		return err
+	})
+	for _, p := range owners {
+		if err == nil {
+			err = f.inBatches(ctx, scope, func(t *database.Tx) (int64, error) { return release(t, p.id, p.until, ended) })
+		}
+	}
+	if err == nil {
+		err = f.inBatches(ctx, scope, func(t *database.Tx) (int64, error) {
+			return t.Exec(deleteIdle, tenant, now-int64(f.o.Idle), batchSize)
+		})
+	}
+	if err == nil {
+		err = f.db.In(ctx, scope, func(t *database.Tx) (err error) {
+			gone, err = peers(t, deleteFronts, tenant, ended)
+			return err
+		})
+	}
+	for _, p := range gone {
+		if err == nil && f.processGone(p) {
+			_ = os.Remove(f.lockPath(p.id))
+		}
+	}
+	return err
+}
+
+// deleteIdle deletes sessions that were left at ?2 or before. A front may take one while the statement waits for its
+// row.
+const deleteIdle = `DELETE FROM front_sessions WHERE tenant = ?1 AND front = '' AND left_at <= ?2
+	AND (server, id) IN (SELECT server, id FROM front_sessions
+		WHERE tenant = ?1 AND front = '' AND left_at <= ?2 ORDER BY left_at LIMIT ?3)`
+
+// deleteFronts deletes the fronts whose lease ended before ?2, and leaves one that has sessions: without its row, no
+// front would take them.
+const deleteFronts = `DELETE FROM fronts WHERE tenant = ?1 AND until <= ?2
+	AND NOT EXISTS (SELECT 1 FROM front_sessions s WHERE s.tenant = ?1 AND s.front = fronts.id)
+	RETURNING id, host, address, until`
 
 // lockPath returns the path of the lock of a front. Other programs may write to the database, so an id from there
 // must not lead to another directory.

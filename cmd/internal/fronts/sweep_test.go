@@ -1,0 +1,74 @@
+package fronts
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/internal/testkit"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+)
+
+// Thousands of sessions of an ended front are released and deleted in parts, and no statement reads those of the others:
+// it would exceed its timeout, and the front would not renew its lease.
+func TestManySessions(t *testing.T) {
+	t.Parallel()
+	url := databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())
+	w := newWorld(t, func() *database.Server { return databasetest.Connect(t, url) })
+	w.play("start a\nstart b\ncut a")
+	a, b := w.fronts["a"], w.fronts["b"]
+	all := database.Scope{Tenant: tenant}
+	for _, of := range []struct {
+		front string
+		n     int
+	}{{a.id, 2*batchSize + 1}, {b.id, 5000}, {"", 5000}} {
+		_, err := b.db.Exec(t.Context(), all, `INSERT INTO front_sessions (tenant, server, id, principal, front, left_at, initialize, version, capabilities, level, subscriptions)
+			SELECT '', 'many', ?2 || n, '', ?2, ?3, '{}', '', '', '', '[]' FROM generate_series(1, ?1) n`, of.n, of.front, w.now.UnixNano())
+		testkit.Check(t, err)
+	}
+	_, err := b.db.Exec(t.Context(), all, `ANALYZE front_sessions`)
+	testkit.Check(t, err)
+	now := w.now.UnixNano()
+	for _, s := range []struct {
+		statement string
+		args      []any
+	}{
+		{abandoned, []any{"", now}}, {releaseSome, []any{"", b.id, now, now + longestLease, batchSize}},
+		{deleteIdle, []any{"", now, batchSize}}, {deleteFronts, []any{"", now}},
+	} {
+		databasetest.ReadsNoTable(t, b.db, all, "front_sessions", s.statement, s.args...)
+	}
+	expect := func(front string, want int) {
+		t.Helper()
+		var n int
+		err := b.db.Row(t.Context(), all, `SELECT count(*) FROM front_sessions WHERE tenant = '' AND front = ?1`, front).Scan(&n)
+		if err != nil || n != want {
+			t.Errorf("%d sessions of the front %q, want %d (%v)", n, front, want, err)
+		}
+	}
+	sweep := func() {
+		t.Helper()
+		b.renewed = sweepEvery
+		if _, err := b.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	w.now = w.now.Add(2 * lease)
+	_, err = b.Renew(t.Context())
+	testkit.Check(t, err)
+	sweep()
+	expect(a.id, 0)
+	expect("", 5000+2*batchSize+1)
+	w.now = w.now.Add(b.o.Idle - time.Second)
+	_, err = b.Renew(t.Context())
+	testkit.Check(t, err)
+	sweep()
+	expect(b.id, 5000)
+	expect("", 0)
+	if got := w.step([]string{"close", "b", "", ""}); got != "" {
+		t.Fatal(fmt.Sprint(got))
+	}
+}
