@@ -101,6 +101,15 @@ func TestOnPostgreSQL(t *testing.T) {
 			t.Errorf("%d tokens are lent twice", loan.Tokens)
 		}
 	})
+	t.Run("a sweep does not read the table", func(t *testing.T) {
+		db, all := databasetest.Connect(t, cluster.Copy(made)).Open(Schema()), database.Scope{AllTenants: true}
+		_, err := db.Exec(t.Context(), all, `INSERT INTO rate_buckets (tenant, bucket, full_at, minute, processes, earlier)
+			SELECT '', n, n, 0, 0, 0 FROM (SELECT n * 7919 % 50000 AS n FROM generate_series(1, 50000) n) rows`)
+		testkit.Check(t, err)
+		_, err = db.Exec(t.Context(), all, `ANALYZE rate_buckets`)
+		testkit.Check(t, err)
+		databasetest.ReadsNoTable(t, db, all, "rate_buckets", deleteFull, 25000, sweepBatch)
+	})
 	t.Run("a tenant sees its own", func(t *testing.T) {
 		server := databasetest.Connect(t, cluster.Copy(made))
 		s := New(server.Open(Schema()))

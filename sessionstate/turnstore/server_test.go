@@ -52,6 +52,16 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a sweep does not read the table", func(t *testing.T) {
+		db := openedDB(t, Options{Server: connect(t)}).db
+		now, scope := time.Now().UnixNano(), database.Scope{}
+		_, err := db.Exec(t.Context(), scope, `INSERT INTO turns (tenant, key, used)
+			SELECT '', 'key ' || n, ?1 - n FROM (SELECT n * 7919 % 50000 AS n FROM generate_series(1, 50000) n) rows`, now)
+		check(t, err)
+		_, err = db.Exec(t.Context(), scope, `ANALYZE turns`)
+		check(t, err)
+		databasetest.ReadsNoTable(t, db, scope, "turns", deleteOldest, now, int64(sessionstate.Lease), now-25000, "", sweepBatch)
+	})
 	t.Run("a turn that is taken while a sweep waits for it stays", func(t *testing.T) {
 		s := openedDB(t, Options{Server: connect(t)}).Of("")
 		check(t, s.Settle(t.Context(), "a", sessionstate.Seen))

@@ -202,12 +202,16 @@ func (t *Turns) sweepFile(tx *database.Tx, now, before int64) (int64, error) {
 
 // sweepServer checks its condition twice, because a turn may be taken while it waits for the row.
 // The keys are an array because without statistics of the table PostgreSQL would join them with it, and
-// compare each row with each key.
+// compare each row with each key. The search has the order of an index because PostgreSQL would read the whole
+// table if its statistics promise many rows.
 func (t *Turns) sweepServer(tx *database.Tx, now, before int64) (int64, error) {
-	const due = `tenant = ?4 AND used <= ?3 AND NOT ` + isHeld
-	return tx.Exec(`DELETE FROM turns WHERE `+due+` AND key = ANY (ARRAY (SELECT key FROM turns WHERE `+due+` LIMIT ?5))`,
-		now, int64(sessionstate.Lease), before, t.tenant, sweepBatch)
+	return tx.Exec(deleteOldest, now, int64(sessionstate.Lease), before, t.tenant, sweepBatch)
 }
+
+const (
+	isDue        = `tenant = ?4 AND used <= ?3 AND NOT ` + isHeld
+	deleteOldest = `DELETE FROM turns WHERE ` + isDue + ` AND key = ANY (ARRAY (SELECT key FROM turns WHERE ` + isDue + ` ORDER BY used LIMIT ?5))`
+)
 
 // digest returns the form of a key in the database.
 func digest(key string) string {

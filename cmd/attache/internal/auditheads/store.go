@@ -110,9 +110,13 @@ func deleteOld(t *database.Tx, now time.Time) error {
 	if shared := t.Now(); shared.Before(now) {
 		now = shared
 	}
-	_, err := t.Exec(`DELETE FROM audit_heads WHERE tenant = '' AND hour <= ?1 AND (file, hour) IN
-		(SELECT file, hour FROM audit_heads WHERE tenant = '' AND hour <= ?1 LIMIT ?2)`, now.Add(-retention).UnixNano(), deleteLimit)
+	_, err := t.Exec(deleteOldest, now.Add(-retention).UnixNano(), deleteLimit)
 	return err
 }
+
+// deleteOldest searches in the order of an index: PostgreSQL would read the whole table if its statistics promise many
+// rows.
+const deleteOldest = `DELETE FROM audit_heads WHERE tenant = '' AND hour <= ?1 AND (file, hour) IN
+	(SELECT file, hour FROM audit_heads WHERE tenant = '' AND hour <= ?1 ORDER BY hour LIMIT ?2)`
 
 func hourOf(t time.Time) time.Time { return t.Truncate(time.Hour) }
