@@ -55,22 +55,30 @@ func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*
 		}
 		return found, err
 	}
-	sessions = rows(t, read, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct',
-			me.trust = 'sandboxed' AND s.parent <> me.parent AND EXISTS (SELECT 1 FROM sessions p WHERE p.tenant = s.tenant AND p.id = s.parent AND p.trust = 'direct')
-		FROM sessions me JOIN sessions s ON s.tenant = me.tenant AND s.workspace = me.workspace AND s.ended IS NULL
-		WHERE me.tenant = ?2 AND me.id = ?3 AND (me.trust = 'direct' OR s.trust = 'sandboxed' OR s.id = me.parent)
-			AND (NOT ?4 OR s.run_state IN ('starting', 'running') AND s.run_until > ?1
-				OR EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND `+fresh("a.until")+`))
-			AND (?5 = '' OR s.agent = ?5) AND (?6 = '' OR s.parent = ?6)
-			AND (s.created < ?7 OR s.created = ?7 AND s.id < ?8)
-		ORDER BY s.created DESC, s.id DESC LIMIT ?9`,
-		t.now, me.Tenant, me.ID, f.Active, f.Agent, f.ChildrenOf, before, beforeID, f.Limit+1)
+	var workspace, trust, parent string
+	if !t.row(`SELECT workspace, trust, parent FROM sessions WHERE tenant = ?1 AND id = ?2`, me.Tenant, me.ID).find(&workspace, &trust, &parent) {
+		return nil, ""
+	}
+	sessions = rows(t, read, listed, t.now, me.Tenant, workspace, trust, parent, f.Active, f.Agent, f.ChildrenOf, before, beforeID, f.Limit+1)
 	if len(sessions) > f.Limit {
 		last := sessions[f.Limit-1]
 		sessions, cursor = sessions[:f.Limit], writeCursor(last.Created.UnixNano(), last.ID)
 	}
 	return sessions, cursor
 }
+
+// listed is the statement of a list. The workspace, trust and parent of the caller are arguments, ?3 to ?5. With a
+// join PostgreSQL would not know the workspace, and would read and sort all of its sessions. So it reads an index
+// until it has enough.
+var listed = `SELECT ` + columns + `, ?4 = 'sandboxed' AND s.trust = 'direct',
+		?4 = 'sandboxed' AND s.parent <> ?5 AND EXISTS (SELECT 1 FROM sessions p WHERE p.tenant = s.tenant AND p.id = s.parent AND p.trust = 'direct')
+	FROM sessions s WHERE s.tenant = ?2 AND s.workspace = ?3 AND s.ended IS NULL
+		AND (?4 = 'direct' OR s.trust = 'sandboxed' OR s.id = ?5)
+		AND (NOT ?6 OR s.run_state IN ('starting', 'running') AND s.run_until > ?1
+			OR EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `))
+		AND (?7 = '' OR s.agent = ?7) AND (?8 = '' OR s.parent = ?8)
+		AND s.created <= ?9 AND (s.created < ?9 OR s.id < ?10)
+	ORDER BY s.created DESC, s.id DESC LIMIT ?11`
 
 func writeCursor(created int64, id string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", created, id))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,6 +151,10 @@ func testPlansOfServer(t *testing.T, sweep, end []string) {
 	}
 	for _, statement := range end {
 		explain(strings.NewReplacer("?1", "''", "?2", "'ses_000000000000'", "?3", fmt.Sprint(now)).Replace(statement))
+	}
+	args := []any{now, "", "w", "direct", "", true, "", "", int64(math.MaxInt64), "", MaxListed + 1}
+	if plan := databasetest.Plan(t, db, database.Scope{}, listed, args...); !strings.Contains(plan, "Index Scan Backward using sessions_ws") {
+		t.Errorf("a list reads all sessions of the workspace:\n%s", plan)
 	}
 	if len(sweep) < 5 || len(end) == 0 {
 		t.Errorf("there are %d and %d statements", len(sweep), len(end))
