@@ -21,8 +21,8 @@ type Client struct {
 	// shows them in every conversation of a process, including those that a server cannot
 	// distinguish from the first and those of sub-agents.
 	Instructions bool
-	// Late means, with Instructions, that the interactive mode begins its first conversation before it has
-	// the instructions, and does not show them in it. So a response carries the briefing as well.
+	// Late means, with Instructions, that the interactive mode can begin its first conversation before it has
+	// the instructions, and then does not show them in it. So a response carries the briefing as well.
 	Late bool
 	// Limits are the limits on instructions, the newest version first. A client without
 	// limits shows them in full.
