@@ -236,8 +236,11 @@ const abandoned = `WITH RECURSIVE owner (id) AS (
 	WHERE owner.id IS NOT NULL AND (f.until IS NULL OR f.until <= ?2)`
 
 // sweep releases the sessions of fronts whose lease expired a while ago, and deletes these fronts, and the sessions
-// that were without a front for too long. It does this apart from the renewal, which must not fail with it.
+// that were without a front for too long. It does this apart from the renewal, which must not fail with it, and ends
+// before the next one is due.
 func (f *Front) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, RenewEvery)
+	defer cancel()
 	scope := database.Scope{Tenant: tenant, Relaxed: true}
 	var now, ended int64
 	var owners, gone []peer
