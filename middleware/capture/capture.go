@@ -132,6 +132,9 @@ type ConnOptions struct {
 	// replaces the session in Base if that is from those variables.
 	HostSession func(client string) sessionstate.Fact
 
+	// Directory is the directory in which the client started this process, "" if no client did.
+	Directory string
+
 	// Name is the session key if nothing else names the session, and the prefix of the key
 	// after each further handshake; "" means random keys.
 	Name string
@@ -291,9 +294,11 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	if !f.workspace.Empty() {
 		c.initial = c.conn.Base.WithWorkspace(sessionstate.Fact{Value: f.workspace.Value, Source: sessionstate.InitializeMeta, From: f.workspace.From})
 	}
+	client := toolresult.ClientOf(m.Get("params", "clientInfo", "name").Text())
 	c.ask = rootsAsk{
 		allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists(),
-		moves:   toolresult.ClientOf(m.Get("params", "clientInfo", "name").Text()).Moves,
+		moves:   client.Moves,
+		shared:  client.SharedRoot,
 	}
 	call.OnReply(c.readRevision)
 }

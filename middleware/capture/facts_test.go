@@ -58,6 +58,9 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 		panic(err) // a mistake in the script
 	}
 	o := capture.ConnOptions{Base: base, Name: "conn", Log: logNotes(s)}
+	if has("here") {
+		o.Directory = "/"
+	}
 	if has("inner") {
 		o.HostSession = func(client string) sessionstate.Fact {
 			if client != "inner" {

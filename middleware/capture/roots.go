@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,6 +18,7 @@ import (
 type rootsAsk struct {
 	allowed bool
 	moves   bool              // the client's roots change without a report
+	shared  bool              // the client's roots may be those of another project
 	ready   chan struct{}     // closed when the client has answered or is late; nil if it was not asked
 	late    int               // how often in a row the client did not answer in time
 	again   time.Time         // when the client may be asked again; zero if it may not
@@ -132,7 +134,8 @@ func (c *Conn) rootsLate(asked chan struct{}) {
 // storeRoots stores the client's root, for the sessions that have no workspace. If there are several
 // roots, such as the folders of an editor, it is unknown in which one the model works, so the workspace
 // stays unknown: a wrong value is worse than none. Roots inside the first are part of it. If the client
-// moves, the model works in the first root.
+// moves, the model works in the first root. If it has one root for several projects, that must be the
+// directory in which it started this process.
 func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 	first, several := "", false
 	for root := range reply.Get("result", "roots").Elements() {
@@ -154,6 +157,10 @@ func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if dir := c.conn.Directory; first != "" && c.ask.shared && dir != "" && !sameDirectory(first, dir) {
+		c.conn.Log.Info("the client's root is not the directory in which it started this server, so it is not taken as the workspace; name the workspace with --workspace or session.git_root")
+		first = ""
+	}
 	c.ask.late = 0
 	if moves && reply.Get("result").Exists() {
 		c.ask.again = time.Now()
@@ -163,6 +170,12 @@ func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 		c.ask.root = root.Workspace
 	}
 	c.ask.agreed = c.ask.agreed || c.ask.root.Value == c.conn.Base.Workspace.Value
+}
+
+func sameDirectory(a, b string) bool {
+	inA, errA := os.Stat(a)
+	inB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(inA, inB)
 }
 
 // useRoot makes root the workspace of a session that has no better one, in place of an earlier root.

@@ -42,6 +42,9 @@ type Client struct {
 	// Moves means that the client can change to another directory during a session. The first root in its
 	// answer to roots/list is then that directory, but it sends no notifications/roots/list_changed.
 	Moves bool
+	// SharedRoot means that the client can have several projects at once, and answers roots/list with the
+	// directory of its own process in all of them. It starts the servers of each in the project's directory.
+	SharedRoot bool
 }
 
 // A Limit is the number of UTF-16 code units of a server's instructions that a client shows, in
@@ -100,6 +103,7 @@ func Clients() []Client {
 			Content:      true,
 			Instructions: true,
 			Variable:     "QWEN_CODE_SESSION_ID",
+			SharedRoot:   true, // in ACP mode (--acp)
 		},
 		{Name: "opencode", Content: true, Instructions: true, ByProcess: true, ByDirectory: true},
 		{Name: "kilo", Content: true, Instructions: true, ByProcess: true, ByDirectory: true}, // a fork of opencode

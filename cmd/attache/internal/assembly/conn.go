@@ -3,6 +3,7 @@ package assembly
 import (
 	"cmp"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		conn.Identify, conn.Known = s.process.identifyClient(o.Client), s.process.knownClient(o.Client)
 	} else {
 		settings := s.settings
+		conn.Directory, _ = os.Getwd() // "" if it was removed
 		conn.HostSession = func(client string) sessionstate.Fact { return hostSession(s.Process, settings, client) }
 	}
 	if o.IDPrefix != "" { // a recording has it, so a replay has the same key
