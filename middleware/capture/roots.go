@@ -134,8 +134,8 @@ func (c *Conn) rootsLate(asked chan struct{}) {
 // storeRoots stores the client's root, for the sessions that have no workspace. If there are several
 // roots, such as the folders of an editor, it is unknown in which one the model works, so the workspace
 // stays unknown: a wrong value is worse than none. Roots inside the first are part of it. If the client
-// moves, the model works in the first root. If it has one root for several projects, that must be the
-// directory in which it started this process.
+// moves, the model works in the first root. If it has one root for several projects, that counts only if it
+// is the directory in which the client started this process.
 func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 	first, several := "", false
 	for root := range reply.Get("result", "roots").Elements() {
@@ -157,8 +157,8 @@ func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if dir := c.conn.Directory; first != "" && c.ask.shared && dir != "" && !sameDirectory(first, dir) {
-		c.conn.Log.Info("the client's root is not the directory in which it started this server, so it is not taken as the workspace; name the workspace with --workspace or session.git_root")
+	if first != "" && c.ask.shared && !sameDirectory(first, c.conn.Directory) {
+		c.conn.Log.Info("the client's root may be that of another project, so it is not taken as the workspace; name the workspace with --workspace or session.git_root")
 		first = ""
 	}
 	c.ask.late = 0
