@@ -127,7 +127,7 @@ func (f *Front) Close() error {
 	scope := database.Scope{Tenant: tenant, Urgent: true}
 	err := f.inBatches(ctx, scope, func(t *database.Tx) (int64, error) { return release(t, f.id, t.Now().UnixNano(), math.MaxInt64) })
 	if err == nil {
-		_, err = f.db.Exec(ctx, scope, `DELETE FROM fronts WHERE tenant = ?1 AND id = ?2`, tenant, f.id)
+		_, err = f.db.Exec(ctx, scope, `DELETE FROM fronts WHERE tenant = ?1 AND id = ?2 AND `+hasNone, tenant, f.id)
 	}
 	f.unlock()
 	return errors.Join(err, f.db.Close())
@@ -196,20 +196,20 @@ func (f *Front) Drain(ctx context.Context) error {
 	return err
 }
 
-// A statement changes at most batchSize sessions, and a sweep runs each statement at most batches times, because a
-// front may have had thousands of sessions: see [database.Timeouts]. Their searches have the order of an index. Without it,
-// PostgreSQL reads the whole table if its statistics promise many rows.
-const batchSize, batches = 200, 100
+// A statement changes at most batchSize sessions, because a front may have had thousands of sessions: see
+// [database.Timeouts]. Their searches have the order of an index. Without it, PostgreSQL reads the whole table if its
+// statistics promise many rows.
+const batchSize = 200
 
-// inBatches runs change, which changes at most batchSize rows and returns their number, until no rows are left.
+// inBatches runs change, which changes at most batchSize rows and returns their number, until no rows are left or ctx
+// is done.
 func (f *Front) inBatches(ctx context.Context, s database.Scope, change func(*database.Tx) (int64, error)) error {
-	n := int64(batchSize)
-	for range batches {
+	for n := int64(batchSize); n == batchSize; {
 		err := f.db.In(ctx, s, func(t *database.Tx) (err error) {
 			n, err = change(t)
 			return err
 		})
-		if err != nil || n < batchSize {
+		if err != nil {
 			return err
 		}
 	}
@@ -280,11 +280,11 @@ const deleteIdle = `DELETE FROM front_sessions WHERE tenant = ?1 AND front = '' 
 	AND (server, id) IN (SELECT server, id FROM front_sessions
 		WHERE tenant = ?1 AND front = '' AND left_at <= ?2 ORDER BY left_at LIMIT ?3)`
 
-// deleteFronts deletes the fronts whose lease ended before ?2, and leaves one that has sessions: without its row, no
-// front would take them.
-const deleteFronts = `DELETE FROM fronts WHERE tenant = ?1 AND until <= ?2
-	AND NOT EXISTS (SELECT 1 FROM front_sessions s WHERE s.tenant = ?1 AND s.front = fronts.id)
-	RETURNING id, host, address, until`
+// hasNone is the condition that a front has no sessions. Without its row, no front would take its sessions.
+const hasNone = `NOT EXISTS (SELECT 1 FROM front_sessions s WHERE s.tenant = ?1 AND s.front = fronts.id)`
+
+// deleteFronts deletes the fronts without sessions whose lease ended before ?2.
+const deleteFronts = `DELETE FROM fronts WHERE tenant = ?1 AND until <= ?2 AND ` + hasNone + ` RETURNING id, host, address, until`
 
 // lockPath returns the path of the lock of a front. Other programs may write to the database, so an id from there
 // must not lead to another directory.

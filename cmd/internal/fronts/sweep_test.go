@@ -72,3 +72,21 @@ func TestManySessions(t *testing.T) {
 		t.Fatal(fmt.Sprint(got))
 	}
 }
+
+// A front that ends releases all of its sessions, however many they are.
+func TestCloseManySessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.play("start a\nstart b")
+	all := database.Scope{Tenant: tenant}
+	_, err := w.fronts["a"].db.Exec(t.Context(), all, `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 101 * ?2)
+		INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
+		SELECT '', 'many', n, '', ?1, '{}', '', '', '', '[]' FROM numbers`, w.fronts["a"].id, batchSize)
+	testkit.Check(t, err)
+	w.play("close a")
+	var left int
+	err = w.fronts["b"].db.Row(t.Context(), all, `SELECT count(*) FROM front_sessions WHERE front <> ''`).Scan(&left)
+	if err != nil || left != 0 {
+		t.Errorf("%d sessions are not released (%v)", left, err)
+	}
+}
