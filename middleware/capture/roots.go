@@ -158,7 +158,7 @@ func (c *Conn) storeRoots(reply *wire.Message, moves bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if first != "" && c.ask.shared && !sameDirectory(first, c.conn.Directory) {
-		c.conn.Log.Info("the client's root may be that of another project, so it is not taken as the workspace; name the workspace with --workspace or session.git_root")
+		c.conn.Log.Info("the client's root may be that of another project, so it is not taken as the workspace; see Qwen Code in docs/clients.md")
 		first = ""
 	}
 	c.ask.late = 0
