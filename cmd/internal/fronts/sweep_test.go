@@ -79,7 +79,7 @@ func TestCloseManySessions(t *testing.T) {
 	w := newWorld(t, nil)
 	w.play("start a\nstart b")
 	all := database.Scope{Tenant: tenant}
-	_, err := w.fronts["a"].db.Exec(t.Context(), all, `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 101 * ?2)
+	_, err := w.fronts["a"].db.Exec(t.Context(), all, `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5 * ?2)
 		INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
 		SELECT '', 'many', n, '', ?1, '{}', '', '', '', '[]' FROM numbers`, w.fronts["a"].id, batchSize)
 	testkit.Check(t, err)
