@@ -63,8 +63,7 @@ func (b *buckets) key(view *sessionstate.Context, tool string) bucketKey {
 	return bucketKey{tenant.Value, user.Value}
 }
 
-// owner returns the user who has chosen the key of the bucket that counts a call, or no user if that does
-// not matter.
+// owner returns the user whose client chose the key of a call's bucket, or no user if clients do not choose it.
 func (b *buckets) owner(view *sessionstate.Context) bucketKey {
 	if b.Per != PerSession {
 		return bucketKey{}

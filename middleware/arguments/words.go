@@ -89,7 +89,7 @@ const (
 	// adders next to "workspace" in the name of a tool mean that the server has workspaces of its
 	// own, and so do makers.
 	adders vocabulary = `create add new make register attach`
-	// owners are things that each have a workspace of their own, so that one who makes them chooses it.
+	// owners are things with a workspace of their own. The one who makes them chooses it.
 	owners vocabulary = `session profile`
 	// wholes may follow a verb without naming its object.
 	wholes vocabulary = `all everything now it force`

@@ -174,7 +174,7 @@ func (s *sweptTurns) Sweep(ctx context.Context, idle time.Duration) (int, error)
 	return s.Turns.Sweep(ctx, idle)
 }
 
-// A client that begins many sessions does not have the turns, of which others need theirs, swept for each of them.
+// Many new sessions do not cause many sweeps: nobody gets a turn while one runs.
 // The turns of each tenant are swept, whatever the others do.
 func TestSweepsAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

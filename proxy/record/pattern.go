@@ -51,9 +51,9 @@ type pattern struct {
 	anchors []string       // in lower case; they match in any case
 	word    bool           // the anchor must begin a word
 	re      *regexp.Regexp // with a group if only a part of a match is the secret
-	// barren matches a text in which no match of re begins, if none begins where the text does. It is nil
-	// if re reads nothing behind the next anchor before it fails. Otherwise a text of many anchors would be
-	// read from each of them to its end.
+	// barren matches the text that re reads before it fails, in which no match of re begins. It is nil if re
+	// fails before the next anchor. Without it, a text of many anchors would be read from each of them to its
+	// end.
 	barren *regexp.Regexp
 }
 

@@ -197,9 +197,9 @@ func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err
 	return ended, err
 }
 
-// endTree ends a session and its descendants. A child that is being created is in one of the looks: the update
-// waits for its parent's row, and a session that was ended creates no more. It looks for the children of one session
-// at a time, because PostgreSQL reads the whole table for those of many: most sessions have the same parent, none.
+// endTree ends a session and its descendants. It misses no child that is being created: the update waits for the
+// row of its parent, and a session that has ended creates no more. It looks for the children of one session at a
+// time, because PostgreSQL reads the whole table for those of many: most sessions have the same parent, none.
 func (t *tx) endTree(root Ref) (ended []string) {
 	read := func(row database.Rows) (id string, err error) {
 		err = row.Scan(&id)

@@ -168,7 +168,7 @@ func (t *Turns) Settle(ctx context.Context, key string, o sessionstate.Outcome) 
 
 // On a server, one transaction of a sweep removes at most sweepBatch turns, and a sweep has at
 // most sweepRounds transactions. Each has to be short: see [database.Timeouts]. A process sweeps once a
-// minute, so together they are more than the turns that clients take in that time.
+// minute, so a sweep must remove more turns than clients take in a minute.
 const sweepBatch, sweepRounds = 200, 100
 
 // Sweep implements [sessionstate.Turns]. In a file it also removes the least recently used keys
