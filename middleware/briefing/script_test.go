@@ -178,7 +178,7 @@ func (onePolicy) Effective(context.Context, policy.Query) (policy.Effective, err
 	return policy.Effective{Objectives: []string{"Ship"}}, nil
 }
 
-// logNotes returns a log that adds a note for each message and its error.
+// logNotes returns a logger that writes each message and its attributes as a note of the script.
 func logNotes(s *proxytest.Session) *slog.Logger {
 	return slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) {
 		text := r.Message

@@ -139,7 +139,7 @@ func (a *answers) identify(ctx context.Context, c capture.Credential) (*sessions
 	return &sessionstate.Principal{User: words[0], Permissions: words[1:]}, nil
 }
 
-// logNotes returns a log that adds a note for every message.
+// logNotes returns a logger that writes each message as a note of the script.
 func logNotes(s *proxytest.Session) *slog.Logger {
 	return slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) { s.Note("%s", r.Message) }))
 }

@@ -94,7 +94,7 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 	return layer
 }
 
-// logNotes returns a log that notes warnings and errors as "warn: text".
+// logNotes returns a logger that writes each warning and error as a note of the script, such as "warn: text".
 func logNotes(s *proxytest.Session) *slog.Logger {
 	return slog.New(testkit.LogHandler(func(_ context.Context, r slog.Record) {
 		if r.Level >= slog.LevelWarn {

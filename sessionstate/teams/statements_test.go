@@ -93,9 +93,7 @@ func TestStatementsReadNoTable(t *testing.T) {
 	testkit.Check(t, (&Store{db: db}).Sweep(t.Context(), time.Hour))
 	statements, steps := slices.Clone(traced), 0
 	for _, statement := range statements {
-		for _, step := range plan(t, db, `EXPLAIN QUERY PLAN `+statement, func(row database.Rows) (detail string, err error) {
-			return detail, row.Scan(new(int), new(int), new(int), &detail)
-		}, 1, 1, 1) {
+		for _, step := range planOfFile(t, db, statement, 1, 1, 1) {
 			steps++
 			// There are few attachments, because only live processes have one.
 			if strings.HasPrefix(step, "SCAN ") && !strings.Contains(step, "attachments") && !strings.Contains(step, " USING ") {
@@ -135,7 +133,7 @@ func testPlansOfServer(t *testing.T, sweep, end []string) {
 	searches := regexp.MustCompile(`(?s)SELECT .* LIMIT \?\d`) // without the look-up of what they find
 	limit, placeholders := regexp.MustCompile(`LIMIT \?\d`), regexp.MustCompile(`\?\d`)
 	explain := func(statement string) {
-		for _, step := range plan(t, db, `EXPLAIN `+statement, func(row database.Rows) (step string, err error) { return step, row.Scan(&step) }) {
+		for step := range strings.SplitSeq(databasetest.Plan(t, db, database.Scope{AllTenants: true}, statement), "\n") {
 			if strings.Contains(step, "Seq Scan on ") && !strings.Contains(step, "attachments") {
 				t.Errorf("%s: %s", statement, step)
 			}
@@ -161,11 +159,13 @@ func testPlansOfServer(t *testing.T, sweep, end []string) {
 	}
 }
 
-// plan returns the steps of a plan.
-func plan(t *testing.T, db *database.DB, explain string, read func(database.Rows) (string, error), args ...any) (steps []string) {
+// planOfFile returns the steps of a statement's plan in SQLite.
+func planOfFile(t *testing.T, db *database.DB, statement string, args ...any) (steps []string) {
 	t.Helper()
 	err := db.View(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) (err error) {
-		steps, err = database.Collect(tx, read, explain, args...)
+		steps, err = database.Collect(tx, func(row database.Rows) (detail string, err error) {
+			return detail, row.Scan(new(int), new(int), new(int), &detail)
+		}, `EXPLAIN QUERY PLAN `+statement, args...)
 		return err
 	})
 	testkit.Check(t, err)

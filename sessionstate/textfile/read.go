@@ -100,8 +100,8 @@ func (r Rules) read(path string, stat func(string) (fs.FileInfo, error), open fu
 	return data, info, nil
 }
 
-// TrimMark returns text without a byte order mark, which some Windows editors and PowerShell write at the start of
-// a file.
+// TrimMark returns text without a byte order mark. Some Windows editors and PowerShell write one at the start of a
+// file.
 func TrimMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 // maxPause bounds the pauses while another process replaces the file or has a lease on it.

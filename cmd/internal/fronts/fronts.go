@@ -227,7 +227,7 @@ const releaseSome = `UPDATE front_sessions SET front = '', left_at = ?3 WHERE te
 	AND NOT EXISTS (SELECT 1 FROM fronts WHERE tenant = ?1 AND id = ?2 AND until > ?4)`
 
 // abandoned selects the fronts that have sessions and whose lease ended before ?2, with the time at which it ended.
-// It looks for one front after the other in the index, and does not read the sessions.
+// It finds the fronts one by one in the index, without reading all sessions.
 const abandoned = `WITH RECURSIVE owner (id) AS (
 		SELECT min(front) FROM front_sessions WHERE tenant = ?1 AND front > ''
 		UNION ALL SELECT (SELECT min(s.front) FROM front_sessions s WHERE s.tenant = ?1 AND s.front > owner.id)

@@ -192,7 +192,7 @@ func TestWorkspaceID(t *testing.T) {
 	}
 }
 
-// A restarted server gets calls again if their tool is named. In a dry run the notice of a restart waits.
+// After a restart, only calls of the tools in restart.retry are sent again. In a dry run, none are, and the notice waits.
 func TestRestartOptions(t *testing.T) {
 	p := attachetest.WriteConfig(t, "server: {restart: {retry: ['get_*']}}\n")
 	r := compiled(t, p).Connect(ConnOptions{}).Restart()

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A body is read whole up to the limit, whether its length is known or not, and leaves nothing counted.
+// A body within the limit is read completely, also if its length is unknown. Its bytes are free again afterwards.
 func TestRead(t *testing.T) {
 	const most = 200_000
 	text := make([]byte, most+1)
