@@ -27,7 +27,7 @@ func (d *Document) readTOML(sections []mcpclient.Section) error {
 	if err := toml.Unmarshal(text, &all); err != nil {
 		return tomlProblem(err)
 	}
-	r := &tomlReader{text: text, base: len(d.data) - len(text), sections: sections, found: map[string]*Entry{}}
+	r := &tomlReader{text: text, base: len(d.data) - len(text), sections: sections, found: map[place]*Entry{}}
 	r.parser.Reset(text)
 	for r.parser.NextExpression() {
 		r.expression(r.parser.Expression())
@@ -60,10 +60,17 @@ type tomlReader struct {
 	text     []byte
 	base     int // offset of text in the document
 	sections []mcpclient.Section
-	table    keyPath           // the current table
-	skip     bool              // the current table is in an array of tables
-	found    map[string]*Entry // their parts can be in several places of the file
+	table    keyPath          // the current table
+	skip     bool             // the current table is in an array of tables
+	found    map[place]*Entry // their parts can be in several places of the file
 	secrets  []span
+}
+
+// A place is the place of a server: the index of its section, and its name. Servers of two sections
+// can have the same name.
+type place struct {
+	section int
+	name    string
 }
 
 // expression reads the header of a table, or a key with its value.
@@ -104,15 +111,16 @@ func (r *tomlReader) key(it unstable.Iterator) (names keyPath, at span) {
 // entry returns the entry that contains path, and the names in path below the section. It creates the
 // entry if it is new, records a path below the entry, and returns nil if path is in no section.
 func (r *tomlReader) entry(path keyPath, offset int) (*Entry, keyPath) {
-	for _, s := range r.sections {
+	for i, s := range r.sections {
 		if len(path) <= len(s) || !slices.EqualFunc(path[:len(s)], s, func(l literal, name string) bool { return l.value == name }) {
 			continue
 		}
 		names := path[len(s):]
-		e := r.found[names[0].value]
+		at := place{i, names[0].value}
+		e := r.found[at]
 		if e == nil {
-			e = &Entry{Name: names[0].value, offset: r.base + offset, toml: &tomlForm{}}
-			r.found[e.Name] = e
+			e = &Entry{Name: at.name, offset: r.base + offset, toml: &tomlForm{}}
+			r.found[at] = e
 		}
 		if len(names) > 1 {
 			e.toml.addKey(names)

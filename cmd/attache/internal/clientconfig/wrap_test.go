@@ -384,6 +384,8 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 	for _, text := range []string{
 		"mcp_servers = {s = {command = \"x\"}}", "[mcp_servers.s]\ncommand = \"x\"\nlimit = nan\ndeep = " + strings.Repeat("[", 60) + strings.Repeat("]", 60),
 		"[mcp_servers.s.http_headers]\nA = \"b\"\n", "[mcp_servers.s]\nhttp_headers = {}\nargs = [\"--bearer-env\"]\n",
+		"mcp_servers.s.command = \"npx\"\nservers.s.args = [\"-y\", \"x\"]\n",
+		"[mcp_servers.s]\ncommand = \"npx\"\n\n[servers.s]\ncommand = \"uvx\"\nargs = [\"x\"]\n",
 	} {
 		f.Add(true, []byte(text))
 	}
