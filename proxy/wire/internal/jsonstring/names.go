@@ -152,7 +152,7 @@ func fullFold(r rune) string {
 	if 'ᾀ' <= r && r <= 'ᾯ' {
 		return string([]rune{[...]rune{'ἀ', 'ἠ', 'ὠ'}[(r-'ᾀ')/16] + (r-'ᾀ')%8, 'ι'})
 	}
-	if r > 'և' && r < 'ẖ' || r > 'ῼ' && r < 'ﬀ' {
+	if r > 'և' && r < 'ẖ' || r > 'ῼ' && r < 'ﬀ' || r > 'ﬗ' {
 		return "" // most letters; fullFolds has none of them
 	}
 	_, after, _ := strings.Cut(fullFolds, " "+string(r)+"=")
