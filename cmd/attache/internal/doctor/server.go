@@ -93,7 +93,7 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	defer waiting.Stop()
 	legacy := d.visit(ctx, target, inspect.Timeout, (*inspect.Client).Initialize, "")
 	if started, ok := errors.AsType[*child.StartError](legacy.err); ok {
-		d.problem("correct the command after \"--\", or its permissions", "%v", started)
+		d.problem("correct the server's command, or its permissions", "%v", started)
 		return
 	}
 	if path != "" {
@@ -135,7 +135,7 @@ func (d *Doctor) target(conn *assembly.Conn) (target inspect.Target, path string
 	target = inspect.Target{Argv: d.Server, Env: conn.Environment(d.Env)}
 	path, err := child.Find(child.Options{Argv: target.Argv, Env: target.Env})
 	if err != nil {
-		d.problem("correct the command after \"--\", or install it", "%v", err)
+		d.problem("correct the server's command, or install it", "%v", err)
 		return target, "", false
 	}
 	return target, path, true
