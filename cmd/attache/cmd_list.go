@@ -89,7 +89,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case cmd.Annotations[mayTakeServer] != "":
-		takes = "flags, and the server's command after \"--\""
+		takes = "flags, and the server's command or URL after \"--\""
 	}
 	return cli.Usagef("unexpected %q: %q takes %s; see \"%s --help\"", args[0], cmd.CommandPath(), takes, cmd.CommandPath())
 }

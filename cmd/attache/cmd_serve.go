@@ -18,7 +18,7 @@ import (
 
 func (c *program) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...] | URL]",
+		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...] | -- URL]",
 		Short: "Serve many clients over Streamable HTTP, each with its own session",
 		Long: `Serve many clients over Streamable HTTP. Each session has its own process, started by the
 command after "--", or its own session with the remote server at that URL; nothing of a
