@@ -63,6 +63,22 @@ func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 	}
 }
 
+// variableNotes returns a note if a variable names this user's configuration and f is a file of Codex, which
+// passes few variables to servers. flags are those of the entries.
+func (j *Job) variableNotes(f mcpclient.File, flags []string) []string {
+	if f.Client == nil || f.Client.Name != "codex" || j.Unwrap || j.Repair || slices.Contains(flags, "--config") {
+		return nil
+	}
+	variable, path := "ATTACHE_CONFIG", j.Getenv("ATTACHE_CONFIG")
+	if path == "" && j.ConfigDir == j.Getenv("XDG_CONFIG_HOME") && filepath.Clean(j.ConfigDir) != filepath.Join(j.Getenv("HOME"), ".config") {
+		variable, path = "XDG_CONFIG_HOME", filepath.Join(j.ConfigDir, "attache", "config.yaml")
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	return []string{variable + ": Codex does not pass it to servers, so attache does not read " + path + " there: wrap with --config"}
+}
+
 // shared reports whether the client's file at path is also used on other machines.
 func (j *Job) shared(path string) bool {
 	if absolute, err := filepath.Abs(path); err == nil {

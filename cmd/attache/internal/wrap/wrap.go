@@ -161,7 +161,7 @@ func (j *Job) edit(f mcpclient.File) error {
 	case err != nil:
 		return err
 	}
-	j.reportFile(f, plan, doc.Warnings)
+	j.reportFile(f, plan, append(doc.Warnings, j.variableNotes(f, launch.Flags)...))
 	if done.Backup != "" {
 		return j.reportBackup(f, launch, done)
 	}
