@@ -16,7 +16,7 @@ func TestBriefingOnceASession(t *testing.T) {
 	dir := t.TempDir()
 	policies := filepath.Join(dir, "acme.yaml")
 	attachetest.WriteFile(t, policies, "scope: acme\nobjectives: [Ship]\n")
-	for _, name := range []string{"XDG_STATE_HOME", "LOCALAPPDATA", "HOME"} {
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "LOCALAPPDATA", "HOME"} {
 		t.Setenv(name, dir)
 	}
 	for round := range 10 {
