@@ -56,6 +56,8 @@ type Options struct {
 
 	// Roots allows asking a legacy client for its roots when a value is missing.
 	Roots bool
+	// GitRoot allows using the git root that Codex names in _meta of a call when no workspace is known.
+	GitRoot bool
 
 	// Identify returns the principal of a session with a credential, or without one;
 	// nil if sessions are not identified. It may use a network, and must return when its
@@ -116,7 +118,7 @@ func Compile(o Options) (*Shared, error) {
 			return nil, fmt.Errorf("%q is not a key of a credential: name one of %q", key, CredentialKeys())
 		}
 	}
-	return &Shared{o: o, index: indexKeys(o.WorkspaceKeys, o.ConversationKeys)}, nil
+	return &Shared{o: o, index: indexKeys(o.WorkspaceKeys, o.ConversationKeys, o.GitRoot)}, nil
 }
 
 // ConnOptions are the options of one connection. The zero value works.
@@ -382,6 +384,9 @@ func (c *Conn) remember(s *sessionstate.Session, f *facts) {
 func overlay(view *sessionstate.Context, f *facts) *sessionstate.Context {
 	if !f.workspace.Empty() {
 		view = view.WithWorkspace(f.workspace)
+	}
+	if view.Workspace.Empty() && !f.gitRoot.Empty() {
+		view = view.WithWorkspace(f.gitRoot)
 	}
 	if !f.conversation.Empty() {
 		view = view.WithConversation(f.conversation)

@@ -30,6 +30,7 @@ import (
 //	operator   the operator sets the session and the workspace
 //	host       the host's variables set them
 //	git        the git root of the working directory is known
+//	codex      the git root that Codex names counts
 //	inner      a variable of the host names another session for a client called "inner"
 //	roots      a client may be asked for its roots, and each ping waits for them
 //	explain    facts that are not used add a note, too
@@ -53,7 +54,7 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 				WithWorkspace(sessionstate.Fact{Value: "/" + word, Source: source, From: "the " + word})
 		}
 	}
-	shared, err := capture.Compile(capture.Options{Roots: has("roots")})
+	shared, err := capture.Compile(capture.Options{Roots: has("roots"), GitRoot: has("codex")})
 	if err != nil {
 		panic(err) // a mistake in the script
 	}

@@ -20,9 +20,15 @@ const protocolKey = "io.modelcontextprotocol/protocolVersion"
 // clientKey is too, and describes the client.
 const clientKey = "io.modelcontextprotocol/clientInfo"
 
+// codexWorkspaces is where Codex names the git root of the directory in which the turn of a call works. Its value
+// is an object with that path as the only key; Codex leaves it out if the directory is in no repository. A later
+// turn can work elsewhere, so the path is a fact of the call alone.
+var codexWorkspaces = []string{"x-codex-turn-metadata", "workspaces"}
+
 // facts are the facts in one request's _meta. They share no memory with the frame.
 type facts struct {
 	workspace, conversation sessionstate.Fact
+	gitRoot                 sessionstate.Fact
 	protocol                string
 	credential              Credential
 	carries                 [2]bool // which of CredentialKeys are present, with a value of any type
@@ -45,13 +51,14 @@ type kind uint8
 
 const (
 	workspaceFact kind = iota
+	gitRootFact
 	conversationFact
 	credentialFact
 	protocolFact
 )
 
 // maxLength has the greatest length of the value of a fact, in bytes.
-var maxLength = [...]int{workspaceFact: maxFact, conversationFact: math.MaxInt, credentialFact: maxToken, protocolFact: maxRevision}
+var maxLength = [...]int{workspaceFact: maxFact, gitRootFact: math.MaxInt, conversationFact: math.MaxInt, credentialFact: maxToken, protocolFact: maxRevision}
 
 // A candidate is a place in _meta that may hold a fact.
 type candidate struct {
@@ -62,8 +69,8 @@ type candidate struct {
 }
 
 // indexKeys returns the candidates by the first key of their paths. workspaces and conversations are the
-// paths that name a workspace or a conversation.
-func indexKeys(workspaces, conversations [][]string) map[string][]candidate {
+// paths that name a workspace or a conversation; gitRoot reports whether codexWorkspaces is one too.
+func indexKeys(workspaces, conversations [][]string, gitRoot bool) map[string][]candidate {
 	index := map[string][]candidate{}
 	add := func(k kind, paths [][]string) {
 		for rank, p := range paths {
@@ -72,6 +79,9 @@ func indexKeys(workspaces, conversations [][]string) map[string][]candidate {
 	}
 	add(workspaceFact, workspaces)
 	add(conversationFact, conversations)
+	if gitRoot {
+		add(gitRootFact, [][]string{codexWorkspaces})
+	}
 	add(credentialFact, [][]string{{CredentialKey}, {TokenKey}})
 	add(protocolFact, [][]string{{protocolKey}})
 	return index
@@ -89,7 +99,7 @@ func describe(path []string) string {
 
 // readMeta reads the facts in one pass over the object.
 func (c *Conn) readMeta(ctx context.Context, meta wire.Value) (f facts) {
-	best := [...]int{workspaceFact: -1, conversationFact: -1, credentialFact: -1, protocolFact: -1}
+	best := [...]int{workspaceFact: -1, gitRootFact: -1, conversationFact: -1, credentialFact: -1, protocolFact: -1}
 	for m := range meta.Members() {
 		for _, cand := range c.candidates(m.Key) {
 			if cand.kind == credentialFact {
@@ -104,10 +114,13 @@ func (c *Conn) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 				continue
 			}
 			text := value.Text()
-			if cand.kind == credentialFact {
+			switch cand.kind {
+			case credentialFact:
 				f.empty[cand.rank] = text == ""
+			case gitRootFact:
+				text = onlyKey(value)
 			}
-			if text == "" || cand.kind == workspaceFact && !c.usable(ctx, text, cand.from) {
+			if text == "" || cand.kind <= gitRootFact && !c.usable(ctx, text, cand.from) {
 				continue
 			}
 			best[cand.kind] = cand.rank
@@ -115,6 +128,18 @@ func (c *Conn) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 		}
 	}
 	return f
+}
+
+// onlyKey returns the key of an object with one member, "" for other values and for a key that is too long.
+func onlyKey(object wire.Value) (key string) {
+	members := 0
+	for m := range object.Members() {
+		if members++; members > 1 || len(m.Key.Raw) > maxFact {
+			return ""
+		}
+		key = m.Key.Text()
+	}
+	return key
 }
 
 func (c *Conn) candidates(key wire.Value) []candidate {
@@ -132,6 +157,8 @@ func (f *facts) set(cand candidate, text string) {
 	switch cand.kind {
 	case workspaceFact:
 		f.workspace = sessionstate.Fact{Value: text, Source: sessionstate.RequestMeta, From: cand.from}
+	case gitRootFact:
+		f.gitRoot = sessionstate.Fact{Value: text, Source: sessionstate.GitRoot, From: cand.from}
 	case conversationFact:
 		if len(text) > maxKey {
 			text = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))

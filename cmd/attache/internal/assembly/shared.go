@@ -230,6 +230,7 @@ func (s *Shared) compileCapture() (err error) {
 		WorkspaceKeys:    s.settings.Session.Meta.Workspace,
 		ConversationKeys: s.settings.Session.Meta.Conversation,
 		Roots:            s.settings.Session.Roots,
+		GitRoot:          s.settings.Session.GitRoot,
 		Patience:         s.settings.Identity.Patience,
 	}
 	s.authenticator.configure(&o, s.settings, p.Log)

@@ -62,7 +62,7 @@ func (s *Settings) sessionOptions() []setting.Option {
 		{Key: "session.host_env.session", Help: "variables in which clients give servers the session", Value: setting.Words{To: &o.HostEnv.Session, Check: setting.VariableName}},
 		{Key: "session.host_env.workspace", Help: "variables in which clients give servers the workspace", Value: setting.Words{To: &o.HostEnv.Workspace, Check: setting.VariableName}},
 		{Key: "session.roots", Help: "ask legacy clients for their roots, if they support roots", Value: setting.Bool(&o.Roots)},
-		{Key: "session.git_root", Help: "use the git root of the working directory as the workspace if no better value is known", Value: setting.Bool(&o.GitRoot)},
+		{Key: "session.git_root", Help: "use the git root of the working directory, else the one that Codex names in its calls, as the workspace if no better value is known", Value: setting.Bool(&o.GitRoot)},
 	}
 }
 
