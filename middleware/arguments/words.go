@@ -90,7 +90,7 @@ const (
 	// own, and so do makers.
 	adders vocabulary = `create add new make register attach`
 	// owners are things with a workspace of their own. The one who makes them chooses it.
-	owners vocabulary = `session profile`
+	owners vocabulary = `session agent profile`
 	// wholes may follow a verb without naming its object.
 	wholes vocabulary = `all everything now it force`
 	// elsewhere are words in the name of a tool whose paths are not on this machine.
