@@ -69,7 +69,7 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 			call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		}
 	case m.MethodIs("initialize"), m.MethodIs("server/discover"):
-		if use := c.instructions(); use != unused {
+		if use := c.instructions(view); use != unused {
 			c.expectInstructions(call, view, use)
 		} else if m.MethodIs("initialize") {
 			c.open(view, "")
@@ -109,11 +109,12 @@ const (
 	spendsTurn                 // the instructions spend the turn
 )
 
-func (c *Conn) instructions() instructionsUse {
+func (c *Conn) instructions(view *sessionstate.Context) instructionsUse {
 	o, client := &c.shared.o, c.o.Results.Client()
 	shown := client.Instructions
+	late := client.Late || client.Older && view.Session.Source != sessionstate.HostEnvironment
 	switch {
-	case o.Instructions && o.Response && !shown, client.Late && o.Instructions == o.Response:
+	case o.Instructions && o.Response && !shown, late && o.Instructions == o.Response:
 		return keepsTurn
 	case o.Instructions, shown && !o.Response:
 		return spendsTurn

@@ -37,6 +37,9 @@ func TestScripts(t *testing.T) {
 // notification "session" the context is that of another session.
 func session(_ *proxytest.Session, whose string) middleware.Layer {
 	view := &sessionstate.Context{Protocol: "2024-11-05", Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}}
+	if whose == "host" {
+		view.Session.Source = sessionstate.HostEnvironment
+	}
 	if whose == "connection" {
 		view.Session.Source = sessionstate.None
 	}

@@ -36,6 +36,9 @@ type Client struct {
 	// Variable is the environment variable in which the client gives its servers a name of the
 	// session, and its shells too, "" for none.
 	Variable string
+	// Older means that versions without Variable do not show instructions. So if it does not name the
+	// session, a response carries the briefing as well.
+	Older bool
 	// Window is the member of _meta that identifies the part of a conversation that the model
 	// sees. It ends in a number that grows when the client compacts the conversation.
 	Window string
@@ -103,6 +106,7 @@ func Clients() []Client {
 			Content:      true,
 			Instructions: true,
 			Variable:     "QWEN_CODE_SESSION_ID",
+			Older:        true, // such as the one in @qwen-code/sdk 0.1.14
 			SharedRoot:   true, // in ACP mode (--acp)
 		},
 		{Name: "opencode", Content: true, Instructions: true, ByProcess: true, ByDirectory: true},
