@@ -18,4 +18,5 @@ func TestScrubIsLinear(t *testing.T) {
 			prose.Line(line)
 		}
 	}
+	prose.Line([]byte(strings.Repeat("://u:p@", 2<<20/7)))
 }
