@@ -209,13 +209,15 @@ func (t *tx) endTree(root Ref) (ended []string) {
 	for i := 0; i < len(tree); i++ {
 		if t.exec(`UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, root.Tenant, tree[i], t.now) > 0 {
 			ended = append(ended, tree[i])
-			t.giveUpAll(Ref{root.Tenant, tree[i]}, math.MaxInt64, "its session was ended")
 		}
 		for _, child := range rows(t, read, `SELECT id FROM sessions WHERE tenant = ?1 AND parent = ?2`, root.Tenant, tree[i]) {
 			if !slices.Contains(tree, child) { // another program may have made a circle
 				tree = append(tree, child)
 			}
 		}
+	}
+	for _, id := range ended {
+		t.giveUpAll(Ref{root.Tenant, id}, math.MaxInt64, "its session was ended")
 	}
 	return ended
 }

@@ -131,6 +131,29 @@ func TestCircle(t *testing.T) {
 	}
 }
 
+// Sessions that end together get no notices of each other's messages, because nobody would read them.
+func TestNoticesOfEnded(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "teams.db")
+	s := open(t, path, time.Now)
+	parent, err := s.Attach(t.Context(), teams.Claim{Key: "k", Workspace: "w", Trust: "direct"}, attachment)
+	check(t, err)
+	child, _, err := s.Create(t.Context(), parent.Ref, teams.Child{Key: "c", Token: "t", Title: "x", Agent: "a", Trust: "direct", Message: "m"}, teams.DefaultLimits())
+	check(t, err)
+	_, err = s.Send(t.Context(), child.Ref, teams.Draft{To: parent.ID, Body: "hello"})
+	check(t, err)
+	_, err = s.EndByOperator(t.Context(), parent.Ref)
+	check(t, err)
+	db, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	defer db.Close()
+	var notices int
+	check(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM messages WHERE kind = ?1`, teams.Notice).Scan(&notices))
+	if notices != 0 {
+		t.Errorf("%d notices", notices)
+	}
+}
+
 // Texts that another program has put into the registry cannot stand where attache states who wrote a message.
 func TestForeignWords(t *testing.T) {
 	t.Parallel()
