@@ -202,9 +202,9 @@ func (f *Front) Drain(ctx context.Context) error {
 const batchSize = 200
 
 // inBatches runs change, which changes at most batchSize rows and returns their number, until no rows are left or ctx
-// is done.
+// is done. It may change fewer before that, because another front may have changed some that it has selected.
 func (f *Front) inBatches(ctx context.Context, s database.Scope, change func(*database.Tx) (int64, error)) error {
-	for n := int64(batchSize); n == batchSize; {
+	for n := int64(batchSize); n > 0; {
 		err := f.db.In(ctx, s, func(t *database.Tx) (err error) {
 			n, err = change(t)
 			return err

@@ -90,3 +90,31 @@ func TestCloseManySessions(t *testing.T) {
 		t.Errorf("%d sessions are not released (%v)", left, err)
 	}
 }
+
+// A session that ends while Close waits for its row does not keep the others.
+func TestSessionEndsDuringClose(t *testing.T) {
+	t.Parallel()
+	url := databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())
+	w := newWorld(t, func() *database.Server { return databasetest.Connect(t, url) })
+	w.play("start a\nstart b")
+	a, b := w.fronts["a"], w.fronts["b"]
+	all := database.Scope{Tenant: tenant}
+	_, err := b.db.Exec(t.Context(), all, `INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
+		SELECT '', 'many', n, '', ?2, '{}', '', '', '', '[]' FROM generate_series(1, ?1) n`, 2*batchSize, a.id)
+	testkit.Check(t, err)
+	closed := make(chan error, 1)
+	testkit.Check(t, b.db.In(t.Context(), all, func(tx *database.Tx) error {
+		_, err := tx.Exec(`DELETE FROM front_sessions WHERE id = '1'`)
+		go func() { closed <- a.Close() }()
+		for waits := false; err == nil && !waits && len(closed) == 0; {
+			err = tx.Row(`SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted)`).Scan(&waits)
+		}
+		return err
+	}))
+	testkit.Check(t, <-closed)
+	var left int
+	testkit.Check(t, b.db.Row(t.Context(), all, `SELECT count(*) FROM front_sessions WHERE front <> ''`).Scan(&left))
+	if left != 0 {
+		t.Errorf("%d sessions are not released", left)
+	}
+}
