@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,7 +87,7 @@ func (c *program) auditSettings(flags setting.Flags, named bool) (*config.Settin
 
 // auditHeads returns the store of the ends of audit files, nil if the settings name no database.
 func (c *program) auditHeads(s *config.Settings) (*auditheads.Store, error) {
-	db, err := assembly.OpenDatabase(c.Process, s, 1, slog.New(slog.DiscardHandler))
+	db, err := assembly.OpenForPerson(c.Process, s)
 	if db == nil || err != nil {
 		return nil, err
 	}

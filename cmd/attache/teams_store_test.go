@@ -88,14 +88,22 @@ func TestTeamsOfTwoMachines(t *testing.T) {
 	}
 }
 
-// A person waits for attache agents. With a million sessions it takes longer than other statements may.
-func TestAgentsOfSlowDatabase(t *testing.T) {
+// A person waits for attache agents and attache audit verify. With a million rows they take longer than other statements
+// may.
+func TestCommandsOfSlowDatabase(t *testing.T) {
 	t.Parallel()
 	cluster, users := machines(t)
 	here := users[0]
 	here.attache("store", "migrate")
 	const id = "ses_000000000001"
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := "sha256:" + strings.Repeat("1", 64)
 	for _, statement := range []string{
+		`INSERT INTO audit_heads (tenant, file, hour, host, path, seq, digest, noted) VALUES ('', '` + digest + `', 0, '` + host + `', '/audit.jsonl', 1, '` + digest + `', 0)`,
+		`CREATE POLICY slow ON audit_heads AS RESTRICTIVE USING (pg_sleep(0.6)::text IS NOT NULL)`,
 		`INSERT INTO sessions (tenant, id, key, workspace, trust, created_by, run, run_state, created, seen)
 			VALUES ('', '` + id + `', '', '', 'direct', 'user', 1, 'finished', 1, 1)`,
 		`CREATE POLICY slow ON sessions AS RESTRICTIVE USING (pg_sleep(0.6)::text IS NOT NULL)`,
@@ -111,6 +119,9 @@ func TestAgentsOfSlowDatabase(t *testing.T) {
 	}
 	if out := here.attache("agents", "list"); !strings.Contains(out, id) {
 		t.Errorf("attache agents list prints %q", out)
+	}
+	if out := here.attache("audit", "verify", "/audit.jsonl"); !strings.Contains(out, "the file that had record 1 ") {
+		t.Errorf("attache audit verify prints %q", out)
 	}
 	if out := here.attache("agents", "stop", id); out != "ended "+id+"\n" {
 		t.Errorf("attache agents stop prints %q", out)

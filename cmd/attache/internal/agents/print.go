@@ -15,17 +15,12 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
-	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
 // Use opens the registry of the settings and calls f with it. If no session has created a registry yet, f gets nil.
 func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
-	url, err := s.Store.Address(p)
-	var server *database.Server
-	if err == nil && url != "" {
-		server, err = database.Connect(database.ServerOptions{URL: url, Timeouts: database.PersonTimeouts()})
-	}
+	server, err := assembly.OpenForPerson(p, s)
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}

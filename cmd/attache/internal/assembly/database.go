@@ -37,6 +37,15 @@ func OpenDatabase(p cli.Process, s *config.Settings, connections int, log *slog.
 	}})
 }
 
+// OpenForPerson is OpenDatabase for a command that a person waits for.
+func OpenForPerson(p cli.Process, s *config.Settings) (*database.Server, error) {
+	url, err := s.Store.Address(p)
+	if url == "" || err != nil {
+		return nil, err
+	}
+	return database.Connect(database.ServerOptions{URL: url, Timeouts: database.PersonTimeouts()})
+}
+
 // TeamsFile returns the file of the registry of sessions, "" if the user has no state
 // directory.
 func TeamsFile(p cli.Process) string {
