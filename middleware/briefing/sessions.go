@@ -53,6 +53,7 @@ type session struct {
 	ready     chan struct{} // closed when the look-up has ended
 	done      atomic.Bool   // whether the turn is spent, so that further calls of the session cost nothing
 	unshared  atomic.Bool   // whether UserTurns failed, and is not asked again for this session
+	refused   atomic.Bool   // whether UserTurns have said that another process has the turn
 
 	// Written before ready is closed:
 	text  string // the briefing, "" if there is none
@@ -62,7 +63,7 @@ type session struct {
 	// Guarded by sessions.mu:
 	unseen   int       // how many results carried the text in a place that the client may not show
 	retryAt  time.Time // when to ask the source again; zero if it did not fail
-	pausedTo time.Time // when to ask UserTurns again; zero if they did not refuse the turn
+	pausedTo time.Time // when to ask for the turn again; zero if it was not refused
 	used     time.Time
 }
 

@@ -101,16 +101,24 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	})
 	return t.c.await(call, reply, taken, func(reply *wire.Message, err error) error {
 		switch {
+		case err != nil && t.s.refused.Load(): // most likely the other process has given the briefing
+			return t.giveBack(reply, unseen, then)
 		case err != nil:
 			t.stopSharing(err)
 			return then(reply, unseen, "")
 		case !ours:
+			t.s.refused.Store(true)
 			t.sweep()
-			err := o.Turns.Settle(context.Background(), t.key, sessionstate.Open)
-			return errors.Join(err, then(reply, unseenByAll, turnOfOther))
+			return t.giveBack(reply, unseenByAll, then)
 		}
 		return then(reply, unseenByAll, "")
 	})
+}
+
+// giveBack opens the turn of this process again, and calls then, because another process has the turn.
+func (t turn) giveBack(reply *wire.Message, unseen int, then func(*wire.Message, int, string) error) error {
+	err := t.c.shared.o.Turns.Settle(context.Background(), t.key, sessionstate.Open)
+	return errors.Join(err, then(reply, unseen, turnOfOther))
 }
 
 // takeAgain reports whether this server may give the briefing again: an earlier process of the server
