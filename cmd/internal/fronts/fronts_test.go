@@ -623,3 +623,21 @@ func TestSaveDuringRenewal(t *testing.T) {
 		t.Error("Save waits for the renewal")
 	}
 }
+
+// Fronts take sessions of an ended front without waiting for each other.
+func TestTakenTogether(t *testing.T) {
+	t.Parallel()
+	url := databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())
+	w := newWorld(t, func() *database.Server { return databasetest.Connect(t, url) })
+	w.play("start a\nstart b\nstart c\nsave a 1\nkill a")
+	b := w.fronts["b"].Sessions("server").(*store)
+	err := b.db.In(t.Context(), database.Scope{Tenant: tenant}, func(tx *database.Tx) error {
+		r, err := b.find(tx, sessions.NewKey("1", ""))
+		if err == nil {
+			err = b.lockLease(tx, r.owner)
+		}
+		w.play("take c 1")
+		return err
+	})
+	testkit.Check(t, err)
+}

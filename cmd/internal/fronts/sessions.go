@@ -103,11 +103,9 @@ func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, o
 		case r.leftAt() <= now-int64(s.o.Idle):
 			return sessions.ErrNone // not swept yet
 		default:
-			// Check that its front has not renewed its lease meanwhile, and lock the row so that it cannot.
 			if r.owner.known {
-				n, err := t.Exec(`UPDATE fronts SET until = until WHERE tenant = ?1 AND id = ?2 AND until = ?3`, tenant, r.owner.id, r.owner.until)
-				if err != nil || n == 0 {
-					return cmp.Or(err, sessions.ErrElsewhere)
+				if err := s.lockLease(t, r.owner); err != nil {
+					return err
 				}
 			}
 			// Check that no other front has taken it meanwhile.
@@ -123,6 +121,20 @@ func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, o
 		return sessions.ErrNone
 	})
 	return v, owner, err
+}
+
+// lockLease checks that a front has not renewed its lease meanwhile, and locks its row so that it cannot. Others may lock
+// it too: after the end of a front, clients ask for many of its sessions at once.
+func (s *store) lockLease(t *database.Tx, p peer) error {
+	query := `SELECT until FROM fronts WHERE tenant = ?1 AND id = ?2 AND until = ?3`
+	if s.db.Shared() { // a transaction in a file is alone
+		query += ` FOR SHARE`
+	}
+	err := t.Row(query, tenant, p.id, p.until).Scan(new(int64))
+	if errors.Is(err, sql.ErrNoRows) {
+		return sessions.ErrElsewhere
+	}
+	return err
 }
 
 // isWhole reports whether each text that becomes the params of a frame is one JSON value on one line, as Save got it.
