@@ -168,11 +168,7 @@ func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
 	}
 	// Only a connection that has worked may be closed by the server for being idle: see post.
 	c.used = true
-	b.keep = !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
-	if resp.Body == http.NoBody {
-		b.end()
-		return resp, nil
-	}
+	b.keep = !resp.Close
 	b.from, resp.Body = resp.Body, b
 	return resp, nil
 }
@@ -183,7 +179,7 @@ func (c *conn) readHead(r *http.Request) (*http.Response, error) {
 	c.head.N = maxHead
 	for {
 		resp, err := http.ReadResponse(c.in, r)
-		if err != nil || resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+		if err != nil || resp.StatusCode >= 200 {
 			c.head.N = math.MaxInt64
 			return resp, err
 		}

@@ -10,7 +10,7 @@ const checksIdle = true
 // lookAt sets c.open if the connection is open and has no data to read. It does not block.
 func (c *conn) lookAt(fd uintptr) bool {
 	var b [1]byte
-	n, err := syscall.Read(int(fd), b[:])
-	c.open = n < 0 && (err == syscall.EAGAIN || err == syscall.EWOULDBLOCK)
+	_, err := syscall.Read(int(fd), b[:])
+	c.open = err == syscall.EAGAIN
 	return true
 }

@@ -41,7 +41,7 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 	case r.Method != http.MethodGet:
 		return t.Transport.RoundTrip(r)
 	}
-	if t.streams.Load() && t.takes(r) {
+	if t.streams.Load() && t.direct(r) {
 		resp, err = t.get(r)
 	} else {
 		resp, err = t.Transport.RoundTrip(r)
@@ -51,9 +51,6 @@ func (t *Transport) RoundTrip(r *http.Request) (resp *http.Response, err error) 
 	}
 	return resp, err
 }
-
-// takes reports whether a request has no body and needs neither a proxy nor TLS.
-func (t *Transport) takes(r *http.Request) bool { return r.Body == nil && t.direct(r) }
 
 // direct reports whether a request needs neither a proxy nor TLS. A host name that is not ASCII is left
 // to http.Transport, which encodes it.

@@ -65,8 +65,9 @@ func TestResponses(t *testing.T) {
 			resp, err := get(t, ctx, transport, server.URL)
 			check(t, err)
 			b, err := io.ReadAll(resp.Body)
-			if resp.StatusCode != test.status || string(b) != test.body || err != nil || wrote != 1 {
-				t.Errorf("%d with %d bytes (%v), sent %d times", resp.StatusCode, len(b), err, wrote)
+			_, own := resp.Body.(*body)
+			if resp.StatusCode != test.status || string(b) != test.body || err != nil || wrote != 1 || !own {
+				t.Errorf("%d with %d bytes (%v), sent %d times, on its own connection: %v", resp.StatusCode, len(b), err, wrote, own)
 			}
 			if resp.Body.Close() != nil || transport.streams.Load() != test.streams {
 				t.Errorf("the next GET gets its own connection: %v", transport.streams.Load())
@@ -116,10 +117,29 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// A GET to a server with TLS is encrypted, also after a stream.
+func TestStreamsWithTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush() // so that its length is unknown
+	}))
+	defer server.Close()
+	transport := newTransport(nil)
+	transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	for range 2 {
+		resp, err := get(t, t.Context(), transport, server.URL)
+		check(t, err)
+		if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+			t.Errorf("got status %d", resp.StatusCode)
+		}
+	}
+	transport.CloseIdleConnections()
+}
+
 // Requests with a proxy or TLS are sent by http.Transport.
-func TestTakes(t *testing.T) {
+func TestDirect(t *testing.T) {
 	direct := func(*http.Request) (*url.URL, error) { return nil, nil }
 	proxied := func(*http.Request) (*url.URL, error) { return url.Parse("http://proxy") }
+	invalid := func(*http.Request) (*url.URL, error) { return nil, errors.New("an invalid proxy") }
 	for _, test := range []struct {
 		address string
 		proxy   func(*http.Request) (*url.URL, error)
@@ -128,12 +148,13 @@ func TestTakes(t *testing.T) {
 		{"http://host/mcp", nil, true},
 		{"http://host/mcp", direct, true},
 		{"http://host/mcp", proxied, false},
+		{"http://host/mcp", invalid, false},
 		{"https://host/mcp", nil, false},
 		{"http://höst/mcp", nil, false},
 	} {
 		r, err := http.NewRequest(http.MethodGet, test.address, nil)
 		check(t, err)
-		if got := newTransport(test.proxy).takes(r); got != test.want {
+		if got := newTransport(test.proxy).direct(r); got != test.want {
 			t.Errorf("%s: %v", test.address, got)
 		}
 	}

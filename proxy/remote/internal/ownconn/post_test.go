@@ -70,12 +70,16 @@ func (p *poster) post(message string) (status int, body string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	// Another read must not close the connection, which another request may have.
+	if _, err := resp.Body.Read(make([]byte, 1)); err != io.EOF {
+		p.t.Error(err)
+	}
 	return resp.StatusCode, string(b)
 }
 
 // Messages share a connection if the server does not close it and each answer was read to its end.
 func TestPosts(t *testing.T) {
-	long := strings.Repeat("x", 100_000)
+	long := strings.Repeat("x", 2*maxHead)
 	for _, test := range []struct {
 		name   string
 		answer func(w http.ResponseWriter)
@@ -124,6 +128,13 @@ func TestPosts(t *testing.T) {
 			if n := p.opened.Load(); n != want || p.sent != 1 {
 				t.Errorf("%d connections; the last message was sent %d times", n, p.sent)
 			}
+			host := strings.TrimPrefix(p.server.URL, "http://")
+			if kept := len(p.transport.idle.hosts[host]); kept != 0 != test.kept {
+				t.Errorf("%d connections are kept", kept)
+			}
+			if p.transport.CloseIdleConnections(); p.transport.idle.take(host) != nil {
+				t.Error("an idle connection was not closed")
+			}
 		})
 	}
 }
@@ -136,6 +147,9 @@ func TestUnreadAnswer(t *testing.T) {
 		check(t, err)
 		if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil || resp.Body.Close() != nil || resp.Body.Close() != nil {
 			t.Errorf("the answer: %v", err)
+		}
+		if err := resp.Body.(*body).c.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("the connection is open (%v)", err)
 		}
 	}
 	if n := p.opened.Load(); n != 2 {
@@ -241,6 +255,35 @@ func TestFailedFirstWrite(t *testing.T) {
 	}
 }
 
+// If nothing of a message could be written to a new connection, there is no other try, which would fail
+// in the same way.
+func TestFailedNewConnection(t *testing.T) {
+	p := newPoster(t, nil)
+	p.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		check(t, err)
+		broken := &brokenConn{TCPConn: c.(*net.TCPConn)}
+		broken.broken.Store(true)
+		return broken, nil
+	}
+	if _, err := p.do(t.Context(), "a message"); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The connection of a GET whose answer has ended is not used for messages.
+func TestPostAfterGet(t *testing.T) {
+	p := newPoster(t, func(http.ResponseWriter, *http.Request) {})
+	p.transport.streams.Store(true)
+	resp, err := get(t, t.Context(), p.transport, p.server.URL)
+	check(t, err)
+	_, err = io.ReadAll(resp.Body)
+	check(t, err)
+	if status, _ := p.post("a message"); status != 200 {
+		t.Errorf("got status %d", status)
+	}
+}
+
 // Cancelling its context ends a request, before the answer and during its body.
 func TestPostCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -282,7 +325,9 @@ func TestTakesPost(t *testing.T) {
 		want   bool
 	}{
 		{"a message", func(*http.Request) {}, checksIdle},
-		{"with headers", func(r *http.Request) { r.Header = http.Header{"Mcp-Session-Id": {"1"}, "X-Text": {"caf\xc3\xa9"}} }, checksIdle},
+		{"with headers", func(r *http.Request) {
+			r.Header = http.Header{"Mcp-Session-Id": {"1"}, "X-B3-Traceid": {"a b"}, "X-Text": {"caf\xc3\xa9"}}
+		}, checksIdle},
 		{"a long message", func(r *http.Request) { r.ContentLength = maxPosted + 1 }, false},
 		{"unknown length", func(r *http.Request) { r.ContentLength = -1 }, false},
 		{"no body", func(r *http.Request) { r.ContentLength = 0 }, false},
