@@ -155,7 +155,7 @@ func (f *Frame) pass() {
 	if !f.Ours && f.env.CanBeMessage() {
 		f.long = f.Out.long(f.room)
 	}
-	if f.unwanted = f.long == nil; !f.unwanted && f.room != nil {
+	if f.unwanted = f.long == nil; !f.unwanted {
 		f.Out.kept.Add(int64(-more))
 		f.room = nil // the long line owns it, and may have released it
 	}

@@ -111,7 +111,7 @@ func TestManyAnswers(t *testing.T) {
 				f := &Frame{Out: o}
 				for n := range messages {
 					// Some of these lengths are gathered, some are passed alone, and some exceed the limit.
-					text := message(fmt.Sprintf("%d/%d", a, n), []int{10, 1000, maxGathered, 3 * firstRoom, 2 * limit}[(a*n)%17%5])
+					text := message(fmt.Sprintf("%d/%d", a, n), []int{10, 1000, maxGathered, firstRoom, 3 * firstRoom, 2 * limit}[(a*n)%17%6])
 					for part := range slices.Chunk([]byte(text), 30000) {
 						f.Put(part)
 					}
@@ -151,6 +151,7 @@ func TestLinesWaitTogether(t *testing.T) {
 		release := make(chan struct{})
 		r, o := &recorder{take: func(string) error { <-release; return nil }}, New(0)
 		o.Push(r)
+		synctest.Wait()
 		put := func(line string) { o.Write([]byte(line), nil); o.Flush() }
 		go put("first\n")
 		synctest.Wait()
@@ -179,11 +180,81 @@ func TestLinesWaitTogether(t *testing.T) {
 	})
 }
 
+// All messages that one read returns are passed in order, also if they are more than may wait.
+func TestManyLinesInOneRead(t *testing.T) {
+	for _, letters := range []int{10, maxGathered - 100} {
+		synctest.Test(t, func(t *testing.T) {
+			release, done := make(chan struct{}), make(chan struct{})
+			r, o := &recorder{take: func(string) error { <-release; return nil }}, New(0)
+			o.Push(r)
+			synctest.Wait()
+			var want []string
+			for n := range 2*maxWaiting + 2 {
+				want = append(want, message(fmt.Sprint(n), letters)+"\n")
+			}
+			go func() {
+				for _, line := range want {
+					o.Write([]byte(line), nil)
+				}
+				o.Flush()
+				close(done)
+			}()
+			synctest.Wait()
+			const other = "of another response\n"
+			o.Write([]byte(other), nil)
+			o.Flush()
+			close(release)
+			<-done
+			o.End()
+			synctest.Wait()
+			got := slices.DeleteFunc(slices.Clone(r.lines), func(line string) bool { return line == other })
+			if !slices.Equal(got, want) || len(r.lines) != len(got)+1 || r.ended != 1 {
+				t.Errorf("%d lines, %d ends", len(r.lines), r.ended)
+			}
+		})
+	}
+}
+
+// A reader of a response may still call Flush after the end of the session. The relay gets one end.
+func TestFlushAfterEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, o := &recorder{}, New(0)
+		o.Push(r)
+		synctest.Wait()
+		o.Write([]byte("waiting\n"), nil)
+		o.End()
+		o.Flush()
+		o.Write([]byte(strings.Repeat("x", 2*maxGathered)+"\n"), nil)
+		synctest.Wait()
+		if len(r.lines) != 1 || r.ended != 1 {
+			t.Errorf("%d lines, %d ends", len(r.lines), r.ended)
+		}
+	})
+}
+
+// The id of a long message is found wherever it is.
+func TestIDOfLongMessage(t *testing.T) {
+	result := `"result":"` + strings.Repeat("x", 4*firstRoom) + `"`
+	for _, text := range []string{`{"jsonrpc":"2.0","id":1,` + result + `}`, `{"jsonrpc":"2.0",` + result + `,"id":1}`} {
+		o := New(0)
+		o.Push(&recorder{})
+		f := &Frame{Out: o}
+		for part := range slices.Chunk([]byte(text), firstRoom) {
+			f.Put(part)
+		}
+		if m := f.End(); m.Kind() != wire.Result || string(m.ID()) != "1" {
+			t.Errorf("%.30s: got %v with id %s", text, m.Kind(), m.ID())
+		}
+		f.Reset()
+	}
+}
+
 // A relay that fails gets only the end, even if it was reading a message.
 func TestFailedRelay(t *testing.T) {
 	for _, size := range []int{10, maxGathered, firstRoom} {
 		synctest.Test(t, func(t *testing.T) {
-			r, o := &recorder{take: func(string) error { return errors.New("the client is gone") }}, New(0)
+			calls := 0
+			r, o := &recorder{take: func(string) error { calls++; return errors.New("the client is gone") }}, New(0)
 			o.Push(r)
 			for range 3 {
 				f := &Frame{Out: o}
@@ -194,12 +265,12 @@ func TestFailedRelay(t *testing.T) {
 			}
 			o.End()
 			synctest.Wait()
-			want := 0
+			want, wantCalls := 0, 1
 			if size == firstRoom {
-				want = 3 // the recorder reads a long message itself
+				want, wantCalls = 3, 0 // the recorder reads a long message itself
 			}
-			if len(r.lines) != want || r.ended != 1 {
-				t.Errorf("%d letters: %d lines, %d ends", size, len(r.lines), r.ended)
+			if len(r.lines) != want || calls != wantCalls || r.ended != 1 {
+				t.Errorf("%d letters: %d lines, %d calls, %d ends", size, len(r.lines), calls, r.ended)
 			}
 		})
 	}
