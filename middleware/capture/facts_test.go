@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,9 @@ import (
 //	host       the host's variables set them
 //	git        the git root of the working directory is known
 //	codex      the git root that Codex names counts
+//	tenant     the connection has a namespace
+//	here       the client started this process in /
+//	asking     tools/call waits for the roots, if the client may be asked
 //	inner      a variable of the host names another session for a client called "inner"
 //	roots      a client may be asked for its roots, and each ping waits for them
 //	explain    facts that are not used add a note, too
@@ -59,6 +63,9 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 		panic(err) // a mistake in the script
 	}
 	o := capture.ConnOptions{Base: base, Name: "conn", Log: logNotes(s)}
+	if has("tenant") {
+		o.Namespace = "tenant "
+	}
 	if has("here") {
 		o.Directory = "/"
 	}
@@ -79,6 +86,9 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 		if !view.Moved.Empty() {
 			moved = ", moved to " + view.Moved.Value
 		}
+		if talk := view.Conversation.Value; talk != "" && talk != view.Session.Value {
+			moved += ", conversation " + talk
+		}
 		s.Note("session %s, workspace %s (%s)%s, %s modern=%v", view.Session.Value, view.Workspace.Value, view.Workspace.From, moved, view.Protocol, view.Modern)
 	}
 	wrap := func(next middleware.Handler) middleware.Handler {
@@ -91,7 +101,7 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 				return next(ctx, m)
 			}
 			call := middleware.CallFrom(ctx)
-			if has("roots") && (m.MethodIs("ping") || m.MethodIs("tools/call")) && c.CanAskWorkspace(call) {
+			if has("roots") && m.MethodIs("ping") && c.CanAskWorkspace(call) {
 				ready, _ := c.AskWorkspace(call)
 				call.Suspend(m, ready, 2*capture.RootsTimeout, func(ctx context.Context, m *wire.Message) error {
 					note(c.Refresh(middleware.CallFrom(ctx)))
@@ -229,37 +239,115 @@ func TestAlternatingOwners(t *testing.T) {
 	})
 }
 
-// Changed is called when the owner can no longer be determined, and when it can again.
+// Changed is called when the owner can no longer be determined, and when it can again, also if another
+// owner applies meanwhile.
 func TestOwnerFailsForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var failure error
-		changed := 0
-		shared, err := capture.Compile(capture.Options{})
-		testkit.Check(t, err)
-		c := shared.Connect(capture.ConnOptions{
-			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) { return nil, nil },
-			Known: func(*wire.Message) (*sessionstate.Principal, error, bool) {
-				if failure != nil {
-					return nil, failure, true
-				}
-				return &sessionstate.Principal{User: "ada"}, nil, true
-			},
-			Changed: func() { changed++ },
-		})
-		for i, now := range []error{nil, errors.New("no file"), nil} {
-			failure = now
-			ping(t, c)
-			if changed != i {
-				t.Errorf("after message %d with the error %v: changed %d times", i, failure, changed)
+	for _, during := range []*sessionstate.Principal{nil, {User: "ada"}} {
+		synctest.Test(t, func(t *testing.T) { testOwnerFails(t, during) })
+	}
+}
+
+func testOwnerFails(t *testing.T, during *sessionstate.Principal) {
+	var failure error
+	changed := 0
+	shared, err := capture.Compile(capture.Options{})
+	testkit.Check(t, err)
+	c := shared.Connect(capture.ConnOptions{
+		Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) { return nil, nil },
+		Known: func(*wire.Message) (*sessionstate.Principal, error, bool) {
+			if failure != nil {
+				return during, failure, true
 			}
+			return &sessionstate.Principal{User: "ada"}, nil, true
+		},
+		Changed: func() { changed++ },
+	})
+	for i, now := range []error{nil, errors.New("no file"), nil} {
+		failure = now
+		ping(t, c)
+		if changed != i {
+			t.Errorf("after message %d with the error %v: changed %d times", i, failure, changed)
+		}
+	}
+}
+
+// A source that changes during a look-up is asked again: the result may be that of before.
+func TestRecheckDuringLookUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		users := []string{"ada", "bob", "eve"}
+		shared, err := capture.Compile(capture.Options{
+			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
+				user := users[0]
+				users = users[1:]
+				time.Sleep(time.Second)
+				return &sessionstate.Principal{User: user}, nil
+			},
+		})
+		testkit.Check(t, err)
+		c := shared.Connect(capture.ConnOptions{})
+		time.AfterFunc(time.Second/2, c.Recheck)
+		if first, second := ping(t, c), ping(t, c); first != "ada" || second != "bob" {
+			t.Errorf("got %s, then %s", first, second)
+		}
+	})
+}
+
+// A relay that cannot suspend a message resumes it immediately.
+type impatientRelay struct{ waitingRelay }
+
+func (r impatientRelay) Suspend(m *wire.Message, _ <-chan struct{}, _ time.Duration, resume relayed.Handler) {
+	done := make(chan struct{})
+	close(done)
+	r.waitingRelay.Suspend(m, done, 0, resume)
+}
+
+// Changed is called when a look-up ends for which a message has not waited: its client may have listed
+// the tools of nobody.
+func TestChangedAfterLateLookUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var changed atomic.Int64
+		shared, err := capture.Compile(capture.Options{
+			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
+				time.Sleep(time.Second)
+				return &sessionstate.Principal{User: "ada"}, nil
+			},
+		})
+		testkit.Check(t, err)
+		c := shared.Connect(capture.ConnOptions{Changed: func() { changed.Add(1) }})
+		if got := pingThrough(t, c, impatientRelay{}); got != "" || changed.Load() != 0 {
+			t.Errorf("during the look-up: %q, changed %d times", got, changed.Load())
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); changed.Load() != 1 {
+			t.Errorf("after the look-up: changed %d times", changed.Load())
+		}
+	})
+}
+
+// Connections without a name have sessions of their own, also in one table.
+func TestNamelessConnections(t *testing.T) {
+	shared, err := capture.Compile(capture.Options{})
+	testkit.Check(t, err)
+	o := capture.ConnOptions{Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{})}
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[string]bool{}
+		for range 3 {
+			c := shared.Connect(o)
+			ping(t, c)
+			seen[c.Current().Session.Value] = true
+		}
+		if len(seen) != 3 || seen[""] {
+			t.Errorf("the sessions of three connections are %v", seen)
 		}
 	})
 }
 
 // ping sends a message through the layer of c and returns the user that it is from, "" if that is not known.
-func ping(t *testing.T, c *capture.Conn) string {
+func ping(t *testing.T, c *capture.Conn) string { return pingThrough(t, c, waitingRelay{}) }
+
+func pingThrough(t *testing.T, c *capture.Conn, relay relayed.Relay) string {
 	call := relayed.Call{}
-	call.Reset(waitingRelay{}, true)
+	call.Reset(relay, true)
 	m, scanner := wire.Message{}, wire.Scanner{}
 	m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
 	scanner.Look(&m)

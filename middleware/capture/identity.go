@@ -186,7 +186,7 @@ func (c *Conn) lookUp(id *identity, m *wire.Message, now time.Time) (found findi
 	}
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
-	age := now.Sub(id.began)
+	age := now.Sub(id.began) // very great before the first look-up
 	maxAge := c.o.Recheck - c.o.Recheck/4
 	switch {
 	case id.temporary:
@@ -195,12 +195,12 @@ func (c *Conn) lookUp(id *identity, m *wire.Message, now time.Time) (found findi
 		maxAge = c.o.Recheck
 	}
 	early := age < c.o.Recheck && now.Before(id.retryAt)
-	if id.pending == nil && (!id.known || age >= maxAge && !early) {
+	if id.pending == nil && age >= maxAge && !early {
 		id.pending = make(chan struct{})
 		go c.identify(id, id.pending)
 	}
 	switch {
-	case id.known && (id.temporary || age < c.o.Recheck):
+	case id.temporary || age < c.o.Recheck:
 		return finding{id.principal, id.err}, nil
 	case id.late:
 		return finding{err: ErrLate}, nil
@@ -280,7 +280,7 @@ func (c *Conn) Recheck() {
 	for at := c.who.cache.order.Front(); at != nil; at = at.Next() {
 		expire(at.Value.(*identity))
 	}
-	if id := c.who.fallback; id.known && id.pending == nil && c.conn.Identify != nil {
+	if id := c.who.fallback; id.known && id.pending == nil {
 		id.pending = make(chan struct{})
 		go c.identify(id, id.pending)
 	}
