@@ -119,3 +119,43 @@ func TestProjectFiles(t *testing.T) {
 		t.Errorf("%q", windows)
 	}
 }
+
+// A file that is both the user's and the project's occurs once.
+func TestFiles(t *testing.T) {
+	s := System{OS: "linux", Home: "/home/ada", Getenv: func(string) string { return "" }, ReadDir: func(string) []string { return nil }}
+	paths := func(s System, dir string) (paths []string) {
+		for _, f := range s.Files(dir) {
+			paths = append(paths, f.Path)
+		}
+		return paths
+	}
+	user, both := paths(s, ""), paths(s, "/home/ada/")
+	s.Home = ""
+	project := paths(s, "/home/ada/")
+	want := slices.Concat(user, project)
+	slices.Sort(want)
+	want = slices.Compact(want)
+	if slices.Sort(both); !slices.Equal(both, want) || len(want) >= len(user)+len(project) {
+		t.Errorf("got %q, want %q", both, want)
+	}
+	if slices.Contains(user, "/home/ada/.mcp.json") || slices.Contains(project, "/home/ada/.claude.json") || len(paths(s, "")) != 0 {
+		t.Errorf("the files of the user are %q, those of the project %q", user, project)
+	}
+}
+
+func TestShared(t *testing.T) {
+	s := System{OS: "linux", Home: "/home/ada", Getenv: func(string) string { return "" }, ReadDir: func(string) []string { return nil }}
+	for path, want := range map[string]bool{
+		"/src/app/.mcp.json":          true,
+		".mcp.json":                   true,
+		"/src/app/.zed/settings.json": true,
+		`D:\app\.vscode\mcp.json`:     true,
+		"/src/app/my.mcp.json":        false,
+		"/home/ada/.cursor/mcp.json":  false, // has the name of a project's file
+		"/home/ada/.claude.json":      false,
+	} {
+		if got := s.Shared(path); got != want {
+			t.Errorf("%s: got %t", path, got)
+		}
+	}
+}
