@@ -109,8 +109,9 @@ func TestInjectRefuses(t *testing.T) {
 		"{\"mcpServers\": {\n\"a\": 1}}":                         `line 2: the server "a" is not an object`,
 		"{\"mcpServers\": {\n\"a\": {\"env\": []}}}":             `line 2: the env of "a" is not an object`,
 		"{\"mcpServers\": {\"a\": {\"env\": {},\n\"env\": {}}}}": `line 2: "env" appears twice`,
-		"\xff\xfe{\x00":                                                "it is in UTF-16: save it as UTF-8",
-		"{\n\"mcpServers\": {\"\xff\": {}}}":                           "line 2: a byte that is not UTF-8",
+		"\xff\xfe{\x00":                      "it is in UTF-16: save it as UTF-8",
+		"\xfe\xff\x00{":                      "it is in UTF-16: save it as UTF-8",
+		"{\n\"mcpServers\": {\"\xff\": {}}}": "line 2: a byte that is not UTF-8",
 		`{"mcpServers": ` + strings.Repeat(`{"a":`, 1_000_000):         "nested more than 1000 deep",
 		`{"mcpServers": {"a": ` + strings.Repeat("[", 5_000_000) + "}": "nested more than 1000 deep",
 	} {
@@ -120,6 +121,20 @@ func TestInjectRefuses(t *testing.T) {
 		} else if strings.Contains(err.Error(), "sesame") {
 			t.Errorf("the error shows what is in the file: %v", err)
 		}
+	}
+}
+
+// The result names all servers, those that were removed, and the variables that keep another value.
+func TestInjectReports(t *testing.T) {
+	done, err := Inject([]byte(`{"mcpServers": {"a": {"env": {"A": "1", "B": "own", "C": "own"}}, "b": {}}}`), Injection{
+		Variables: []Variable{{"A", "1"}, {"B", "2"}, {"C", "3"}},
+		LeaveOut:  func(name string) string { return strings.TrimPrefix(name, "a") },
+		Overrides: map[string]map[string]string{"a": {"C": "4"}},
+	})
+	check(t, err)
+	want := InjectResult{Content: done.Content, Servers: []string{"a", "b"}, LeftOut: []OmittedServer{{"b", "b"}}, Kept: []KeptVariable{{"a", "B"}}}
+	if diff := cmp.Diff(want, done); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -1,0 +1,54 @@
+package clientconfig
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/mcpclient"
+)
+
+// Read finds no servers in an empty file. It warns about what clients read differently, and refuses
+// what they cannot read.
+func TestRead(t *testing.T) {
+	for _, test := range []struct {
+		path, text, warning, problem string
+		entries                      int
+	}{
+		{"x.json", "", "", "", 0},
+		{"x.json", mark + " \n", "", "", 0},
+		{"x.json", `{"mcpServers": []}`, "", "", 0},
+		{"x.json", `[]`, "", "it is not an object", 0},
+		{"x.json", `{"mcpServers": `, "", "it is not valid JSON", 0},
+		{"x.json", "{\"mcpServers\": {\"a\": {},\n\"a\": {}}}", `"a" appears twice, in lines 1 and 2`, "", 2},
+		{"x.json", "{\"mcpServers\": {\"a\": {}},\n\"mcpServers\": {\"b\": {}}}", `line 2: "mcpServers" appears twice`, "", 2},
+		{"x.yaml", "mcpServers:\n  a: {}\n", "", "it is YAML", 0},
+		{"x.yml", "mcpServers:\n  a: {}\n", "", "it is YAML", 0},
+		{"x.yml", `{"mcpServers": {"a": {}}}`, "", "", 1},
+		{"x.toml", "[mcp_servers.a\n", "", "line 1", 0},
+	} {
+		d, err := Read(mcpclient.File{Path: test.path}, []byte(test.text))
+		if test.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), test.problem) {
+				t.Errorf("%s: got %v, want %s", test.text, err, test.problem)
+			}
+			continue
+		}
+		if err != nil || len(d.Entries) != test.entries || !strings.Contains(strings.Join(d.Warnings, "\n"), test.warning) || len(d.Warnings) > 0 != (test.warning != "") {
+			t.Errorf("%s: got %d entries, warnings %q, error %v", test.text, len(d.Entries), d.Warnings, err)
+		}
+	}
+}
+
+// Values of TOML that no client can use are not wrapped.
+func TestWrapSkipsOddTOML(t *testing.T) {
+	for config, want := range map[string]string{
+		"mcp_servers.s = 1\n":            "it is not a table",
+		"[mcp_servers.s]\ncommand = 1\n": "its command is not a text",
+	} {
+		d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte(config))
+		plan := d.Wrap(Launch{Command: "attache"}, all)
+		if len(plan.Steps) != 1 || plan.Steps[0].Done || !strings.HasPrefix(plan.Steps[0].Text, want) || plan.Changed() {
+			t.Errorf("%s: %+v", config, plan.Steps)
+		}
+	}
+}
