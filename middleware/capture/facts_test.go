@@ -109,6 +109,9 @@ func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
 				})
 				return nil
 			}
+			if has("asking") && m.MethodIs("tools/call") && c.CanAskWorkspace(call) {
+				s.Note("the client may be asked again")
+			}
 			note(call.Value(sessionstate.ContextKey{}).(*sessionstate.Context))
 			return next(ctx, m)
 		})
