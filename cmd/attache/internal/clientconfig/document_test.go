@@ -52,3 +52,30 @@ func TestWrapSkipsOddTOML(t *testing.T) {
 		}
 	}
 }
+
+// Bare returns the file as it was before, but not if that would lose attache's own arguments.
+func TestBare(t *testing.T) {
+	const bare = `{"mcpServers": {"s": {"command": "npx", "args": ["x"]}}}`
+	for data, want := range map[string]string{
+		bare: bare,
+		`{"mcpServers": {"s": {"command": "attache", "args": ["--", "npx", "x"]}}}`:                      bare,
+		`{"mcpServers": {"s": {"command": "attache", "args": ["--trust", "direct", "--", "npx", "x"]}}}`: "",
+		`{"mcpServers": `: "",
+	} {
+		if got := Bare(mcpclient.File{Path: "x.json"}, []byte(data), Launch{Command: "attache"}); string(got) != want {
+			t.Errorf("%s: got %s", data, got)
+		}
+	}
+}
+
+// New lines in a table end as its other lines do.
+func TestWrapKeepsLineEnds(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n"} {
+		config := strings.ReplaceAll("[mcp_servers.s]\n  url = \"https://x\"\n", "\n", end)
+		want := strings.ReplaceAll("[mcp_servers.s]\n  command = \"attache\"\n  args = [\"--\", \"https://x\"]\n", "\n", end)
+		d := mustRead(t, mcpclient.File{Path: "config.toml"}, []byte(config))
+		if got := string(d.Wrap(Launch{Command: "attache"}, all).Content); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -386,9 +386,11 @@ func TestWrapHeaderWithVariable(t *testing.T) {
 
 // A path may contain spaces, also one on another machine.
 func TestWrapPathWithSpaces(t *testing.T) {
-	d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))
-	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !step.Done {
-		t.Errorf("%+v", step)
+	for _, entry := range []string{`{"command": "/Applications/My App/server"}`, `{"command": "my server", "args": ["x"]}`} {
+		d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(`{"mcpServers": {"s": `+entry+`}}`))
+		if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !step.Done {
+			t.Errorf("%s: %+v", entry, step)
+		}
 	}
 }
 
@@ -458,6 +460,16 @@ func TestRepair(t *testing.T) {
 		{"not attache", `{"command": "npx", "args": ["srv"]}`, "", "attache is not in front of it"},
 		{"no server", `{"command": "/old/attache", "args": ["--trust", "direct"]}`, "", noServer},
 	}, func(d *Document) *Plan { return d.Repair(Launch{Command: "/opt/attache"}, all) })
+}
+
+// Repair changes the version of the package, and only servers that are chosen.
+func TestRepairVersion(t *testing.T) {
+	const config = `{"mcpServers": {"a": {"command": "npx", "args": ["-y", "attache-mcp@1.0.0", "--", "x"]}, "b": {"command": "npx", "args": ["-y", "attache-mcp@1.0.0", "--", "y"]}}}`
+	d := mustRead(t, mcpclient.File{Path: "x.json"}, []byte(config))
+	plan := d.Repair(Launch{Command: "npx", Args: []string{"-y", "attache-mcp@2.0.0"}}, func(name string) bool { return name == "a" })
+	if want := strings.Replace(config, "@1.0.0", "@2.0.0", 1); string(plan.Content) != want {
+		t.Errorf("got %s, want %s", plan.Content, want)
+	}
 }
 
 // Unwrap takes out attache's own server as Repair has left it. A second attache stays.
