@@ -66,6 +66,9 @@ func TestChain(t *testing.T) {
 	if _, err := identity.Chain(namedIdentifier("key"), nil).Resolve(t.Context(), "aa.bb.cc"); !errors.Is(err, identity.ErrToken) {
 		t.Errorf("got %v", err)
 	}
+	if p, err := identity.Chain(namedIdentifier("key"), nil).Resolve(t.Context(), key); err != nil || p.User != "key" {
+		t.Errorf("got %v, %v", p, err)
+	}
 	if _, err := identity.Chain(nil, namedIdentifier("token")).Resolve(t.Context(), key); !errors.Is(err, identity.ErrUnknownKey) {
 		t.Errorf("got %v", err)
 	}

@@ -42,7 +42,7 @@ type keyCache struct {
 
 	mu       sync.Mutex // guards the fields below
 	set      *keySet
-	readAt   time.Time     // start of the read that returned set
+	readAt   time.Time     // start of the read that returned set; zero, so never recent, without one
 	reading  chan struct{} // closed at the end of the read in progress; nil if there is none
 	lastRead time.Time     // end of the last read, successful or not
 	err      error         // of the last read
@@ -89,7 +89,6 @@ func parseKeySetURL(text string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("identity.jwt.jwks has a user name in it: take it out, a key set is public")
 	}
-	u.Fragment = ""
 	return u, nil
 }
 
@@ -117,11 +116,11 @@ func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, 
 func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
 	c.mu.Lock()
 	now := c.now()
-	if c.set != nil && c.set != missed && isRecent(now, c.readAt, c.refresh) {
+	if c.set != missed && isRecent(now, c.readAt, c.refresh) {
 		defer c.mu.Unlock()
 		return c.set, nil
 	}
-	if !c.lastRead.IsZero() && isRecent(now, c.lastRead, RetryAfter) {
+	if isRecent(now, c.lastRead, RetryAfter) {
 		defer c.mu.Unlock()
 		return c.usableLocked(now, missed)
 	}
@@ -162,7 +161,7 @@ func (c *keyCache) usableLocked(now time.Time, missed *keySet) (*keySet, error) 
 	if c.reading != nil {
 		failure = fmt.Errorf("no answer within %v", c.timeout)
 	}
-	usable := c.set != nil && isRecent(now, c.readAt, c.refresh+KeepKeys)
+	usable := isRecent(now, c.readAt, c.refresh+KeepKeys)
 	switch {
 	case usable && (failure == nil || c.set != missed):
 		return c.set, nil
@@ -203,8 +202,7 @@ func (c *keyCache) update(ctx context.Context, done chan struct{}) {
 func (c *keyCache) reportStale(err error) {
 	c.mu.Lock()
 	now := c.now()
-	due := c.onStale != nil && !c.reported && c.set != nil &&
-		!isRecent(now, c.readAt, c.refresh) && isRecent(now, c.readAt, c.refresh+KeepKeys)
+	due := c.onStale != nil && !c.reported && !isRecent(now, c.readAt, c.refresh) && isRecent(now, c.readAt, c.refresh+KeepKeys)
 	c.reported = c.reported || due
 	c.mu.Unlock()
 	if due {

@@ -157,7 +157,7 @@ func TestCreateKeepsOddWords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
 	words := []string{
 		"yes", "null", "~", "007", "1.5", "0x1f", "2026-07-28", "a: b", "a #b", "- a", "*a", "&a", "!a", "%a", "@a", "`a`", "[a]", "{a}", "a, b",
-		`"a"`, "'a'", `a\b`, "ü 日本 👩\u200d💻", "|", ">", "?", "<<", "true", "=", ".inf", "---", strings.Repeat("x", 1024),
+		`"a"`, "'a'", `a\b`, "ü 日本 👩\u200d💻", "|", ">", "?", "<<", "a:", "a[b]", "a{b}", "true", "=", ".inf", "---", strings.Repeat("x", 1024),
 	}
 	for _, word := range words {
 		create(t, file, identity.Attributes{User: word, Scope: word, Roles: []string{word, "b"}, Permissions: words})

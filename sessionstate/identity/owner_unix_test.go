@@ -58,3 +58,13 @@ func TestRootGivesAwayNoOtherFile(t *testing.T) {
 		t.Errorf("the file behind the link belongs to %d", uid)
 	}
 }
+
+// A key set that another user can change would let that user be anyone.
+func TestKeySetOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	g := newTokensTest(t, allKeys(), nil)
+	check(t, os.Chown(g.file, 12345, 12345))
+	g.want(keyring()["ed"].token(claims(nil), nil), identity.ErrKeySet)
+}

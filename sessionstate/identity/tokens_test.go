@@ -506,6 +506,7 @@ func TestNewTokensRefuses(t *testing.T) {
 		{func(o *identity.TokenOptions) { o.JWKS = "http://127.0.0.1.example/" }, "use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "http://localhost@keys.example/" }, "use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "ftp://keys.example/" }, "use https"},
+		{func(o *identity.TokenOptions) { o.JWKS = "ftp://localhost/" }, "use https"},
 		{func(o *identity.TokenOptions) { o.JWKS = "file:///etc/jwks.json" }, "is not an address"},
 		{func(o *identity.TokenOptions) { o.JWKS = "https://a:" + secret + "@keys.example/" }, "has a user name in it"},
 		{func(o *identity.TokenOptions) { o.JWKS = "https://%zz/" }, "is not an address"},
