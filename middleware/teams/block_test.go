@@ -101,6 +101,7 @@ func TestCleanInvisible(t *testing.T) {
 		"〽\ufe0f ㊗\ufe0f ‼\ufe0f":          "〽\ufe0f ㊗\ufe0f ‼\ufe0f",
 		"❤\ufe0f\ufe0f\ufe0fx\ufe0f":       "❤\ufe0fx",
 		"❤\ufe00 ❤\ufe0e":                  "❤ ❤",
+		"if x {\r\n\treturn\n}":            "if x {\n\treturn\n}",
 		"한글 नमस्ते ສະບາຍ é e\u0301":        "한글 नमस्ते ສະບາຍ é e\u0301",
 	} {
 		if got := Clean(text); got != want {

@@ -117,25 +117,28 @@ func TestRegisterEarly(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, false, sessionstate.Context{Session: named, Modern: true}, false},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, false, sessionstate.Context{Session: named, Modern: true}, true},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"codex-mcp-client"}}}}`, false, sessionstate.Context{Session: none, Modern: true}, false},
+		{`{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"codex-mcp-client"}}}}`, false, sessionstate.Context{Session: none, Modern: true}, false},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, false, sessionstate.Context{Session: named}, false},
 	} {
-		shared := Compile(Options{
-			Open:            func() (*store.Store, error) { return nil, store.ErrUnavailable },
-			Workspace:       func(*sessionstate.Context) string { return "w" },
-			ClientProcess:   func() string { return "1" },
-			LateCredentials: test.late,
-		})
-		var m wire.Message
-		m.Reset(wire.Client, []byte(test.frame+"\n"))
-		new(wire.Scanner).Look(&m)
-		var call relayed.Call
-		call.Reset(nil, true)
-		call.SetValue(sessionstate.ContextKey{}, &test.view)
-		shared.Connect(ConnOptions{ToolCalls: new(ToolCalls)}).observe((*middleware.Call)(&call), &m)
-		if got := len(shared.allSessions()) > 0; got != test.want {
-			t.Errorf("%s, late %t, %+v: registered %t", test.frame, test.late, test.view.Principal, got)
+		for _, calls := range []*ToolCalls{new(ToolCalls), nil} { // nil for another server, which registers it with the first call
+			shared := Compile(Options{
+				Open:            func() (*store.Store, error) { return nil, store.ErrUnavailable },
+				Workspace:       func(*sessionstate.Context) string { return "w" },
+				ClientProcess:   func() string { return "1" },
+				LateCredentials: test.late,
+			})
+			var m wire.Message
+			m.Reset(wire.Client, []byte(test.frame+"\n"))
+			new(wire.Scanner).Look(&m)
+			var call relayed.Call
+			call.Reset(nil, true)
+			call.SetValue(sessionstate.ContextKey{}, &test.view)
+			shared.Connect(ConnOptions{ToolCalls: calls}).observe((*middleware.Call)(&call), &m)
+			if got := len(shared.allSessions()) > 0; got != (test.want && calls != nil) {
+				t.Errorf("%s, late %t, %+v: registered %t", test.frame, test.late, test.view.Principal, got)
+			}
+			shared.Close()
 		}
-		shared.Close()
 	}
 }
 
