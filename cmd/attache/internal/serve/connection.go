@@ -28,7 +28,7 @@ type listener struct {
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
-		if !errors.Is(err, net.ErrClosed) && (l.warned.IsZero() || time.Since(l.warned) >= acceptPause) {
+		if !errors.Is(err, net.ErrClosed) && time.Since(l.warned) >= acceptPause {
 			l.warned = time.Now()
 			l.log.Warn("no connection can be accepted now, so new clients wait: if too many files are open, raise the limit (ulimit -n)", "err", err)
 		}
