@@ -331,6 +331,13 @@ func TestTokensWithoutKeyFile(t *testing.T) {
 	if strings.Contains(out.String(), "keys cannot be checked") {
 		t.Error(out.String())
 	}
+	// There may be keys in a file that cannot be read.
+	file := r.endpoints[0].Settings.Identity.KeysFile
+	attachetest.WriteFile(t, file, "keys: none\n")
+	if resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer atk_a_b"); resp.StatusCode != 503 {
+		t.Error(resp.Status, body)
+	}
+	check(t, os.Remove(file))
 	// A token cannot be checked, because there is no key set either.
 	part := base64.RawURLEncoding.EncodeToString
 	token := part([]byte(`{"alg":"RS256","kid":"a"}`)) + "." + part([]byte(`{"iss":"https://issuer.test","aud":"attache"}`)) + "." + part([]byte("signature"))
@@ -1233,3 +1240,11 @@ func (w *brokenWriter) Write([]byte) (int, error) {
 }
 
 var check = testkit.Check
+
+// Without serve.admin nothing listens for it. The empty address would be that of all interfaces.
+func TestNoAdmin(t *testing.T) {
+	server, err := start(t, "{}\n").startAdmin(t.Context(), nil)
+	if server != nil || err != nil {
+		t.Errorf("got %v, %v", server, err)
+	}
+}
