@@ -295,9 +295,6 @@ func (e *endpoint) stderr() io.Writer {
 // none, the workspace. The prefixes keep a conversation from having the key of a workspace.
 func (e *endpoint) conversation(m *wire.Message) string {
 	meta := m.Get("params", "_meta")
-	if !meta.Exists() {
-		return ""
-	}
 	if key := firstText(meta, e.Settings.Session.Meta.Conversation); key != "" {
 		return "conversation " + key
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -159,9 +160,15 @@ serve: {public_url: "https://mcp.example.com/mcp"}
 		if resp.StatusCode != test.status || string(b) != test.body {
 			t.Errorf("%s: %d %s", test.path, resp.StatusCode, b)
 		}
+		if kind := resp.Header.Get("Content-Type"); test.body == "{}" && kind != "application/json" { // some clients take a page as a document
+			t.Errorf("%s: content type %s", test.path, kind)
+		}
 		if h := resp.Header; test.body == want && (h.Get("Content-Type") != "application/json" || h.Get("Access-Control-Allow-Origin") != "*") { // clients may be web pages
 			t.Errorf("%s: headers %v", test.path, h)
 		}
+	}
+	if resp, err := http.Head(host + metadataPath); err != nil || resp.StatusCode != 200 {
+		t.Errorf("HEAD: %v (%v)", resp, err)
 	}
 	resp, err := http.Post(host+metadataPath, "text/plain", nil)
 	if err != nil || resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
@@ -178,6 +185,42 @@ serve: {public_url: "https://mcp.example.com/mcp"}
 	resp, _ = r.post(t, http.DefaultClient, initialize)
 	if got, want := resp.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`; resp.StatusCode != 401 || got != want {
 		t.Errorf("%d, challenge %s", resp.StatusCode, got)
+	}
+}
+
+// A front whose clients use keys names no issuer: clients would try to log in there.
+func TestNoMetadataForKeys(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	attachetest.CreateKey(t, file, identity.Attributes{User: "ada"})
+	r := start(t, "identity: {keys_file: "+file+"}\nserve: {public_url: 'https://mcp.example.com/mcp'}\n")
+	resp, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + metadataPath)
+	check(t, err)
+	if resp.Body.Close(); resp.StatusCode != 404 {
+		t.Errorf("the metadata: %s", resp.Status)
+	}
+	resp, _ = r.post(t, http.DefaultClient, initialize)
+	if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != 401 || strings.Contains(got, "metadata") {
+		t.Errorf("%s, challenge %s", resp.Status, got)
+	}
+}
+
+// Requests of 2026-07-28 with another conversation, or without one but with another workspace, belong to
+// other sessions.
+func TestConversation(t *testing.T) {
+	e := start(t, "{}\n").endpoints[0]
+	for params, want := range map[string]string{
+		`{"_meta":{"threadId":"a","io.github.attache-mcp/workspace":"/b"}}`: "conversation a",
+		`{"_meta":{"threadId":"","sessionID":"c"}}`:                         "conversation c",
+		`{"_meta":{"io.github.attache-mcp/workspace":"/b"}}`:                "workspace /b",
+		`{"_meta":{}}`: "",
+		`{}`:           "",
+	} {
+		var m wire.Message
+		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping","params":`+params+"}\n"))
+		new(wire.Scanner).Look(&m)
+		if got := e.conversation(&m); got != want {
+			t.Errorf("%s: got %q, want %q", params, got, want)
+		}
 	}
 }
 
