@@ -120,7 +120,8 @@ func (c *Conn) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 			case gitRootFact:
 				text = onlyKey(value)
 			}
-			if text == "" || cand.kind <= gitRootFact && !c.usable(ctx, text, cand.from) {
+			isPath := cand.kind == workspaceFact || cand.kind == gitRootFact
+			if text == "" || isPath && !c.usable(ctx, text, cand.from) {
 				continue
 			}
 			best[cand.kind] = cand.rank
