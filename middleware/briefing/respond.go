@@ -76,7 +76,7 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 		c.shared.sessions.count(s, unseen)
 		if why != "" {
 			if t.isShared() {
-				c.pause(s)
+				c.pause(s, askAgain)
 				c.forgetMissed(view.Session.Value) // another server's response shows it, or will soon
 			}
 			skip(call, why)

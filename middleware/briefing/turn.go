@@ -102,6 +102,7 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	return t.c.await(call, reply, taken, func(reply *wire.Message, err error) error {
 		switch {
 		case err != nil && t.s.refused.Load(): // most likely the other process has given the briefing
+			t.c.pause(t.s, retryAfter)
 			return t.giveBack(reply, unseen, then)
 		case err != nil:
 			t.stopSharing(err)
@@ -206,12 +207,14 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 	}))
 }
 
-// pause skips the session's calls for askAgain.
-func (c *Conn) pause(s *session) {
+// pause skips the session's calls for d, or until the end of a longer pause.
+func (c *Conn) pause(s *session, d time.Duration) {
 	all := &c.shared.sessions
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	s.pausedTo = time.Now().Add(askAgain)
+	if to := time.Now().Add(d); to.After(s.pausedTo) {
+		s.pausedTo = to
+	}
 }
 
 // stopSharing stops the use of UserTurns for the session. Each server may then give the briefing, which
