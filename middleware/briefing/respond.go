@@ -75,6 +75,9 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 	return t.take(call, reply, func(reply *wire.Message, unseen int, why string) error {
 		c.shared.sessions.count(s, unseen)
 		if why != "" {
+			if why == turnOfOther {
+				s.refused.Store(true)
+			}
 			if t.isShared() {
 				c.pause(s, askAgain)
 				c.forgetMissed(view.Session.Value) // another server's response shows it, or will soon

@@ -138,13 +138,13 @@ type faultyTurns struct {
 func (f *faultyTurns) Take(ctx context.Context, key string, idle time.Duration) (bool, int, error) {
 	n := f.taken.Add(1)
 	switch {
-	case f.how == "failing", f.how == "busy" && n == 1, f.how == "interrupted" && n == 2:
+	case f.how == "failing", f.how == "busy" && n == 1, f.how == "interrupted" && n == 2, f.how == "lost" && n > 2:
 		return false, 0, errors.New("disk I/O error")
 	case f.how == "stuck":
 		<-time.After(time.Minute) // like a file on a lost network
 	case f.how == "slow":
 		<-time.After(100 * time.Millisecond)
-	case f.how == "spent", f.how == "busy", f.how == "unswept", (f.how == "held" || f.how == "interrupted") && n == 1:
+	case f.how == "spent", f.how == "busy", f.how == "unswept", (f.how == "held" || f.how == "interrupted" || f.how == "lost") && n == 1:
 		return false, 0, nil
 	}
 	return f.Turns.Take(ctx, key, idle)

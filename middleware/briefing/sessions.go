@@ -54,7 +54,7 @@ type session struct {
 	ready     chan struct{} // closed when the look-up has ended
 	done      atomic.Bool   // whether the turn is spent, so that further calls of the session cost nothing
 	unshared  atomic.Bool   // whether UserTurns failed, and is not asked again for this session
-	refused   atomic.Bool   // whether UserTurns have said that another process has the turn
+	refused   atomic.Bool   // whether UserTurns have refused the turn for a result, because another process has it
 
 	// Written before ready is closed:
 	text  string // the briefing, "" if there is none

@@ -108,7 +108,6 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 			t.stopSharing(err)
 			return then(reply, unseen, "")
 		case !ours:
-			t.s.refused.Store(true)
 			t.sweep()
 			return t.giveBack(reply, unseenByAll, then)
 		}
