@@ -112,7 +112,7 @@ const (
 func (c *Conn) instructions(view *sessionstate.Context) instructionsUse {
 	o, client := &c.shared.o, c.o.Results.Client()
 	shown := client.Instructions
-	late := client.Late || client.Older && view.Session.Source != sessionstate.HostEnvironment
+	late := client.Late || client.Older && view.Session.From != client.Variable
 	switch {
 	case o.Instructions && o.Response && !shown, late && o.Instructions == o.Response:
 		return keepsTurn

@@ -32,15 +32,18 @@ func TestScripts(t *testing.T) {
 	}}.Play(t, "testdata/*.txt")
 }
 
-// session returns a layer that sets the context as capture does: "session=operator" or
-// "session=host", or "session=connection" for a key that no other process can know. After the
+// session returns a layer that sets the context as capture does: "session=operator", "session=host" for the
+// variable of Qwen Code and "session=app" for another one, or "session=connection" for a key that no other process
+// can know. After the
 // notification "session" the context is that of another session.
 func session(_ *proxytest.Session, whose string) middleware.Layer {
 	view := &sessionstate.Context{Protocol: "2024-11-05", Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}}
-	if whose == "host" {
-		view.Session.Source = sessionstate.HostEnvironment
-	}
-	if whose == "connection" {
+	switch whose {
+	case "host":
+		view.Session.Source, view.Session.From = sessionstate.HostEnvironment, "QWEN_CODE_SESSION_ID"
+	case "app":
+		view.Session.Source, view.Session.From = sessionstate.HostEnvironment, "APP_SESSION"
+	case "connection":
 		view.Session.Source = sessionstate.None
 	}
 	return middleware.Layer{Name: "session", Wrap: func(next middleware.Handler) middleware.Handler {
