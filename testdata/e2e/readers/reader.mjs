@@ -9,13 +9,26 @@ import { deserializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 
 const attempt = (f) => { try { return f() } catch { return undefined } };
 const decoded = (s) => attempt(() => decodeURIComponent(s)) ?? s;
+
+// kept keeps what f returns: frames repeat the same few names and URIs.
+function kept(f) {
+  const results = new Map();
+  return (s) => {
+    if (!results.has(s)) {
+      if (results.size >= 1024) results.clear();
+      results.set(s, f(s));
+    }
+    return results.get(s);
+  };
+}
+
 const cleaned = (k) => k.replace(/[\p{Cf}\p{Cc}]/gu, '').trim();
 
 // How servers compare names and methods: exactly, trimmed, cleaned or case-folded.
 const looseners = [
   (k) => k, (k) => k.trim(), cleaned, (k) => k.toLowerCase(), (k) => k.toUpperCase().toLowerCase(),
   (k) => k.toLocaleLowerCase('tr'), (k) => cleaned(k).toLowerCase(), (k) => cleaned(k).toUpperCase().toLowerCase(),
-];
+].map(kept);
 
 // copy copies like a handler that merges options: to JSON.parse, __proto__ is a member, and
 // assigning it sets the prototype of the copy.
@@ -69,7 +82,7 @@ function* copied(message) {
 }
 
 // isSecret reports whether some way to parse uri leads to a hidden resource.
-function isSecret(uri) {
+const isSecret = kept((uri) => {
   const urls = [() => new URL(uri), () => new URL(decoded(uri)), () => new URL(uri.trim()), () => new URL(uri, 'file:///')];
   for (const url of urls.map(attempt)) {
     if (url && [url.pathname, decoded(url.pathname), decoded(decoded(url.pathname))].some((p) => hidden(url, p))) return true;
@@ -78,7 +91,7 @@ function isSecret(uri) {
   }
   const [, scheme, rest] = /^([^:]*):\/\/(.*)$/s.exec(uri) ?? [];
   return [rest, decoded(rest)].some((p) => p !== undefined && (scheme === 'file' && under(p, '/secret/') || scheme === 'note' && under(p, '/team/secret/')));
-}
+});
 
 const under = (p, root) => path.posix.normalize('/' + p).toLowerCase().startsWith(root);
 

@@ -1,10 +1,15 @@
 # Shows how Python reads frames that attache has forwarded, as reader.mjs does for
 # JavaScript. equals_ignore_case compares like Java's equalsIgnoreCase.
+import functools
 import json
 import posixpath
 import sys
 import unicodedata
 from urllib.parse import unquote, urlparse
+
+
+# Frames repeat the same few names and URIs, so the answers about them are kept.
+kept = functools.lru_cache(1 << 10)
 
 
 def cleaned(k):
@@ -17,7 +22,7 @@ def equals_ignore_case(a, b):
     return len(a) == len(b) and all(map(same, a, b))
 
 
-same_names = [
+same_names = [kept(same) for same in (
     lambda a, b: a == b,
     lambda a, b: a.strip() == b,
     lambda a, b: cleaned(a) == b,
@@ -27,7 +32,7 @@ same_names = [
     lambda a, b: cleaned(a).casefold() == b.casefold(),
     equals_ignore_case,
     lambda a, b: equals_ignore_case(cleaned(a), b),
-]
+)]
 
 
 def found(o, name, same):
@@ -41,6 +46,7 @@ def under(path, root):
     return clean.lower().startswith(root)
 
 
+@kept
 def is_secret(uri):
     for text in (uri, unquote(uri), uri.strip()):
         try:
