@@ -92,8 +92,8 @@ func FuzzSessionFile(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	file := filepath.Join(f.TempDir(), "s") // each worker of the fuzzer has its own
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file := filepath.Join(t.TempDir(), "s")
 		check(t, os.WriteFile(file, data, 0o600))
 		s, err := identity.ReadSessionFile(file)
 		if err != nil {
