@@ -36,7 +36,8 @@ func checkTrust(checked *ast.AST) (found error) {
 	return found
 }
 
-// comparedWithTrust returns the expressions that a call compares session.trust with.
+// comparedWithTrust returns the expressions that a call compares session.trust with: "x" of
+// session.trust == "x" and of "x" != session.trust, and all elements of session.trust in ["x", "y"].
 func comparedWithTrust(call ast.CallExpr) []ast.Expr {
 	if len(call.Args()) != 2 {
 		return nil

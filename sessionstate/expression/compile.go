@@ -22,6 +22,8 @@ func Compile(src string, want Type) (*Program, error) {
 	if len(src) > maxSource || !utf8.ValidString(src) {
 		return nil, &Error{Line: 1, Column: 1, Problem: "the expression is longer than 16 KiB or not UTF-8", Remedy: "write a shorter one"}
 	}
+	// Expressions that need no engine come first. The first use of the engine takes half a millisecond,
+	// and the client that starts attache waits for it.
 	if s := parseSimple(src); s != nil {
 		if err := s.check(src, want); err != nil {
 			return nil, err
@@ -73,6 +75,7 @@ func compileCEL(src string, want Type) (*Program, error) {
 		p.guards = guardsOf(checked.NativeRep())
 	}
 	if p.uses == 0 {
+		// A constant is evaluated now. An error, as of 1 / 0, is a mistake in the rule.
 		v, err := p.engine.eval(&Inputs{}, want)
 		if err != nil {
 			return nil, &Error{Line: 1, Column: 1, Problem: err.Error(), Remedy: "it reads nothing of a session or call, and so fails each time"}
@@ -108,7 +111,8 @@ func typeName(t *types.Type) string {
 }
 
 // checkCost returns an error if an expression could cost too much for inputs of usual size. At
-// run time, limits apply to larger inputs.
+// run time, limits apply to larger inputs. A loop over an argument counts 100 rounds (see sizes), so
+// two loops within each other are accepted and three are not.
 func checkCost(l *language, checked *cel.Ast) error {
 	estimate, err := l.env.EstimateCost(checked, sizes{})
 	if err == nil && estimate.Max <= maxCost {
@@ -117,7 +121,8 @@ func checkCost(l *language, checked *cel.Ast) error {
 	return &Error{Line: 1, Column: 1, Problem: "the expression could take too long", Remedy: "use fewer loops within loops (all, exists, map, filter)"}
 }
 
-// sizes estimates the maximum size of usual inputs.
+// sizes estimates the maximum size of usual inputs: characters of a string, elements of a list or
+// object. For values that the expression computes, which have no path, CEL estimates better itself.
 type sizes struct{}
 
 // EstimateSize implements cost.Estimator.
@@ -135,11 +140,17 @@ func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
 	return nil
 }
 
-// EstimateCallCost implements cost.Estimator.
+// EstimateCallCost implements cost.Estimator. nil stands for CEL's own estimate.
 func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
 	return nil
 }
 
+// guardsOf returns the guards of a condition. They save the engine for most rules that do not apply.
+// In this condition the first two operands are guards:
+//
+//	session.trust == "sandboxed" && has(arguments.path) && arguments.path.startsWith("/etc")
+//
+// A condition with one operand has none: its guard would be the condition itself.
 func guardsOf(checked *ast.AST) (guards []guard) {
 	sides := conjuncts(nil, checked.Expr())
 	if len(sides) < 2 {
@@ -164,7 +175,8 @@ func conjuncts(out []ast.Expr, e ast.Expr) []ast.Expr {
 	return out
 }
 
-func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
+// guardOf returns the guard for an operand of &&. ok is false if the operand cannot be a guard.
+func guardOf(checked *ast.AST, side ast.Expr) (_ guard, ok bool) {
 	if s := side.AsSelect(); s.IsTestOnly() && s.Operand().AsIdent() == "arguments" {
 		return guard{member: s.FieldName()}, true
 	}
@@ -173,6 +185,7 @@ func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
 	if err != nil {
 		return guard{}, false
 	}
+	// This compiles each operand a second time, and no deeper: an operand is never && itself.
 	p, err := Compile(src, Bool)
 	if err != nil || !p.readsNoCall() {
 		return guard{}, false

@@ -59,7 +59,9 @@ func newLanguage() (*language, error) {
 type engine struct {
 	types   *[objects]*types.Type
 	program cel.Program
-	loops   bool
+	// loops is set if the program has a loop or matches a pattern. Only then it runs with
+	// maxCost and maxTime.
+	loops bool
 }
 
 func (e *engine) eval(in *Inputs, want Type) (Value, error) {
@@ -82,6 +84,8 @@ func (e *engine) run(in *Inputs) (result ref.Val, err error) {
 	return result, err
 }
 
+// toValue returns a result as the type that the rule wants. Compile has refused most results without a
+// JSON form (see yields), but dyn hides types from it: the value of dyn(b"x") is an error here.
 func toValue(result ref.Val, want Type) (Value, error) {
 	if b, ok := result.(types.Bool); ok && want == Bool {
 		return Value{Bool: bool(b)}, nil

@@ -27,6 +27,8 @@ func (e *Error) Error() string {
 	return at + ": " + e.Problem + ": " + e.Remedy
 }
 
+// mismatch returns the error for an expression of another type than want. Its place is the first character
+// of src that is not a space: a block in YAML may begin with empty lines.
 func mismatch(src, yields string, want Type) *Error {
 	e := &Error{Line: 1, Column: 1, Problem: fmt.Sprintf("the expression yields %s, not %s", yields, want)}
 	lead := src[:len(src)-len(strings.TrimLeft(src, " \t\r\n"))]
@@ -44,7 +46,8 @@ const aString = "a string"
 // notPattern begins the error for an invalid pattern of matches.
 const notPattern = "the pattern is not a regular expression: "
 
-// compileError returns an Error for the first problem that CEL reports.
+// compileError returns an Error for the first problem in the text that CEL reports. CEL counts lines from 1
+// and columns from 0. A problem without a place is at line -1, column -1.
 func compileError(src string, issues []*common.Error) *Error {
 	first := slices.MinFunc(issues, func(a, b *common.Error) int {
 		return cmp.Or(a.Location.Line()-b.Location.Line(), a.Location.Column()-b.Location.Column())
@@ -67,6 +70,11 @@ func around(src string, line, column int) (before, after string) {
 	return string(text[:at]), string(text[at:])
 }
 
+// remedy returns what to write instead. CEL's errors have no codes, so their texts tell the kind of the problem.
+// before and after are the parts of the line before its place and from it on. The place differs by kind:
+//
+//	principal.tenat == "x"           before `principal`, after `.tenat == "x"`
+//	arguments.resource-group == "x"  before `arguments.resource-`, after `group == "x"`
 func remedy(problem, before, after string) string {
 	switch {
 	case strings.HasPrefix(problem, "undefined field"):
@@ -103,9 +111,11 @@ func undeclared(before, after string) string {
 	return vocabulary
 }
 
+// endsPath reports whether r is not part of a path of names of this package, which have no digits.
 func endsPath(r rune) bool { return r != '.' && r != '_' && (r >= 0x80 || !isLetter(byte(r))) }
 
-// compareField returns the remedy for an object in place of a value, as in server == "x".
+// compareField returns the remedy for an object in place of a value, as in server == "x". CEL names the type in
+// the problem: found no matching overload for '_==_' applied to '(attache.server, string)'.
 func compareField(problem string) string {
 	_, object, _ := strings.Cut(problem, typePrefix)
 	if end := strings.IndexFunc(object, endsPath); end >= 0 {
@@ -139,7 +149,8 @@ var (
 	ErrEvaluation = errors.New("the expression cannot be evaluated")
 )
 
-// evalError returns the error of this package for err, without the values in CEL's errors.
+// evalError returns the error of this package for err, without the values in CEL's errors. Most errors of CEL
+// are only texts, so their constant parts tell them apart.
 func evalError(err error) error {
 	for _, known := range []error{ErrArguments, ErrType, ErrMissing} {
 		if errors.Is(err, known) {

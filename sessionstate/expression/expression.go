@@ -26,11 +26,11 @@ type Program struct {
 	facts     []string   // the facts that it reads without a test whether they are known
 	texts     []string   // its string literals, which may be the computed names in these paths
 
-	guards []guard // conditions that may decide the result without the engine
+	guards []guard // conditions that may decide the result without the engine; only with an engine
 }
 
 // A memo is the last result of a program that reads nothing of a call. Most calls have the same
-// immutable snapshot of the session as the previous call.
+// immutable snapshot of the session as the previous call, so a comparison of pointers answers them.
 type memo struct {
 	context *sessionstate.Context
 	server  string
@@ -71,10 +71,10 @@ func (p *Program) Holds(in *Inputs) (bool, error) {
 // evaluate is Eval without the memo.
 func (p *Program) evaluate(in *Inputs) (Value, error) {
 	switch {
-	case p.simple != nil:
+	case p.simple != nil: // a condition: Eval has returned the other simple programs
 		return Value{Bool: p.simple.holds(in)}, nil
-	case p.fails(in):
-		return Value{}, nil
+	case p.fails(in): // also a condition: no other program has guards
+		return Value{Bool: false}, nil
 	}
 	return p.engine.eval(in, p.want)
 }
@@ -110,7 +110,8 @@ func (p *Program) NeedsEngine() bool { return p != nil && p.engine != nil }
 func (p *Program) UsesArguments() bool { return p.usesAny(usesArguments) }
 
 // ReadsArgument reports whether the program reads the argument at path, a part of it, or an
-// object that contains it.
+// object that contains it. For a program that reads arguments.a.b it is true for the paths a.b,
+// a.b.c and a, and false for a.c.
 func (p *Program) ReadsArgument(path []string) bool {
 	return p != nil && slices.ContainsFunc(p.arguments, func(read []string) bool {
 		n := min(len(read), len(path))
@@ -120,7 +121,12 @@ func (p *Program) ReadsArgument(path []string) bool {
 
 // ArgumentNames returns the names of the arguments that the program reads, by depth below
 // "arguments". "[]" stands for the elements of a list, which have their own depth. A computed name
-// may be any text in the program.
+// may be any text in the program. The relay needs the names to find frames that a server may read in
+// another way than the program (wire.Scanner.ArgumentNames). Examples:
+//
+//	arguments.a.b == "x"                        [[a] [b]]
+//	arguments.items.exists(i, i.path == "x")    [[items] [[]] [path]]
+//	arguments.all(name, name != "force")        [[force []]]
 func (p *Program) ArgumentNames() (names [][]string) {
 	if p == nil {
 		return nil
@@ -148,13 +154,21 @@ func (p *Program) ArgumentNames() (names [][]string) {
 func (p *Program) UsesAnnotations() bool { return p.usesAny(usesAnnotations) }
 
 // DependsOnAnnotations reports whether the result for these inputs can differ with the annotations,
-// which are not known.
+// which are not known. CEL evaluates with unknown values: the result is unknown only if no other
+// operand decides it. With a session that is sandboxed,
+//
+//	session.trust == "direct" && tool.annotations.readOnlyHint
+//
+// is false whatever the annotations are. Without this, the defaults of the annotations would decide
+// the first calls of a client that does not list the tools.
 func (p *Program) DependsOnAnnotations(in *Inputs) bool {
 	if !p.UsesAnnotations() || p.fails(in) {
 		return false
 	}
+	// Other Inputs, because the cache of in is made for known annotations, and is used after this.
 	unknown := Inputs{Context: in.Context, Tool: in.Tool, Arguments: in.Arguments, Server: in.Server}
 	unknown.probe.unknown = true
+	// A program that reads annotations has an engine: it is neither simple nor fixed.
 	result, err := p.engine.run(&unknown)
 	return unknown.probe.tested || err == nil && types.IsUnknown(result)
 }
@@ -206,7 +220,12 @@ func (g *guard) fails(in *Inputs) bool {
 
 // lacks reports whether an object certainly has no member called name, because its text contains
 // neither the name nor a \u escape. A name with a slash (in backticks in the expression) could
-// also be escaped differently.
+// also be escaped differently. For the name path:
+//
+//	{"file":"a"}            true
+//	{"file":"a path"}       false: the text is searched, not parsed
+//	{"p\u0061th":"a"}       false
+//	["a"]                   false: the engine returns the error
 func lacks(object []byte, name string) bool {
 	return len(object) == 0 || object[0] == '{' && strings.IndexByte(name, '/') < 0 &&
 		!bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))

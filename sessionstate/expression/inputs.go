@@ -43,7 +43,8 @@ type Inputs struct {
 	probe   annotationProbe
 }
 
-// Clear empties the inputs and their cache. It costs less than making new ones.
+// Clear empties the inputs and their cache. It costs less than making new ones: without a use of the
+// engine the cache is empty already.
 func (in *Inputs) Clear() {
 	in.Context, in.Tool, in.Server = nil, "", ""
 	in.Annotations, in.Arguments = nil, nil
@@ -58,6 +59,7 @@ type Value struct {
 	JSON []byte // not to be written to
 }
 
+// lacks reports whether the fact at path is not known.
 func (in *Inputs) lacks(path string) bool {
 	fact, _ := in.Context.Lookup(path)
 	return fact.Empty()
@@ -103,12 +105,16 @@ type uses uint8
 
 const (
 	usesSession uses = 1 << iota
+	// usesPrincipal is set for principal and also for session.trust, which a credential can set.
 	usesPrincipal
 	usesTool
 	usesAnnotations
 	usesArguments
 	usesServer
+	// readsPrincipal is set for principal only.
 	readsPrincipal
+	// usesWorkspace is set for session.workspace.path, for which calls may have to wait: attache asks
+	// the client for its roots.
 	usesWorkspace
 )
 
@@ -118,7 +124,7 @@ func usesOf(path string) uses {
 	switch name {
 	case "session":
 		switch field {
-		case "", "trust":
+		case "", "trust": // "": the whole session, as in [session].exists(s, s.trust == "direct")
 			return usesSession | usesPrincipal
 		case "workspace.path":
 			return usesSession | usesWorkspace

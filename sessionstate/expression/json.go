@@ -30,6 +30,7 @@ func decodeObject(raw []byte) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
 	}
+	// gjson accepts any text, so its answers mean something only after ValidBytes.
 	object := gjson.ParseBytes(raw)
 	if !object.IsObject() || !gjson.ValidBytes(raw) {
 		return nil, ErrArguments
@@ -95,7 +96,8 @@ func (d *decoder) array(v gjson.Result, depth int) (l []ref.Val, ok bool) {
 }
 
 // text returns the value of a JSON string. A lone surrogate becomes U+FFFD; gjson
-// would drop the character after it.
+// would drop the character after it. The value is a clone, so that it does not keep all of the
+// arguments in memory, of which raw is a part.
 func text(raw string) (s string, ok bool) {
 	if !strings.Contains(raw, `\`) {
 		return strings.Clone(raw[1 : len(raw)-1]), true
@@ -105,7 +107,12 @@ func text(raw string) (s string, ok bool) {
 }
 
 // number returns integers of up to 64 bits as integers, and all other numbers as doubles. A
-// number that is too large for a double is an error.
+// number that is too large for a double is an error. CEL compares the three types by value. Examples:
+//
+//	7                       int 7
+//	18446744073709551615    uint, because it is larger than any int
+//	1.0, 1e3, -0            double
+//	1e400                   an error
 func number(raw string) (ref.Val, bool) {
 	if !strings.ContainsAny(raw, ".eE") && raw != "-0" {
 		if i, err := strconv.ParseInt(raw, 10, 64); err == nil {
@@ -128,7 +135,9 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// native converts v to a value for encoding/json. ok is false if JSON cannot represent it.
+// native converts v to a value for encoding/json. ok is false if JSON has nothing like it: a time, a
+// duration, bytes, a type, or a map with a key that is not a string. For an infinite number encode
+// returns an error.
 func native(v ref.Val) (_ any, ok bool) {
 	switch v := v.(type) {
 	case types.Null:

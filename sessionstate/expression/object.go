@@ -19,7 +19,8 @@ type object struct {
 	t  *types.Type
 }
 
-// ConvertToNative implements ref.Val.
+// ConvertToNative implements ref.Val. evalError knows this error and that of ConvertToType by their texts,
+// "unsupported type" and "type conversion".
 func (o *object) ConvertToNative(reflect.Type) (any, error) {
 	return nil, errors.New("unsupported type: an object of a session")
 }
@@ -84,6 +85,7 @@ func vocabularyOf() ([objects]*types.Type, map[string]map[string]*types.FieldTyp
 	add(objSession, "workspace", field(t[objWorkspace], func(in *Inputs) any { return in.object(objWorkspace) }, func(in *Inputs) bool {
 		return in.text("session.workspace.path") != "" || in.text("session.workspace.id") != ""
 	}))
+	// The presence of annotations is a Go bool, which cannot be unknown. So the probe notes the question.
 	add(objTool, "annotations", field(t[objAnnotations], func(in *Inputs) any { return in.object(objAnnotations) }, func(in *Inputs) bool {
 		in.probe.tested = in.probe.unknown
 		return len(in.Annotations) > 0
@@ -104,6 +106,8 @@ func field(t *types.Type, get func(*Inputs) any, known func(*Inputs) bool) *type
 	}
 }
 
+// annotationField returns the field for an annotation. One that has another type than t counts as not
+// declared: see the package comment.
 func annotationField(name string, t *types.Type) *types.FieldType {
 	return &types.FieldType{
 		Type: t,
@@ -148,7 +152,8 @@ type provider struct {
 	fields map[string]map[string]*types.FieldType
 }
 
-// FindStructType implements types.Provider.
+// FindStructType implements types.Provider. The checker asks it and FindStructFieldType for the names
+// in an expression, and the engine takes GetFrom and IsSet of the fields from there.
 func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	if p.fields[name] != nil {
 		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
@@ -173,7 +178,7 @@ func fieldNames(path string) string {
 
 // decodedInputs caches the parts of Inputs that were decoded.
 type decodedInputs struct {
-	of      *Inputs // detects a copy of Inputs
+	of      *Inputs // nil before the first evaluation; differs in a copy of Inputs, whose objects point to the original
 	objects [objects]object
 
 	arguments   ref.Val
@@ -213,6 +218,8 @@ func (in *Inputs) decodedArguments() ref.Val {
 	return d.arguments
 }
 
+// decodedAnnotations returns the annotations. The error is kept too, so that a server's invalid
+// annotations are decoded once for all rules of a call.
 func (in *Inputs) decodedAnnotations() (map[string]ref.Val, error) {
 	d := &in.derived
 	if d.annotations == nil && d.annotErr == nil {
@@ -226,7 +233,8 @@ func (in *Inputs) decodedAnnotations() (map[string]ref.Val, error) {
 	return d.annotations, d.annotErr
 }
 
-// An activation returns the values of the names in an expression.
+// An activation returns the values of the names in an expression. CEL asks for a name when it is read,
+// so arguments are decoded only for rules that reach them.
 type activation Inputs
 
 // ResolveName implements cel.Activation.

@@ -11,7 +11,14 @@ import (
 
 // A simpleExpression is an expression that needs no CEL engine: one path or string, or
 // comparisons joined by && or by ||. These cannot fail, so their order does not matter, as in
-// CEL.
+// CEL. The grammar, in which all comparisons have the same joint:
+//
+//	expression = path | string | comparison { ("&&" | "||") comparison } .
+//	comparison = plain | "!" "(" plain ")" .
+//	plain      = path ("==" | "!=") string | string "in" path .
+//
+// It is a part of CEL with the same meaning, so an expression that it does not have is not wrong: the
+// engine compiles it.
 type simpleExpression struct {
 	terms []term
 	or    bool
@@ -41,7 +48,7 @@ func parseSimple(src string) *simpleExpression {
 	for {
 		t, ok := r.term()
 		if !ok || t.op == opEqual && t.path == trustPath && !isTrust(t.text) {
-			return nil // see checkTrust
+			return nil // the engine's checkTrust returns the error
 		}
 		s.terms = append(s.terms, t)
 		if r.space(); r.rest == "" {
@@ -92,7 +99,8 @@ func (r *reader) term() (term, bool) {
 	return t, true
 }
 
-// plain reads a term without negation.
+// plain reads a term without negation. A path must be known, and be a list after "in" and a text
+// before "==". So all mistakes in names and types reach CEL, which describes them.
 func (r *reader) plain() (term, bool) {
 	if text, ok := r.literal(); ok {
 		if r.oneOf("in ", "in\t", "in\n") == "" {
@@ -126,7 +134,8 @@ func (r *reader) path() string {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// literal reads a string without escapes and line breaks.
+// literal reads a string without escapes and line breaks. The prefixes r and b, as in r"\b", are read as
+// the beginning of a path that is not known, so such strings are left to CEL.
 func (r *reader) literal() (string, bool) {
 	r.space()
 	if r.rest == "" || r.rest[0] != '"' && r.rest[0] != '\'' {
@@ -156,6 +165,8 @@ func (s *simpleExpression) check(src string, want Type) error {
 	return mismatch(src, aString, want)
 }
 
+// path returns the path if the expression is only a path. No other simple expression contains a term
+// with opPath.
 func (s *simpleExpression) path() string {
 	if t := s.terms[0]; t.op == opPath {
 		return t.path
@@ -181,12 +192,13 @@ func (s *simpleExpression) eval(in *Inputs) Value {
 	case t.op != opPath:
 		return encoded(s.holds(in))
 	case isListPath(t.path):
-		return encoded(append([]string{}, in.list(t.path)...))
+		return encoded(append([]string{}, in.list(t.path)...)) // [] and not null if it is unknown
 	default:
 		return encoded(in.text(t.path))
 	}
 }
 
+// holds evaluates comparisons. The first term that is true decides ||, the first that is false &&.
 func (s *simpleExpression) holds(in *Inputs) bool {
 	for i := range s.terms {
 		if s.terms[i].holds(in) == s.or {
@@ -210,8 +222,9 @@ func encoded(v any) Value {
 }
 
 // literals matches values that are the same in CEL and in JSON: strings without escapes, lists,
-// and integers that both represent exactly. Maps are excluded, because they may have duplicate
-// keys.
+// and integers that both represent exactly, up to 15 digits. Maps are excluded, because they may have
+// duplicate keys. It checks no syntax, which json.Valid does. It matches ["agent", 1] and null, but not
+// 1.0 (CEL would write 1), -0, or "a\n".
 var literals = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:"[^"\\\x00-\x1f]*"|(?:-?[1-9][0-9]{0,14}|0|true|false|null)\b|[\[\],\s])*$`)
 })

@@ -12,8 +12,17 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
+// CEL parses the macros all, exists, filter and map as comprehensions. For r.exists(i, C) that is
+//
+//	range r, variable i, result = false
+//	condition: !result
+//	step: result = result || C
+//
+// filter and map have a list as the result, to which a step adds an element.
+
 // loopOver returns the id of the range of the loop that defines the identifier e, or 0 if e is
-// not the variable of a loop.
+// not the variable of a loop. The variable is known in the condition and the step only. In the range
+// the same name is that of an outer loop, as that of i.list in r.exists(i, i.list.exists(i, C)).
 func loopOver(e ast.NavigableExpr) int64 {
 	for inner := e; ; {
 		outer, ok := inner.Parent()
@@ -37,7 +46,13 @@ const (
 	member  = "{}"
 )
 
-// A value is what an expression may stand for: the input at a path, such as arguments.path.
+// A value is what an expression may stand for: the input at a path, such as arguments.path. Examples:
+//
+//	arguments.a["b"], "b" in arguments.a    path arguments a b
+//	arguments.list[0].a                     path arguments list [] a
+//	arguments[arguments.name]               path arguments {}
+//	the i of arguments.list.exists(i, C)    path arguments list []
+//	[session.trust]                         path session trust, elements 1
 type value struct {
 	path     []string
 	elements int // more than 0: a list or an object whose elements have the path; they may be lists again
@@ -63,7 +78,8 @@ func (v value) below(name string) value {
 }
 
 // values maps the id of an expression to what it may stand for. An expression that is used for a member has none:
-// otherwise arguments.path would also count as a use of all arguments.
+// otherwise arguments.path would also count as a use of all arguments. What cannot be told apart is recorded for
+// both: one value too few, and a frame could pass in which a server reads another argument than the rule.
 type values map[int64][]value
 
 // add records that e may stand for each of all.
@@ -76,6 +92,7 @@ func (v values) add(e ast.Expr, all ...value) {
 	}
 }
 
+// field records that e is the member name of operand, which then has no values.
 func (v values) field(e, operand ast.Expr, name string) {
 	of := v[operand.ID()]
 	delete(v, operand.ID())
@@ -91,7 +108,8 @@ func (v values) element(e, one ast.Expr) {
 	}
 }
 
-// expr records what e may stand for. What it consists of is recorded before.
+// expr records what e may stand for. What it consists of is recorded before: PostOrderVisit visits operands first, and
+// the range of a loop before its step.
 func (v values) expr(e ast.Expr) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -152,6 +170,7 @@ func combines(e ast.Expr) bool {
 	return name == operators.Conditional || name == operators.Add || name == overloads.TypeConvertDyn
 }
 
+// index records that e is the member or element key of the object or list of.
 func (v values) index(e, of, key ast.Expr) {
 	switch name := key.AsLiteral().(type) {
 	case types.String:
@@ -165,7 +184,10 @@ func (v values) index(e, of, key ast.Expr) {
 
 // analyse sets what p uses and reads: inputs, arguments, string literals, and facts except those that
 // it tests with has() or a comparison. It reports whether evaluation needs limits, because p has a loop
-// or matches a pattern.
+// or matches a pattern. Of these two, only the first has session.workspace.path among its facts:
+//
+//	session.workspace.path + "/src"
+//	has(session.workspace) ? session.workspace.path : "/"
 func (p *Program) analyse(checked *ast.AST) (loops bool) {
 	read, tests := values{}, map[int64]bool{}
 	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
@@ -204,6 +226,7 @@ func (p *Program) analyse(checked *ast.AST) (loops bool) {
 			}
 		}
 	}
+	// A test of an object, as has(session.workspace), is one of its fields too.
 	p.facts = slices.DeleteFunc(p.facts, func(path string) bool {
 		return slices.ContainsFunc(tested, func(test string) bool { return strings.HasPrefix(path+".", test) })
 	})
