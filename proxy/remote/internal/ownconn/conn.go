@@ -168,7 +168,7 @@ func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
 	}
 	// Only a connection that has worked may be closed by the server for being idle: see post.
 	c.used = true
-	b.keep = !resp.Close
+	b.keep = !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
 	b.from, resp.Body = resp.Body, b
 	return resp, nil
 }
@@ -179,7 +179,7 @@ func (c *conn) readHead(r *http.Request) (*http.Response, error) {
 	c.head.N = maxHead
 	for {
 		resp, err := http.ReadResponse(c.in, r)
-		if err != nil || resp.StatusCode >= 200 {
+		if err != nil || resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
 			c.head.N = math.MaxInt64
 			return resp, err
 		}

@@ -104,6 +104,7 @@ func TestPosts(t *testing.T) {
 			w.WriteHeader(http.StatusEarlyHints)
 			_, _ = io.WriteString(w, "all")
 		}, 200, "all", true},
+		{"another protocol, which nobody asked for", func(w http.ResponseWriter) { w.WriteHeader(http.StatusSwitchingProtocols) }, 101, "", false},
 		{"the last on a connection", func(w http.ResponseWriter) {
 			w.Header().Set("Connection", "close")
 			_, _ = io.WriteString(w, "all")
