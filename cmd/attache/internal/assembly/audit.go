@@ -25,7 +25,7 @@ func (s *Shared) compileAudit() error {
 	if !p.Audit {
 		return nil
 	}
-	if p.current == nil {
+	if p.current == nil { // the first configuration
 		if err := p.openAudit(s.settings); err != nil {
 			return err
 		}
@@ -35,6 +35,7 @@ func (s *Shared) compileAudit() error {
 	}
 	known := config.Secrets(p.Process, s.settings, s.secrets)
 	known.Home, known.Host = "", "" // records keep the names of the home directory and the host
+	// scrubAudit is for arguments and URIs, scrubKnown for whole records: see audit.ConnOptions.
 	s.scrubAudit, s.scrubKnown = record.NewScrubber(known), record.NewKnownScrubber(known)
 	return nil
 }

@@ -32,7 +32,7 @@ func (s *Shared) compileBriefing() error {
 	o := briefing.Options{
 		Source:     source,
 		Scope:      s.settings.Policy.Scope,
-		Anonymous:  token != "",
+		Anonymous:  token != "", // the token of policy.token_env answers for everybody
 		Structured: toolresult.Structured(b.Structured),
 		Wait:       b.Wait,
 		MaxBytes:   b.MaxBytes,
@@ -51,6 +51,7 @@ func (s *Shared) compileBriefing() error {
 	if source == nil {
 		o.Anonymous, o.OmitEmpty = true, true
 	}
+	// A session that was briefed in a dry run only has not seen the briefing.
 	if before := s.current; before != nil && (s.settings.DryRun || !before.settings.DryRun) {
 		o.Before = before.briefing
 	}
@@ -67,8 +68,10 @@ func (s *Shared) setTurns(o *briefing.Options) {
 	o.Turns = s.turns
 	switch {
 	case !s.UserTurns:
+	// Once for all servers of a session: the processes of the other servers take the same turn.
 	case s.settings.Briefing.OncePer != "server":
 		o.UserTurns = s.userTurns
+	// Once for each server. The memory of a process is enough, unless the session moves to another one.
 	case s.Continues:
 		server := s.settings.Server.Name
 		o.UserTurns = func(tenant string) (sessionstate.Turns, error) {
@@ -79,7 +82,7 @@ func (s *Shared) setTurns(o *briefing.Options) {
 }
 
 // turnsOfServer are the turns that the sessions of one server have in all processes, apart from those of
-// other servers.
+// other servers. The turns of the session s are under the key "s\nserver git".
 type turnsOfServer struct {
 	sessionstate.Turns
 	server string

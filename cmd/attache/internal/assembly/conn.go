@@ -51,9 +51,11 @@ type Conn struct {
 	spans    trace.OpenSpans
 	results  toolresult.Memory
 	listed   rewrite.ListedURIs
-	audit    *audit.Conn // nil without an audit
-	shared   atomic.Pointer[Shared]
+	audit    *audit.Conn            // nil without an audit
+	shared   atomic.Pointer[Shared] // the latest that use has applied; stored with mu held
 
+	// mu guards the fields below. It is held while the relay gets new layers, so configurations are
+	// applied one after the other.
 	mu       sync.Mutex
 	layers   []middleware.Layer
 	briefing *briefing.Conn // the one in layers, nil for none
@@ -62,6 +64,7 @@ type Conn struct {
 
 // Connect makes the state of a client connection under the current configuration.
 func (s *Shared) Connect(o ConnOptions) *Conn {
+	// mu is held until the connection is in conns. Otherwise a Reload in between would not reach it.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s = s.current
@@ -71,6 +74,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		Base:     s.baseContext(o.Client),
 		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.settings.Session.TTL}),
 		Changed:  func() { c.notify(c.shared.Load().lists) },
+		// It runs with the first message, when c.audit is set.
 		Waited: func(call *middleware.Call) {
 			if c.audit != nil {
 				c.audit.Identified(call)
@@ -96,7 +100,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 			Scrub:  func(record []byte) []byte { return c.shared.Load().scrubKnown.Line(record) },
 		})
 	}
-	c.use(s)
+	c.use(s) // does not wait, because the relay has not begun
 	s.conns[c] = struct{}{}
 	return c
 }
@@ -105,6 +109,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 func (c *Conn) use(s *Shared) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// A Reload that has waited for applyTime leaves its goroutine behind, and the next one may overtake it.
 	if now := c.shared.Load(); c.closed || now != nil && now.number > s.number {
 		return
 	}
@@ -161,7 +166,7 @@ func (c *Conn) Close() {
 	s.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
+	c.closed = true // a Reload may have listed the connection before it was deleted
 	c.spans.Close()
 	c.briefed.Close() // without policies, or in a dry run, c.briefing does not
 	if c.briefing != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// BaseContext returns what is known before the first frame.
+// BaseContext returns what is known before the first frame. Except for the trust, the order of the steps
+// does not matter: a fact never replaces one from a more trusted source (see sessionstate.Better).
 func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
 	c := operatorContext(s)
 	if s.Session.GitRoot {
@@ -43,7 +44,8 @@ func operatorFact(s *config.Settings, key, value string) sessionstate.Fact {
 
 // hostSession returns the session that the host's variables name for a client with that
 // clientInfo.name, "" if it is not known yet. A shell of an agent has the agent's variable, which does
-// not name the session of another agent that is started there.
+// not name the session of another agent that is started there: a Codex in a shell of Claude Code is not
+// in the session of CLAUDE_CODE_SESSION_ID.
 func hostSession(p cli.Process, s *config.Settings, client string) sessionstate.Fact {
 	names := s.Session.HostEnv.Session
 	if known := toolresult.ClientOf(client).Name; known != "" {

@@ -19,7 +19,8 @@ func (s *Shared) scrubMember(path []string, raw []byte) []byte {
 }
 
 // ScrubMember returns the raw JSON of the member at path without secrets. Often only the name of
-// the member shows that its value is secret.
+// the member shows that its value is secret. So for the path [auth password] and the value "x" it
+// scrubs the object {"password":"x"}, and returns the value that the member then has.
 func ScrubMember(scrub *record.Scrubber, path []string, raw []byte) []byte {
 	if len(path) == 0 {
 		return scrub.Line(raw)

@@ -52,7 +52,8 @@ func (c *Conn) Environment(env []string) []string { return c.FixedEnvironment(en
 // returns now. An idle session keeps this function and not the list, which takes more memory.
 func (c *Conn) FixedEnvironment(env []string) func() []string {
 	shared, context := c.shared.Load(), c.Injected(env)
-	s, withheld := shared.settings, shared.withheld // and not shared, which has the layers
+	// The function below must not keep shared, which has the compiled rules, in memory.
+	s, withheld := shared.settings, shared.withheld
 	if s.DryRun {
 		context = nil
 	}
@@ -75,6 +76,7 @@ func (c *Conn) FixedEnvironment(env []string) func() []string {
 		if out = append(out, context...); s.DryRun {
 			return out
 		}
+		// The mark is a digest of variables in out, so it is made last.
 		mark := config.MarkVariable + "=" + s.Session.Mark(cli.Process{Env: out}.Getenv)
 		return append(Without(out, config.MarkVariable), mark)
 	}
@@ -85,7 +87,9 @@ func Without(env []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return slices.Contains(names, variable(entry)) })
 }
 
-// Injected returns the session's context as variables for a server that is started with env.
+// Injected returns the session's context as variables for a server that is started with env. An empty
+// variable says that the session has no workspace (see sessionstate.Environment). It is left out if env
+// has one of the same name, so that the server inherits that.
 func (c *Conn) Injected(env []string) []string {
 	s := c.Settings()
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }

@@ -30,7 +30,8 @@ type Authenticator struct {
 	tokens   identity.Identifier // nil if no issuer is configured
 	Accept   []string            // the members of _meta in which credentials are accepted
 
-	// The result of reading the session file, kept for cache: a front needs it for each message.
+	// The result of reading the session file, kept for cache: a front needs it for each message. reading
+	// guards the fields below it, and is held during a read, so that several messages wait for one read.
 	cache    time.Duration
 	reading  sync.Mutex
 	readAt   time.Time
@@ -78,6 +79,7 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKe
 			return nil, err
 		}
 	}
+	// With a credential of the operator, none in _meta is accepted.
 	if own.Text != nil {
 		return c, nil
 	}
@@ -150,7 +152,8 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: keyCache(s), Kept: kept, Keep: 9 * s.Identity.Cache})
 }
 
-// endpointKeys is the Identifier for keys that only a policy endpoint can verify.
+// endpointKeys is the Identifier for keys that only a policy endpoint can verify. To attache their owner
+// is unknown but not refused: the session has no principal, and its key goes to the endpoint.
 type endpointKeys struct{}
 
 // Resolve returns no principal and no error.
@@ -232,7 +235,8 @@ func (c *Authenticator) credential(inMeta capture.Credential) (string, error) {
 }
 
 // temporary reports whether a failure may end by itself: an issuer becomes reachable, or a file is
-// renewed.
+// renewed. The capture layer then looks the credential up again after ten seconds, and not only after
+// capture.Options.Recheck.
 func temporary(err error) bool {
 	return slices.ContainsFunc([]error{
 		identity.ErrKeyStore, identity.ErrKeySet, identity.ErrTokenKey, identity.ErrTokenExpired, identity.ErrTokenNotYetValid,
@@ -241,7 +245,8 @@ func temporary(err error) bool {
 }
 
 // unanswered reports whether the credential could not be checked, because the database with the keys
-// did not answer in time.
+// did not answer in time. A principal that was found before then stays valid until Recheck is over;
+// after other errors it is dropped.
 func unanswered(err error) bool {
 	return errors.Is(err, identity.ErrKeyStore) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -262,6 +267,7 @@ func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *s
 	if err := s.Operator.FileErr; err != nil {
 		log.Warn("the session file cannot be used, so its user, workspace, session and trust are not known", "err", err)
 	}
+	// Recheck and the cache of the key file add up to identity.cache: see keyCache.
 	o.Accept, o.Recheck, o.Passing, o.Unanswered = c.Accept, s.Identity.Cache-keyCache(s), temporary, unanswered
 }
 

@@ -22,10 +22,11 @@ type keyDatabase struct {
 	warned  sync.Once // warns that hasKeys failed
 	close   func()
 
-	mu     sync.Mutex // guards the fields below
-	failed time.Time  // when hasKeys failed for the last time
-	err    error      // its error then; nil once there is an answer
-	has    bool       // the answer
+	// mu guards the fields below. It is held during the query, so that all who ask wait for one answer.
+	mu     sync.Mutex
+	failed time.Time // when hasKeys failed for the last time
+	err    error     // its error then, at first that it was not asked; nil once there is an answer
+	has    bool      // the answer
 }
 
 const (
@@ -33,6 +34,8 @@ const (
 	askAgain = time.Second     // how long an error of it is returned again
 )
 
+// openKeys returns the keys in db. It asks nothing yet. When another process changes a key, a notice of the
+// database makes this one ask again (Server.Listen); without notices it asks again after identity.cache.
 func openKeys(db *database.Server) *keyDatabase {
 	store := keystore.New(db.Open(keystore.Schema()))
 	k := &keyDatabase{answers: keystore.NewResolver(store, identity.DefaultCache, nil), store: store, err: errors.New("the database was not asked")}
@@ -79,7 +82,8 @@ func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 
 // keyCache returns how long the content of a key file or session file is cached: a tenth of
 // identity.cache. The principal is cached for the rest, so that together they take no longer than
-// identity.cache.
+// identity.cache. With 1m, a file is read again after 6 s, and a principal is looked up again after
+// 54 s, so a revoked key stops working within a minute.
 func keyCache(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
 
 // Resolve implements [identity.Identifier]. For a key that only a policy endpoint may know, it
@@ -122,7 +126,7 @@ func (s *Shared) NeedsCredential() (needs, unsure bool) {
 		return true, false
 	case !isFile && !isShared:
 		return false, false
-	case !s.settings.IsDefaultKeysFile():
+	case !s.settings.IsDefaultKeysFile(): // configured, so it counts even if it is missing
 		return true, false
 	}
 	if _, err := os.Stat(s.settings.Identity.KeysFile); err == nil {

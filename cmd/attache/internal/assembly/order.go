@@ -55,7 +55,9 @@ func Order() []Place {
 	}
 }
 
-// chain makes the layers of s for the connection.
+// chain makes the layers of s for the connection. In a dry run all layers that must not act are in one
+// layer, which runs them on a copy of each message. The last place, catalog, acts always, so the loop
+// meets it after all of them. The caller holds c.mu.
 func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	b := &builder{conn: c, shared: s, log: c.Log}
 	if s.settings.DryRun {
@@ -208,7 +210,8 @@ func (b *builder) briefing() middleware.Layer {
 	if b.shared.briefing == nil {
 		return middleware.Layer{}
 	}
-	server := append(slices.Clone(b.shared.Process.Args), b.shared.settings.Server.Name) // attache serve has several servers
+	// The arguments have the server's command, except in attache serve, whose servers differ in their names.
+	server := append(slices.Clone(b.shared.Process.Args), b.shared.settings.Server.Name)
 	o := briefing.ConnOptions{
 		Catalog:    &b.conn.catalog,
 		Credential: b.conn.policyKey(b.shared),

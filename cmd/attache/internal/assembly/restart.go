@@ -18,11 +18,12 @@ func (c *Conn) Restart() *proxy.Restart {
 		return nil
 	}
 	r := &proxy.Restart{
-		Name:      s.Server.Name,
-		Hold:      o.Hold,
-		Hang:      o.Hang,
-		Notice:    o.Notice,
-		Quiet:     func() bool { return c.Settings().DryRun }, // which a reload may change
+		Name:   s.Server.Name,
+		Hold:   o.Hold,
+		Hang:   o.Hang,
+		Notice: o.Notice,
+		// A reload may change dry_run. It does not change the other values.
+		Quiet:     func() bool { return c.Settings().DryRun },
 		Changed:   c.listChanged,
 		Restarted: c.restarted,
 	}

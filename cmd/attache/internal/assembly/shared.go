@@ -83,7 +83,8 @@ type Shared struct {
 	teams     *teams.Shared     // nil if it is off
 }
 
-// A process holds the state that survives a configuration reload.
+// A process holds the state that survives a configuration reload. compile and Refresh set and read the
+// fields without a lock, because they run in one goroutine at a time.
 type process struct {
 	Options
 	capture        *capture.Shared
@@ -99,8 +100,10 @@ type process struct {
 	keys           *keyDatabase  // nil if the keys are in a file
 	teams          *teams.Shared // nil if teams was never on
 
+	// mu guards the fields below. A Conn.mu may be locked while it is held, not the other way round.
+	// Only Reload changes current, in one goroutine at a time, so compile reads it without mu.
 	mu      sync.Mutex
-	current *Shared // for new connections
+	current *Shared // for new connections; nil while the first settings are compiled
 	conns   map[*Conn]struct{}
 }
 
@@ -124,6 +127,7 @@ func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, erro
 	p := newProcess(o)
 	if db != nil {
 		p.keys = openKeys(db)
+		// Nobody else has this database, so Close of the process closes it.
 		notices := p.keys.close
 		p.keys.close = func() {
 			notices()
@@ -139,6 +143,7 @@ func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, erro
 
 func newProcess(o Options) *process {
 	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
+	// The first session that needs the store opens it, and not the start, for which the client waits.
 	open := sync.OnceValues(func() (*turnstore.DB, error) { return openTurns(o.Process, o.Database) })
 	p.userTurns = func(tenant string) (sessionstate.Turns, error) {
 		turns, err := open()
@@ -177,6 +182,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	if who.Own.secret != "" {
 		s.secrets = append(s.secrets, who.Own.secret)
 	}
+	// It is made when it is first used. By then compileBriefing has added its secret.
 	s.scrubber = sync.OnceValue(func() *record.Scrubber {
 		return record.NewScrubber(record.Secrets{Values: s.secrets, Later: p.Process.Tokens.All})
 	})
@@ -184,6 +190,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	if settings.DryRun {
 		s.log = dryrun.Mark(p.Log)
 	}
+	// compileBriefing adds a secret, and compileAudit makes scrubbers for all secrets.
 	for _, step := range []func(*Shared) error{
 		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
 	} {
@@ -195,7 +202,8 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 }
 
 // newAuthenticator returns the Authenticator for settings. It reuses the keys of before, the Shared
-// in use, if their settings are the same.
+// in use, if their settings are the same. A new Resolver would read the file again and, if that is
+// invalid at the moment, refuse the keys that are still valid. New tokens would fetch the key set again.
 func (p *process) newAuthenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
 	who, err := newAuthenticator(p.Process, settings, p.keys, func(err error) {
 		p.Log.Warn("the key file was changed and is not valid; the keys that were read before stay valid for ten times identity.cache at most", "err", err)
@@ -304,6 +312,8 @@ func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 		return nil, err
 	}
 	next.number = s.number + 1
+	// New connections get next from here on. The existing ones change side by side, because a slow one
+	// must not stop the others.
 	var wait sync.WaitGroup
 	for _, c := range s.setCurrent(next) {
 		wait.Go(func() { c.use(next) })
@@ -389,6 +399,7 @@ func (p *process) Close() {
 	if err := p.audit.Close(auditEnd); err != nil {
 		p.Log.Error(err.Error())
 	}
+	// After the audit, because its last records move the head.
 	if p.heads != nil {
 		p.heads.Close(headsEnd)
 	}
