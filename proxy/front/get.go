@@ -15,8 +15,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxGets is how many GET streams a session may have. Messages go to the newest one only. The
-// others stay open, because a client may not have noticed yet that a connection was lost.
+// maxGets is how many GET streams a session may have. Messages go to the newest one only. The others stay open: if
+// the newest ended them, two live clients that reconnect would end each other's stream for ever (HTTP.md, section 2.1).
 const maxGets = 4
 
 // get opens a stream for messages that belong to no request.

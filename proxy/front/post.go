@@ -62,7 +62,7 @@ func (x *exchange) header(name string) string {
 }
 
 // cancelsModern reports whether a message cancels a request of revision 2026-07-28. That revision has
-// no rules for the headers of notifications, so the absence of a session tells.
+// no rules for the headers of notifications, so the absence of a session tells. Refusing it ends go-sdk clients.
 func (x *exchange) cancelsModern(p *message) bool {
 	return p.m.Kind() == wire.Notification && p.m.MethodIs("notifications/cancelled") &&
 		x.header(sessionHeader) == "" && x.header(versionHeader) == ""
@@ -75,6 +75,7 @@ func legacyHeader(version string) bool { return version < "2026-07-28" }
 // isLegacy reports whether a revision is a known one with a handshake.
 func isLegacy(revision string) bool {
 	switch revision {
+	// The first is from before the first release. Clients of the TypeScript SDK negotiate and send it.
 	case "2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
 		return true
 	}
@@ -150,7 +151,7 @@ func (x *exchange) noSession(id []byte) {
 	x.refuse(http.StatusNotFound, id, wire.CodeInvalidRequest, "there is no such session: begin a new one with initialize")
 }
 
-// maxBatch is how many messages an array may have.
+// maxBatch is how many messages an array may have, as in servers of the TypeScript SDK 1.
 const maxBatch = 100
 
 // takesBatch reports whether an array of messages may be sent in the session.

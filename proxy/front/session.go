@@ -155,8 +155,7 @@ func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users--; s.users == 0 {
-		// expire measures from here.
-		s.lastUsed = time.Now()
+		s.lastUsed = time.Now() // expire measures from here
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *call) status(reply outbox.Item) (status int, after string) {
 	switch code {
 	case "-32601":
 		return 404, ""
-	case "-32602", "-32020", "-32021", "-32022":
+	case "-32602", "-32020", "-32021", "-32022": // as go-sdk's server does: HTTP.md, section 1.2
 		return 400, ""
 	}
 	return 200, ""
