@@ -1,8 +1,7 @@
 // Package assembly makes the layers for the settings.
 //
-// A [Shared] is compiled once from a configuration and serves any number of
-// connections at once. A [Conn] holds the state of one client connection. A stdio
-// run is one Shared with one Conn.
+// A [Shared] is compiled once from a configuration and serves any number of connections at once.
+// A [Conn] holds the state of one client connection. A stdio run is one Shared with one Conn.
 //
 // State that must survive a configuration reload (keys and policies that were read,
 // rate buckets, the turns of briefings, the audit) belongs to the process. Compile
@@ -61,8 +60,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// A Shared holds what all connections have in common under one configuration. It is
-// safe for concurrent use.
+// A Shared holds what all connections have in common under one configuration. It is safe for concurrent use.
 type Shared struct {
 	*process
 	settings      *config.Settings
@@ -127,7 +125,6 @@ func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, erro
 	p := newProcess(o)
 	if db != nil {
 		p.keys = openKeys(db)
-		// Nobody else has this database, so Close of the process closes it.
 		notices := p.keys.close
 		p.keys.close = func() {
 			notices()
@@ -143,7 +140,6 @@ func Single(o Options, settings *config.Settings, conn ConnOptions) (*Conn, erro
 
 func newProcess(o Options) *process {
 	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
-	// The first session that needs the store opens it, and not the start, for which the client waits.
 	open := sync.OnceValues(func() (*turnstore.DB, error) { return openTurns(o.Process, o.Database) })
 	p.userTurns = func(tenant string) (sessionstate.Turns, error) {
 		turns, err := open()
@@ -312,8 +308,7 @@ func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
 		return nil, err
 	}
 	next.number = s.number + 1
-	// New connections get next from here on. The existing ones change side by side, because a slow one
-	// must not stop the others.
+	// New connections get next from here on. A goroutine for each other one: a slow one must not stop the rest.
 	var wait sync.WaitGroup
 	for _, c := range s.setCurrent(next) {
 		wait.Go(func() { c.use(next) })
@@ -381,8 +376,7 @@ func (s *Shared) Settings() *config.Settings { return s.settings }
 // Secrets returns the values that must not reach a disk or a server.
 func (s *Shared) Secrets() []string { return slices.Clone(s.secrets) }
 
-// Close writes the remaining records and closes the state of the process. Close all connections
-// first.
+// Close writes the remaining records and closes the state of the process. Close all connections first.
 func (p *process) Close() {
 	if p.teams != nil {
 		p.teams.Close()
