@@ -393,6 +393,10 @@ func TestUses(t *testing.T) {
 		`"a" in principal.roles`:                             "principal reads session",
 		`principal.roles.exists(arguments, arguments == "")`: "principal reads session",
 		`[principal][0].tenant == "x"`:                       "principal reads session",
+		`session.workspace.path == "/w"`:                     "session workspace",
+		`has(session.workspace)`:                             "session workspace",
+		`[session].exists(s, has(s.workspace.path))`:         "principal session workspace",
+		`session.workspace.id == "x"`:                        "session",
 		`true`:                                               "",
 	} {
 		p := compile(t, src, Bool)
@@ -400,7 +404,7 @@ func TestUses(t *testing.T) {
 		for _, u := range []struct {
 			name string
 			does bool
-		}{{"annotations", p.UsesAnnotations()}, {"arguments", p.UsesArguments()}, {"principal", p.UsesPrincipal()}, {"reads", p.ReadsPrincipal()}, {"session", p.UsesSession()}} {
+		}{{"annotations", p.UsesAnnotations()}, {"arguments", p.UsesArguments()}, {"principal", p.UsesPrincipal()}, {"reads", p.ReadsPrincipal()}, {"session", p.UsesSession()}, {"workspace", p.UsesWorkspace()}} {
 			if u.does {
 				got = append(got, u.name)
 			}

@@ -113,7 +113,7 @@ const (
 	usesServer
 	// readsPrincipal is set for principal only.
 	readsPrincipal
-	// usesWorkspace is set for session.workspace.path, for which calls may have to wait: attache asks
+	// usesWorkspace is set for the path of the workspace, for which calls may have to wait: attache asks
 	// the client for its roots.
 	usesWorkspace
 )
@@ -124,9 +124,11 @@ func usesOf(path string) uses {
 	switch name {
 	case "session":
 		switch field {
-		case "", "trust": // "": the whole session, as in [session].exists(s, s.trust == "direct")
+		case "": // the whole session, as in [session].exists(s, s.trust == "direct")
+			return usesSession | usesPrincipal | usesWorkspace
+		case "trust":
 			return usesSession | usesPrincipal
-		case "workspace.path":
+		case "workspace", "workspace.path": // "workspace": has(session.workspace)
 			return usesSession | usesWorkspace
 		}
 		return usesSession
