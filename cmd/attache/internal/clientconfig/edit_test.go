@@ -256,6 +256,7 @@ func TestWrapSkips(t *testing.T) {
 		`{"type": "ws", "url": "wss://x"}`:                         "it is remote, and its address does not begin with https:// or http://",
 		`{"url": "https://x", "env": {"A": "b"}}`:                  "it is remote and has variables",
 		`{"url": "https://x", "args": []}`:                         "it is remote and has args: remove them",
+		`{"url": "https://x", "command": {}}`:                      "it has a command and a url",
 		`{"u\u0072l": "https://x"}`:                                "it is remote, and a key, its type or the name of a header is written with escapes",
 		`{"url": "https://x", "h\u0065aders": {"A": "b"}}`:         "it is remote, and a key, its type or the name of a header is written with escapes",
 		`{"url": "https://x", "headers": {"\u0041": "b"}}`:         "it is remote, and a key, its type or the name of a header is written with escapes",

@@ -177,6 +177,8 @@ func (f *remoteForm) problem(client *mcpclient.Client) string {
 		return "it is remote and has variables: remove env, which clients do not use there"
 	case f.args.exists():
 		return hasArgs
+	case f.command.exists(): // an object; classify refuses a text
+		return "it has a command and a " + f.address.key.value + ": remove one"
 	case f.oddHeaders:
 		return "it is remote, and its headers are not all texts"
 	case f.escaped:
