@@ -49,9 +49,9 @@ type Entry struct {
 	newArgs newArgs   // used if args is nil
 	listed  bool      // the command is a list that holds args too, as in opencode
 	offset  int
-	// In a JSON file: the offsets at which this entry ends, the one before it in the same list ends,
-	// and the one after it begins; 0 if there is none.
-	end, previous, next int
+	// In a JSON file: the offsets at which the list of this entry begins, this entry ends, the member
+	// before it in the list ends, and the one after it begins; 0 if there is none.
+	list, end, previous, next int
 }
 
 // A list is a list of arguments and its position.

@@ -37,6 +37,7 @@ func (d *Document) descend(v hujson.Value, path mcpclient.Section, project strin
 	if len(path) == 0 || path[0] == mcpclient.Typed {
 		for i := range object.Members {
 			e := jsonEntry(&object.Members[i], project)
+			e.list = v.StartOffset
 			if len(path) > 0 && (e.remote == nil || !e.remote.kind.exists()) {
 				continue
 			}

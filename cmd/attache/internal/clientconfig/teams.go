@@ -111,10 +111,10 @@ func tomlTeams(command string, args []string) string {
 
 // RemoveTeams extends p to remove attache's own server.
 func (d *Document) RemoveTeams(p *Plan, file mcpclient.File) {
-	kept := false // an entry before this one in the same list
+	kept := -1 // the list of the last entry before this one that is kept
 	for _, e := range d.Entries {
-		if kept = kept && e.previous > 0; !e.IsTeams() {
-			kept = true
+		if !e.IsTeams() {
+			kept = e.list
 			continue
 		}
 		at, ok := span{}, false
@@ -126,10 +126,10 @@ func (d *Document) RemoveTeams(p *Plan, file mcpclient.File) {
 				at.from++ // the table was added to a file without a final line break, and something else after it
 			}
 		} else {
-			at, ok = d.jsonTeams(e, kept)
+			at, ok = d.jsonTeams(e, kept == e.list)
 		}
 		if !ok {
-			kept = true
+			kept = e.list
 			p.Steps = append(p.Steps, Step{Entry: e, Text: "it was edited since attache wrote it: remove it by hand"})
 			continue
 		}

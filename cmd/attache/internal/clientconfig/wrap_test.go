@@ -395,6 +395,7 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 	} {
 		f.Add(false, []byte(`{"mcpServers": {"s": `+entry+`}}`))
 	}
+	f.Add(false, []byte(`{"projects": {"p": {"mcpServers": {"s": {"command": "x"}}}}, "mcp": {"no": {},"t": {"type": "local", "command": ["x"]}}}`))
 	f.Fuzz(func(t *testing.T, isTOML bool, data []byte) {
 		file := mcpclient.File{Path: "x.json"}
 		if isTOML {
