@@ -230,13 +230,13 @@ func decode(t *testing.T, file mcpclient.File, data []byte) any {
 	if err != nil {
 		t.Fatalf("a client cannot read it: %v\n%s", err, data)
 	}
-	return withoutCommands(v)
+	return withoutCommands(v, file.IsTOML())
 }
 
-func withoutCommands(v any) any {
+func withoutCommands(v any, isTOML bool) any {
 	switch v := v.(type) {
 	case map[string]any:
-		withoutAddress(v)
+		withoutAddress(v, isTOML)
 		if _, ok := v["command"].(string); ok {
 			delete(v, "command")
 			delete(v, "args")
@@ -246,11 +246,11 @@ func withoutCommands(v any) any {
 			delete(v, "args")
 		}
 		for k := range v {
-			v[k] = withoutCommands(v[k])
+			v[k] = withoutCommands(v[k], isTOML)
 		}
 	case []any:
 		for i := range v {
-			v[i] = withoutCommands(v[i])
+			v[i] = withoutCommands(v[i], isTOML)
 		}
 	}
 	return v
@@ -258,7 +258,7 @@ func withoutCommands(v any) any {
 
 // withoutAddress removes from a server the members that wrapping a remote server changes, and
 // restores the names of its headers.
-func withoutAddress(server map[string]any) {
+func withoutAddress(server map[string]any, isTOML bool) {
 	if list, ok := server["command"].([]any); ok && len(list) > 0 && server["args"] == nil {
 		if program, ok := list[0].(string); ok {
 			server["command"], server["args"] = program, list[1:]
@@ -268,7 +268,7 @@ func withoutAddress(server map[string]any) {
 			delete(server, "environment")
 		}
 	}
-	if _, there := server["bearer_token_env_var"]; there || server["http_headers"] != nil || server["env_http_headers"] != nil || server["env_vars"] != nil {
+	if _, there := server["bearer_token_env_var"]; isTOML && (there || server["http_headers"] != nil || server["env_http_headers"] != nil || server["env_vars"] != nil) {
 		withoutTOMLAddress(server)
 		return
 	}
@@ -391,7 +391,7 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 	}
 	for _, entry := range []string{
 		`{"command": "x", "timeout": 1e999}`, `{"type": "http", "url": "https://a.example.com/mcp", "args": []}`,
-		`{"u\u0072l": "https://x", "type": "http"}`, `{"url": "https://x", "h\u0065aders": {"A\u002dB": "c"}}`,
+		`{"u\u0072l": "https://x", "type": "http"}`, `{"serverUrl": "https://x", "env_vars": ["A"]}`, `{"url": "https://x", "h\u0065aders": {"A\u002dB": "c"}}`,
 	} {
 		f.Add(false, []byte(`{"mcpServers": {"s": `+entry+`}}`))
 	}
