@@ -68,8 +68,8 @@ type Options struct {
 	// process gives the briefing. It is called in a goroutine of its own after Turns has given
 	// the turn of a session whose key other processes may have too, and returns the same Turns
 	// each time. If it fails or takes longer than Wait, the briefing is given as Turns has
-	// decided, with one warning for each process, and UserTurns is not used again for the session. But if they
-	// have refused the turn of a result before, it is not given, and they are asked again later.
+	// decided, with one warning for each process, and UserTurns is not used again for the session. But if
+	// the turn of an earlier result was refused, the briefing is not given, and UserTurns is used again later.
 	// tenant is the tenant of the session's principal.
 	UserTurns func(tenant string) (sessionstate.Turns, error)
 

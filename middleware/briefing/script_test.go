@@ -34,8 +34,7 @@ func TestScripts(t *testing.T) {
 
 // session returns a layer that sets the context as capture does: "session=operator", "session=host" for the
 // variable of Qwen Code and "session=app" for another one, or "session=connection" for a key that no other process
-// can know. After the
-// notification "session" the context is that of another session.
+// can know. After the notification "session" the context is that of another session.
 func session(_ *proxytest.Session, whose string) middleware.Layer {
 	view := &sessionstate.Context{Protocol: "2024-11-05", Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}}
 	switch whose {

@@ -27,8 +27,8 @@ const (
 )
 
 const (
-	// retryAfter is how long the source is not asked again after it has failed, nor UserTurns that have refused the turn
-	// of a session before.
+	// retryAfter is how long the source is not asked again after it has failed. UserTurns is not asked again that
+	// long if it fails for a session whose turn it had refused.
 	retryAfter = 30 * time.Second
 	// lookupLimit bounds a look-up.
 	lookupLimit = 30 * time.Second

@@ -36,8 +36,8 @@ type Client struct {
 	// Variable is the environment variable in which the client gives its servers a name of the
 	// session, and its shells too, "" for none.
 	Variable string
-	// Older means that versions without Variable do not show instructions. So if it does not name the
-	// session, a response carries the briefing as well.
+	// Older means that older versions, which do not set Variable, do not show instructions. So if
+	// Variable does not name the session, a response carries the briefing as well.
 	Older bool
 	// Window is the member of _meta that identifies the part of a conversation that the model
 	// sees. It ends in a number that grows when the client compacts the conversation.

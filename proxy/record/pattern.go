@@ -146,7 +146,8 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 // endsLocation reports whether match, together with the text before it, is the end of an absolute
 // path, or of the key of a header in the configuration, followed by a colon and a word.
 func endsLocation(before, match []byte) bool {
-	if !bytes.Contains(match, []byte(": ")) { // so the next search for the start ends at this space
+	// Without this check, the search below could go back over all matches before: they may have no space.
+	if !bytes.Contains(match, []byte(": ")) {
 		return false
 	}
 	start := bytes.LastIndexAny(before, " \t\n\"'=?&") + 1

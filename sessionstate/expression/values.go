@@ -78,8 +78,9 @@ func (v value) below(name string) value {
 }
 
 // values maps the id of an expression to what it may stand for. An expression that is used for a member has none:
-// otherwise arguments.path would also count as a use of all arguments. What cannot be told apart is recorded for
-// both: one value too few, and a frame could pass in which a server reads another argument than the rule.
+// otherwise arguments.path would also count as a use of all arguments. If an expression may stand for one of two
+// values, both are recorded. With a value too few, a frame could pass in which the server reads another argument
+// than the rule.
 type values map[int64][]value
 
 // add records that e may stand for each of all.
