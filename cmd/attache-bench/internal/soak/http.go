@@ -106,7 +106,7 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	}
 	b, err := io.ReadAll(body)
 	if err != nil {
-		return nil, fmt.Errorf("the HTTP response broke: %w", err)
+		return nil, fmt.Errorf("the HTTP response (%s) broke after %d bytes: %w", resp.Status, len(b), err)
 	}
 	var m message
 	if answers := json.Unmarshal(b, &m) == nil && m.Error != nil && string(m.ID) == q.id; answers && resp.StatusCode == http.StatusServiceUnavailable {
