@@ -202,7 +202,7 @@ func (f *Front) Drain(ctx context.Context) error {
 const batchSize = 200
 
 // inBatches runs change, which changes at most batchSize rows and returns their number, until no rows are left or ctx
-// is done. It may change fewer before that, because another front may have changed some that it has selected.
+// is done. It can change fewer before that: another front may have changed some of the rows that it selected.
 func (f *Front) inBatches(ctx context.Context, s database.Scope, change func(*database.Tx) (int64, error)) error {
 	for n := int64(batchSize); n > 0; {
 		err := f.db.In(ctx, s, func(t *database.Tx) (err error) {

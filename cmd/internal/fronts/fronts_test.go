@@ -34,6 +34,12 @@ func newWorld(t *testing.T, server func() *database.Server) *world {
 	return &world{T: t, server: server, dir: t.TempDir(), now: time.Unix(1_800_000_000, 0), fronts: map[string]*Front{}}
 }
 
+// newPostgresWorld returns a world with a PostgreSQL database of its own.
+func newPostgresWorld(t *testing.T) *world {
+	url := databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())
+	return newWorld(t, func() *database.Server { return databasetest.Connect(t, url) })
+}
+
 // play runs the lines of a script:
 //
 //	start FRONT [SERVICE]        start a process
@@ -627,8 +633,7 @@ func TestSaveDuringRenewal(t *testing.T) {
 // Fronts take sessions of an ended front without waiting for each other.
 func TestTakenTogether(t *testing.T) {
 	t.Parallel()
-	url := databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())
-	w := newWorld(t, func() *database.Server { return databasetest.Connect(t, url) })
+	w := newPostgresWorld(t)
 	w.play("start a\nstart b\nstart c\nsave a 1\nkill a")
 	b := w.fronts["b"].Sessions("server").(*store)
 	err := b.db.In(t.Context(), database.Scope{Tenant: tenant}, func(tx *database.Tx) error {

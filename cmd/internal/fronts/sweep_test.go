@@ -2,22 +2,19 @@ package fronts
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/attache-mcp/attache/internal/testkit"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
-	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
 // Thousands of sessions of an ended front are released and deleted in parts, and no statement reads those of the others:
 // it would exceed its timeout, and the front would not renew its lease.
 func TestManySessions(t *testing.T) {
 	t.Parallel()
-	url := databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())
-	w := newWorld(t, func() *database.Server { return databasetest.Connect(t, url) })
+	w := newPostgresWorld(t)
 	w.play("start a\nstart b\ncut a")
 	a, b := w.fronts["a"], w.fronts["b"]
 	all := database.Scope{Tenant: tenant}
@@ -94,8 +91,7 @@ func TestCloseManySessions(t *testing.T) {
 // A session that ends while Close waits for its row does not keep the others.
 func TestSessionEndsDuringClose(t *testing.T) {
 	t.Parallel()
-	url := databasetest.Migrate(t, pgtest.New(t, os.Getenv).Database(), Schema())
-	w := newWorld(t, func() *database.Server { return databasetest.Connect(t, url) })
+	w := newPostgresWorld(t)
 	w.play("start a\nstart b")
 	a, b := w.fronts["a"], w.fronts["b"]
 	all := database.Scope{Tenant: tenant}
@@ -107,7 +103,8 @@ func TestSessionEndsDuringClose(t *testing.T) {
 		_, err := tx.Exec(`DELETE FROM front_sessions WHERE id = '1'`)
 		go func() { closed <- a.Close() }()
 		for waits := false; err == nil && !waits && len(closed) == 0; {
-			err = tx.Row(`SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted)`).Scan(&waits)
+			err = tx.Row(`SELECT EXISTS (SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+				WHERE locktype = 'transactionid' AND NOT granted AND datname = current_database())`).Scan(&waits)
 		}
 		return err
 	}))
