@@ -186,7 +186,7 @@ func (c *Conn) lookUp(id *identity, m *wire.Message, now time.Time) (found findi
 	}
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
-	age := now.Sub(id.began) // very long before the first look-up
+	age := now.Sub(id.began) // began is zero before the first look-up, so age is very long
 	maxAge := c.o.Recheck - c.o.Recheck/4
 	switch {
 	case id.temporary:

@@ -36,8 +36,11 @@ func checkTrust(checked *ast.AST) (found error) {
 	return found
 }
 
-// comparedWithTrust returns the expressions that a call compares session.trust with: "x" of
-// session.trust == "x" and of "x" != session.trust, and all elements of session.trust in ["x", "y"].
+// comparedWithTrust returns the expressions with which a call compares session.trust:
+//
+//	session.trust == "x"           "x"
+//	"x" != session.trust           "x"
+//	session.trust in ["x", "y"]    "x" and "y"
 func comparedWithTrust(call ast.CallExpr) []ast.Expr {
 	if len(call.Args()) != 2 {
 		return nil

@@ -185,7 +185,7 @@ func guardOf(checked *ast.AST, side ast.Expr) (_ guard, ok bool) {
 	if err != nil {
 		return guard{}, false
 	}
-	// This compiles each operand a second time, and no deeper: an operand is never && itself.
+	// This compiles each operand a second time, but not a third time: no operand is an && itself.
 	p, err := Compile(src, Bool)
 	if err != nil || !p.readsNoCall() {
 		return guard{}, false

@@ -59,7 +59,7 @@ func newLanguage() (*language, error) {
 type engine struct {
 	types   *[objects]*types.Type
 	program cel.Program
-	// loops is set if the program has a loop or matches a pattern. Only then it runs with
+	// loops is set if the program has a loop or matches a pattern. Only such a program has the limits
 	// maxCost and maxTime.
 	loops bool
 }

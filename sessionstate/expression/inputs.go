@@ -43,8 +43,8 @@ type Inputs struct {
 	probe   annotationProbe
 }
 
-// Clear empties the inputs and their cache. It costs less than making new ones: without a use of the
-// engine the cache is empty already.
+// Clear empties the inputs and their cache. It costs less than making new ones, because the cache is
+// empty already if no program used the engine.
 func (in *Inputs) Clear() {
 	in.Context, in.Tool, in.Server = nil, "", ""
 	in.Annotations, in.Arguments = nil, nil

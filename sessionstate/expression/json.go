@@ -30,7 +30,7 @@ func decodeObject(raw []byte) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
 	}
-	// gjson accepts any text, so its answers mean something only after ValidBytes.
+	// gjson accepts any text, so its results are right only for a text that ValidBytes accepts.
 	object := gjson.ParseBytes(raw)
 	if !object.IsObject() || !gjson.ValidBytes(raw) {
 		return nil, ErrArguments

@@ -85,7 +85,7 @@ func vocabularyOf() ([objects]*types.Type, map[string]map[string]*types.FieldTyp
 	add(objSession, "workspace", field(t[objWorkspace], func(in *Inputs) any { return in.object(objWorkspace) }, func(in *Inputs) bool {
 		return in.text("session.workspace.path") != "" || in.text("session.workspace.id") != ""
 	}))
-	// The presence of annotations is a Go bool, which cannot be unknown. So the probe notes the question.
+	// This function returns a bool, which cannot be unknown. So it notes in the probe that it was called.
 	add(objTool, "annotations", field(t[objAnnotations], func(in *Inputs) any { return in.object(objAnnotations) }, func(in *Inputs) bool {
 		in.probe.tested = in.probe.unknown
 		return len(in.Annotations) > 0
@@ -106,8 +106,8 @@ func field(t *types.Type, get func(*Inputs) any, known func(*Inputs) bool) *type
 	}
 }
 
-// annotationField returns the field for an annotation. One that has another type than t counts as not
-// declared: see the package comment.
+// annotationField returns the field for an annotation. A value of another type than t is ignored: see
+// the package comment.
 func annotationField(name string, t *types.Type) *types.FieldType {
 	return &types.FieldType{
 		Type: t,
@@ -218,8 +218,8 @@ func (in *Inputs) decodedArguments() ref.Val {
 	return d.arguments
 }
 
-// decodedAnnotations returns the annotations. The error is kept too, so that a server's invalid
-// annotations are decoded once for all rules of a call.
+// decodedAnnotations returns the annotations. It decodes them once for a call, not once for each rule,
+// even if they are invalid: it keeps the error too.
 func (in *Inputs) decodedAnnotations() (map[string]ref.Val, error) {
 	d := &in.derived
 	if d.annotations == nil && d.annotErr == nil {
@@ -233,8 +233,8 @@ func (in *Inputs) decodedAnnotations() (map[string]ref.Val, error) {
 	return d.annotations, d.annotErr
 }
 
-// An activation returns the values of the names in an expression. CEL asks for a name when it is read,
-// so arguments are decoded only for rules that reach them.
+// An activation returns the values of the names in an expression. CEL asks for a value when the evaluation
+// reads its name. So the arguments are decoded only if a rule reads them.
 type activation Inputs
 
 // ResolveName implements cel.Activation.

@@ -11,14 +11,13 @@ import (
 
 // A simpleExpression is an expression that needs no CEL engine: one path or string, or
 // comparisons joined by && or by ||. These cannot fail, so their order does not matter, as in
-// CEL. The grammar, in which all comparisons have the same joint:
+// CEL. This is the grammar. All operators between comparisons are && or all are ||:
 //
 //	expression = path | string | comparison { ("&&" | "||") comparison } .
 //	comparison = plain | "!" "(" plain ")" .
 //	plain      = path ("==" | "!=") string | string "in" path .
 //
-// It is a part of CEL with the same meaning, so an expression that it does not have is not wrong: the
-// engine compiles it.
+// It is a part of CEL, with the same meaning. Any other expression is left to the engine.
 type simpleExpression struct {
 	terms []term
 	or    bool

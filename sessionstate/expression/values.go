@@ -21,8 +21,8 @@ import (
 // filter and map have a list as the result, to which a step adds an element.
 
 // loopOver returns the id of the range of the loop that defines the identifier e, or 0 if e is
-// not the variable of a loop. The variable is known in the condition and the step only. In the range
-// the same name is that of an outer loop, as that of i.list in r.exists(i, i.list.exists(i, C)).
+// not the variable of a loop. A loop defines its variable for its condition and step, but not for its
+// range: in r.exists(i, i.list.exists(i, C)), the i of i.list is the variable of the outer loop.
 func loopOver(e ast.NavigableExpr) int64 {
 	for inner := e; ; {
 		outer, ok := inner.Parent()
@@ -51,7 +51,7 @@ const (
 //	arguments.a["b"], "b" in arguments.a    path arguments a b
 //	arguments.list[0].a                     path arguments list [] a
 //	arguments[arguments.name]               path arguments {}
-//	the i of arguments.list.exists(i, C)    path arguments list []
+//	i, in arguments.list.exists(i, C)       path arguments list []
 //	[session.trust]                         path session trust, elements 1
 type value struct {
 	path     []string
@@ -109,8 +109,8 @@ func (v values) element(e, one ast.Expr) {
 	}
 }
 
-// expr records what e may stand for. What it consists of is recorded before: PostOrderVisit visits operands first, and
-// the range of a loop before its step.
+// expr records what e may stand for. The operands of e must be recorded before, and the range of a loop before its
+// step. PostOrderVisit has this order.
 func (v values) expr(e ast.Expr) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -171,7 +171,7 @@ func combines(e ast.Expr) bool {
 	return name == operators.Conditional || name == operators.Add || name == overloads.TypeConvertDyn
 }
 
-// index records that e is the member or element key of the object or list of.
+// index records that e is of[key], a member of an object or an element of a list.
 func (v values) index(e, of, key ast.Expr) {
 	switch name := key.AsLiteral().(type) {
 	case types.String:
@@ -227,7 +227,7 @@ func (p *Program) analyse(checked *ast.AST) (loops bool) {
 			}
 		}
 	}
-	// A test of an object, as has(session.workspace), is one of its fields too.
+	// A test of an object, such as has(session.workspace), also tests its fields.
 	p.facts = slices.DeleteFunc(p.facts, func(path string) bool {
 		return slices.ContainsFunc(tested, func(test string) bool { return strings.HasPrefix(path+".", test) })
 	})

@@ -42,7 +42,7 @@ type keyCache struct {
 
 	mu       sync.Mutex // guards the fields below
 	set      *keySet
-	readAt   time.Time     // start of the read that returned set; zero, so never recent, without one
+	readAt   time.Time     // start of the read that returned set; zero, and so never recent, if set is nil
 	reading  chan struct{} // closed at the end of the read in progress; nil if there is none
 	lastRead time.Time     // end of the last read, successful or not
 	err      error         // of the last read

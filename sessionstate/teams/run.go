@@ -199,7 +199,8 @@ func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err
 
 // endTree ends a session and its descendants. It misses no child that is being created: the update waits for the
 // row of its parent, and a session that has ended creates no more. It looks for the children of one session at a
-// time, because PostgreSQL reads the whole table for those of many: most sessions have the same parent, none.
+// time. For the children of several sessions, PostgreSQL would read the whole table, because most sessions have
+// no parent.
 func (t *tx) endTree(root Ref) (ended []string) {
 	read := func(row database.Rows) (id string, err error) {
 		err = row.Scan(&id)

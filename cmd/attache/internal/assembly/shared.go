@@ -60,7 +60,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// A Shared holds what all connections have in common under one configuration. It is safe for concurrent use.
+// A Shared is a compiled configuration. All connections use it. It is safe for concurrent use.
 type Shared struct {
 	*process
 	settings      *config.Settings

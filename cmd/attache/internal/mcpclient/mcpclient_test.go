@@ -120,7 +120,7 @@ func TestProjectFiles(t *testing.T) {
 	}
 }
 
-// A file that is both the user's and the project's occurs once.
+// A file is listed once, even if it is the user's and also the project's.
 func TestFiles(t *testing.T) {
 	s := System{OS: "linux", Home: "/home/ada", Getenv: func(string) string { return "" }, ReadDir: func(string) []string { return nil }}
 	paths := func(s System, dir string) (paths []string) {
