@@ -38,23 +38,35 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// reference returns a table of options for each section of the file.
+// reference returns a table of options for each section of the file, and one for small sections and for options
+// without a key.
 func reference() string {
-	var b strings.Builder
-	section := "-"
-	for _, o := range byKey(Options(DefaultSettings(""))) {
-		if s := sectionOf(o); s != section {
-			section = s
-			heading := "`" + section + "`"
-			if section == "" {
-				heading = "Only as flag or variable"
-			}
-			fmt.Fprintf(&b, "\n### %s\n\n| key | flag or variable | default | meaning |\n|---|---|---|---|\n", heading)
+	var b, others strings.Builder
+	all := byKey(Options(DefaultSettings("")))
+	for len(all) > 0 {
+		section := sectionOf(all[0])
+		end := slices.IndexFunc(all, func(o setting.Option) bool { return sectionOf(o) != section })
+		if end < 0 {
+			end = len(all)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(o.Key), strings.Join(waysToSet(o), ", "), code(shortDefault(o)), cell(o.Help)+choices(o.Value.Schema(), o.Help))
-		b.WriteString(entryRows(o))
+		var rows strings.Builder
+		for _, o := range all[:end] {
+			fmt.Fprintf(&rows, "| %s | %s | %s |\n", strings.Join(waysToSet(o), ", "), code(shortDefault(o)), cell(o.Help)+choices(o.Value.Schema(), o.Help))
+			rows.WriteString(entryRows(o))
+		}
+		all = all[end:]
+		if strings.Count(rows.String(), "\n") < 3 {
+			others.WriteString(rows.String())
+			continue
+		}
+		writeTable(&b, "`"+section+"`", rows.String())
 	}
+	writeTable(&b, "Other keys", others.String())
 	return b.String() + "\n"
+}
+
+func writeTable(b *strings.Builder, heading, rows string) {
+	fmt.Fprintf(b, "\n### %s\n\n| key | default | meaning |\n|---|---|---|\n%s", heading, rows)
 }
 
 // byKey sorts options by the section of their key. Options without a key come last.
@@ -73,8 +85,11 @@ func sectionOf(o setting.Option) string {
 	return section
 }
 
-// waysToSet returns the flag and the variables of an option.
+// waysToSet returns the key, the flag and the variables of an option.
 func waysToSet(o setting.Option) (ways []string) {
+	if o.Key != "" {
+		ways = append(ways, code(o.Key))
+	}
 	if o.Flag != "" {
 		ways = append(ways, code("--"+o.Flag), code(o.Variable()))
 	}
@@ -100,7 +115,7 @@ func entryRows(o setting.Option) string {
 		if d := property["default"]; d != nil && d != false {
 			value = code(fmt.Sprint(d)) + " "
 		}
-		fmt.Fprintf(&b, "| %s | | %s| %s |\n", code(o.Key+each+name), value, cell(help)+choices(property, help))
+		fmt.Fprintf(&b, "| %s | %s| %s |\n", code(o.Key+each+name), value, cell(help)+choices(property, help))
 	}
 	return b.String()
 }
