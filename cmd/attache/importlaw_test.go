@@ -19,7 +19,7 @@ import (
 const module = "github.com/attache-mcp/attache"
 
 // A law lists the packages of this module that a package may import, and gives the reason. A package without a
-// law has no place yet: add it here and to docs/design.md.
+// law has no place yet: add it here and, if it is a new part of attache, to docs/design.md.
 type law struct {
 	pkg     string // below the module
 	imports []string
