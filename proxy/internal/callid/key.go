@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attache-mcp/attache/internal/kept"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -33,17 +34,39 @@ type Key struct {
 // Of returns the key of a raw id. For an id that does not fit into a Key, it returns the zero Key and
 // the id as a string. Escapes are resolved, unless one is a lone surrogate, which has no UTF-8.
 func Of(raw []byte) (k Key, long string) {
-	// With a lone surrogate, two different ids could become one, so such an id keeps its escapes.
-	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
-		if text := (wire.Value{Raw: raw}).Text(); !strings.ContainsRune(text, utf8.RuneError) {
-			raw = wire.Quote(text)
-		}
-	}
+	raw = resolved(raw)
 	if len(raw) > inlineLen {
 		return Key{}, string(raw)
 	}
 	k.n = uint8(copy(k.b[:], raw))
 	return k, ""
+}
+
+// resolved returns a raw id with its escapes resolved, because peers may write one id differently. It
+// returns raw itself if there is nothing to resolve.
+func resolved(raw []byte) []byte {
+	if len(raw) == 0 || raw[0] != '"' || bytes.IndexByte(raw, '\\') < 0 {
+		return raw
+	}
+	text := (wire.Value{Raw: raw}).Text()
+	// With a lone surrogate, two different ids could become one, so such an id keeps its escapes.
+	if strings.ContainsRune(text, utf8.RuneError) {
+		return raw
+	}
+	return wire.Quote(text)
+}
+
+// Text is Of for ids and progress tokens that stay in memory: it returns a text for a map, which is short
+// even if a peer made up a long one (see kept.Text). It is "" for no id.
+func Text(raw []byte) string { return kept.Text(string(resolved(raw))) }
+
+// Lookup returns the value in m under Text(raw). It does not allocate, except for an id with escapes and a
+// long one: a front looks up the call of each reply.
+func Lookup[V any](m map[string]V, raw []byte) V {
+	if id := resolved(raw); len(id) <= kept.Max {
+		return m[string(id)]
+	}
+	return m[Text(raw)]
 }
 
 // Clone returns a copy of the raw id.

@@ -3,6 +3,8 @@ package callid
 import (
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/internal/kept"
 )
 
 // idOfLength returns a string id whose raw form has n bytes.
@@ -57,6 +59,29 @@ func TestLongestKey(t *testing.T) {
 		if long != want || want == "" && string(k.Clone()) != idOfLength(n) {
 			t.Errorf("an id of %d bytes: %q, %q", n, k.Clone(), long)
 		}
+	}
+}
+
+// An id is found by its Text however a peer writes it, and only by that.
+func TestLookup(t *testing.T) {
+	long := idOfLength(kept.Max + 1)
+	m := map[string]int{}
+	for i, id := range []string{"1", `"1"`, `"a/b"`, `"\ud800"`, `"\ud801"`, idOfLength(kept.Max), long} {
+		m[Text([]byte(id))] = i + 1
+	}
+	for id, want := range map[string]int{
+		"": 0, "1": 1, `"1"`: 2, `"\u0031"`: 2, `"a\/b"`: 3, `"\ud800"`: 4, `"\ud801"`: 5, `"\ufffd"`: 0, "1.0": 0,
+		idOfLength(kept.Max): 6, long: 7, idOfLength(kept.Max + 2): 0,
+	} {
+		if got := Lookup(m, []byte(id)); got != want {
+			t.Errorf("%.20s finds %d, want %d", id, got, want)
+		}
+	}
+	if n := len(Text([]byte(long))); n > kept.Max {
+		t.Errorf("a long id is kept in %d bytes", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { Lookup(m, []byte("1")) }); n > 0 {
+		t.Errorf("a look-up allocates %v times", n)
 	}
 }
 

@@ -3,31 +3,20 @@ package callid
 import (
 	"slices"
 	"sync"
-
-	"github.com/attache-mcp/attache/internal/kept"
 )
 
 // A Recent remembers the last 64 ids of some kind, for messages that cross with an answer: it need not
 // remember for long, and must not grow with what a peer sends. The zero value is empty.
 type Recent struct {
 	mu  sync.Mutex
-	ids []string // oldest first
+	ids []string // their Text, oldest first
 }
 
 const mostRecent = 64
 
-// recentID returns an id in the form in which it is kept.
-func recentID(raw []byte) string {
-	k, long := Of(raw)
-	if long == "" {
-		return string(k.b[:k.n])
-	}
-	return kept.Text(long)
-}
-
 // Add adds an id, in place of the oldest if there are 64.
 func (r *Recent) Add(raw []byte) {
-	id := recentID(raw)
+	id := Text(raw)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ids) == mostRecent {
@@ -40,7 +29,7 @@ func (r *Recent) Add(raw []byte) {
 func (r *Recent) Take(raw []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.Index(r.ids, recentID(raw))
+	at := slices.Index(r.ids, Text(raw))
 	if at >= 0 {
 		r.ids = slices.Delete(r.ids, at, at+1)
 	}
