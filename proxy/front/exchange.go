@@ -10,17 +10,16 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/answer"
 	"github.com/attache-mcp/attache/proxy/front/internal/body"
+	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
+	"github.com/attache-mcp/attache/proxy/front/internal/revision"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-const (
-	// writeTime is how long a client may take to read maxWrite bytes.
-	writeTime = 30 * time.Second
-	maxWrite  = 128 << 10
-	// bodyTime is how long a client may take to send a body.
-	bodyTime = 60 * time.Second
-)
+// bodyTime is how long a client may take to send a body. The timeouts of http.Server would also bound the wait for
+// an answer, which may take hours, so each exchange sets deadlines of its own, which replace them.
+const bodyTime = 60 * time.Second
 
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +36,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !x.admit() {
 		return
 	}
-	legacy := legacyHeader(x.header(versionHeader))
+	legacy := revision.HasHandshake(x.header(versionHeader))
 	switch {
 	case r.Method == http.MethodPost:
 		x.post()
@@ -54,27 +53,41 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// An exchange is one HTTP request and its response. The goroutine of its handler alone uses it, and it ends with
+// the handler: what lives longer, as a bare stream, must not refer to it.
 type exchange struct {
-	f           *Front
-	w           http.ResponseWriter
-	r           *http.Request
-	rc          http.ResponseController
-	accept      accept.Accept
-	body        body.Buffer // of the message, until the relay has it
-	who         Principal
-	credential  string
-	wroteHeader bool // the header was written before the answer
+	f          *Front
+	w          http.ResponseWriter
+	r          *http.Request
+	rc         http.ResponseController
+	accept     accept.Accept
+	body       body.Buffer // of the message, until the relay has it
+	who        Principal
+	credential string
 }
 
-// allowWrite moves the write deadline to writeTime from now.
-func (x *exchange) allowWrite() { _ = x.rc.SetWriteDeadline(time.Now().Add(writeTime)) }
-
-// allowRefusal is allowWrite for an answer that may have to wait until the body is read.
+// allowRefusal moves the write deadline for an answer that may have to wait until the body is read.
 func (x *exchange) allowRefusal() {
-	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime))
+	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + answer.WriteTime))
 }
 
-// refuse answers the request, whose raw id is id or null if id is nil, with an error.
+// writer returns a writer of messages to the response.
+func (x *exchange) writer(t *outbox.Stream, q *answer.Request) *answer.Writer {
+	return &answer.Writer{Response: x.w, Control: x.rc, Accept: x.accept, Stream: t, Request: q}
+}
+
+// answer writes a response to its end, and reports whether its stream has ended. Otherwise the client has
+// disconnected.
+func (x *exchange) answer(w *answer.Writer) bool {
+	ended := w.Serve(x.r.Context(), &x.f.pulse)
+	if ended && w.Mode == answer.Undecided {
+		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the session is over")
+	}
+	return ended
+}
+
+// refuse answers the request, whose raw id is id or null if id is nil, with an error. The body is a JSON-RPC error
+// with every status, as the specification allows (basic/transports, "Sending Messages to the Server").
 func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	m := wire.ErrorReply(id, code, text)
 	h := x.w.Header()
@@ -111,19 +124,19 @@ func (x *exchange) finish(status int) {
 func (x *exchange) readBody() (line []byte, ok bool) {
 	x.body.Limits, x.body.Principal = x.f.o.Limits, x.who.ID
 	data, err := x.body.Read(x.r.Body, x.r.ContentLength)
+	if err != nil && !errors.Is(err, body.ErrFull) {
+		x.w.Header().Set("Connection", "close") // the rest of the body is not read, so no request can follow it
+	}
 	switch {
 	case errors.Is(err, body.ErrTooLarge):
-		x.w.Header().Set("Connection", "close")
 		x.logRefusal(&x.f.refused.limit, slog.LevelWarn, errors.New("the body is larger than serve.limits.body"))
 		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, fmt.Sprintf("the body is larger than this server accepts: it may have %d bytes (serve.limits.body)", x.f.o.Limits.Body))
 	case errors.Is(err, body.ErrFull):
 		x.busy(nil, "too many large requests are being read: try again")
-	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-		x.w.Header().Set("Connection", "close")
-		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "the body could not be read: it ends too early, or is not encoded as its headers say")
-	case err != nil:
-		x.w.Header().Set("Connection", "close")
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
+	case err != nil:
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "the body could not be read: it ends too early, or is not encoded as its headers say")
 	default:
 		_ = x.rc.SetReadDeadline(time.Time{})
 		return append(bytes.TrimRight(bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF")), " \t\r\n"), '\n'), true

@@ -46,6 +46,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/abandoned"
+	"github.com/attache-mcp/attache/proxy/front/internal/answer"
 	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
@@ -67,14 +69,15 @@ type Front struct {
 	keeper *sessions.Keeper // nil without a Store
 
 	// mu guards the fields up to draining. A session.mu may be locked while it is held, not the
-	// other way round.
+	// other way round. Options.Open is called with mu held, so that of two first requests of a
+	// conversation only one opens a session.
 	mu       sync.Mutex
 	byID     map[string]*session // legacy sessions
 	byKey    map[string]*session // those of 2026-07-28
 	draining bool
 	refused  struct{ unchecked, credential, address, limit, session limit.Refusals }
-	relays   sync.WaitGroup
-	streams  tasks.Group // on bare connections, which the HTTP server does not track
+	relays   sync.WaitGroup // and the deletions of ended sessions: see recordClose
+	streams  tasks.Group    // on bare connections, which the HTTP server does not track
 
 	pulse   outbox.Pulse
 	keys    taskkey.Keys               // of the sessions in byKey
@@ -107,6 +110,14 @@ func New(o Options) *Front {
 
 // A session is the session of one client: a relay, the calls in flight, and the streams that its
 // messages go to.
+//
+// The handlers of its HTTP requests add their calls, put their messages into the inbox, and write what
+// comes on their streams. The relay takes the messages from the inbox, and its goroutines call output,
+// which finds the stream of each line.
+//
+// A session ends in closeLocked, whoever ends it: its client, its timer, its relay, Drain, or a front that
+// needs the place. After that no handler finds it, its calls are answered, and its relay reads the
+// end of its client. The goroutine of run outlives that until the upstream has ended.
 type session struct {
 	f    *Front
 	log  *slog.Logger
@@ -123,7 +134,9 @@ type session struct {
 	recorder       outbox.Recorder
 	serverRequests callid.Unread // ids of the server's requests that the client has not answered
 
-	// mu guards the fields below. It is never held while a stream may block.
+	// mu guards the fields below. It is never held while a stream may block: a client that does not read
+	// would stop the handlers of all its other requests. So under mu, items are offered or forced, and not
+	// pushed. The mutex of a stream may be locked while mu is held, not the other way round.
 	mu           sync.Mutex
 	calls        map[string]*call // by id
 	tokens       map[string]*call // by progress token
@@ -133,29 +146,27 @@ type session struct {
 	dropped      bool             // a message was dropped, which is logged once
 	version      string           // the revision that initialize negotiated
 	closed       bool
-	abandoned    map[string]string // of cancelled calls that may still get messages: the callKey of each id with that of its token, and of each token
-	replied      callid.Recent     // ids of calls that have their reply, in 2026-07-28
-	left         callid.Recent     // ids of calls whose clients closed the connection
-	number       uint64            // of the latest call
-	refused      uint64            // how many calls were a server/discover that the server refused
-	users        int               // HTTP requests in flight
-	lastUsed     time.Time         // when the last of them ended
-	timer        *time.Timer       // ends the session when it is idle; once closed, stops a stalled relay
-	idle         chan struct{}     // closed when no call is running; nil while nobody waits for that
+	abandoned    abandoned.Calls // those that may still get messages, in 2026-07-28
+	replied      callid.Recent   // ids of calls that have their reply, in 2026-07-28
+	left         callid.Recent   // ids of calls whose clients closed the connection
+	number       uint64          // of the latest call
+	refused      uint64          // how many calls were a server/discover that the server refused
+	users        int             // HTTP requests in flight
+	lastUsed     time.Time       // when the last of them ended
+	timer        *time.Timer     // ends the session when it is idle; once closed, stops a stalled relay
+	idle         chan struct{}   // closed when no call is running; nil while nobody waits for that
 }
 
-// A call is a request of the client in flight.
+// A call is a request of the client in flight: from add, before the relay has the message, to dropLocked, before
+// its response ends. Its fields do not change after add.
 type call struct {
-	id         string // the callKey of sent()
+	answer.Request
+	id         string // callid.Text of sent()
 	request    *http.Request
-	raw        []byte       // the id as the client wrote it
 	name       *rename.Name // the id for the relay; nil if it is that of the client
-	token      string       // the callKey of the progress token; "" for none
+	token      string       // callid.Text of the progress token; "" for none
 	stream     *stream
-	number     uint64 // counts the calls of a session
-	initialize bool
-	discovers  bool                      // server/discover
-	modern     bool                      // its revision has no handshake
+	number     uint64                    // counts the calls of a session
 	onReply    func(reply *wire.Message) // records what the reply negotiates; may be nil
 	listsTools bool                      // tools/list, in a revision with annotations
 	subscribes bool                      // a subscription, which accepts only its own notifications
@@ -164,8 +175,7 @@ type call struct {
 // A stream carries messages from a relay to one HTTP response.
 type stream struct {
 	outbox.Stream
-	calls    int              // in flight whose replies go here; guarded by session.mu
-	recorder *outbox.Recorder // nil if the client may not take up the stream again
+	calls int // in flight whose replies go here; guarded by session.mu
 }
 
 func newStream(events bool) *stream {
@@ -194,7 +204,7 @@ const endTime = 2 * time.Second
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()
 	f.draining = true
-	// draining is set, so no session is added after this.
+	// draining is set, so no session is added after this, and relays.Wait below counts all.
 	all := f.sessionsLocked()
 	f.mu.Unlock()
 	var left sync.WaitGroup
@@ -238,7 +248,7 @@ func (f *Front) find(id string, who Principal) *session {
 func (f *Front) create(route string, who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(route+sessions.NewID(), Opening{Who: who, Credential: credential})
+	s, err := f.openLocked(route+sessions.NewID(), "", Opening{Who: who, Credential: credential})
 	if err != nil {
 		return nil, err
 	}
@@ -250,12 +260,14 @@ func (f *Front) create(route string, who Principal, credential string) (*session
 const restTime = time.Minute
 
 // openLocked opens a session within the limits. If there are too many, it ends the principal's session
-// that has been idle longest, at least restTime: most clients never end their sessions. id is "" for
-// a session without a handshake. The caller holds f.mu.
-func (f *Front) openLocked(id string, o Opening) (*session, error) {
+// that has been idle longest, at least restTime: most clients never end their sessions. A session has an
+// id, or a key if it has no handshake. The caller holds f.mu, and puts the session into its table before it
+// releases f.mu: the relay runs already, and a relay that ends at once closes the session.
+func (f *Front) openLocked(id, key string, o Opening) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
+	// Counted before it is opened, because the other fronts of the process do not wait for f.mu.
 	err := f.o.Limits.Open(o.Who.ID)
 	evicted := err != nil && f.evictLocked(o.Who)
 	// The evicted session has left the limits, though its upstream may still be ending.
@@ -268,7 +280,7 @@ func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := f.open(id, o)
+	s, err := f.open(id, key, o)
 	if errors.Is(err, ErrBusy) && !evicted {
 		f.evictLocked(o.Who) // for the next try: the upstream takes a moment to end
 	}
@@ -279,7 +291,8 @@ func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	return s, nil
 }
 
-// evictLocked ends the session of the principal that has been idle longest. The caller holds f.mu.
+// evictLocked ends the session of the principal that has been idle longest, and reports whether there was
+// one. It never ends a session of another principal: nobody may push others out. The caller holds f.mu.
 func (f *Front) evictLocked(who Principal) bool {
 	var oldest *session
 	var since time.Time

@@ -19,7 +19,8 @@ import (
 func IsLoopbackHost(header string) bool { return origin.IsLoopbackHost(header) }
 
 // admit checks Host, Origin and the credential of a request. It reports false if it has answered the
-// request.
+// request. It does so for every method and before anything else, so that a page or a person without rights
+// learns nothing from the other refusals, such as which sessions there are.
 func (x *exchange) admit() bool {
 	addr, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	at := addr.AddrPort() // works on nil, too
@@ -49,13 +50,14 @@ func (x *exchange) admit() bool {
 	return x.authenticate()
 }
 
-// authenticates reports whether requests need a principal.
+// authenticates reports whether requests need a principal. Without it, all clients are the principal "".
 func (f *Front) authenticates() bool {
 	return f.o.Authenticate != nil || f.o.AuthenticateRequest != nil
 }
 
 // authenticate sets x.who. It does so on each request, because a session id proves nothing. It accepts
-// a bearer credential only in the header. It reports false if it has answered the request.
+// a bearer credential only in the header: a query is in the logs of proxies (specification, basic/authorization,
+// "Token Requirements"). It reports false if it has answered the request.
 func (x *exchange) authenticate() bool {
 	if !x.f.authenticates() {
 		return true
@@ -78,27 +80,23 @@ func (x *exchange) authenticate() bool {
 	case errors.Is(err, ErrUnavailable):
 		x.logRefusal(&x.f.refused.unchecked, slog.LevelWarn, err)
 		x.busy(nil, "the credential cannot be checked at the moment: try again")
-		return false
 	case errors.Is(err, ErrScope):
 		x.logRefusal(&x.f.refused.credential, slog.LevelInfo, err)
 		x.challenge(http.StatusForbidden, "insufficient_scope", "the credential has too few rights for this server")
-		return false
 	case errors.Is(err, ErrNoCredential):
 		x.f.log.DebugContext(x.r.Context(), "a request was refused", "err", err, "from", x.r.RemoteAddr)
 		x.challenge(http.StatusUnauthorized, "", "the request has no credential that is accepted here")
-		return false
 	case err != nil:
 		x.logRefusal(&x.f.refused.credential, slog.LevelInfo, fmt.Errorf("its credential is not accepted: %w", err))
+		code, why := "invalid_token", "the credential is unknown, expired or revoked"
 		if x.credential == "" { // no token that could be invalid: RFC 6750, section 3.1
-			x.challenge(http.StatusUnauthorized, "", "the request has no credential that is accepted here")
-			return false
+			code, why = "", "the request has no credential that is accepted here"
 		}
-		x.challenge(http.StatusUnauthorized, "invalid_token", "the credential is unknown, expired or revoked")
-		return false
+		x.challenge(http.StatusUnauthorized, code, why)
 	case x.who.ID == "": // clients need no credential, so nobody has checked it
 		x.credential = ""
 	}
-	return true
+	return err == nil
 }
 
 // logRefusal logs why a request was refused, at the level that kind returns. first is the level of the
@@ -116,7 +114,8 @@ func (x *exchange) logRefusal(kind *limit.Refusals, first slog.Level, err error)
 }
 
 // challenge refuses a request whose credential is missing or not accepted, with the header
-// WWW-Authenticate.
+// WWW-Authenticate. From resource_metadata (RFC 9728, section 5.1) a client learns which issuer to ask, and
+// from scope what to ask it for. code is the error of RFC 6750, section 3.1, "" for a request without a credential.
 func (x *exchange) challenge(status int, code, why string) {
 	var fields []string
 	add := func(name, value string) {

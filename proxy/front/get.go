@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/answer"
 	"github.com/attache-mcp/attache/proxy/front/internal/bare"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
+	"github.com/attache-mcp/attache/proxy/front/internal/revision"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -19,7 +21,7 @@ import (
 // the newest ended them, two live clients that reconnect would end each other's stream for ever (HTTP.md, section 2.1).
 const maxGets = 4
 
-// get opens a stream for messages that belong to no request.
+// get opens a stream for messages that belong to no request, or takes up the stream of a request again.
 func (x *exchange) get() {
 	if x.accept, _ = accept.Parse(x.r.Header["Accept"]); !x.accept.Events {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "a GET opens a stream of events: accept text/event-stream")
@@ -47,16 +49,24 @@ func (x *exchange) get() {
 	x.w.Header().Set(sessionHeader, s.id)
 	x.watchCredential(s, t, t.Close)
 	var first []byte
-	if resumes(x.header(versionHeader)) {
+	if revision.Resumes(x.header(versionHeader)) {
 		first = outbox.BeginGet()
 	}
 	if response := bare.Take(x.w, x.r); response != nil {
-		x.f.serveBare(response, s, t, first)
+		// Without x, whose request would stay in memory for as long as the stream is open.
+		x.f.streams.Begin()
+		answer.ServeBare(response, &t.Stream, first, &x.f.pulse, func() {
+			s.detach(t)
+			s.release()
+			s.f.streams.End()
+		})
 		return
 	}
 	defer s.release()
 	defer s.detach(t)
-	x.answer(&writer{x: x, t: &t.Stream, again: first})
+	w := x.writer(&t.Stream, nil)
+	w.Again = first
+	x.answer(w)
 }
 
 // checkTime bounds how long a check of a stream's credential may take.
@@ -64,7 +74,8 @@ const checkTime = 10 * time.Second
 
 // watchCredential checks the credential of x again and again until t, a stream of s, has ended, and calls
 // end when it is refused. Otherwise the owner of a revoked key could read what the server sends for as
-// long as the stream stays open.
+// long as the stream stays open. It has no goroutine between two checks, only a timer, which the end of the
+// stream stops; one check runs at a time, because each sets the timer for the next one.
 func (x *exchange) watchCredential(s *session, t *stream, end func()) {
 	if !x.f.authenticates() {
 		return
@@ -108,7 +119,8 @@ func (x *exchange) sessionID() (id string, ok bool) {
 	return id, id != ""
 }
 
-// attach makes t the newest GET stream. It reports false if the session is closed.
+// attach makes t the newest GET stream, and gives it what waits for a stream. Both are one step under s.mu, so that
+// no message that comes meanwhile overtakes those that wait. It reports false if the session is closed.
 func (s *session) attach(t *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,10 +2,12 @@ package front
 
 import (
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A longLine is a line over the hold limit. It comes in parts and is not held.
+// A longLine is a line over the hold limit. It comes in parts and is not held. The envelope reads along, so more is
+// known of the line with each part. Only output uses it.
 type longLine struct {
 	envelope wire.Envelope
 	stream   *stream // its destination; nil until it is known
@@ -33,7 +35,7 @@ func (o *output) longPart(b []byte, end bool) {
 		}
 	}
 	if end {
-		o.s.noteRequest(wire.Oversize(wire.Server, &l.envelope))
+		o.s.noteRequest(l.message())
 	}
 	for more := l.stream != nil; more; {
 		// The parts are copies, because the relay uses its buffer again. Push blocks while the
@@ -52,10 +54,10 @@ func (o *output) longPart(b []byte, end bool) {
 	}
 }
 
-// chooseStream sets the destination of a long line, once enough of it is known.
+// chooseStream sets the destination of a long line by its first part, which must have the destination in it: what
+// comes before it would have to be held.
 func (o *output) chooseStream(l *longLine) {
-	s := o.s
-	m := wire.Oversize(wire.Server, &l.envelope)
+	s, m := o.s, l.message()
 	if kind := m.Kind(); kind == wire.Request || kind == wire.Notification {
 		l.stream, _ = s.streamFor(m)
 		l.dropped = l.stream == nil
@@ -78,6 +80,9 @@ func (o *output) chooseStream(l *longLine) {
 	l.stream, l.alone = l.call.stream, l.call.stream.calls == 1
 }
 
+// message returns what is known of the line so far.
+func (l *longLine) message() *wire.Message { return wire.Oversize(wire.Server, &l.envelope) }
+
 // complete reports whether the client may see the end of the message. It must not see the end of a
 // truncated message, nor, if it accepts only a reply, the end of any other message.
 func (l *longLine) complete() bool {
@@ -86,8 +91,8 @@ func (l *longLine) complete() bool {
 
 // answers reports whether the line was the reply to l.call.
 func (l *longLine) answers() bool {
-	m := wire.Oversize(wire.Server, &l.envelope)
-	return m.Kind().IsReply() && callKey(m.ID()) == l.call.id
+	m := l.message()
+	return m.Kind().IsReply() && callid.Text(m.ID()) == l.call.id
 }
 
 // endLong removes the call that a long line answered. It also removes the call that the line was sent
@@ -102,13 +107,13 @@ func (o *output) endLong(l *longLine) {
 		}
 		return
 	}
-	m := wire.Oversize(wire.Server, &l.envelope)
+	m := l.message()
 	if c := s.callLocked(m.ID()); c != nil && m.Kind().IsReply() {
 		s.answerLocked(c, "the reply is longer than the proxy may hold, and its id comes after the result, so it is not known whose it is: increase limits.hold, or call again when no other call runs")
 		return
 	}
 	if m.Kind().IsReply() {
-		s.settleLocked(m.ID())
+		s.abandoned.Settle(callid.Text(m.ID()))
 	}
 	if l.dropped {
 		s.log.Warn("a message of the server's over the hold limit was dropped: no stream takes it")

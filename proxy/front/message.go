@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 
-	"github.com/attache-mcp/attache/internal/kept"
+	"github.com/attache-mcp/attache/proxy/front/internal/answer"
 	"github.com/attache-mcp/attache/proxy/front/internal/body"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -31,6 +32,10 @@ var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 // parse scans a body that ends in a newline, with names as wire.Scanner.ArgumentNames. It changes
 // line ends within the body to spaces; after that nobody may change the body. If the body is not a
 // message, code and text describe the error to answer with.
+//
+// Most bodies are plain, and one scan finds all that the front has to know. For the others json.Valid checks what
+// the scan did not, and LookEnvelope finds the members. Whether such a message may pass is for the relay to decide;
+// the front uses the doubt only to compare headers.
 func parse(data []byte, names [][]string) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, data)
@@ -52,9 +57,7 @@ func parse(data []byte, names [][]string) (p *message, code int, text string) {
 	case !p.m.LookEnvelope() || p.m.Kind() == wire.Unreadable:
 		return nil, wire.CodeInvalidRequest, "the body is not a JSON-RPC message"
 	case p.m.Kind() == wire.Batch:
-		for e := range p.m.Root().Elements() {
-			p.members = append(p.members, e)
-		}
+		p.members = slices.Collect(p.m.Root().Elements())
 		return p, 0, ""
 	}
 	if p.m.Kind() != wire.Request {
@@ -67,7 +70,8 @@ func parse(data []byte, names [][]string) (p *message, code int, text string) {
 	return p, 0, ""
 }
 
-// calls returns a call for each request in the message. Their replies go to t.
+// calls returns a call for each request in the message, none if it has none. Their replies go to t, as the requests
+// of one array are answered in one response.
 func (p *message) calls(t *stream) (all []*call) {
 	if p.m.Kind() != wire.Batch {
 		if p.id == nil {
@@ -84,35 +88,21 @@ func (p *message) calls(t *stream) (all []*call) {
 	return all
 }
 
+// call returns the call of one request. It copies the id, because the call outlives the body, whose memory may be lent:
+// see body.Buffer.Lend.
 func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 	if token.IsNull() { // as from clients that write every member
 		token = wire.Value{}
 	}
 	return &call{
-		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t, request: p.request,
-		initialize: method.Equals("initialize"),
-		discovers:  method.Equals("server/discover"),
-		modern:     p.revision != "",
+		Request: answer.Request{
+			Raw:        bytes.Clone(id),
+			Initialize: method.Equals("initialize"),
+			Discovers:  method.Equals("server/discover"),
+			Modern:     p.revision != "",
+		},
+		id: callid.Text(id), token: callid.Text(token.Raw), stream: t, request: p.request,
 		listsTools: p.revision != "" && method.Equals("tools/list"),
 		subscribes: method.Equals("subscriptions/listen"),
 	}
-}
-
-// callKey returns the map key of a raw id or progress token: its bytes, with the escapes of a string
-// resolved, because peers may write them differently, or a digest of them: see kept.Text.
-func callKey(raw []byte) string { return kept.Text(string(unescaped(raw))) }
-
-func unescaped(raw []byte) []byte {
-	if len(raw) > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
-		return wire.Quote(wire.Value{Raw: raw}.Text())
-	}
-	return raw
-}
-
-// find returns the call whose key is callKey(raw), nil if there is none.
-func find(calls map[string]*call, raw []byte) *call {
-	if key := unescaped(raw); len(key) <= kept.Max { // without a copy
-		return calls[string(key)]
-	}
-	return calls[callKey(raw)]
 }

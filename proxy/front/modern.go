@@ -3,16 +3,20 @@ package front
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/internal/rename"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // postModern handles a message of revision 2026-07-28 or later. There is no handshake: each request
-// names its revision and, if its host has one, its conversation.
+// names its revision and, if its host has one, its conversation. The headers are compared with the body before
+// anything happens: a proxy in between may have decided by them.
 func (x *exchange) postModern(p *message) {
 	switch {
 	case p.m.Kind() == wire.Batch || p.m.Kind().IsReply():
@@ -31,6 +35,7 @@ func (x *exchange) postModern(p *message) {
 	}
 	t := newStream(x.accept.Events)
 	c := p.calls(t)[0]
+	// A subscription always, because it stays open, and all clients of an SDK give it the same id.
 	if c.subscribes {
 		x.f.rename(c, p)
 	}
@@ -67,15 +72,15 @@ func (x *exchange) postModern(p *message) {
 		x.watchCredential(s, t, cancel)
 	}
 	// The client has closed the connection, which in this revision cancels the request.
-	if !x.answer(&writer{x: x, t: &t.Stream, call: c}) {
+	if !x.answer(x.writer(&t.Stream, &c.Request)) {
 		s.abandon(x.r.Context(), c)
 	}
 }
 
 // rename gives a call an id and a progress token that no other has, if its message can be edited.
 func (f *Front) rename(c *call, p *message) bool {
-	if c.name = rename.Request(&p.m, c.raw, f.renamed.Add(1)); c.name != nil {
-		c.id, c.token = callKey(c.name.ID), callKey(c.name.Token)
+	if c.name = rename.Request(&p.m, c.Raw, f.renamed.Add(1)); c.name != nil {
+		c.id, c.token = callid.Text(c.name.ID), callid.Text(c.name.Token)
 	}
 	return c.name != nil
 }
@@ -93,10 +98,9 @@ func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 	s := f.byKey[key]
 	if s == nil {
 		var err error
-		if s, err = f.openLocked("", Opening{Who: x.who, Credential: x.credential}); err != nil {
+		if s, err = f.openLocked("", key, Opening{Who: x.who, Credential: x.credential}); err != nil {
 			return nil, err
 		}
-		s.key = key
 		f.byKey[key] = s
 	}
 	s.use() // it is not closed, because f.mu is held since it was found
@@ -111,23 +115,8 @@ func (f *Front) join(c *call, p *message, x *exchange) (*session, error) {
 	return s, nil
 }
 
-// stale reports whether an abandoned call with the id or token of c may still get messages. The caller holds s.mu.
-func (s *session) stale(c *call) bool {
-	_, id := s.abandoned[c.id]
-	_, token := s.abandoned["token "+c.token]
-	return id || token
-}
-
-// settleLocked forgets an abandoned call with that raw id: after its reply nothing comes for it. The caller
-// holds s.mu.
-func (s *session) settleLocked(raw []byte) {
-	id := callKey(raw)
-	delete(s.abandoned, s.abandoned[id])
-	delete(s.abandoned, id)
-}
-
 // withdraw removes calls that were not sent, and abandons their streams: nobody reads them, and the
-// relay may be blocked in a push.
+// relay may be blocked in a push: a message of the server may have gone there, see streamFor.
 func (s *session) withdraw(calls ...*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,9 +127,6 @@ func (s *session) withdraw(calls ...*call) {
 		c.stream.Abandon()
 	}
 }
-
-// maxAbandoned is how many ids and tokens of abandoned requests a session remembers.
-const maxAbandoned = 10_000
 
 // abandon cancels a call whose client has closed the connection, as revision 2026-07-28 demands. ctx is
 // the context of the call's request and is done, so abandon does not wait for a relay that does not read.
@@ -154,7 +140,7 @@ func (s *session) abandon(ctx context.Context, c *call) {
 	s.abandonLocked(c)
 	// A cancellation that comes as well must not hit a request of another client with this id: see
 	// notifyModern.
-	s.left.Add(c.raw)
+	s.left.Add(c.Raw)
 	s.mu.Unlock()
 	b := append([]byte(`{"requestId":`), c.sent()...)
 	b = append(b, `,"reason":"the client closed the connection"}`...)
@@ -163,24 +149,17 @@ func (s *session) abandon(ctx context.Context, c *call) {
 
 // abandonLocked remembers the id and token of a cancelled call, because messages with them may still come,
 // and must not go to another client. Only clients without a handshake share a session, and nobody else has
-// the id of a renamed call. The caller holds s.mu.
+// the id of a renamed call. The caller holds s.mu since it has removed the call, so that no other call can have
+// the id in between.
 func (s *session) abandonLocked(c *call) {
-	if s.key == "" || c.name != nil {
-		return
+	if s.key != "" && c.name == nil {
+		s.abandoned.Add(c.id, c.token)
 	}
-	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
-		s.abandoned = map[string]string{}
-	}
-	token := ""
-	if c.token != "" {
-		token = "token " + c.token // no raw id begins like this
-		s.abandoned[token] = ""
-	}
-	s.abandoned[c.id] = token
 }
 
 // notifyModern handles a notification. It ignores one without a session, and a cancellation that may be meant
-// for the request of another client: see toCancel.
+// for the request of another client: see toCancel. It answers 202 in any case: see
+// cancelsModern.
 func (x *exchange) notifyModern(p *message) {
 	key, cancelled := x.f.keys.Of(x.who.ID, &p.m, x.f.o.Conversation), p.cancels()
 	x.f.mu.Lock()
@@ -203,27 +182,21 @@ func (x *exchange) notifyModern(p *message) {
 	x.finish(http.StatusAccepted)
 }
 
-// toCancel returns the call that a cancellation of the request with the raw id ends. It returns nil if no call
+// toCancel returns the call that a cancellation of the request with the raw id ends. Nothing in the cancellation says
+// which of the clients of the session has sent it, and a wrong guess would end the work of another one. An ignored
+// cancellation costs only the work of one call. It returns nil if no call
 // with that id was sent with this Authorization, or several were, or if one of the last 64 replies was to a
 // request with that id: go-sdk closes the stream and cancels, maybe as the reply comes, and by then the id may
 // be that of another client. Such a reply does not protect a subscription.
 func (s *session) toCancel(id []byte, authorization string) *call {
-	calls := s.named(callKey(id), authorization)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := slices.DeleteFunc(slices.Collect(maps.Values(s.calls)), func(c *call) bool {
+		return callid.Text(c.Raw) != callid.Text(id) || c.request.Header.Get("Authorization") != authorization
+	})
 	// One cancellation takes one id: the others wait for theirs.
 	if s.left.Take(id) || len(calls) != 1 || !calls[0].subscribes && s.replied.Take(id) {
 		return nil
 	}
 	return calls[0]
-}
-
-// named returns the calls in flight that were sent with that id and Authorization.
-func (s *session) named(id, authorization string) (calls []*call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.calls {
-		if callKey(c.raw) == id && c.request.Header.Get("Authorization") == authorization {
-			calls = append(calls, c)
-		}
-	}
-	return calls
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/answer"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -17,7 +18,7 @@ func sessionWithCalls(ids ...string) *session {
 	for i, id := range ids {
 		t := newStream(true)
 		t.calls = 1
-		s.calls[id] = &call{id: id, raw: []byte(id), stream: t, number: uint64(i + 1)}
+		s.calls[id] = &call{Request: answer.Request{Raw: []byte(id)}, id: id, stream: t, number: uint64(i + 1)}
 	}
 	return s
 }

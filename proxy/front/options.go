@@ -41,15 +41,17 @@ type Relay struct {
 	// what concerns the session.
 	Options proxy.Options
 	// Seen, if not nil, is called for each request with its sender and credential. The
-	// credential may differ from that of the request before.
+	// credential may differ from that of the request before. Several goroutines may call it at once.
 	Seen func(who Principal, credential string)
-	// Closed, if not nil, is called when the relay has returned.
+	// Closed, if not nil, is called when the relay has returned, once. Calls that have no answer yet get an error
+	// after it.
 	Closed func()
 }
 
 // Options configure a Front. Open is required; for the rest, the zero value is a default.
 type Options struct {
-	// Open makes the relay of a session. An error that wraps ErrBusy is answered with 503.
+	// Open makes the relay of a session. An error that wraps ErrBusy is answered with 503. The Front is locked during
+	// the call, so Open must return soon, and must not call the Front.
 	Open func(o Opening) (Relay, error)
 
 	// Authenticate returns the principal that a credential belongs to: the text after "Bearer" in the

@@ -11,11 +11,13 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxPending is how many bytes of messages may wait for a stream.
+// maxPending is how many bytes of messages may wait for a stream. Offer has room for all of them on a new stream.
 const maxPending = 256 << 10
 
 // An output sends the lines that a relay writes to its client to their streams. The relay calls it
-// from one goroutine at a time.
+// from one goroutine at a time. While a client does not read and its stream is full, Push blocks that
+// goroutine, and with it the server and the other streams of the session, as a full pipe does on stdio. That ends
+// when the write to the client times out: see answer.WriteTime.
 type output struct {
 	s    *session
 	m    *wire.Message // for line; nil before the first, since most messages come to Take
@@ -60,7 +62,7 @@ func (o *output) Take(m *wire.Message) bool {
 	case m.Kind().IsReply():
 		o.reply(m)
 	case o.s.key != "" && m.MethodIs("notifications/cancelled"): // the end of a subscription
-		o.s.cancelled(callKey(m.Get("params", "requestId").Raw), "server")
+		o.s.cancelled(callid.Text(m.Get("params", "requestId").Raw), "server")
 	default:
 		// The client may answer as soon as it has the request, so its id is noted before.
 		o.s.noteRequest(m)
@@ -73,7 +75,8 @@ func (o *output) Take(m *wire.Message) bool {
 	return true
 }
 
-// noteRequest records the id of a request of the server before the client can answer it.
+// noteRequest records the id of a request of the server before the client can answer it. A reply to anything else is
+// dropped: see deliver.
 func (s *session) noteRequest(m *wire.Message) {
 	if id := m.ID(); m.Kind() == wire.Request && id != nil {
 		s.serverRequests.Add(id)
@@ -107,7 +110,7 @@ func (o *output) reply(m *wire.Message) {
 	s.mu.Lock()
 	c := s.callLocked(raw)
 	if c == nil {
-		s.settleLocked(raw)
+		s.abandoned.Settle(callid.Text(raw))
 		s.mu.Unlock()
 		if len(raw) == 0 || string(raw) == "null" {
 			t, _ := s.streamFor(m)
@@ -117,17 +120,18 @@ func (o *output) reply(m *wire.Message) {
 		}
 		return
 	}
-	if c.initialize {
+	if c.Initialize {
 		s.version = kept.Text(m.Get("result", "protocolVersion").Text())
 	}
-	if c.discovers && s.key != "" && m.Kind() == wire.Error && !s.closed {
+	if c.Discovers && s.key != "" && m.Kind() == wire.Error && !s.closed {
 		s.refused++
 		s.timer.Reset(0) // see expire
 	}
+	// The rest is done without s.mu, because Push may block. Nobody else finds the call any more.
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
 	if s.key != "" {
-		s.replied.Add(c.raw)
+		s.replied.Add(c.Raw)
 		s.f.keys.Learn(s.who.ID, s.key, m)
 	}
 	if c.name != nil {
@@ -147,7 +151,8 @@ func (o *output) reply(m *wire.Message) {
 }
 
 // batch sends an array of replies to the calls that wait for them. If the requests came in one array
-// too, it sends the array unchanged.
+// too, it sends the array unchanged, as revisions with arrays allow. Otherwise each member goes its own way, as
+// if it had come in a line of its own: a response has only the messages that belong to its request.
 func (o *output) batch(m *wire.Message) {
 	s := o.s
 	var first *stream
@@ -186,11 +191,11 @@ func (o *output) batch(m *wire.Message) {
 // refuses a request whose id is a fraction with the id null. The caller holds s.mu.
 func (s *session) callLocked(raw []byte) *call {
 	if string(raw) != "null" {
-		return find(s.calls, raw)
+		return callid.Lookup(s.calls, raw)
 	}
 	var first *call
 	for _, c := range s.calls {
-		if callid.IsFraction(c.raw) && (first == nil || c.number < first.number) {
+		if callid.IsFraction(c.Raw) && (first == nil || c.number < first.number) {
 			first = c
 		}
 	}
@@ -215,12 +220,12 @@ func (s *session) streamFor(m *wire.Message) (*stream, *rename.Name) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range []*call{find(s.tokens, token.Raw), find(s.calls, listen.Raw)} {
+	for _, c := range []*call{callid.Lookup(s.tokens, token.Raw), callid.Lookup(s.calls, listen.Raw)} {
 		if c != nil && c.stream.Open() {
 			return c.stream, c.name
 		}
 	}
-	if c := find(s.calls, answered); c != nil && c.stream.Open() {
+	if c := callid.Lookup(s.calls, answered); c != nil && c.stream.Open() {
 		return c.stream, nil
 	}
 	if s.key != "" && (answered != nil || token.Exists() || listen.Exists()) {
@@ -241,7 +246,8 @@ func (s *session) streamFor(m *wire.Message) (*stream, *rename.Name) {
 	return s.anyCallLocked(), nil
 }
 
-// onlyCallLocked returns the stream of the calls in flight if they share one, else nil.
+// onlyCallLocked returns the stream of the calls in flight if they share one, else nil. Subscriptions do not count:
+// they accept only what names them. The caller holds s.mu, as for the next two functions.
 func (s *session) onlyCallLocked() (only *stream) {
 	for _, c := range s.calls {
 		if c.subscribes || !c.stream.Attached() || c.stream == only {
@@ -255,7 +261,7 @@ func (s *session) onlyCallLocked() (only *stream) {
 	return only
 }
 
-// anyCallLocked returns the stream of the latest call.
+// anyCallLocked returns the stream of the latest call that may get more than its reply, nil if there is none.
 func (s *session) anyCallLocked() *stream {
 	var newest *stream
 	number := uint64(0) // the first call has 1
@@ -267,7 +273,7 @@ func (s *session) anyCallLocked() *stream {
 	return newest
 }
 
-// getLocked returns the newest GET stream.
+// getLocked returns the newest GET stream that is still read, nil if there is none.
 func (s *session) getLocked() *stream {
 	for i := len(s.gets) - 1; i >= 0; i-- {
 		if s.gets[i].Attached() {
@@ -278,7 +284,7 @@ func (s *session) getLocked() *stream {
 }
 
 // pass sends a copy of a message that is not a reply to t. If t is nil or does not accept it, pass
-// keeps the copy for the next stream.
+// keeps the copy for the next stream. The caller does not hold s.mu, so t may have ended since streamFor.
 func (s *session) pass(t *stream, frame []byte) {
 	if t != nil && t.PushEvent(frame) {
 		return
@@ -301,14 +307,16 @@ func (s *session) pass(t *stream, frame []byte) {
 }
 
 // deliverToCallLocked sends the pending messages to t, the stream of a call, unless a GET stream is there for
-// them. The caller holds s.mu.
+// them. A client without one gets them with its next call: a request of the server may be among them, and wait for
+// its answer. The caller holds s.mu.
 func (s *session) deliverToCallLocked(t *outbox.Stream) {
 	if s.getLocked() == nil {
 		s.deliverPendingLocked(t)
 	}
 }
 
-// deliverPendingLocked sends the pending messages to t. The caller holds s.mu.
+// deliverPendingLocked sends the pending messages to t, in order. What does not fit waits for the next stream. The
+// caller holds s.mu.
 func (s *session) deliverPendingLocked(t *outbox.Stream) {
 	for i, frame := range s.pending {
 		// Push may block, and mu is locked.

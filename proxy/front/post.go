@@ -8,13 +8,16 @@ import (
 	"slices"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/answer"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
+	"github.com/attache-mcp/attache/proxy/front/internal/revision"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// post handles a POST, which has a message.
+// post handles a POST, which has a message. What needs no body is checked before it is read, and nothing is written
+// to a session before all checks have passed: a request that is refused has not been executed.
 func (x *exchange) post() {
 	if !accept.IsJSON(x.header("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
@@ -46,7 +49,7 @@ func (x *exchange) post() {
 	}
 	x.body.Lend(&p.m)
 	p.request = x.r
-	if p.revision != "" || !legacyHeader(x.header(versionHeader)) || x.cancelsModern(p) {
+	if p.revision != "" || !revision.HasHandshake(x.header(versionHeader)) || x.cancelsModern(p) {
 		x.postModern(p)
 		return
 	}
@@ -68,26 +71,10 @@ func (x *exchange) cancelsModern(p *message) bool {
 		x.header(sessionHeader) == "" && x.header(versionHeader) == ""
 }
 
-// legacyHeader reports whether a request with that MCP-Protocol-Version, "" for none, is of a revision
-// with a handshake. Some legacy clients do not send the header.
-func legacyHeader(version string) bool { return version < "2026-07-28" }
-
-// isLegacy reports whether a revision is a known one with a handshake.
-func isLegacy(revision string) bool {
-	switch revision {
-	// The first is from before the first release. Clients of the TypeScript SDK negotiate and send it.
-	case "2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
-		return true
-	}
-	return false
-}
-
-// hasBatches reports whether a revision allows arrays of messages.
-func hasBatches(revision string) bool { return revision == "2024-11-05" || revision == "2025-03-26" }
-
-// postLegacy handles a message of a revision with a handshake.
+// postLegacy handles a message of a revision with a handshake. The revision in the header is only
+// checked to be a known one: the session has the one that initialize negotiated.
 func (x *exchange) postLegacy(p *message) {
-	if version := x.header(versionHeader); version != "" && !isLegacy(version) {
+	if version := x.header(versionHeader); version != "" && !revision.IsKnown(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
 		return
 	}
@@ -121,8 +108,9 @@ func (x *exchange) postLegacy(p *message) {
 	}
 }
 
-// session returns the session of that id and marks it as used. It returns nil if it has refused the
-// request, whose raw id is request.
+// session returns the session of that id and marks it as used, for which the caller calls release. It returns nil
+// if it has refused the request, whose raw id is request. A session that was closed between the look-up and use is
+// looked up again: it may go on, here or in another front.
 func (x *exchange) session(id string, request []byte) *session {
 	for {
 		s, err := x.f.lookup(x.r.Context(), id, x.who, x.credential)
@@ -158,12 +146,13 @@ const maxBatch = 100
 func (s *session) takesBatch(p *message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return hasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
+	return revision.HasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
 		return v.Get("method").Equals("initialize") || v.Get("id").Exists() && v.Get("method").Exists() && !callid.HasOneID(v)
 	})
 }
 
-// initialize opens a session and handles its first message.
+// initialize opens a session and handles its first message. The session ends if the handshake fails: no client
+// goes on with a session whose initialize was refused.
 func (x *exchange) initialize(p *message) {
 	s, err := x.f.create(sessions.Route(x.header(routeHeader)), x.who, x.credential)
 	if err != nil {
@@ -181,7 +170,7 @@ func (x *exchange) initialize(p *message) {
 		x.noSession(p.id)
 	}
 	switch answered := w == nil || x.answer(w); {
-	case !answered && x.wroteHeader:
+	case !answered && w.Mode == answer.Events:
 		s.endUnused() // the client disconnected, but it may have read the session id
 	case !answered || !s.initialized():
 		s.end("the session could not be opened")
@@ -222,8 +211,12 @@ func (x *exchange) refuseCrowded(id []byte) {
 
 // deliver hands a message to the relay of a session. It returns the writer of the answer, nil if there is
 // none or the HTTP request has been answered. Nobody may use p after that. The error is errClosed if the
-// session is closed; then the request has not been answered.
-func (x *exchange) deliver(s *session, p *message) (*writer, error) {
+// session is closed; then the request has not been answered, and p may be delivered to another session.
+//
+// The order matters. The calls are in the table before the relay has the message, because the reply may come before
+// hand returns. If hand fails with errClosed after that, closeLocked has answered the calls on their stream, so the
+// writer has something to write.
+func (x *exchange) deliver(s *session, p *message) (*answer.Writer, error) {
 	t := newStream(x.accept.Events)
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
@@ -275,13 +268,14 @@ func (x *exchange) deliver(s *session, p *message) (*writer, error) {
 	case err != nil && !errors.Is(err, errClosed):
 		s.withdraw(calls...)
 	default:
-		return &writer{x: x, t: &t.Stream, call: calls[0]}, nil
+		return x.writer(&t.Stream, &calls[0].Request), nil
 	}
 	return nil, nil
 }
 
 // hand hands a message to the relay of a session. It remembers the ArgumentNames of the relay, with
-// which parse scans the next message, so that the relay need not scan it again.
+// which parse scans the next message, so that the relay need not scan it again. Most sessions of a
+// front have the same rules, so one value serves all. With other names the relay scans again.
 func (x *exchange) hand(s *session, p *message) error {
 	p.m.Beside = x.who.Value
 	err := s.in.Put(x.r.Context(), &p.m)
@@ -291,22 +285,22 @@ func (x *exchange) hand(s *session, p *message) error {
 	return err
 }
 
-// cancels returns the callKey of the request that a message cancels, "" if it cancels none.
+// cancels returns callid.Text of the request that a message cancels, "" if it cancels none.
 func (p *message) cancels() string {
 	if !p.m.MethodIs("notifications/cancelled") {
 		return ""
 	}
-	return callKey(p.m.Get("params", "requestId").Raw)
+	return callid.Text(p.m.Get("params", "requestId").Raw)
 }
 
-// cancelled answers a call that was cancelled, because the upstream will not answer it. id is the key of
-// the call; by is "client" or "server". A server may cancel subscriptions and its own requests only, and
-// one of its own may have the id of a call of the client.
+// cancelled answers a call that was cancelled, because the upstream will not answer it, and a stream without a reply
+// makes some clients wait. id is the key of the call; by is "client" or "server". A server may cancel subscriptions
+// and its own requests only, and one of its own may have the id of a call of the client.
 func (s *session) cancelled(id, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// initialize cannot be cancelled (specification, basic/utilities/cancellation).
-	if c := s.calls[id]; c != nil && id != "" && !c.initialize && (c.subscribes || by == "client") {
+	if c := s.calls[id]; c != nil && id != "" && !c.Initialize && (c.subscribes || by == "client") {
 		s.answerLocked(c, "the "+by+" cancelled the request")
 		s.abandonLocked(c)
 	}

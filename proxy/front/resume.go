@@ -2,38 +2,14 @@ package front
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// resumes reports whether the clients of a revision take up the streams of their requests again (SEP-1699).
-// Most clients of earlier revisions do not.
-func resumes(version string) bool { return version == "2025-11-25" }
-
-// start returns the beginning of a stream of events: a comment, and what the client gets again. It begins to record
-// the events if the client may take up the stream later.
-func (w *writer) start() []byte {
-	if w.reader == nil && w.call != nil && w.call.stream.recorder != nil {
-		w.reader = w.call.stream.recorder.Record(w.t, w.call.raw, w.x.interrupt)
-	}
-	return append([]byte(":\n\n"), w.again...)
-}
-
-// interrupt makes a write of the response fail that waits for the client.
-func (x *exchange) interrupt() { _ = x.rc.SetWriteDeadline(time.Unix(1, 0)) }
-
-// leave ends the writing of a stream.
-func (w *writer) leave() {
-	if w.reader != nil {
-		w.reader.Leave(!w.open)
-	} else {
-		w.t.Abandon()
-	}
-}
-
-// resume answers a GET that takes up the stream of a request again, after the event with the id last. Some
+// resume answers a GET that takes up the stream of a request again, after the event with the id last. The stream has
+// one reader at a time: TakeUp has waited until the response before has left it, and this one then writes what was
+// recorded and what has come meanwhile. Some
 // clients wait until their timeout if they cannot, so a request whose answer is lost is answered with an error.
 // Some ask again after an error; 204 ends that.
 func (x *exchange) resume(id, last string) {
@@ -48,42 +24,37 @@ func (x *exchange) resume(id, last string) {
 	}
 	defer s.release()
 	x.w.Header().Set(sessionHeader, s.id)
-	reader := s.recorder.TakeUp(last, x.interrupt)
-	if reader == nil {
+	w := x.writer(nil, nil)
+	if w.Reader = s.recorder.TakeUp(last, w.Interrupt); w.Reader == nil {
 		x.answerLost(request)
 		return
 	}
-	w := &writer{x: x, t: reader.Stream, reader: reader}
-	over, abandoned := w.t.Progress()
-	w.again, ok = reader.After(last)
+	w.Stream = w.Reader.Stream
+	over, abandoned := w.Stream.Progress()
+	w.Again, ok = w.Reader.After(last)
 	switch {
 	case abandoned, over && !ok:
-		w.leave()
+		w.Reader.Leave(true)
 		x.answerLost(request)
-	case over && len(w.again) == 0:
-		w.leave()
+	case over && len(w.Again) == 0:
+		w.Reader.Leave(true)
 		x.finish(http.StatusNoContent)
 	default:
 		// This may be the only stream on which the client reads requests of the server, and the call may wait for one.
 		s.mu.Lock()
-		s.deliverToCallLocked(w.t)
+		s.deliverToCallLocked(w.Stream)
 		s.mu.Unlock()
 		x.answer(w)
 	}
 }
 
-// answerLost answers a request whose answer was not kept with an error, once.
+// answerLost answers a request whose answer was not kept with an error, once: the id of that event names no request,
+// so the next GET with it gets 204. request is empty if the client has the answer already.
 func (x *exchange) answerLost(request []byte) {
 	if len(request) == 0 {
 		x.finish(http.StatusNoContent)
 		return
 	}
-	w := &writer{x: x}
-	if w.begin() != nil {
-		return
-	}
 	reply := wire.ErrorReply(request, wire.CodeInternalError, "the connection was lost, and the answer was not kept: the request may have been executed")
-	_ = w.event(reply.Frame(), true, true)
-	w.events = append(w.events[:len(w.events)-1], outbox.EndField()+"\n"...)
-	_ = w.write(w.events, true)
+	x.writer(nil, nil).Last(reply.Frame())
 }

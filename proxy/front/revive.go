@@ -11,12 +11,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/answer"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // lookup returns the session of that id, nil if there is none. It continues a session that another
-// process has released.
+// process has released. It may ask the Store, so it is called without f.mu.
 func (f *Front) lookup(ctx context.Context, id string, who Principal, credential string) (*session, error) {
 	s, key, err := f.findOrHold(ctx, id, who)
 	if s != nil || err != nil || f.keeper == nil {
@@ -41,7 +42,8 @@ func (f *Front) lookup(ctx context.Context, id string, who Principal, credential
 }
 
 // findOrHold returns the session of that id. If this front does not have it and there is a keeper,
-// findOrHold returns nil, and the caller holds key in the keeper.
+// findOrHold returns nil, and the caller holds key in the keeper: until it calls Free, all other requests for that
+// session wait, so that one of them continues it or ends it, and the others find the result.
 func (f *Front) findOrHold(ctx context.Context, id string, who Principal) (s *session, key sessions.Key, err error) {
 	if s = f.find(id, who); s != nil || f.keeper == nil {
 		return s, key, nil
@@ -59,11 +61,12 @@ func (f *Front) findOrHold(ctx context.Context, id string, who Principal) (s *se
 	return s, key, nil
 }
 
-// resume continues a session that another process has released.
+// resume continues a session that another process has released. It returns at once: the request that needs the
+// session waits in the inbox until the server has answered.
 func (f *Front) resume(id string, who Principal, credential string, saved sessions.Session) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(id, Opening{Who: who, Credential: credential, Resumed: true})
+	s, err := f.openLocked(id, "", Opening{Who: who, Credential: credential, Resumed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +82,14 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	return s, nil
 }
 
-// ask adds a call for a request of the front itself, whose reply goes to t, and returns the request.
+// ask adds a call for a request of the front itself, whose reply goes to t, and returns the request. It is a call like
+// those of the client, so the end of the session answers it too.
 // Its id is a number of 31 bits: some servers do not answer string ids, some truncate longer numbers,
 // and some write 16 digits with an exponent.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
 	// A random number is hardly ever the id of a request of the client: those are counters or texts.
 	id := strconv.AppendInt(nil, 1<<30+rand.Int64N(1<<30), 10)
-	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
+	c := &call{Request: answer.Request{Raw: id, Initialize: method == "initialize"}, id: string(id), stream: t}
 	return wire.NewRequest(wire.Client, id, method, params), s.add([]*call{c})
 }
 
@@ -125,7 +129,8 @@ func (s *session) shakeHands(t *stream) {
 }
 
 // reasonRelayEnded returns the reason to close the session with when its relay has ended. If the
-// session was to continue here and has not yet, the next request may try again.
+// session was to continue here and has not yet, the next request may try again: its server may only have failed to
+// start this time.
 func (s *session) reasonRelayEnded() closeReason {
 	s.mu.Lock()
 	begun := s.version != ""
@@ -137,7 +142,9 @@ func (s *session) reasonRelayEnded() closeReason {
 }
 
 // recordClose records in the Store that the session is closed. Requests for the session wait until
-// that is done. The caller holds f.mu.
+// that is done, which they learn from the keeper: Part is called here, under f.mu, before anybody can miss the
+// session in the tables. Leave asks the Store and must not block f.mu: a session that has ended is deleted by a
+// goroutine, and one that goes on is left by handOver. The caller holds f.mu.
 func (s *session) recordClose(why closeReason) {
 	if s.entry == nil || why == reasonTaken {
 		return
@@ -165,7 +172,8 @@ func (s *session) runningLocked() []*call {
 	return slices.DeleteFunc(slices.Collect(maps.Values(s.calls)), func(c *call) bool { return c.subscribes })
 }
 
-// releaseIdle releases the session when no call is running, or when ctx is done.
+// releaseIdle releases the session when no call is running, or when ctx is done. It tries again, because a call may
+// come between the last reply and the closing, which finds it under s.mu.
 func (s *session) releaseIdle(ctx context.Context) {
 	for why := reasonIdle; !s.close("the proxy is shutting down", why); {
 		if s.awaitCalls(ctx); ctx.Err() != nil {
@@ -174,7 +182,8 @@ func (s *session) releaseIdle(ctx context.Context) {
 	}
 }
 
-// forget ends a session because its client asks for it, and reports whether there was one.
+// forget ends a session because its client asks for it, and reports whether there was one. A session that waits in the
+// Store is deleted there, without starting a server for it.
 func (f *Front) forget(ctx context.Context, id string, who Principal) (known bool, err error) {
 	s, key, err := f.findOrHold(ctx, id, who)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
+	"github.com/attache-mcp/attache/proxy/front/internal/revision"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -20,17 +21,17 @@ func (c *call) sent() []byte {
 	if c.name != nil {
 		return c.name.ID
 	}
-	return c.raw
+	return c.Raw
 }
 
 // errClosed is returned for a message to a closed session.
 var errClosed = inbox.ErrClosed
 
 // open makes a session and starts its relay. The caller holds f.mu and has counted the session
-// against the limits.
-func (f *Front) open(id string, o Opening) (*session, error) {
+// against the limits. All fields that the relay reads without s.mu are set before it starts.
+func (f *Front) open(id, key string, o Opening) (*session, error) {
 	s := &session{
-		f: f, id: id, who: o.Who, in: inbox.New(),
+		f: f, id: id, key: key, who: o.Who, in: inbox.New(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, lastUsed: time.Now(),
 	}
 	o.Request, o.Label = s.request, s.label()
@@ -67,6 +68,9 @@ func (s *session) request(id []byte) *http.Request {
 	return nil
 }
 
+// run runs the relay, and ends with it. It closes the session if the relay has ended by itself, as when the
+// server has exited. The order matters: the calls are answered when the embedding program has released what the
+// session used, and another process may have the session only when this upstream is gone.
 func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	defer s.f.relays.Done()
 	defer s.stop()
@@ -108,7 +112,8 @@ func (s *session) expire() {
 	}
 }
 
-// endUnused ends the session after restTime, unless its client uses it before.
+// endUnused ends the session after restTime, unless its client uses it before. The timer is not stopped when
+// the session ends otherwise: it then finds the session closed, and does nothing.
 func (s *session) endUnused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +149,8 @@ func (s *session) use() bool {
 	return true
 }
 
-// crowded reports whether the session has more requests in flight than its limit.
+// crowded reports whether the session has more requests in flight than its limit. GET streams are requests
+// too, and must not use up the places of calls.
 func (s *session) crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +177,9 @@ func (s *session) close(text string, why closeReason) (closed bool) {
 }
 
 // closeLocked takes the session out of the tables, ends its relay and answers the calls in flight with
-// text. It reports false if why is reasonIdle and a call is running. The caller holds f.mu.
+// text. It reports false if why is reasonIdle and a call is running; this look and the closing are one step
+// under s.mu, so no call is added in between. The second and later calls do nothing. It does not block:
+// f.mu, which the caller holds, stops all requests of the front.
 func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	s.mu.Lock()
 	if s.closed || why == reasonIdle && len(s.runningLocked()) > 0 {
@@ -188,7 +196,8 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	}
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
-	s.recorder.Forget() // a stream that is being read is read to its end, which has the answer
+	// A stream that is being read is read to its end, which has the answer.
+	s.recorder.Forget()
 	delete(s.f.byID, s.id)
 	delete(s.f.byKey, s.key)
 	s.recordClose(why)
@@ -206,7 +215,8 @@ func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 const stallTime = 1500 * time.Millisecond
 
 // stopStalled stops a relay that does not reach the end of its input because its upstream does not
-// read. before is how many bytes of input were left stallTime ago, -1 at first.
+// read. before is how many bytes of input were left stallTime ago, -1 at first. It looks again as long as the
+// upstream reads something: a slow one may read all of its input.
 func (s *session) stopStalled(before int) {
 	left := s.in.Left()
 	switch left {
@@ -220,15 +230,17 @@ func (s *session) stopStalled(before int) {
 	}
 }
 
-// answerLocked answers a call with an error. The caller holds s.mu.
+// answerLocked answers a call with an error, and removes it. Force neither blocks, because s.mu is held, nor
+// fails for want of room: a stream that is full must get its end too. The caller holds s.mu.
 func (s *session) answerLocked(c *call, text string) {
 	// With the id that the client gave the call, also if the relay knows it by another.
-	reply := wire.ErrorReply(c.raw, wire.CodeInternalError, text).Frame()
+	reply := wire.ErrorReply(c.Raw, wire.CodeInternalError, text).Frame()
 	closes := s.dropLocked(c)
 	c.stream.Force(outbox.Item{Data: reply, Final: closes, Failed: true}, closes)
 }
 
-// awaitCalls returns when no call is running, or ctx is done.
+// awaitCalls returns when no call is running, or ctx is done. A call may be added right after it, so the caller
+// has to look again: see releaseIdle.
 func (s *session) awaitCalls(ctx context.Context) {
 	s.mu.Lock()
 	if len(s.runningLocked()) == 0 || s.closed {
@@ -257,8 +269,9 @@ func (s *session) signalIdleLocked() {
 // errInUse is returned for a call whose id or progress token another one has.
 var errInUse = errors.New("another request that is not answered yet has the same id or progress token")
 
-// add adds the calls of a message before it is sent. If one of their ids or progress tokens is in use, or
-// is that of an abandoned call, it returns errInUse and adds none.
+// add adds the calls of a message before it is sent, because the reply may come before Inbox.Put returns. If one
+// of their ids or progress tokens is in use, or is that of an abandoned call, it returns errInUse and adds none.
+// An id may be used again after its reply, although revisions up to 2025-11-25 forbid that (basic, "Requests").
 func (s *session) add(calls []*call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,12 +279,13 @@ func (s *session) add(calls []*call) error {
 		return errClosed
 	}
 	for i, c := range calls {
-		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil || s.stale(c) {
+		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil || s.abandoned.Has(c.id, c.token) {
 			return errInUse
 		}
 	}
-	if calls[0].stream.Events() && len(calls) == 1 && resumes(s.version) {
-		calls[0].stream.recorder = &s.recorder
+	// Only a stream with one call: the ids of its events name the request that they answer.
+	if calls[0].stream.Events() && len(calls) == 1 && revision.Resumes(s.version) {
+		calls[0].Recorder = &s.recorder
 	}
 	for _, c := range calls {
 		s.calls[c.id] = c
@@ -282,13 +296,15 @@ func (s *session) add(calls []*call) error {
 			s.tokens[c.token] = c
 		}
 	}
+	// What waits comes before the reply: the relay has not got the message yet.
 	if t := &calls[0].stream.Stream; t.Events() {
 		s.deliverToCallLocked(t)
 	}
 	return nil
 }
 
-// dropLocked removes a call, and reports whether its stream has no other. The caller holds s.mu.
+// dropLocked removes a call, and reports whether its stream has no other, so that the reply ends it. From here on
+// the client may use the id again, which it does as soon as it has the reply. The caller holds s.mu.
 func (s *session) dropLocked(c *call) (closes bool) {
 	delete(s.calls, c.id)
 	if c.token != "" && s.tokens[c.token] == c {

@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -79,7 +79,7 @@ func TestLongTokensAreNotKept(t *testing.T) {
 	if len(c.id) > 1000 || len(c.token) > 1000 {
 		t.Errorf("the keys of a call have %d and %d bytes", len(c.id), len(c.token))
 	}
-	if find(map[string]*call{c.token: c}, []byte(long)) != c || find(map[string]*call{c.token: c}, []byte(`"x"`)) != nil {
+	if callid.Lookup(map[string]*call{c.token: c}, []byte(long)) != c || callid.Lookup(map[string]*call{c.token: c}, []byte(`"x"`)) != nil {
 		t.Error("the call is not found by its token, or by another one")
 	}
 	if f := New(Options{}); f.rename(c, p) || c.name != nil {
@@ -100,29 +100,21 @@ func TestLongTextsAreNotKept(t *testing.T) {
 		t.Errorf("the key of a session has %d bytes, or is not of its conversation", len(k))
 	}
 	s := &session{f: f, log: f.log, key: key("1")}
-	s.abandonLocked(&call{id: callKey([]byte(`"` + long + `1"`))})
-	s.abandonLocked(&call{id: callKey([]byte(`7`))})
-	for id := range s.abandoned {
-		if len(id) > 1000 {
-			t.Errorf("%d bytes are kept of the id of a cancelled call", len(id))
-		}
+	for _, id := range []string{`"` + long + `1"`, `7`} {
+		s.abandonLocked(&call{id: callid.Text([]byte(id))})
 	}
 	for id, want := range map[string]bool{`"` + long + `1"`: true, `"` + long + `2"`: false, `7`: true, `8`: false} {
-		if got := s.stale(&call{id: callKey([]byte(id))}); got != want {
-			t.Errorf("%.20s…: stale is %v", id, got)
+		if got := s.abandoned.Has(callid.Text([]byte(id)), ""); got != want {
+			t.Errorf("%.20s…: abandoned is %v", id, got)
 		}
 	}
 	o := output{s: s}
 	for _, id := range []string{`"` + long + `1"`, `7`} {
 		o.line([]byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}` + "\n"))
 	}
-	if len(s.abandoned) > 0 {
-		t.Errorf("%d ids are kept after their replies", len(s.abandoned))
-	}
-	for i := range maxAbandoned + 2 {
-		s.abandonLocked(&call{id: strconv.Itoa(i)})
-	}
-	if n := len(s.abandoned); n != 2 {
-		t.Errorf("%d ids are kept of %d calls, want 2", n, maxAbandoned+2)
+	for _, id := range []string{`"` + long + `1"`, `7`} {
+		if s.abandoned.Has(callid.Text([]byte(id)), "") {
+			t.Errorf("%.20s… is kept after its reply", id)
+		}
 	}
 }

@@ -2,42 +2,14 @@ package front
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
-
-// A server that exits after server/discover counts as legacy; one that never received it does not.
-func TestStatusOfDiscover(t *testing.T) {
-	failed := func(message, data string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":%q,"data":{"source":"attache"%s}}}`, message, data)
-	}
-	for _, row := range []struct {
-		name, method, reply string
-		want                int
-	}{
-		{"server exits", "server/discover", failed("the server ended before it answered: exit status 1", ""), http.StatusNotFound},
-		{"server exits and is restarted", "server/discover", failed("", `,"reason":"server_ended","restarted":true`), http.StatusNotFound},
-		{"server never received it", "server/discover", failed("", `,"reason":"server_ended","restarted":false`), http.StatusServiceUnavailable},
-		{"server does not start", "server/discover", failed("the server could not be started", ""), http.StatusServiceUnavailable},
-		{"initialize", "initialize", failed("the server ended before it answered: exit status 1", ""), http.StatusServiceUnavailable},
-		{"tool call", "tools/call", failed("the server ended before it answered: exit status 1", ""), http.StatusOK},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			p, _, _ := parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"`+row.method+`"}`+"\n"), nil)
-			got, after := p.calls(newStream(true))[0].status(outbox.Item{Data: []byte(row.reply)})
-			if got != row.want || (after != "") != (got == http.StatusServiceUnavailable) {
-				t.Errorf("%d with Retry-After %q, want %d", got, after, row.want)
-			}
-		})
-	}
-}
 
 // A remote server of an earlier revision refuses server/discover in its own way, such as with a text. A client
 // that gets the status 503 instead does not go on with initialize.

@@ -1,4 +1,9 @@
 // Package body reads the bodies of requests into memory that is counted and lent.
+//
+// A body of 8 MiB would leave as much garbage with each request, so large ones are read into memory of package
+// room, which is used again when the relay and the front have released it. Bytes are counted before they are
+// allocated, so that many clients at once cannot make a process run out of memory; small bodies are bounded by
+// the number of requests.
 package body
 
 import (
@@ -23,7 +28,8 @@ const smallBody = 16 << 10
 // Large is the size in bytes above which a body is read into memory from package room.
 const Large = 64 << 10
 
-// A Buffer holds a body of a principal that is being read. Set Limits and Principal before the first Read.
+// A Buffer holds a body of a principal that is being read. Set Limits and Principal before the first Read. One
+// goroutine uses it, and calls Release once it does not need the body any more, whatever Read has returned.
 type Buffer struct {
 	Limits    *limit.Limits
 	Principal string
@@ -86,7 +92,8 @@ func (b *Buffer) grow(size int64) error {
 	return nil
 }
 
-// Lend hands the lease of the body's memory to m, the message in it.
+// Lend hands the lease of the body's memory to m, the message in it. The Buffer stays a holder until Release. Whoever
+// keeps the message, as the inbox does, becomes a holder too, so the memory is used again when all have released it.
 func (b *Buffer) Lend(m *wire.Message) {
 	if b.lent != nil {
 		m.Fixed, m.Lease = false, b.lent

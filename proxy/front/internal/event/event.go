@@ -31,7 +31,8 @@ func Lines(data []byte) iter.Seq2[[]byte, string] {
 	}
 }
 
-// Append appends the event of a message to b.
+// Append appends the event of a message to b. For a message that need not be in memory as one piece, use Lines between
+// Start and End.
 func Append(b, frame []byte) []byte {
 	b = append(b, Start...)
 	for line, end := range Lines(frame) {
@@ -40,7 +41,8 @@ func Append(b, frame []byte) []byte {
 	return append(b, End...)
 }
 
-// Size returns the size in bytes of the event of a message.
+// Size returns the size in bytes of the event of a message, as Append makes it, so that the memory for it can be counted
+// before it is taken.
 func Size(frame []byte) int {
 	crs := bytes.Count(frame, []byte{'\r'})
 	return len(Start) + len(frame) + crs*(len(nextLine)-len("\r")) + len(End)

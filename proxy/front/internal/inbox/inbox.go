@@ -1,4 +1,8 @@
 // Package inbox passes the messages of one session from its HTTP requests to its relay, in order.
+//
+// The relay may have to wait for a server that does not read. A handler whose message waits here is free: it returns
+// if the message needs no answer, or waits on its stream. Only when more than room bytes wait does a handler block in
+// Put, which bounds what such a session can take of memory.
 package inbox
 
 import (
@@ -104,7 +108,7 @@ func (i *Inbox) tryLocked(m *wire.Message) {
 	i.passLocked()
 }
 
-// Hold makes the messages of later Puts wait until Release.
+// Hold makes the messages of later Puts wait until Release. They still count as waiting bytes, so Put may block.
 func (i *Inbox) Hold() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -137,7 +141,8 @@ func (i *Inbox) wake() {
 }
 
 // passLocked starts a goroutine that passes on the waiting messages, unless one is running or there is
-// no relay yet. The caller holds mu.
+// no relay yet. The goroutine ends when nothing waits, so an idle session has none. The caller holds mu, and has
+// just changed what waits, the relay, closed or passing.
 func (i *Inbox) passLocked() {
 	if i.relay != nil && !i.passing && !i.ended && (len(i.waiting) > 0 || i.closed) {
 		i.passing = true
@@ -148,21 +153,17 @@ func (i *Inbox) passLocked() {
 // pass passes messages on until none waits. After the last message of a closed inbox it tells the
 // relay the end.
 func (i *Inbox) pass() {
-	for {
-		m, more := i.next()
-		switch {
-		case m != nil:
-			_ = i.relay.Line(m, more) // fails when the session has ended
-			release(m)
-			continue
-		case more:
-			i.relay.End()
-		}
-		return
+	m, more := i.next()
+	for ; m != nil; m, more = i.next() {
+		_ = i.relay.Line(m, more) // fails when the session has ended
+		release(m)
+	}
+	if more {
+		i.relay.End()
 	}
 }
 
-// release releases the bytes of a message that the relay has handled.
+// release releases the bytes of a message that the relay has handled. Put has become a holder of them.
 func release(m *wire.Message) {
 	if m.Lease != nil {
 		m.Lease.Release()
@@ -197,7 +198,7 @@ func (i *Inbox) leaveLocked(m *wire.Message) {
 }
 
 // Left returns a measure of the input that the relay has not handled: 0 if it was told the end, else 1
-// more than the bytes that wait.
+// more than the bytes that wait. If it is the same some time after Close, the relay makes no progress.
 func (i *Inbox) Left() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -207,7 +208,8 @@ func (i *Inbox) Left() int {
 	return 1 + i.bytes
 }
 
-// Close ends the input of the relay after the messages that wait.
+// Close ends the input of the relay after the messages that wait, except those that Hold keeps back: their requests
+// were answered when the session was closed.
 func (i *Inbox) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -1,4 +1,8 @@
 // Package limit bounds the sessions, requests and bytes that the fronts of a process hold at once.
+//
+// Everything is counted before it is taken, and given back by the one who has taken it. What a
+// known principal may take is less than all, so that one user cannot shut the others out; without credentials all
+// clients are one unknown principal, and only the total counts.
 package limit
 
 import (
@@ -17,9 +21,9 @@ type Limits struct {
 	Body         int64 // bytes of one body; more are refused with 413
 	Bodies       int64 // bytes of all large bodies that are being read; more are refused with 503
 
-	inFlight atomic.Int64
+	inFlight atomic.Int64 // without mu: a front without credentials needs no other count for a request
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below; nothing else is locked while it is held
 	sessions counter
 	requests counter // of known principals
 	bytes    counter

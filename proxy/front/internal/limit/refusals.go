@@ -14,7 +14,8 @@ const (
 )
 
 // Refusals limits how many refused requests of one kind are logged, because a client may repeat a refused
-// request without end. The zero value is ready to use.
+// request without end. Each kind has its own, so that a scanner with wrong names does not hide a wrong key. The zero
+// value is ready to use.
 type Refusals struct {
 	mu     sync.Mutex
 	since  time.Time

@@ -11,6 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
+// doubtful begins the refusal of a body that parsers may read differently: the server behind attache, which gets no
+// headers, could act on another name than the one that a proxy has seen in the header.
 const doubtful = "the headers cannot be compared with the body: "
 
 // Mismatch describes the first header that differs from the body, "" if there is none. revision is
@@ -55,7 +57,8 @@ func doubtOf(m *wire.Message) wire.Ambiguity {
 	return again.Ambiguity()
 }
 
-// namedBy returns the member of params that the header Mcp-Name repeats, or "" if it repeats none.
+// namedBy returns the member of params that the header Mcp-Name repeats, or "" if it repeats none. required says that
+// the header must be there. The tasks are those of the extension io.modelcontextprotocol/tasks.
 func namedBy(method string) (member string, required bool) {
 	switch method {
 	case "tools/call", "prompts/get":
@@ -68,7 +71,8 @@ func namedBy(method string) (member string, required bool) {
 	return "", false
 }
 
-// compare describes how a header differs from the body, "" if it does not.
+// compare describes how a header differs from the body, "" if it does not. Two lines of one header differ from any body:
+// a proxy may have decided by the other one.
 func compare(h http.Header, name, body string) string {
 	values := h.Values(name)
 	if len(values) == 0 {

@@ -19,22 +19,24 @@ const (
 	maxAnnotation = 16      // how deep the properties of a schema may nest
 )
 
-// A param is an argument of a tool that clients repeat in a header.
+// A param is an argument of a tool that clients repeat in a header. Its path leads through objects only: an element of an
+// array has no name.
 type param struct {
 	header string
 	path   []string
 }
 
 // Params has the arguments of the tools of a session that clients repeat in headers. The zero
-// value has none. Its methods may be called from any goroutine.
+// value has none. Its methods may be called from any goroutine: the relay's learns, those of the handlers compare.
 type Params struct {
 	mu   sync.Mutex
 	tool map[string][]param
 	n    int // estimated memory of tool in bytes
 }
 
-// Learn records the annotated arguments in a reply to tools/list. A front must check their headers
-// itself, because the server behind attache gets none of them.
+// Learn records the annotated arguments in a reply to tools/list (SEP-2243). A front must check their headers
+// itself, because the server behind attache gets none of them. A tool that
+// is not in a list of this session is not checked.
 func (p *Params) Learn(frame wire.Value) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +79,7 @@ func annotations(schema wire.Value, path []string) (all []param) {
 	for p := range schema.Get("properties").Members() {
 		at := append(path[:len(path):len(path)], p.Key.Text())
 		if name := p.Value.Get(annotation); name.IsString() && name.Text() != "" {
-			all = append(all, param{strings.Clone(name.Text()), at})
+			all = append(all, param{name.Text(), at})
 		}
 		all = append(all, annotations(p.Value, at)...)
 	}
@@ -85,7 +87,7 @@ func annotations(schema wire.Value, path []string) (all []param) {
 }
 
 // Mismatch describes the first header of an argument that differs from the body of a call, "" if
-// there is none.
+// there is none. It reads the body as the client sent it, before rules edit it.
 func (p *Params) Mismatch(h http.Header, m *wire.Message) string {
 	if !m.MethodIs("tools/call") {
 		return ""

@@ -1,4 +1,5 @@
-// Package origin decides for which hosts and from which pages a front accepts requests.
+// Package origin decides for which hosts and from which pages a front accepts requests (specification,
+// basic/transports, "Security Warning").
 package origin
 
 import (
@@ -33,7 +34,8 @@ func HostAllowed(header string, allowed []string, local netip.Addr) bool {
 // IsLoopbackHost reports whether a Host header names the loopback interface.
 func IsLoopbackHost(header string) bool { return loopback.Is(hostname(header)) }
 
-// hostname returns the name in a Host header, without port and brackets.
+// hostname returns the name in a Host header, without port and brackets. The port does not matter: a name that does
+// not belong to this machine is refused with any.
 func hostname(host string) string {
 	if strings.Contains(host, ":") { // SplitHostPort allocates an error if there is no port
 		if name, _, err := net.SplitHostPort(host); err == nil {
@@ -44,7 +46,8 @@ func hostname(host string) string {
 }
 
 // IsLocal reports whether an origin is that of a page from the loopback address and port to which the
-// request was sent.
+// request was sent. A page of another port is from another program of this machine, which may have been made by
+// anybody, so its origin must be named.
 func IsLocal(origin string, local netip.AddrPort, secure bool) bool {
 	if !local.Addr().Unmap().IsLoopback() {
 		return false
@@ -58,7 +61,8 @@ func IsLocal(origin string, local netip.AddrPort, secure bool) bool {
 	})
 }
 
-// Allow sets the headers that let pages of the origin read the response, even if it is a refusal.
+// Allow sets the headers that let pages of the origin read the response, even if it is a refusal. Without them, the page
+// of a client would see a network error in place of a challenge or of a session id.
 func Allow(h textproto.MIMEHeader, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Add("Vary", "Origin")
@@ -80,7 +84,8 @@ func Preflight(h, request textproto.MIMEHeader, cors bool) {
 }
 
 // allowedHeaders returns the requested header names that an MCP client may send, for
-// Access-Control-Allow-Headers. It lists names because "*" does not cover Authorization.
+// Access-Control-Allow-Headers. It lists names because "*" does not cover Authorization. The names come from a page,
+// so only known ones are written back, and those of arguments, which may be any.
 func allowedHeaders(requested []string) string {
 	var names []string
 	for name := range strings.SplitSeq(strings.Join(requested, ","), ",") {

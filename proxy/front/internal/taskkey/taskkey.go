@@ -27,7 +27,8 @@ type Keys struct {
 }
 
 // Of returns the key of the session that a message of a principal belongs to. conversation returns the
-// conversation that a message names.
+// conversation that a message names. The key begins with the principal in quotes, so no conversation, which clients
+// choose, leads to the session of another principal.
 func (k *Keys) Of(who string, m *wire.Message, conversation func(*wire.Message) string) string {
 	who = strconv.Quote(who)
 	if id := taskOf(m); id.IsString() && len(id.Raw) <= maxID {

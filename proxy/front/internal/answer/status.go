@@ -1,4 +1,4 @@
-package front
+package answer
 
 import (
 	"strings"
@@ -8,9 +8,20 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// status returns the HTTP status for an error that answers c and is sent as JSON, and the value of
-// Retry-After, "" for none.
-func (c *call) status(reply outbox.Item) (status int, after string) {
+// A Request is the request that a response answers, or the first one of an array.
+type Request struct {
+	Raw        []byte           // the id as the client wrote it
+	Recorder   *outbox.Recorder // nil if the client may not take up the stream again
+	Initialize bool
+	Discovers  bool // server/discover
+	Modern     bool // its revision has no handshake
+}
+
+// status returns the HTTP status for an error that answers q and is sent as JSON, and the value of
+// Retry-After, "" for none. The status of a remote server comes first. Of attache's own errors, those to the two
+// requests by which a client finds its revision have a status. 2026-07-28 has one for some codes of any error; in
+// earlier revisions an error is a reply like any other, with 200.
+func (q *Request) status(reply outbox.Item) (status int, after string) {
 	if status, after = httpstatus.Of(reply.Beside); status != 0 {
 		return status, after
 	}
@@ -25,13 +36,13 @@ func (c *call) status(reply outbox.Item) (status int, after string) {
 		exited := strings.HasPrefix(failure.Get("message").Text(), "the server ended before") ||
 			data.Get("reason").Equals("server_ended") && string(data.Get("restarted").Raw) == "true"
 		switch {
-		case c.discovers && exited:
+		case q.Discovers && exited:
 			return 404, "" // a legacy server: those made with rmcp exit at any first request other than initialize
-		case c.discovers || c.initialize:
+		case q.Discovers || q.Initialize:
 			return 503, "1" // no server; another status would tell the client an era
 		}
 	}
-	if !c.modern {
+	if !q.Modern {
 		return 200, ""
 	}
 	switch code {

@@ -1,10 +1,8 @@
-package front
+package answer
 
 import (
 	"bytes"
 	"errors"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,9 +15,22 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/outbox"
 )
 
+func newStream() *outbox.Stream {
+	t := &outbox.Stream{}
+	t.Init(true)
+	return t
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Batched events keep their order, also relative to messages that are not batched.
 func TestEventsKeepTheirOrder(t *testing.T) {
-	s := newStream(true)
+	s := newStream()
 	var want strings.Builder
 	want.WriteString(":\n\n")
 	push := func(frame string) {
@@ -43,7 +54,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	want.WriteString("event: message\ndata: {}\n\n")
 
 	got := httptest.NewRecorder()
-	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got), accept: accept.Accept{JSON: true, Events: true}}, t: &s.Stream}
+	w := &Writer{Response: got, Control: *http.NewResponseController(got), Accept: accept.Accept{JSON: true, Events: true}, Stream: s}
 	if _, closed, err := w.writeNext(nil); err != nil || !closed {
 		t.Fatal(closed, err)
 	}
@@ -56,7 +67,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 // is longer in an event.
 func TestWriterBuffer(t *testing.T) {
 	got := httptest.NewRecorder()
-	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: asEvents}
+	w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: Events}
 	for range 2 {
 		check(t, w.item(outbox.Item{Data: []byte(strings.Repeat("\r", 1<<20))}))
 	}
@@ -88,16 +99,16 @@ func (c *slowClient) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// A long reply may take longer than writeTime, if the client reads all the time.
+// A long reply may take longer than WriteTime, if the client reads all the time.
 func TestSlowClient(t *testing.T) {
-	for name, mode := range map[string]mode{"JSON": asJSON, "events": asEvents} {
+	for name, mode := range map[string]Mode{"JSON": JSON, "events": Events} {
 		for rate, want := range map[int]error{8 << 10: nil, 1 << 10: os.ErrDeadlineExceeded} {
 			synctest.Test(t, func(t *testing.T) {
 				got := &slowClient{ResponseWriter: httptest.NewRecorder(), rate: rate}
-				w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: mode}
+				w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: mode}
 				began := time.Now()
 				err := w.items([]outbox.Item{{Data: make([]byte, 4<<20), Final: true}})
-				if took := time.Since(began); !errors.Is(err, want) || want == nil && took < 10*writeTime || want != nil && took > 5*writeTime {
+				if took := time.Since(began); !errors.Is(err, want) || want == nil && took < 10*WriteTime || want != nil && took > 5*WriteTime {
 					t.Errorf("%s at %d bytes a second: after %v %v, want %v", name, rate, took, err, want)
 				}
 			})
@@ -124,11 +135,11 @@ func (c *deafClient) Write([]byte) (int, error) {
 func TestInterruptBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var recorder outbox.Recorder
-		s := newStream(true)
+		s := newStream()
 		client := &deafClient{ResponseWriter: httptest.NewRecorder()}
-		w := &writer{x: &exchange{w: client, rc: *http.NewResponseController(client), accept: accept.Accept{Events: true}}, mode: asEvents, t: &s.Stream}
-		w.reader = recorder.Record(w.t, []byte("1"), w.x.interrupt)
-		id := string(strings.Split(string(w.reader.Begin()), "\n")[1])[len("id: "):]
+		w := &Writer{Response: client, Control: *http.NewResponseController(client), Accept: accept.Accept{Events: true}, Mode: Events, Stream: s}
+		w.Reader = recorder.Record(s, []byte("1"), w.Interrupt)
+		id := string(strings.Split(string(w.Reader.Begin()), "\n")[1])[len("id: "):]
 		go recorder.TakeUp(id, func() {})
 		synctest.Wait() // it has interrupted
 		began := time.Now()
@@ -158,10 +169,10 @@ func (c *lostClient) Write(b []byte) (int, error) {
 // What a client did not get is recorded, but not in memory that net/http still reads.
 func TestWriteAfterFailure(t *testing.T) {
 	var recorder outbox.Recorder
-	s := newStream(true)
+	s := newStream()
 	client := &lostClient{ResponseWriter: httptest.NewRecorder()}
-	w := &writer{x: &exchange{w: client, rc: *http.NewResponseController(client)}, mode: asEvents, t: &s.Stream}
-	w.reader = recorder.Record(w.t, []byte("1"), func() {})
+	w := &Writer{Response: client, Control: *http.NewResponseController(client), Mode: Events, Stream: s}
+	w.Reader = recorder.Record(s, []byte("1"), func() {})
 	s.Push(outbox.Item{Data: []byte(`{"id":2,"method":"ping"}`)}, false)
 	s.PushEvent([]byte(`{"method":"notifications/progress"}`))
 	s.Push(outbox.Item{Data: []byte(`{"id":1,"result":{}}`), Final: true}, true)
@@ -177,10 +188,10 @@ func TestWriteAfterFailure(t *testing.T) {
 // names it later must get no second answer.
 func TestLongReplyHasTheLastID(t *testing.T) {
 	var recorder outbox.Recorder
-	s := newStream(true)
+	s := newStream()
 	got := httptest.NewRecorder()
-	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got)}, mode: asEvents, t: &s.Stream}
-	w.reader = recorder.Record(w.t, []byte("1"), func() {})
+	w := &Writer{Response: got, Control: *http.NewResponseController(got), Mode: Events, Stream: s}
+	w.Reader = recorder.Record(s, []byte("1"), func() {})
 	i, _ := outbox.Cut([]byte(`{"id":1,"result":`))
 	i.Final = true
 	s.Push(i, false)
@@ -193,29 +204,5 @@ func TestLongReplyHasTheLastID(t *testing.T) {
 	_, id, _ := strings.Cut(strings.TrimSpace(got.Body.String()), "\nid: ")
 	if request, ok := outbox.ParseID(id); !ok || len(request) > 0 {
 		t.Errorf("the id %q names the request %s", id, request)
-	}
-}
-
-// The last part of a long reply says that nothing follows, wherever the server has written the id.
-func TestLastPartOfALongReply(t *testing.T) {
-	for _, test := range []struct {
-		begins, ends string
-		final        bool
-	}{
-		{`{"id":1,"result":`, `{}}`, true},
-		{`{"result":`, `{},"id":1}`, true},
-		{`{"params":`, `{},"method":"notifications/message"}`, false},
-	} {
-		s := &session{log: slog.New(slog.DiscardHandler), calls: map[string]*call{}, tokens: map[string]*call{}}
-		c := &call{id: "1", raw: []byte("1"), stream: newStream(true)}
-		check(t, s.add([]*call{c}))
-		o := output{s: s}
-		for _, part := range []string{test.begins, test.ends + "\n"} {
-			_, _ = io.WriteString(&o, part)
-		}
-		items, closed, _ := c.stream.Take(nil)
-		if len(items) != 2 || items[1].Part != outbox.Last || items[1].Final != test.final || closed != test.final {
-			t.Errorf("%s… became %d items, the last one %+v; closed is %v", test.begins, len(items), items[len(items)-1], closed)
-		}
 	}
 }
