@@ -253,8 +253,8 @@ func (x *exchange) deliver(s *session, p *message) (*answer.Writer, error) {
 	// Before hand, after which the message belongs to the relay.
 	cancelled := p.cancels()
 	err := x.hand(s, p)
-	if err != nil && p.m.Kind().IsReply() {
-		s.serverRequests.Add(p.m.Get("id").Raw) // the client may send it again
+	if reply := p.m.Get("id").Raw; err != nil && p.m.Kind().IsReply() && len(reply) > 0 {
+		s.serverRequests.Add(reply) // the client may send it again
 	}
 	if len(calls) == 0 && errors.Is(err, errClosed) {
 		return nil, err

@@ -2,6 +2,8 @@ package front
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,4 +119,28 @@ func TestLongTextsAreNotKept(t *testing.T) {
 			t.Errorf("%.20s… is kept after its reply", id)
 		}
 	}
+}
+
+// A client disconnects while its error without an id, as of a message that it could not read, waits for the relay. Its
+// session is unused then, and can end.
+func TestReplyWithoutIDWaits(t *testing.T) {
+	f := New(Options{Open: func(Opening) (Relay, error) {
+		return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) { return mempipe.NewServer(0), nil }}}, nil
+	}})
+	s, err := f.create("", Principal{}, "")
+	check(t, err)
+	s.in.Hold()
+	check(t, s.in.Put(t.Context(), wire.NewNotification(wire.Client, "notifications/x", []byte(`"`+strings.Repeat("x", 1<<20)+`"`))))
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(left, http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(
+		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"it is not JSON"}}`))
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Mcp-Session-Id": {s.id}}
+	f.ServeHTTP(httptest.NewRecorder(), r)
+	if !s.use() || s.users != 1 {
+		t.Errorf("%d requests use the session besides this one", s.users-1)
+	}
+	s.in.Release()
+	s.end("the test ends it")
+	f.Drain(t.Context())
 }
