@@ -96,7 +96,6 @@ func New(o Options) *Front {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Idle = cmp.Or(max(o.Idle, 0), defaultIdle)
 	o.Reauthenticate = cmp.Or(max(o.Reauthenticate, 0), defaultReauthenticate)
-	o.Hold = cmp.Or(max(o.Hold, 0), wire.DefaultHold)
 	if o.Conversation == nil {
 		o.Conversation = func(*wire.Message) string { return "" }
 	}

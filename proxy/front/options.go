@@ -97,10 +97,6 @@ type Options struct {
 	// Idle is how long an unused session is kept; 0 means 30 minutes.
 	Idle time.Duration
 
-	// Hold is the length in bytes up to which a line of the upstream is held whole, as in
-	// proxy.Options; 0 means 8 MiB.
-	Hold int
-
 	// Log receives messages for people; nil discards them.
 	Log *slog.Logger
 }

@@ -63,6 +63,7 @@ type world struct {
 	http2     bool
 	buffer    int // bytes that a server accepts before it reads them; 0 for no limit
 	children  int // servers that may run; 0 for no limit
+	hold      int // proxy.Options.Hold
 	layers    []middleware.Layer
 	judged    []string // messages that judge has seen, as method=sender
 	sessions  map[string]string
@@ -98,7 +99,7 @@ func (w *world) open(o Opening) (Relay, error) {
 		w.running--
 		return Relay{}, ErrBusy
 	}
-	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.o.Hold, Layers: w.layers, Log: w.o.Log.With("client", "its"), Start: func(context.Context) (proxy.Upstream, error) {
+	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.hold, Layers: w.layers, Log: w.o.Log.With("client", "its"), Start: func(context.Context) (proxy.Upstream, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s := mempipe.NewServer(w.buffer)
@@ -365,7 +366,7 @@ func (w *world) set(rest string) error {
 	case "bodies":
 		l.Bodies = int64(n)
 	case "hold":
-		w.o.Hold = n
+		w.hold = n
 	case "store":
 		w.store = &memoryStore{saved: map[sessions.Key]sessions.Session{}, own: map[sessions.Key]bool{}}
 		w.o.Store = w.store

@@ -177,7 +177,6 @@ func (e *endpoint) frontOptions() front.Options {
 		Hosts:        e.s.hosts(),
 		Limits:       e.s.limits,
 		Idle:         e.s.settings.Idle,
-		Hold:         int(e.Settings.Limits.Hold),
 		Store:        e.s.sessionStore(&e.Server),
 		Log:          e.log,
 	}

@@ -142,7 +142,7 @@ func TestOriginsAndHosts(t *testing.T) {
 	}
 }
 
-// The front obeys serve.idle and limits.hold.
+// The front obeys serve.idle, and its relays limits.hold.
 func TestFrontOptions(t *testing.T) {
 	for text, want := range map[string]struct {
 		idle time.Duration
@@ -152,9 +152,12 @@ func TestFrontOptions(t *testing.T) {
 		"serve: {idle: 7m}":    {7 * time.Minute, 8 << 20},
 		"limits: {hold: 4KiB}": {30 * time.Minute, 4 << 10},
 	} {
-		s := newTestService(t, attachetest.WriteConfig(t, text))
-		if o := s.endpoints[0].frontOptions(); o.Idle != want.idle || o.Hold != want.hold {
-			t.Errorf("%s: idle %v, hold %d; want %+v", text, o.Idle, o.Hold, want)
+		e := newTestService(t, attachetest.WriteConfig(t, text)).endpoints[0]
+		relay, err := e.open(front.Opening{})
+		check(t, err)
+		relay.Closed()
+		if idle, hold := e.frontOptions().Idle, relay.Options.Hold; idle != want.idle || hold != want.hold {
+			t.Errorf("%s: idle %v, hold %d; want %+v", text, idle, hold, want)
 		}
 	}
 }
