@@ -25,7 +25,12 @@ import (
 // callOnce sends a call in a new connection, and returns the result that the client gets.
 func callOnce(t *testing.T, shared *Shared, tool, arguments string) wire.Value {
 	t.Helper()
-	conn := shared.Connect(ConnOptions{})
+	return callIn(t, shared.Connect(ConnOptions{}), tool, arguments)
+}
+
+// callIn is callOnce in conn, which it closes.
+func callIn(t *testing.T, conn *Conn, tool, arguments string) wire.Value {
+	t.Helper()
 	o := conn.Relay()
 	in, client := io.Pipe()
 	replies, out := io.Pipe()
@@ -76,6 +81,16 @@ func TestRatesOfSeveralConnections(t *testing.T) {
 		if _, err := shared.Current().Reload(attachetest.Load(t, p)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// In the log of a front, a dry run names the client whose call it is about.
+func TestDryRunLogsForTheConnection(t *testing.T) {
+	shared := compiled(t, attachetest.WriteConfig(t, "dry_run: true\naccess: {rules: [{tools: [x], deny: true}]}\n"))
+	var log bytes.Buffer
+	callIn(t, shared.Connect(ConnOptions{Log: slog.New(slog.NewTextHandler(&log, nil)).With("client", "a")}), "x", "{}")
+	if text := log.String(); !strings.Contains(text, "would refuse the call") || !strings.Contains(text, "client=a") {
+		t.Errorf("the log of the connection has %q", text)
 	}
 }
 

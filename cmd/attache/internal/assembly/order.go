@@ -75,7 +75,7 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 			dryLayers = append(dryLayers, layer)
 		default:
 			if dryLayers != nil {
-				layers = append(layers, dryrun.New(dryrun.Options{Layers: dryLayers, Show: s.showMember, Log: s.Log}))
+				layers = append(layers, dryrun.New(dryrun.Options{Layers: dryLayers, Show: s.showMember, Log: c.Log}))
 				dryLayers = nil
 			}
 			layers = append(layers, layer)
@@ -99,7 +99,7 @@ type builder struct {
 func (b *builder) trace() middleware.Layer {
 	s := b.shared.settings
 	o := trace.Options{
-		Propagate: s.Trace.Propagate, DryRun: s.DryRun, Telemetry: b.shared.Telemetry, Log: b.shared.Log,
+		Propagate: s.Trace.Propagate, DryRun: s.DryRun, Telemetry: b.shared.Telemetry, Log: b.conn.Log,
 		Open: &b.conn.spans, Replayed: b.conn.Replayed,
 		Hide: func(text string) string { return string(b.shared.scrubber().Line([]byte(text))) },
 	}
